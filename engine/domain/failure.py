@@ -1,0 +1,54 @@
+"""Failures: one taxonomy for everything that can go wrong with an action or a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class FailureKind(StrEnum):
+    """The twelve kinds of ARCHITECTURE.md §3."""
+
+    TOOL_UNAVAILABLE = "TOOL_UNAVAILABLE"
+    TOOL_EXECUTION_ERROR = "TOOL_EXECUTION_ERROR"
+    INVALID_PARAMETERS = "INVALID_PARAMETERS"
+    RATE_LIMIT_ERROR = "RATE_LIMIT_ERROR"
+    PERMISSION_ERROR = "PERMISSION_ERROR"
+    NETWORK_ERROR = "NETWORK_ERROR"
+    PLANNING_ERROR = "PLANNING_ERROR"
+    GOAL_PARSE_ERROR = "GOAL_PARSE_ERROR"
+    GOAL_MANAGEMENT_ERROR = "GOAL_MANAGEMENT_ERROR"
+    DEPENDENCY_NOT_MET = "DEPENDENCY_NOT_MET"
+    CANCELLED = "CANCELLED"
+    UNKNOWN_ERROR = "UNKNOWN_ERROR"
+
+
+class Strategy(StrEnum):
+    """The six recovery strategies of mindX (spec §2.7)."""
+
+    RETRY_WITH_DELAY = "RETRY_WITH_DELAY"
+    ALTERNATIVE_TOOL = "ALTERNATIVE_TOOL"
+    SIMPLIFIED_APPROACH = "SIMPLIFIED_APPROACH"
+    ESCALATE_TO_AGINT = "ESCALATE_TO_AGINT"
+    FALLBACK_MANUAL = "FALLBACK_MANUAL"
+    ABORT_GRACEFULLY = "ABORT_GRACEFULLY"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something that went wrong, and what recovery does about it."""
+
+    kind: FailureKind
+    message: str
+    goal: str = ""
+    step: str = ""
+    action: str = ""
+    subject: str = ""
+    """What failed, in a few words (`run pip install httpx`)."""
+    strategy: Strategy | None = None
+    attempt: int = 0
+    of: int = 0
+    delay_s: float = 0.0
+    resolved: bool = False
+    event: str = ""
+    """Reference of the event that recorded it."""

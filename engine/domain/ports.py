@@ -1,0 +1,154 @@
+"""Ports: the only ways in for what is not determined.
+
+Their answers are recorded, so that a session replays with no model, no network and no clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from engine.domain.action import SandboxSession, ToolResult
+
+
+class Clock(Protocol):
+    """Time of day, durations and waiting."""
+
+    def now(self) -> str:
+        """The current time as ISO 8601 in UTC with microseconds and a `Z`."""
+
+    def monotonic(self) -> float:
+        """Seconds from an arbitrary point, never going back."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; may be cancelled."""
+
+
+class Ids(Protocol):
+    """Names that must be unique beyond one agent (sessions, workspaces)."""
+
+    def new(self, prefix: str) -> str:
+        """A new id that starts with the prefix."""
+
+
+class Randomness(Protocol):
+    """Random numbers; seeded from the journal so that replay draws the same."""
+
+    def uniform(self, low: float, high: float) -> float:
+        """A number between low and high."""
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> str:
+        """The current UTC time."""
+        return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def monotonic(self) -> float:
+        """The loop's clock."""
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait in the event loop."""
+        await asyncio.sleep(seconds)
+
+
+class RandomIds:
+    """Ids of 40 random bits in lower-case base 32, short enough to type."""
+
+    _alphabet = "abcdefghijkmnpqrstuvwxyz23456789"
+
+    def new(self, prefix: str) -> str:
+        """`prefix-xxxxxxxx`."""
+        return prefix + "-" + "".join(secrets.choice(self._alphabet) for _ in range(8))
+
+
+@dataclass(slots=True)
+class Ports:
+    """The set of ports an engine is opened with."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=RandomIds)
+    seed: Callable[[], int] = field(default=lambda: secrets.randbits(32))
+    """Draws the seed of a session's randomness; the seed itself is recorded."""
+
+    def randomness(self, seed: int) -> Randomness:
+        """A generator for one session."""
+        return random.Random(seed)
+
+
+OutputSink = Callable[[str, str], None]
+"""Receives `(stream, text)` while a tool runs; stream is `stdout` or `stderr`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """Everything a tool may know about a call besides its arguments."""
+
+    session: SandboxSession
+    actor: str = "agent"
+    """`agent`, `operator:<name>` or `background:<job>`."""
+    output: OutputSink = field(default=lambda _stream, _text: None)
+    timeout_s: float | None = None
+    """Wall-clock limit asked for by the caller; the tool's own limit also holds."""
+
+    @property
+    def by_operator(self) -> bool:
+        """True when a person asked for the call."""
+        return self.actor.startswith("operator")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One argument of a tool command."""
+
+    name: str
+    description: str
+    type: str = "string"
+    """JSON type: string, integer, number, boolean, array, object."""
+    required: bool = True
+    default: Any = None
+    kind: str = "text"
+    """What a string means: `text` (never corrected), `path`, `name`, `shell`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """One sub-command of a tool: its arguments, and what it may change."""
+
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...] = ()
+    mutates: bool = False
+    undo: str = "none"
+    """`none`, `workspace` or `irreversible` (see `Undo`)."""
+    example: str = ""
+
+
+class Tool(Protocol):
+    """A group of commands that an agent can call."""
+
+    @property
+    def id(self) -> str:
+        """Name under which plans refer to it."""
+
+    @property
+    def description(self) -> str:
+        """What it is for, in a sentence."""
+
+    @property
+    def commands(self) -> Mapping[str, CommandSpec]:
+        """Its sub-commands by name."""
+
+    async def call(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """Run one command whose arguments were validated against its spec.
+
+        Never raises for what a person, file or program did wrong: it answers ERROR or FAILURE with a code.
+        Raises `asyncio.CancelledError` only after everything it started has ended.
+        """

@@ -1,0 +1,64 @@
+"""What is asked of a thinker, and what it may answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from engine.domain.action import SandboxSession
+from engine.domain.goal import Goal
+from engine.domain.plan import PlanStep
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """A plan is wanted for a goal."""
+
+    goal: Goal
+    session: SandboxSession = field(default_factory=SandboxSession)
+    beliefs: Mapping[str, Any] = field(default_factory=dict)
+    """Belief values by key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uncovered:
+    """A clause of a goal for which the thinker knows no plan."""
+
+    clause: str
+    """The clause, verbatim."""
+    index: int
+    """Its place in the goal's text, from 1."""
+    why: str
+    """What is missing, in a sentence."""
+    nearest: tuple[str, ...] = ()
+    """Examples of what the thinker does understand, nearest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanProposal:
+    """A thinker's answer to a `PlanRequest`.
+
+    Steps carry ids local to the proposal (`1`, `2`, …) and `depends_on` in those ids;
+    the agent gives them lasting ids when it adopts the plan.
+    """
+
+    steps: tuple[PlanStep, ...] = ()
+    uncovered: tuple[Uncovered, ...] = ()
+    """Non-empty when the plan would not do all that the goal asks; such a plan is never adopted silently."""
+    thinker: str = ""
+
+
+class Thinker(Protocol):
+    """Who decides for an agent."""
+
+    @property
+    def name(self) -> str:
+        """`procedural`, `claude`, `recorded`."""
+
+    @property
+    def free(self) -> bool:
+        """True when thinking costs neither money nor noticeable time, so that a paused agent may plan."""
+
+    async def plan(self, request: PlanRequest) -> PlanProposal:
+        """Propose steps for a goal; what it cannot plan it lists as uncovered."""
