@@ -1,0 +1,50 @@
+"""The panes: what the operator sees and touches, each with its own frozen view model beside it.
+
+In come view models through `show`, and for the session batches of output through `append`.
+Out go intents as Textual messages, nested in the pane that posts them, and `CopyRequested`.
+A pane knows no engine object; of the engine it uses only the cleaning of untrusted text,
+which every pane applies once more to whatever it is given. Markup is never parsed.
+"""
+
+from __future__ import annotations
+
+from widgets.command_bar import CommandBar, CommandBarModel, Completion
+from widgets.errors import ErrorLine, ErrorPanel, ErrorsModel
+from widgets.goal_stack import AgentLine, GoalLine, GoalStack, GoalStackModel
+from widgets.guard import ControlCharacterFilter
+from widgets.line_pane import CopyRequested, Notice
+from widgets.mind import MindLine, MindModel, MindStream
+from widgets.plan import PlanModel, PlanPane, StepLine
+from widgets.session import SandboxPane, SessionChunk, SessionModel
+from widgets.status_bar import StatusBar, StatusModel
+from widgets.working_memory import MemoryLine, WorkingMemory, WorkingMemoryModel
+
+__all__ = [
+    "AgentLine",
+    "CommandBar",
+    "CommandBarModel",
+    "Completion",
+    "ControlCharacterFilter",
+    "CopyRequested",
+    "ErrorLine",
+    "ErrorPanel",
+    "ErrorsModel",
+    "GoalLine",
+    "GoalStack",
+    "GoalStackModel",
+    "MemoryLine",
+    "MindLine",
+    "MindModel",
+    "MindStream",
+    "Notice",
+    "PlanModel",
+    "PlanPane",
+    "SandboxPane",
+    "SessionChunk",
+    "SessionModel",
+    "StatusBar",
+    "StatusModel",
+    "StepLine",
+    "WorkingMemory",
+    "WorkingMemoryModel",
+]

@@ -97,6 +97,8 @@ class CallContext:
     output: OutputSink = field(default=lambda _stream, _text: None)
     timeout_s: float | None = None
     """Wall-clock limit asked for by the caller; the tool's own limit also holds."""
+    beliefs: Mapping[str, Any] = field(default_factory=dict)
+    """Belief values of the caller, by key."""
 
     @property
     def by_operator(self) -> bool:

@@ -16,8 +16,16 @@ GENESIS = ""
 
 
 def canonical(value: Any) -> str:
-    """Canonical JSON: sorted keys, no white space, UTF-8 unescaped, no NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    """Canonical JSON: sorted keys, no white space, UTF-8 unescaped, no NaN.
+
+    Lone surrogates (file names that are not UTF-8) become JSON escapes, so that every text can be stored.
+    """
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").decode()
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +75,4 @@ def chain_hash(
     It depends on the stored text of the payload, so verification needs no knowledge of payload types.
     """
     head = canonical([previous, stream, version, at, tick, actor, causes, kind])
-    return hashlib.sha256(f"{head}\n{body}".encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(f"{head}\n{body}".encode()).hexdigest()

@@ -1,0 +1,46 @@
+# make run   opens the cockpit (or runs its first mission headless where there is no terminal)
+# make test  runs lint and the whole suite; needs nothing but Python 3.11 or newer
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: setup setup-test run test bench lint screenshots clean
+
+setup: $(VENV)/.installed
+setup-test: $(VENV)/.installed-test
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Pilothouse needs Python 3.11 or newer; $$($(PYTHON) --version) was found. Try: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv" >&2; exit 1; }
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	@echo "installing Pilothouse into $(VENV) …" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
+	@echo "installing Pilothouse with its test tools into $(VENV) …" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
+	@touch $@ $(VENV)/.installed
+
+run: setup
+	@$(BIN)/pilothouse --workspace ./workspace launch
+
+lint: setup-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest
+
+bench: setup-test
+	$(BIN)/pilothouse bench
+
+screenshots: setup-test
+	$(BIN)/python -m tests.screenshots
+
+clean:
+	rm -rf $(VENV) dist build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,303 @@
+"""The `pilothouse` command. Heavy imports wait until the sub-command needs them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from engine import __version__
+
+Handler = Callable[[argparse.Namespace], int]
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(f"{self.prog}: {message} (see {self.prog} --help)\n")
+        raise SystemExit(2)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code of CONTRACTS.md."""
+    options = _parser().parse_args(argv)
+    handler: Handler = options.handler
+    try:
+        return handler(options)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has gone; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = _common()
+    top = _Parser(prog="pilothouse", description="Steer agents live from a terminal.", parents=[_common()])
+    top.add_argument("--version", action="version", version=f"pilothouse {__version__}")
+    top.add_argument("--mission", metavar="NAME", help="start this mission where the workspace is new")
+    top.add_argument("--theme", metavar="NAME", help="colours of the cockpit")
+    top.set_defaults(handler=_cockpit)
+    verbs = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+
+    run = verbs.add_parser("run", parents=[common], help="run one agent on a goal without a screen")
+    run.add_argument("goal", nargs="?", default="", help="what is to be done, in plain English")
+    run.add_argument("--mission", metavar="NAME", help="a shipped mission instead of a goal")
+    run.add_argument("--agent", default="pilot-1", metavar="ID")
+    run.add_argument("--max-loops", type=_positive, metavar="N")
+    run.add_argument("--thinker", choices=("auto", "procedural"), default="auto")
+    run.add_argument(
+        "--approve",
+        choices=("ask", "never-ask"),
+        default="ask",
+        help="never-ask: where the operator would be asked, the goal fails instead",
+    )
+    run.add_argument("--step", action="store_true", help="wait for Enter before each action")
+    run.add_argument("--timeout", type=_seconds, metavar="S")
+    run.add_argument("--events", action="store_true", help="print every event as one JSON line")
+    run.set_defaults(handler=_run)
+
+    missions = verbs.add_parser("missions", parents=[common], help="the shipped missions")
+    missions.set_defaults(handler=_missions)
+
+    do = verbs.add_parser("do", parents=[common], help="one line, as typed in the command bar")
+    do.add_argument("line", nargs="+")
+    do.add_argument("--agent", default="", metavar="ID")
+    do.set_defaults(handler=_do)
+
+    sessions = verbs.add_parser(
+        "sessions", parents=[common], help="the journal: what ran, and whether it is whole"
+    )
+    what = sessions.add_subparsers(dest="what", metavar="WHAT", required=True, parser_class=_Parser)
+    for name, words in (
+        ("list", "every session"),
+        ("show", "what happened in a session"),
+        ("verify", "recompute the hash chain"),
+        ("replay", "run recorded agents again and compare"),
+    ):
+        one = what.add_parser(name, parents=[common], help=words)
+        if name in ("show", "replay"):
+            one.add_argument("name", nargs="?", default="", help="a session or an agent; all by default")
+        one.set_defaults(handler=_sessions)
+
+    coder = verbs.add_parser("coder", parents=[common], help="an interactive SimpleCoder session")
+    coder.add_argument(
+        "-c", dest="commands", action="append", metavar="COMMAND", help="run this and end; repeatable"
+    )
+    coder.set_defaults(handler=_coder)
+
+    doctor = verbs.add_parser("doctor", parents=[common], help="what works on this machine")
+    doctor.set_defaults(handler=_doctor)
+
+    bench = verbs.add_parser(
+        "bench", parents=[common], help="benchmarks beside their baselines (source tree only)"
+    )
+    bench.add_argument("name", nargs="?", default="", metavar="NAME")
+    bench.set_defaults(handler=_bench)
+    return top  # fmt: skip
+
+
+def _common() -> _Parser:
+    """Options that every level takes; a sub-command's value wins."""
+    common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument(
+        "--workspace", type=Path, metavar="DIR", help="default: ./workspace if it exists, else ."
+    )
+    common.add_argument(
+        "--json", action="store_true", help="one JSON object as the last line of standard output"
+    )
+    common.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    return common
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds above 0")
+    return value
+
+
+def _workspace(options: argparse.Namespace) -> Path:
+    chosen = getattr(options, "workspace", None)
+    if chosen is not None:
+        return Path(chosen).absolute()
+    here = Path.cwd()
+    return here / "workspace" if (here / "workspace").is_dir() else here
+
+
+def _flag(options: argparse.Namespace, name: str) -> bool:
+    return bool(getattr(options, name, False))
+
+
+def _say(options: argparse.Namespace, answer: dict[str, Any], text: str) -> None:
+    """Print an answer: as JSON on the last line when asked, else as text."""
+    print(json.dumps(answer) if _flag(options, "json") else text, flush=True)
+
+
+def _complain(text: str) -> int:
+    sys.stderr.write(f"pilothouse: {text}\n")
+    return 2
+
+
+def _mission(name: str | None) -> Any:
+    """The mission with this name, None for no name.
+
+    Raises:
+        KeyError: there is none; the message lists those there are.
+    """
+    from engine.library import load_missions
+
+    if not name:
+        return None
+    missions = load_missions()
+    if name not in missions:
+        raise KeyError(f"there is no mission '{name}'; missions: {', '.join(missions)}")
+    return missions[name]
+
+
+# ------------------------------------------------------------------ commands
+
+
+def _cockpit(options: argparse.Namespace) -> int:
+    try:
+        mission = _mission(options.mission)
+    except KeyError as error:
+        return _complain(str(error.args[0]))
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
+        if mission is None:
+            return _complain("the cockpit needs a terminal; without one use: pilothouse run GOAL")
+        options.__dict__.update(
+            goal="", agent="pilot-1", max_loops=None, approve="ask", step=False, timeout=None, events=False
+        )
+        return _run(options)
+    from app.cockpit import fly
+
+    return fly(_workspace(options), mission=mission, theme=options.theme)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from app.headless import EXIT_CODES, RunOptions, Status, run_goal
+    from engine.journal.errors import JournalError
+
+    try:
+        mission = _mission(options.mission)
+    except KeyError as error:
+        return _complain(str(error.args[0]))
+    if bool(options.goal.strip()) == (mission is not None):
+        return _complain("say either a GOAL or --mission NAME")
+    run = RunOptions(
+        workspace=_workspace(options),
+        goal=options.goal,
+        mission=mission,
+        agent=options.agent,
+        max_loops=options.max_loops,
+        ask=options.approve == "ask",
+        step=options.step,
+        timeout_s=options.timeout,
+        events=options.events,
+        quiet=_flag(options, "quiet"),
+    )
+    try:
+        result = asyncio.run(run_goal(run, out=sys.stdout, err=sys.stderr))
+    except (JournalError, ValueError) as error:
+        return _complain(_one_line(error))
+    _say(options, result, f"{result['status']}: {result['message']}")
+    return EXIT_CODES[Status(result["status"])]
+
+
+def _one_line(error: Exception) -> str:
+    from pydantic import ValidationError
+
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error)
+
+
+def _missions(options: argparse.Namespace) -> int:
+    from engine.library import load_missions
+
+    missions = load_missions()
+    answer = {
+        "missions": [
+            {"name": m.name, "title": m.title, "goal": m.goal, "network": m.network, "expect": m.expect}
+            for m in missions.values()
+        ]
+    }
+    text = "\n".join(f"{m.name:<14} {m.title}\n{'':<14} {m.summary}" for m in missions.values())
+    _say(options, answer, text)
+    return 0
+
+
+def _do(options: argparse.Namespace) -> int:
+    from app.doing import do_line
+
+    return _answered(options, do_line(_workspace(options), " ".join(options.line), agent=options.agent))
+
+
+def _sessions(options: argparse.Namespace) -> int:
+    from app.sessions import look
+
+    return _answered(options, look(_workspace(options), options.what, getattr(options, "name", "")))
+
+
+def _answered(options: argparse.Namespace, work: Any) -> int:
+    """Await `(exit code, answer, text)` and print it."""
+    from engine.journal.errors import JournalError
+
+    try:
+        code, answer, text = asyncio.run(work)
+    except JournalError as error:
+        return _complain(str(error))
+    if code == 2:
+        return _complain(text)
+    _say(options, answer, text)
+    return int(code)
+
+
+def _coder(options: argparse.Namespace) -> int:
+    from app.coder import coder
+    from engine.engine import SANDBOX_DIRECTORY
+
+    return asyncio.run(coder(_workspace(options) / SANDBOX_DIRECTORY, options.commands))
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from app.doctor import examine
+
+    return _answered(options, examine(_workspace(options)))
+
+
+def _bench(options: argparse.Namespace) -> int:
+    try:
+        from tests.benchmarks import run_all
+    except ImportError:
+        return _complain("the benchmarks are part of the source tree: run this in a checkout, or make bench")
+    rows = run_all(options.name)
+    if not rows:
+        return _complain(f"there is no benchmark '{options.name}'")
+    for row in rows:
+        figures = f"{row['ours']:>12,.1f} vs {row['baseline']:>12,.1f} {row['unit']}"
+        print(f"{row['name']:<44} {figures:<44} ratio {row['ratio']:.2f}", file=sys.stderr)
+        print(json.dumps(row))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""`pilothouse do`: one line of the command bar, without a screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from app.grammar import VERBS, Context, GrammarError, Local, find_verb, read_line
+from app.headless import at_rest, opened, wait_until
+from app.missions import lay_down
+from engine.domain import commands as cmd
+from engine.domain.state import AgentState
+from engine.engine import Engine
+from engine.library import load_missions
+
+Answer = tuple[int, dict[str, Any], str]
+"""Exit code, JSON answer, text."""
+
+LETS_ACT = (cmd.Run, cmd.Step, cmd.CallTool)
+"""Commands after which `do` waits until the agent rests."""
+
+
+async def do_line(workspace: Path, line: str, *, agent: str = "") -> Answer:
+    """Carry out one line; exit code 0 when done, 1 when refused, 2 when not understood.
+
+    Raises:
+        JournalError: the workspace cannot be opened.
+    """
+    async with opened(workspace) as engine:
+        chosen = agent or (engine.agents[0] if engine.agents else "")
+        if agent and agent not in engine.agents:
+            return 2, {}, f"there is no agent '{agent}'; agents: {', '.join(engine.agents) or 'none yet'}"
+        state = await engine.view(chosen) if chosen else None
+        try:
+            intent = read_line(line, context_of(engine, chosen, state))
+        except GrammarError as error:
+            return 2, {}, str(error)
+        if isinstance(intent, Local):
+            return await _do_locally(engine, intent, chosen)
+        return await _submit(engine, intent)
+
+
+def context_of(engine: Engine, agent: str, state: AgentState | None) -> Context:
+    """What a line is understood against in this workspace."""
+    tool = engine.registry.get("simple_coder")
+    return Context(
+        agent=agent,
+        state=state,
+        agents=engine.agents,
+        missions=tuple(load_missions()),
+        examples=tuple(recipe.example for recipe in engine.library.recipes),
+        spec_of=tool.commands.get,
+    )
+
+
+async def _submit(engine: Engine, command: cmd.Command) -> Answer:
+    since = await engine.store.head_seq()
+    receipt = await engine.submit(command, operator="cli")
+    answer: dict[str, Any] = {"ok": receipt.ok, "message": receipt.message, "event": receipt.event}
+    if receipt.ok and isinstance(command, LETS_ACT):
+        state = await wait_until(engine, command.agent, at_rest)
+        answer["mode"] = state.mode.value
+        answer["summary"] = state.last_summary
+        answer["events"] = await engine.store.head_seq() - since
+        return 0, answer, f"{receipt.message} · {state.mode} · {state.last_summary}"
+    return (0 if receipt.ok else 1), answer, receipt.message
+
+
+async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
+    match intent.action:
+        case "help":
+            return help_text(intent.argument)
+        case "agent_list":
+            return await _agent_list(engine)
+        case "status":
+            return await _status(engine, agent)
+        case "mission":
+            return await _mission(engine, intent.argument, agent)
+        case "quit":
+            return 0, {"ok": True, "message": "bye"}, "bye"
+    return 2, {}, f"'{intent.action}' works in the cockpit only"
+
+
+def help_text(verb: str = "") -> Answer:
+    """The verbs, or one of them."""
+    try:
+        verbs = (find_verb(verb),) if verb else VERBS
+    except GrammarError as error:
+        return 2, {}, str(error)
+    rows = [{"verb": v.name, "usage": v.usage, "help": v.help, "aliases": list(v.aliases)} for v in verbs]
+    return 0, {"verbs": rows}, "\n".join(f"{v.usage:<44} {v.help}" for v in verbs)
+
+
+async def _agent_list(engine: Engine) -> Answer:
+    states = [await engine.view(name) for name in engine.agents]
+    rows = [
+        {"id": s.agent_id, "type": s.agent_type, "mode": s.mode.value, "goals": len(s.open_goals)}
+        for s in states
+    ]
+    lines = [f"{row['id']:<20} {row['type']:<12} {row['mode']:<13} {row['goals']} open goals" for row in rows]
+    return 0, {"agents": rows}, "\n".join(lines) or "no agents yet; agent_create bdi_agent ID makes one"
+
+
+async def _status(engine: Engine, agent: str) -> Answer:
+    if not agent:
+        return 2, {}, "there is no agent yet; agent_create bdi_agent ID makes one"
+    state = await engine.view(agent)
+    answer = {
+        "agent": agent,
+        "mode": state.mode.value,
+        "point": state.pause_point.value,
+        "goals": [{"id": g.id, "text": g.text, "status": g.status.value} for g in state.goals.values()],
+        "step": state.step.id if state.step else "",
+        "waits_for": state.intervention.reason if state.intervention else "",
+        "actions": state.actions,
+        "failed_actions": state.failed_actions,
+    }
+    goals = "; ".join(f"{g.id} {g.status}: {g.text}" for g in state.goals.values()) or "no goals"
+    return 0, answer, f"{agent} {state.mode} ({state.pause_point}) · {goals}"
+
+
+async def _mission(engine: Engine, name: str, agent: str) -> Answer:
+    missions = load_missions()
+    if name not in missions:
+        return 2, {}, f"there is no mission '{name}'; missions: {', '.join(missions)}"
+    if not agent:
+        return 2, {}, "there is no agent yet; agent_create bdi_agent ID makes one"
+    await lay_down(engine, agent, missions[name])
+    await wait_until(engine, agent, lambda state: not state.requests and not state.acting)
+    return await _submit(engine, cmd.AdoptGoal(agent=agent, text=missions[name].goal))

@@ -1,0 +1,279 @@
+"""Running agents without a screen: one goal from beginning to end, or one command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TextIO
+
+from app.lines import line_of
+from app.missions import lay_down
+from engine.domain import commands as cmd
+from engine.domain.goal import GoalStatus
+from engine.domain.state import AgentState, RunState
+from engine.engine import Engine, EngineConfig
+from engine.journal import events as ev
+from engine.journal.event import Event
+from engine.library import Mission
+
+DEFAULT_AGENT = "pilot-1"
+
+
+class Status(StrEnum):
+    """How a headless run ended (CONTRACTS.md)."""
+
+    GOAL_ACHIEVED = "GOAL_ACHIEVED"
+    FAILED = "FAILED"
+    NEEDS_OPERATOR = "NEEDS_OPERATOR"
+    BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
+    TIMED_OUT = "TIMED_OUT"
+    INTERRUPTED = "INTERRUPTED"
+
+
+EXIT_CODES = {
+    Status.GOAL_ACHIEVED: 0,
+    Status.FAILED: 1,
+    Status.NEEDS_OPERATOR: 3,
+    Status.BUDGET_EXCEEDED: 4,
+    Status.TIMED_OUT: 5,
+    Status.INTERRUPTED: 130,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What to run and how."""
+
+    workspace: Path
+    goal: str = ""
+    mission: Mission | None = None
+    agent: str = DEFAULT_AGENT
+    max_loops: int | None = None
+    ask: bool = True
+    step: bool = False
+    """Wait for Enter before each action."""
+    timeout_s: float | None = None
+    events: bool = False
+    """Print every event as one JSON line to standard output."""
+    quiet: bool = False
+
+
+@dataclass(slots=True)
+class _End:
+    status: Status
+    message: str
+    reason: str = ""
+
+
+class Run:
+    """One headless run."""
+
+    def __init__(self, engine: Engine, options: RunOptions, out: TextIO, err: TextIO) -> None:
+        self._engine = engine
+        self._options = options
+        self._out, self._err = out, err
+        self._goal = ""
+        self._interrupted = asyncio.Event()
+
+    async def run(self) -> dict[str, Any]:
+        """Run the goal; the result is CONTRACTS.md's object, without what is known only after closing."""
+        options, engine = self._options, self._engine
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        if options.agent not in engine.agents:
+            await self._do(cmd.CreateAgent(agent=options.agent))
+        before = await engine.view(options.agent)
+        since = await engine.store.head_seq()
+        with self._signals():
+            end = await self._start(before)
+            if end is None:
+                end = await self._follow(since)
+        state = await engine.view(options.agent)
+        goal = state.goals.get(self._goal)
+        result: dict[str, Any] = {
+            "status": end.status.value,
+            "goal": goal.text if goal else options.goal,
+            "session": engine.session,
+            "agent": options.agent,
+            "loops": state.tick - before.tick,
+            "actions": state.actions - before.actions,
+            "failed_actions": state.failed_actions - before.failed_actions,
+            "thinker": state.config.thinker,
+            "tokens": state.tokens - before.tokens,
+            "cost_usd": round(state.cost_usd - before.cost_usd, 6),
+            "duration_s": round(loop.time() - began, 3),
+            "message": end.message,
+        }
+        return {**result, "reason": end.reason} if end.reason else result
+
+    async def _do(self, command: cmd.Command) -> cmd.Receipt:
+        return await self._engine.submit(command, operator="headless")
+
+    async def _start(self, before: AgentState) -> _End | None:
+        """Adopt the goal above all others and set the agent running."""
+        options = self._options
+        if before.intervention is not None:
+            return _End(Status.NEEDS_OPERATOR, f"the agent still waits: {before.intervention.reason}")
+        text = options.goal
+        if options.mission is not None:
+            await lay_down(self._engine, options.agent, options.mission)
+            text = text or options.mission.goal
+        highest = max((goal.priority for goal in before.open_goals), default=0)
+        receipt = await self._do(cmd.AdoptGoal(agent=options.agent, text=text, priority=highest + 1))
+        if not receipt.ok:
+            return _End(Status.FAILED, receipt.message, "REFUSED")
+        view = await self._engine.view(options.agent)
+        self._goal = max(view.goals.values(), key=lambda goal: goal.order).id
+        if options.step:
+            await self._do(cmd.Pause(agent=options.agent))
+            return None
+        run = cmd.Run(agent=options.agent, max_loops=options.max_loops, until=self._goal, ask=options.ask)
+        receipt = await self._do(run)
+        return None if receipt.ok else _End(Status.NEEDS_OPERATOR, receipt.message)
+
+    async def _follow(self, since: int) -> _End:
+        """Watch events until the run has ended, time is up, or somebody interrupts."""
+        watch = asyncio.create_task(self._watch(since))
+        interrupt = asyncio.create_task(self._interrupted.wait())
+        stepper = asyncio.create_task(self._step_by_enter()) if self._options.step else None
+        tasks = {watch, interrupt, *([stepper] if stepper else [])}
+        try:
+            done, _ = await asyncio.wait(
+                tasks, timeout=self._options.timeout_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            if watch in done:
+                return watch.result()
+            reason = "interrupted" if done else "the time is up"
+            await self._do(cmd.Stop(agent=self._options.agent, reason=reason))
+            await self._settled()
+            if interrupt in done:
+                return _End(Status.INTERRUPTED, "interrupted; what ran was cut off")
+            if done:
+                return _End(Status.INTERRUPTED, "standard input ended before the goal did")
+            return _End(
+                Status.TIMED_OUT, f"not done after {self._options.timeout_s:g} s; what ran was cut off"
+            )
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _settled(self) -> None:
+        """Wait until the stopped agent's action has ended."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(10):
+                await wait_until(self._engine, self._options.agent, lambda state: not state.acting)
+
+    async def _watch(self, since: int) -> _End:
+        async for event in self._engine.events(since):
+            self._show(event)
+            if event.stream != self._options.agent:
+                continue
+            end = await self._end_of(ev.payload_of(event))
+            if end is not None:
+                return end
+        return _End(Status.FAILED, "the journal ended", "JOURNAL")
+
+    async def _end_of(self, said: ev.Payload) -> _End | None:
+        if isinstance(said, ev.GoalEnded) and said.goal == self._goal:
+            if said.status is GoalStatus.ACHIEVED:
+                return _End(Status.GOAL_ACHIEVED, said.reason or "achieved")
+            view = await self._engine.view(self._options.agent)
+            planning = any(f.goal == self._goal and not f.step for f in view.failures)
+            return _End(Status.FAILED, said.reason, "FAILED_PLANNING" if planning else "ERROR_LIMIT")
+        if isinstance(said, ev.InterventionOpened):
+            return _End(Status.NEEDS_OPERATOR, said.reason, said.failure.value if said.failure else "")
+        if isinstance(said, ev.AgentPaused) and said.reason.startswith("MAX_LOOPS"):
+            return _End(Status.FAILED, said.reason, "MAX_LOOPS")
+        return None
+
+    def _show(self, event: Event) -> None:
+        if self._options.events:
+            print(json.dumps(ev.as_dict(event)), file=self._out, flush=True)
+        elif not self._options.quiet:
+            line = line_of(event)
+            if line is not None:
+                print(line.plain(), file=self._err, flush=True)
+
+    async def _step_by_enter(self) -> None:
+        """One action for each line of standard input."""
+        while True:
+            view = await self._engine.view(self._options.agent)
+            if view.run is RunState.PAUSED and not view.acting and not view.grants:
+                print("-- press Enter for the next action --", file=self._err, flush=True)
+            if not await asyncio.to_thread(sys.stdin.readline):
+                return
+            receipt = await self._do(cmd.Step(agent=self._options.agent))
+            if not receipt.ok:
+                print(receipt.message, file=self._err, flush=True)
+            await wait_until(self._engine, self._options.agent, at_rest)
+
+    def _signals(self) -> Any:
+        return _interrupting(self._interrupted.set)
+
+
+def at_rest(state: AgentState) -> bool:
+    """True when nothing runs, nothing is about to, and the agent can go no further by itself."""
+    if state.acting or state.grants or state.requests:
+        return False
+    return state.run is not RunState.RUNNING or state.intervention is not None or not state.open_goals
+
+
+async def wait_until(engine: Engine, agent: str, holds: Callable[[AgentState], bool]) -> AgentState:
+    """The agent's state as soon as something holds of it."""
+    since = await engine.store.head_seq()
+    state = await engine.view(agent)
+    if holds(state):
+        return state
+    async for _event in engine.events(since, stream=agent):
+        state = await engine.view(agent)
+        if holds(state):
+            break
+    return state
+
+
+class _interrupting:  # noqa: N801  reads as a clause
+    """SIGINT and SIGTERM call a function while the block runs."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self._then = then
+
+    def __enter__(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(number, self._then)
+
+    def __exit__(self, *_: object) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.remove_signal_handler(number)
+
+
+@asynccontextmanager
+async def opened(workspace: Path, config: EngineConfig | None = None) -> AsyncIterator[Engine]:
+    """An engine on the workspace, closed in the end."""
+    engine = await Engine.open(workspace, config=config)
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+async def run_goal(options: RunOptions, *, out: TextIO, err: TextIO) -> dict[str, Any]:
+    """Run one agent on a goal; the answer is CONTRACTS.md's `run --json` object.
+
+    Raises:
+        JournalError: the workspace cannot be opened.
+    """
+    async with opened(options.workspace) as engine:
+        result = await Run(engine, options, out, err).run()
+    return {**result, "journal_head": engine.final_head}

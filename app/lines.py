@@ -1,0 +1,163 @@
+"""An event as one line for a person: used by headless runs, `sessions show` and the mind pane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.domain.action import ResultStatus
+from engine.domain.goal import GoalStatus
+from engine.domain.plan import StepStatus
+from engine.domain.text import clean_line
+from engine.journal import events as ev
+from engine.journal.event import Event
+
+TEXT_LIMIT = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What happened, in words; the text is cleaned."""
+
+    ref: str
+    time: str
+    """Clock time, `HH:MM:SS`."""
+    stream: str
+    glyph: str
+    kind: str
+    """`goal`, `plan`, `action`, `success`, `warning`, `error`, `operator`, `thought`, `session`."""
+    text: str
+
+    def plain(self) -> str:
+        """The line for a terminal without colours."""
+        return f"{self.time} {self.stream:<12} {self.glyph} {self.text}"
+
+
+def line_of(event: Event) -> Line | None:
+    """The event as a line, or None when it is too small to tell."""
+    said = _say(ev.payload_of(event))
+    if said is None:
+        return None
+    glyph, kind, text = said
+    return Line(event.ref, event.at[11:19], event.stream, glyph, kind, clean_line(text, limit=TEXT_LIMIT))
+
+
+def call_text(command: str, args: dict[str, object]) -> str:
+    """A tool call as a person would type it, cut to a line."""
+    first = ("path", "source", "target", "venv_name")
+    ordered = sorted(args, key=lambda name: (name not in first, name))
+    shown = " ".join(str(args[name]) for name in ordered)
+    return clean_line(f"{command} {shown}", limit=120)
+
+
+def _say(said: ev.Payload) -> tuple[str, str, str] | None:
+    for tell in (_say_session, _say_goal, _say_plan, _say_action, _say_trouble):
+        line = tell(said)
+        if line is not None:
+            return line
+    return None
+
+
+def _say_session(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.SessionOpened():
+            return "○", "session", f"session {said.session} opened"
+        case ev.SessionClosed():
+            return "○", "session", f"session {said.session} closed"
+        case ev.AgentCreated():
+            return "+", "session", f"agent {said.agent_id} created ({said.agent_type})"
+        case ev.AgentDeleted():
+            return "-", "session", "agent deleted"
+        case ev.AgentResumed():
+            return "▶", "operator", "running"
+        case ev.AgentPaused():
+            return "‖", "operator", f"paused: {said.reason}"
+        case ev.AgentStopped():
+            return "■", "operator", f"stopped: {said.reason}"
+        case ev.StepGranted():
+            return "▷", "operator", "one action allowed"
+    return None
+
+
+def _say_goal(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.GoalAdopted():
+            return "●", "goal", f"goal {said.goal}: {said.text}"
+        case ev.GoalSelected():
+            return "→", "thought", f"deliberation: pursue {said.goal}"
+        case ev.GoalChanged():
+            return "●", "operator", f"goal {said.goal} is now: {said.text} (priority {said.priority})"
+        case ev.GoalEnded(status=GoalStatus.ACHIEVED):
+            return "✓", "success", f"goal {said.goal} achieved"
+        case ev.GoalEnded():
+            return "✗", "error", f"goal {said.goal} {said.status}: {said.reason}"
+        case ev.BeliefAdded():
+            return "∴", "thought", f"believes {said.key} = {str(said.value)[:120]}"
+        case ev.BeliefRemoved():
+            return "∴", "thought", f"no longer believes {said.key}"
+        case ev.ThoughtRecorded():
+            return "…", "thought", said.text
+    return None
+
+
+def _say_plan(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.PlanGenerated():
+            recipes = sorted({step.provenance.recipe for step in said.steps if step.provenance.recipe})
+            by = f"; recipes: {', '.join(recipes)}" if recipes else ""
+            return "≡", "thought", f"{said.thinker} proposes {len(said.steps)} steps{by}"
+        case ev.PlanAdopted():
+            return "≡", "plan", f"plan {said.plan} for {said.goal}: {len(said.steps)} steps"
+        case ev.PlanRevised():
+            return "≡", "operator", f"plan {said.plan}: {said.change}"
+        case ev.PlanRejected():
+            return "✗", "error", f"no plan for {said.goal}: {'; '.join(said.problems)}"
+        case ev.StepEnded(status=StepStatus.COMPLETED):
+            return "✓", "success", f"{said.step} {said.summary}"
+        case ev.StepEnded(status=StepStatus.FAILED):
+            return "✗", "error", f"{said.step} {said.summary}"
+        case ev.StepEnded():
+            return "»", "operator", f"{said.step} {said.status}: {said.summary}"
+    return None
+
+
+def _say_action(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.ActionRequested():
+            return "·", "action", f"{said.action} {call_text(said.command, said.args)}"
+        case ev.ActionHeld():
+            return "‖", "operator", f"{said.action} held: {said.reason}"
+        case ev.ActionWithdrawn():
+            return "·", "action", f"{said.action} withdrawn: {said.reason}"
+        case ev.ActionStarted():
+            return "▶", "action", f"{said.action} started"
+        case ev.ActionFinished(status=ResultStatus.SUCCESS):
+            return "·", "action", f"{said.action} {said.status} in {said.duration_ms} ms: {said.summary}"
+        case ev.ActionFinished():
+            return "✗", "error", f"{said.action} {said.status} ({said.code}): {said.summary}"
+        case ev.ActionCancelled():
+            return "■", "warning", f"{said.action} cut off: {said.reason}"
+        case ev.ActionOutcomeUnknown():
+            return "!", "warning", f"{said.action}: outcome unknown"
+    return None
+
+
+def _say_trouble(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.CommandRefused():
+            return "✗", "warning", f"refused: {said.reason}"
+        case ev.FailureRecorded():
+            return "✗", "error", f"{said.failure}: {said.message}"
+        case ev.RecoveryChosen():
+            tries = f" {said.attempt}/{said.of} in {said.delay_s:g} s" if said.delay_s else ""
+            return "↻", "warning", f"recovery {said.strategy}{tries}: {said.why}"
+        case ev.InterventionOpened():
+            return "?", "warning", f"your turn: {said.reason}"
+        case ev.InterventionClosed():
+            return "✓", "operator", f"decided: {said.resolution}"
+        case ev.BreakpointSet():
+            return "◉", "operator", f"breakpoint on {said.step}"
+        case ev.BreakpointCleared():
+            return "◎", "operator", f"no breakpoint on {said.step}"
+        case ev.BreakpointHit():
+            return "◉", "warning", f"breakpoint reached: {said.step}"
+    return None

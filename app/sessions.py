@@ -1,0 +1,154 @@
+"""`pilothouse sessions`: the journal read as sessions, verified, and replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.lines import line_of
+from engine.domain.ports import Ports
+from engine.engine import WORKSPACE
+from engine.journal import events as ev
+from engine.journal.blobs import BlobStore
+from engine.journal.errors import BlobError
+from engine.journal.rows import Head
+from engine.journal.store import DATA_DIRECTORY, JournalStore
+from engine.journal.verify import verify, workspace_head
+from engine.replay import Replay, replay_stream
+
+Answer = tuple[int, dict[str, Any], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    name: str
+    opened: str
+    closed: str
+    """Empty when the session did not close in good order."""
+    first: int
+    last: int
+
+
+async def look(workspace: Path, what: str, name: str) -> Answer:
+    """Answer one of the `sessions` sub-commands; reading only, also while an engine runs.
+
+    Raises:
+        JournalError: there is no journal, or it cannot be read.
+    """
+    answers: dict[str, Callable[[JournalStore, Path, str], Coroutine[Any, Any, Answer]]] = {
+        "list": _list,
+        "show": _show,
+        "verify": _verify,
+        "replay": _replay,
+    }
+    store = await JournalStore.open(workspace, clock=Ports().clock, read_only=True)
+    try:
+        return await answers[what](store, workspace, name)
+    finally:
+        await store.close()
+
+
+async def _sessions(store: JournalStore) -> list[_Session]:
+    found: list[_Session] = []
+    head = await store.head_seq()
+    for event in await store.read(WORKSPACE):
+        said = ev.payload_of(event)
+        if isinstance(said, ev.SessionOpened):
+            if found:
+                last = found[-1]
+                found[-1] = _Session(last.name, last.opened, last.closed, last.first, event.seq - 1)
+            found.append(_Session(said.session, event.at, "", event.seq, head))
+        elif isinstance(said, ev.SessionClosed) and found:
+            last = found[-1]
+            found[-1] = _Session(last.name, last.opened, event.at, last.first, head)
+    return found
+
+
+async def _list(store: JournalStore, workspace: Path, name: str) -> Answer:
+    sessions = await _sessions(store)
+    rows = [
+        {
+            "session": s.name,
+            "opened": s.opened,
+            "closed": s.closed or None,
+            "events": s.last - s.first + 1,
+        }
+        for s in sessions
+    ]
+    lines = [
+        f"{s.name}  {s.opened[:19]}  {'closed' if s.closed else 'open or cut off':<16} "
+        f"{s.last - s.first + 1} events"
+        for s in sessions
+    ]
+    return 0, {"sessions": rows}, "\n".join(lines)
+
+
+async def _show(store: JournalStore, workspace: Path, name: str) -> Answer:
+    sessions = await _sessions(store)
+    streams = await store.streams()
+    chosen = next((s for s in sessions if name and s.name.startswith(name)), None)
+    if name and chosen is None and name not in streams:
+        known = ", ".join([s.name for s in sessions] + [s for s in streams if s != WORKSPACE])
+        return 2, {}, f"there is no session or agent '{name}'; there are: {known}"
+    chosen = chosen or (sessions[-1] if sessions and not name else None)
+    first, last = (chosen.first, chosen.last) if chosen else (1, await store.head_seq())
+    stream = None if chosen else name
+    lines: list[str] = []
+    count = 0
+    async for event in store.events(first - 1, stream=stream):
+        if event.seq > last:
+            break
+        count += 1
+        line = line_of(event)
+        if line is not None:
+            lines.append(f"{event.ref:<16} {line.plain()}")
+    answer = {"session": chosen.name if chosen else None, "agent": stream, "events": count, "lines": lines}
+    return 0, answer, "\n".join(lines)
+
+
+async def _verify(store: JournalStore, workspace: Path, name: str) -> Answer:
+    found = await verify(store)
+    answer = {"ok": found.ok, "events": found.events, "head": found.head, "first_bad": found.first_bad}
+    if found.ok:
+        return 0, answer, f"sound: {found.events} events, head {found.head}"
+    answer["reason"] = found.reason
+    return 1, answer, f"NOT sound at {found.first_bad}: {found.reason}"
+
+
+async def _replay(store: JournalStore, workspace: Path, name: str) -> Answer:
+    streams = await store.streams()
+    agents = [stream for stream in streams if stream != WORKSPACE]
+    sessions = {s.name for s in await _sessions(store)}
+    if name in agents:
+        agents = [name]
+    elif name and not any(session.startswith(name) for session in sessions):
+        return 2, {}, f"there is no session or agent '{name}'; agents: {', '.join(agents)}"
+    blobs = BlobStore(workspace / DATA_DIRECTORY / "blobs")
+    replays = [await _replay_one(store, blobs, agent) for agent in agents]
+    matches = all(replay.matches for replay in replays)
+    heads = {**streams, **{r.stream: Head(streams[r.stream].version, r.head) for r in replays}}
+    answer = {
+        "ok": matches,
+        "events": sum(replay.events for replay in replays),
+        "head": workspace_head(heads),
+        "matches": matches,
+        "model_calls": sum(replay.model_calls for replay in replays),
+        "differences": [f"{r.stream}: {r.difference}" for r in replays if not r.matches],
+    }
+    text = "\n".join(
+        f"{r.stream}: {r.events} events, {'same head' if r.matches else 'DIFFERS: ' + r.difference}"
+        for r in replays
+    )
+    return (0 if matches else 1), answer, text or "no agent has acted yet"
+
+
+async def _replay_one(store: JournalStore, blobs: BlobStore, agent: str) -> Replay:
+    async def blob(digest: str) -> bytes | None:
+        try:
+            return await blobs.get(digest)
+        except BlobError:
+            return None
+
+    return await replay_stream(await store.read(agent), blob)

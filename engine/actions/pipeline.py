@@ -1,0 +1,240 @@
+"""Calling tools: what is asked is validated, what is answered is kept whole."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+from engine.actions.output import OutputPump
+from engine.domain.action import ErrorCode, ResultStatus, ToolResult, Undo
+from engine.domain.plan import StepStatus
+from engine.domain.ports import CallContext
+from engine.domain.state import ActiveAction, AgentState
+from engine.journal import events as ev
+from engine.journal.event import Event, canonical
+from engine.tools.arguments import Checked
+from engine.tools.registry import ToolRegistry
+
+INLINE_LIMIT = 16 * 1024
+"""Bytes of an answer that an event holds; a larger answer goes to a blob."""
+CUT = 2_000
+"""Characters that the event keeps of each long string then."""
+
+
+class Toolbox(Protocol):
+    """Who answers an agent's calls: the tools themselves, or a recording of them."""
+
+    async def call(
+        self, action: str, tool: str, command: str, args: Mapping[str, Any], context: CallContext
+    ) -> ToolResult:
+        """Run one validated call; `action` names it in the journal."""
+
+
+class LiveToolbox:
+    """Calls the registered tools."""
+
+    def __init__(self, registry: ToolRegistry) -> None:
+        self.registry = registry
+
+    async def call(
+        self, action: str, tool: str, command: str, args: Mapping[str, Any], context: CallContext
+    ) -> ToolResult:
+        """Run the call; a tool that breaks its contract is an INTERNAL error, never a success."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            answer = _conforming(await self.registry.get(tool).call(command, args, context))
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001  a tool is foreign code: its fault is an answer
+            answer = _broken(f"{tool}.{command} broke: {type(error).__name__}: {error}")
+        took = round((loop.time() - began) * 1000)
+        return ToolResult(answer.status, answer.data, answer.code, answer.session, answer.beliefs, took)
+
+
+def _conforming(answer: object) -> ToolResult:
+    if not isinstance(answer, ToolResult):
+        raise TypeError(f"the answer is {type(answer).__name__}, not a tool result")
+    return answer
+
+
+def _broken(message: str) -> ToolResult:
+    return ToolResult(ResultStatus.ERROR, {"message": message[:2_000]}, ErrorCode.INTERNAL)
+
+
+class Recorder(Protocol):
+    """Where an action's events go: the agent that acts."""
+
+    @property
+    def state(self) -> AgentState:
+        """The state that the events bring forward."""
+
+    def append(self, payload: ev.Payload, actor: str, *causes: str) -> Event:
+        """Record what happened."""
+
+    async def commit(self) -> None:
+        """Return when everything recorded is durable."""
+
+    def commit_soon(self) -> None:
+        """Make what is recorded durable without waiting for it."""
+
+
+class Pipeline:
+    """Runs requested actions that passed the gate, one at a time."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        toolbox: Toolbox,
+        registry: ToolRegistry,
+        put_blob: Callable[[bytes], Awaitable[str]],
+    ) -> None:
+        self._recorder = recorder
+        self._toolbox = toolbox
+        self._registry = registry
+        self._put_blob = put_blob
+        self._call: asyncio.Task[ToolResult] | None = None
+        self._cut = False
+
+    def cut(self) -> None:
+        """Cut the running action off, if there is one; its tool ends everything it started."""
+        self._cut = True
+        if self._call is not None:
+            self._call.cancel()
+
+    def was_cut(self, action: str) -> bool:
+        """Whether the operator cut this action off."""
+        return self._cut
+
+    async def run(self, *causes: str) -> ToolResult | None:
+        """Run the requested action of the state; None when it was cut off.
+
+        "Started" is durable before the tool is called. The action's end is recorded, but not
+        what follows from it for the plan, except that a step that was cut off is put back.
+
+        Raises:
+            asyncio.CancelledError: the agent is being closed; the cancellation is recorded.
+        """
+        action = self._recorder.state.action
+        assert action is not None
+        self._cut = False
+        spec = self._registry.get(action.tool).commands[action.command]
+        started = self._recorder.append(
+            ev.ActionStarted(action=action.id, undo=Undo(spec.undo), mutates=spec.mutates),
+            action.actor,
+            *causes,
+        )
+        await self._recorder.commit()
+        if self.was_cut(action.id):
+            self._record_cancelled(action, started.ref)
+            return None
+
+        def emit(stream: str, text: str, skipped: int) -> None:
+            piece = ev.ActionOutput(action=action.id, stream=stream, text=text, skipped=skipped)
+            self._recorder.append(piece, action.actor, started.ref)
+            self._recorder.commit_soon()
+
+        pump = OutputPump(emit)
+        try:
+            answer = await self._start(action, pump)
+        except asyncio.CancelledError:
+            pump.flush()
+            self._record_cancelled(action, started.ref)
+            if self.was_cut(action.id):
+                return None
+            await self._recorder.commit()
+            raise
+        finally:
+            self._call = None
+        pump.flush()
+        await self._record_answer(action, answer, started.ref)
+        return answer
+
+    async def refuse(self, checked: Checked, *causes: str) -> ToolResult:
+        """Record that the requested action cannot be called with these arguments."""
+        action = self._recorder.state.action
+        assert action is not None
+        answer = ToolResult(ResultStatus.ERROR, {"message": checked.message}, checked.problems[0].code)
+        await self._record_answer(action, answer, *causes)
+        return answer
+
+    async def _start(self, action: ActiveAction, pump: OutputPump) -> ToolResult:
+        state = self._recorder.state
+        context = CallContext(
+            session=state.sandbox, actor=action.actor, output=pump, beliefs=state.belief_values()
+        )
+        call = self._toolbox.call(action.id, action.tool, action.command, action.args, context)
+        self._call = asyncio.create_task(_awaited(call), name=f"action {action.id}")
+        return await self._call
+
+    def _record_cancelled(self, action: ActiveAction, started: str) -> None:
+        state = self._recorder.state
+        cut = self.was_cut(action.id)
+        reason = state.run_reason if cut else "the session closed"
+        cause = state.run_event if cut else started
+        cancelled = self._recorder.append(
+            ev.ActionCancelled(action=action.id, reason=reason), "system", cause
+        )
+        if action.step:
+            again = ev.StepEnded(
+                goal=action.goal,
+                step=action.step,
+                status=StepStatus.PLANNED,
+                summary="cut off; it runs again when the agent goes on",
+            )
+            self._recorder.append(again, "system", cancelled.ref)
+
+    async def _record_answer(self, action: ActiveAction, answer: ToolResult, *causes: str) -> None:
+        result, blob = await keep_answer(answer, self._put_blob)
+        finished = self._recorder.append(
+            ev.ActionFinished(
+                action=action.id,
+                status=answer.status,
+                code=answer.code,
+                result=result,
+                blob=blob,
+                session=answer.session,
+                duration_ms=answer.duration_ms,
+                summary=answer.message,
+            ),
+            action.actor,
+            *causes,
+        )
+        for key, value in answer.beliefs.items():
+            self._believe(key, value, finished.ref)
+
+    def _believe(self, key: str, value: Any, cause: str) -> None:
+        held = self._recorder.state.beliefs.get(key)
+        if value is None:
+            if held is not None:
+                self._recorder.append(ev.BeliefRemoved(key=key), "agent", cause, held.event)
+        elif held is None or held.value != value:
+            self._recorder.append(ev.BeliefAdded(key=key, value=value), "agent", cause)
+
+
+async def _awaited(call: Awaitable[ToolResult]) -> ToolResult:
+    return await call
+
+
+async def keep_answer(
+    answer: ToolResult, put: Callable[[bytes], Awaitable[str]]
+) -> tuple[dict[str, Any], str | None]:
+    """The answer for an event, and the digest of the whole when it is too large for one.
+
+    Args:
+        answer: what the tool said.
+        put: stores bytes and gives their digest.
+    """
+    whole = canonical(answer.data).encode()
+    if len(whole) <= INLINE_LIMIT:
+        return dict(answer.data), None
+    return {key: _cut(value) for key, value in answer.data.items()}, await put(whole)
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > CUT:
+        return f"{value[:CUT]}… ({len(value)} characters)"
+    if isinstance(value, list) and len(value) > 100:
+        return [*value[:100], f"… ({len(value)} items)"]
+    return value

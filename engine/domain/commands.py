@@ -1,0 +1,291 @@
+"""Commands: what an operator may ask of the engine, validated at the border.
+
+Every way in (key, command bar, mouse, headless) makes one of these; `Engine.submit` takes them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
+
+AGENT_ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+STOP_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "for to that which with a an the and or but so as if when where how why what who "
+        "create creating make making",
+    )
+)
+"""Words that are no agent's id: a sentence was typed where an id was meant (mindX spec §1.2)."""
+RESERVED_IDS = frozenset({"workspace", "mastermind", "all"})
+GOAL_LIMIT = 8_000
+
+
+def check_agent_id(value: str) -> str:
+    """The id, if an agent may bear it.
+
+    Raises:
+        ValueError: says what is wrong and what an id looks like.
+    """
+    if value.lower() in STOP_WORDS or value in RESERVED_IDS:
+        raise ValueError(f"'{value}' cannot be an agent's id; choose a name such as builder-2")
+    if not AGENT_ID.fullmatch(value):
+        raise ValueError(
+            f"'{value[:40]}' is no agent id: a lower-case letter, then up to 31 of a-z 0-9 _ -, "
+            "such as builder-2"
+        )
+    return value
+
+
+AgentId = Annotated[str, AfterValidator(check_agent_id)]
+GoalText = Annotated[str, Field(min_length=1, max_length=GOAL_LIMIT)]
+
+
+class Command(BaseModel):
+    """What an operator asks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    do: str
+    agent: str = ""
+
+
+class CreateAgent(Command):
+    """Bring an agent to be."""
+
+    do: Literal["create_agent"] = "create_agent"
+    agent: AgentId
+    agent_type: str = "bdi_agent"
+    description: str = Field(default="", max_length=4_000)
+    config: dict[str, Any] = {}
+
+
+class DeleteAgent(Command):
+    """Remove an agent; its history stays."""
+
+    do: Literal["delete_agent"] = "delete_agent"
+
+
+class AdoptGoal(Command):
+    """Give the agent a goal."""
+
+    do: Literal["adopt_goal"] = "adopt_goal"
+    text: GoalText
+    priority: int = Field(default=1, ge=-1_000_000, le=1_000_000)
+
+
+class ChangeGoal(Command):
+    """Reword a goal or change its priority."""
+
+    do: Literal["change_goal"] = "change_goal"
+    goal: str
+    text: GoalText | None = None
+    priority: int | None = None
+
+
+class DropGoal(Command):
+    """Give a goal up."""
+
+    do: Literal["drop_goal"] = "drop_goal"
+    goal: str
+    reason: str = "dropped by the operator"
+
+
+class Run(Command):
+    """Let the agent run."""
+
+    do: Literal["run"] = "run"
+    max_loops: int | None = Field(default=None, ge=1)
+    until: str | None = None
+    """Pause when this goal has ended."""
+    ask: bool = True
+    """False when nobody will answer the agent's questions."""
+
+
+class Pause(Command):
+    """Start no new action."""
+
+    do: Literal["pause"] = "pause"
+
+
+class Step(Command):
+    """Allow exactly one action."""
+
+    do: Literal["step"] = "step"
+
+
+class Stop(Command):
+    """Cut off what runs and start nothing more."""
+
+    do: Literal["stop"] = "stop"
+    reason: str = "stopped by the operator"
+
+
+class EditStep(Command):
+    """Change what a step does; it is validated again before it may run."""
+
+    do: Literal["edit_step"] = "edit_step"
+    step: str
+    tool: str | None = None
+    command: str | None = None
+    args: dict[str, Any] | None = None
+    description: str | None = None
+
+
+class InsertStep(Command):
+    """Put a new step before another, or at the end."""
+
+    do: Literal["insert_step"] = "insert_step"
+    before: str | None = None
+    tool: str = "simple_coder"
+    command: str
+    args: dict[str, Any] = {}
+    description: str = ""
+
+
+class DeleteStep(Command):
+    """Take a step that has not run out of the plan."""
+
+    do: Literal["delete_step"] = "delete_step"
+    step: str
+
+
+class MoveStep(Command):
+    """Move a step that has not run up (-1) or down (+1)."""
+
+    do: Literal["move_step"] = "move_step"
+    step: str
+    by: Literal[-1, 1]
+
+
+class SkipStep(Command):
+    """Go on without a step."""
+
+    do: Literal["skip_step"] = "skip_step"
+    step: str
+    reason: str = "skipped by the operator"
+
+
+class RetryStep(Command):
+    """Run a failed step again now."""
+
+    do: Literal["retry_step"] = "retry_step"
+    step: str
+
+
+class GiveResult(Command):
+    """Settle a step with a result that the operator vouches for."""
+
+    do: Literal["give_result"] = "give_result"
+    step: str
+    result: str = Field(max_length=100_000)
+
+
+class ReplacePlan(Command):
+    """Replace what has not run of the current plan, by steps in JSON or by clauses in English."""
+
+    do: Literal["replace_plan"] = "replace_plan"
+    goal: str
+    plan: str = Field(min_length=1, max_length=1_000_000)
+
+
+class AbortGoal(Command):
+    """Fail a goal by the operator's decision."""
+
+    do: Literal["abort_goal"] = "abort_goal"
+    goal: str
+    reason: str = "aborted by the operator"
+
+
+class SetBreakpoint(Command):
+    """Hold the agent before a step, or no longer."""
+
+    do: Literal["set_breakpoint"] = "set_breakpoint"
+    step: str
+    on: bool = True
+
+
+class Intervene(Command):
+    """Take the agent's turn: it waits for the operator's decision."""
+
+    do: Literal["intervene"] = "intervene"
+
+
+class HandBack(Command):
+    """End the intervention without changing anything; the agent looks at its workspace afresh."""
+
+    do: Literal["hand_back"] = "hand_back"
+
+
+class CallTool(Command):
+    """Call a tool as the operator, through the agent's own pipeline and session."""
+
+    do: Literal["call_tool"] = "call_tool"
+    tool: str = "simple_coder"
+    command: str
+    args: dict[str, Any] = {}
+
+
+class Believe(Command):
+    """Put a belief into the agent's mind."""
+
+    do: Literal["believe"] = "believe"
+    key: str = Field(min_length=1, max_length=200)
+    value: Any
+
+
+class Forget(Command):
+    """Take a belief out of the agent's mind."""
+
+    do: Literal["forget"] = "forget"
+    key: str
+
+
+AnyCommand = (
+    CreateAgent
+    | DeleteAgent
+    | AdoptGoal
+    | ChangeGoal
+    | DropGoal
+    | Run
+    | Pause
+    | Step
+    | Stop
+    | EditStep
+    | InsertStep
+    | DeleteStep
+    | MoveStep
+    | SkipStep
+    | RetryStep
+    | GiveResult
+    | ReplacePlan
+    | AbortGoal
+    | SetBreakpoint
+    | Intervene
+    | HandBack
+    | CallTool
+    | Believe
+    | Forget
+)
+
+
+class Receipt(BaseModel):
+    """What became of a command; when it is returned, what it says is durable."""
+
+    model_config = ConfigDict(frozen=True)
+    ok: bool
+    message: str
+    event: str = ""
+    """Reference of the event that recorded the command."""
+    data: dict[str, Any] = {}
+
+
+def parse_command(value: dict[str, Any]) -> AnyCommand:
+    """A command from its JSON object.
+
+    Raises:
+        pydantic.ValidationError: it is none, or one of its fields is wrong.
+    """
+    adapter: TypeAdapter[AnyCommand] = TypeAdapter(Annotated[AnyCommand, Field(discriminator="do")])
+    return adapter.validate_python(value)

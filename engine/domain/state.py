@@ -1,0 +1,253 @@
+"""The state of one agent: what a fold of its events gives.
+
+Only `engine.journal.fold` changes an `AgentState`; everybody else reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from engine.domain.action import SandboxSession
+from engine.domain.belief import Belief
+from engine.domain.failure import Failure, Strategy
+from engine.domain.goal import Goal
+from engine.domain.plan import Plan, PlanStep
+
+
+class RunState(StrEnum):
+    """What the operator allows the agent to do."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+
+
+class Mode(StrEnum):
+    """What the status line says (COCKPIT.md, modes)."""
+
+    RUNNING = "RUNNING"
+    IDLE = "IDLE"
+    """Allowed to run, and nothing to do."""
+    PAUSED = "PAUSED"
+    STEPPING = "STEPPING"
+    WAITING = "WAITING"
+    INTERVENTION = "INTERVENTION"
+    STOPPED = "STOPPED"
+
+
+class PausePoint(StrEnum):
+    """Where in its cycle a held agent stands."""
+
+    BEFORE_THINKING = "before thinking"
+    BEFORE_ACTING = "before acting"
+    ACTING = "acting"
+    """The action that runs ends by itself; nothing starts after it."""
+    NOTHING_TO_DO = "nothing to do"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """What an agent was created with."""
+
+    thinker: str = "procedural"
+    max_consecutive_errors: int = 3
+    """Failures in a row after which the operator is asked (spec master-loop §3.4)."""
+    ask: bool = True
+    """False when nobody will answer: manual fallback then aborts the goal."""
+    meta: dict[str, Any] = field(default_factory=dict)
+    """Further settings given at creation, kept verbatim."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveAction:
+    """An action on its way through the pipeline."""
+
+    id: str
+    tool: str
+    command: str
+    args: dict[str, Any]
+    actor: str
+    step: str = ""
+    goal: str = ""
+    started: bool = False
+    at: str = ""
+    """When it was requested, then when it started."""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A failed step that recovery will run again."""
+
+    step: str
+    attempt: int
+    of: int
+    delay_s: float
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Intervention:
+    """The operator's turn: the agent waits for a decision."""
+
+    goal: str
+    step: str
+    """Empty when no step is concerned, such as after a planning failure."""
+    reason: str
+    kind: str = ""
+    """Failure kind, empty when the operator opened it."""
+    tried: tuple[str, ...] = ()
+    """What recovery did before, in words."""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRequest:
+    """A tool call that the operator asked for and that has not started."""
+
+    tool: str
+    command: str
+    args: dict[str, Any]
+    actor: str
+    event: str = ""
+
+
+@dataclass(slots=True)
+class AgentState:
+    """Everything an agent is, at one event of its stream."""
+
+    agent_id: str = ""
+    agent_type: str = ""
+    description: str = ""
+    config: AgentConfig = field(default_factory=AgentConfig)
+    deleted: bool = False
+
+    version: int = 0
+    hash: str = ""
+    at: str = ""
+    session: str = ""
+    tick: int = 0
+
+    run: RunState = RunState.PAUSED
+    run_reason: str = ""
+    """Why it is paused or stopped, in words."""
+    run_event: str = ""
+    grants: int = 0
+    """Actions that the operator allowed one by one while paused."""
+    max_loops: int | None = None
+    until: str | None = None
+    """The goal at whose end the agent pauses."""
+    loops: int = 0
+    """Ticks since the agent was last set running."""
+
+    goals: dict[str, Goal] = field(default_factory=dict)
+    current_goal: str = ""
+    plans: dict[str, Plan] = field(default_factory=dict)
+    """Plan of each goal, by goal id."""
+    needs_replan: bool = False
+
+    beliefs: dict[str, Belief] = field(default_factory=dict)
+    sandbox: SandboxSession = field(default_factory=SandboxSession)
+    perceived: bool = False
+    """False when the workspace must be looked at before anything is decided."""
+
+    action: ActiveAction | None = None
+    requests: list[OperatorRequest] = field(default_factory=list)
+    retry: Retry | None = None
+    intervention: Intervention | None = None
+    failures: list[Failure] = field(default_factory=list)
+    breakpoints: dict[str, str] = field(default_factory=dict)
+    """Step id to the event that set it."""
+    breakpoint_hit: str = ""
+    """The step at whose breakpoint the agent was held, until it acts."""
+
+    consecutive_errors: int = 0
+    successes_since_reflection: float = 0.0
+    successes_since_consolidation: float = 0.0
+    recovery_rates: dict[str, float] = field(default_factory=dict)
+    """`KIND/STRATEGY` to its success rate, an exponential moving average."""
+    tried: dict[str, list[Strategy]] = field(default_factory=dict)
+    """Strategies tried on each failing step since its last success."""
+
+    actions: int = 0
+    failed_actions: int = 0
+    operator_actions: int = 0
+    last_summary: str = ""
+    tokens: int = 0
+    cost_usd: float = 0.0
+    next_id: dict[str, int] = field(default_factory=dict)
+    """Last number given per kind of id (`g`, `p`, `s`, `a`)."""
+
+    @property
+    def goal(self) -> Goal | None:
+        """The goal being pursued."""
+        return self.goals.get(self.current_goal)
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan of the goal being pursued."""
+        return self.plans.get(self.current_goal)
+
+    @property
+    def step(self) -> PlanStep | None:
+        """The step that runs or would run next."""
+        return self.plan.current if self.plan else None
+
+    @property
+    def open_goals(self) -> list[Goal]:
+        """Goals for which something is still to be done, in adoption order."""
+        return [goal for goal in self.goals.values() if not goal.status.terminal]
+
+    @property
+    def acting(self) -> bool:
+        """True while an action runs."""
+        return self.action is not None and self.action.started
+
+    @property
+    def mode(self) -> Mode:
+        """What the status line shows."""
+        if self.run is RunState.STOPPED:
+            return Mode.STOPPED
+        if self.intervention is not None:
+            return Mode.INTERVENTION
+        if self.run is RunState.PAUSED:
+            return Mode.STEPPING if self.grants or self.acting else Mode.PAUSED
+        return Mode.RUNNING if self.open_goals or self.acting else Mode.IDLE
+
+    @property
+    def pause_point(self) -> PausePoint:
+        """Where the agent stands, or will stand when what runs has ended."""
+        if self.acting:
+            return PausePoint.ACTING
+        if not self.open_goals:
+            return PausePoint.NOTHING_TO_DO
+        return PausePoint.BEFORE_ACTING if self.step else PausePoint.BEFORE_THINKING
+
+    def find_step(self, step_id: str) -> tuple[Plan, PlanStep] | None:
+        """The plan and the step with this id, or None."""
+        for plan in self.plans.values():
+            step = plan.step(step_id)
+            if step is not None:
+                return plan, step
+        return None
+
+    def belief_values(self) -> dict[str, Any]:
+        """Belief values by key."""
+        return {key: belief.value for key, belief in self.beliefs.items()}
+
+    def root_goals(self) -> list[Goal]:
+        """Goals that serve no other, most urgent and oldest first."""
+        return sorted(
+            (goal for goal in self.goals.values() if goal.parent is None),
+            key=lambda goal: (-goal.priority, goal.order),
+        )
+
+    def children(self, goal_id: str) -> list[Goal]:
+        """Sub-goals of a goal in adoption order."""
+        return [goal for goal in self.goals.values() if goal.parent == goal_id]
+
+    def open_child(self, goal_id: str) -> Goal | None:
+        """The sub-goal that a goal waits for, or None."""
+        return next((child for child in self.children(goal_id) if not child.status.terminal), None)

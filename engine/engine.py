@@ -1,0 +1,319 @@
+"""The façade: the one door between whoever steers and the agents of a workspace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from engine import __version__
+from engine.actions.pipeline import LiveToolbox
+from engine.domain import commands as cmd
+from engine.domain.ports import Ports
+from engine.domain.state import AgentConfig, AgentState
+from engine.domain.thinking import Thinker
+from engine.journal import events as ev
+from engine.journal.blobs import BlobStore
+from engine.journal.errors import BlobError, JournalError
+from engine.journal.event import GENESIS, Event
+from engine.journal.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold, load_state
+from engine.journal.log import StreamLog
+from engine.journal.store import DATA_DIRECTORY, JournalStore
+from engine.journal.verify import workspace_head
+from engine.library.plan_library import PlanLibrary
+from engine.loop.agent import Agent, Surroundings
+from engine.loop.perceive import WorkspacePerceiver
+from engine.sandbox.policy import SandboxPolicy
+from engine.thinkers.procedural import ProceduralThinker
+from engine.tools.mind import Mind
+from engine.tools.registry import ToolRegistry
+from engine.tools.simple_coder import SimpleCoder
+
+WORKSPACE = "workspace"
+"""Stream of what concerns no single agent."""
+SANDBOX_DIRECTORY = "sandbox"
+"""Where agents work, below the workspace; what steers them (journal, recipes) lies outside of it."""
+SNAPSHOT_EVERY = 500
+"""Events of a stream between two snapshots of its state."""
+RETRY_JOURNAL_S = 1.0
+"""How often a journal that could not write is tried again."""
+AGENT_TYPES = ("bdi_agent",)
+"""Types that can be created."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """How a workspace is opened."""
+
+    sandbox: Path | None = None
+    """Root of the agents' work; `sandbox` below the workspace by default."""
+    policy: SandboxPolicy = field(default_factory=SandboxPolicy)
+    create: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What does not work, in words; empty when all is well."""
+
+    journal: str = ""
+    library: tuple[str, ...] = ()
+
+
+class Engine:
+    """A workspace with its agents; open it with `open`, and always `close` it."""
+
+    def __init__(
+        self,
+        workspace: Path,
+        config: EngineConfig,
+        ports: Ports,
+        store: JournalStore,
+        library: PlanLibrary,
+    ) -> None:
+        self.workspace = workspace
+        self.config = config
+        self.root = config.sandbox or workspace / SANDBOX_DIRECTORY
+        self.session = ports.ids.new("session")
+        self.store = store
+        self.blobs = BlobStore(workspace / DATA_DIRECTORY / "blobs")
+        self.registry = ToolRegistry()
+        self.library = library
+        self._ports = ports
+        self._agents: dict[str, Agent] = {}
+        self._log: StreamLog | None = None
+        self._coder: SimpleCoder | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stop = asyncio.Event()
+        self._snapshots: dict[str, int] = {}
+        self.final_head = ""
+        """One hash over all streams, once the engine is closed."""
+        self._thinkers: dict[str, Thinker] = {"procedural": ProceduralThinker(library)}
+
+    # -------------------------------------------------------------- life
+
+    @classmethod
+    async def open(
+        cls, workspace: Path, *, ports: Ports | None = None, config: EngineConfig | None = None
+    ) -> Engine:
+        """Open a workspace, restore its agents as they were, and begin a session.
+
+        Raises:
+            JournalError: the workspace cannot be opened; the message says why and what to do.
+        """
+        ports = ports or Ports()
+        config = config or EngineConfig()
+        store = await JournalStore.open(workspace, clock=ports.clock, create=config.create)
+        try:
+            library = await asyncio.to_thread(PlanLibrary.load, None, workspace / "recipes")
+            engine = cls(workspace, config, ports, store, library)
+            await engine._begin()
+        except BaseException:
+            await store.close()
+            raise
+        return engine
+
+    async def _begin(self) -> None:
+        await asyncio.to_thread(_make_directory, self.root)
+        self._coder = SimpleCoder(self.root, self.config.policy)
+        self.registry.register(self._coder)
+        self.registry.register(Mind())
+        streams = await self.store.streams()
+        version, head = streams.get(WORKSPACE, (0, GENESIS))
+        self._log = StreamLog(WORKSPACE, version, head, self._ports.clock, self._commit)
+        if version == 0:
+            self._note(ev.WorkspaceCreated(workspace=self._ports.ids.new("workspace")))
+        self._note(ev.SessionOpened(session=self.session, version=__version__))
+        await self._log.commit()
+        for stream in streams:
+            if stream != WORKSPACE and "@" not in stream:
+                state = await self._restore(stream)
+                if not state.deleted:
+                    await self._take_up(state)
+        self._tasks = [
+            asyncio.create_task(self._keep_journal_alive(), name="journal watch"),
+            asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
+        ]
+
+    async def close(self, reason: str = "") -> None:
+        """Stop every agent where it stands, record it, and give the workspace up."""
+        self._stop.set()
+        try:
+            await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            if self._log is not None:
+                self._note(ev.SessionClosed(session=self.session, reason=reason))
+                with suppress(JournalError):
+                    await self._log.commit()
+            for agent in self._agents.values():
+                await self._snapshot(agent, at_least=1)
+            self.final_head = workspace_head(await self.store.streams())
+        finally:
+            if self._coder is not None:
+                self._coder.close()
+            await self.store.close()
+
+    def _note(self, payload: ev.Payload, actor: str = "system", *causes: str) -> Event:
+        assert self._log is not None
+        return self._log.append(payload, actor=actor, causes=causes, tick=0)
+
+    async def _commit(self, events: Sequence[Event]) -> Sequence[Event]:
+        return await self.store.commit(events)
+
+    async def _keep_journal_alive(self) -> None:
+        """While the journal is in trouble, try it again; snapshot states now and then."""
+        while not self._stop.is_set():
+            await self._ports.clock.sleep(RETRY_JOURNAL_S)
+            for agent in list(self._agents.values()):
+                if agent.log.trouble is not None:
+                    with suppress(JournalError):
+                        await agent.log.commit()
+                        agent.poke()
+                await self._snapshot(agent, at_least=SNAPSHOT_EVERY)
+
+    async def _snapshot(self, agent: Agent, *, at_least: int) -> None:
+        state = agent.state
+        if agent.log.trouble is not None or agent.log.pending:
+            return
+        if state.version - self._snapshots.get(state.agent_id, 0) < at_least:
+            return
+        self._snapshots[state.agent_id] = state.version
+        with suppress(JournalError):
+            await self.store.save_snapshot(state.agent_id, state.version, SNAPSHOT_FORMAT, dump_state(state))
+
+    # -------------------------------------------------------------- agents
+
+    async def _restore(self, stream: str, at: int | None = None) -> AgentState:
+        """The state of a stream at a version, from the nearest snapshot and what follows it."""
+        state = AgentState()
+        found = await self.store.load_snapshot(stream, at, SNAPSHOT_FORMAT)
+        if found is not None:
+            with suppress(ValidationError):
+                state = load_state(found[1])
+        return fold(await self.store.read(stream, state.version + 1, at), state)
+
+    async def _take_up(self, state: AgentState) -> Agent:
+        """Make a live agent of a state, in this session."""
+        self._snapshots[state.agent_id] = state.version
+        log = StreamLog(state.agent_id, state.version, state.hash, self._ports.clock, self._commit)
+        agent = Agent(state, log, self._surroundings(state))
+        agent.open(self.session, self._ports.seed())
+        await log.commit()
+        self._agents[state.agent_id] = agent
+        agent.start()
+        return agent
+
+    def _surroundings(self, state: AgentState) -> Surroundings:
+        return Surroundings(
+            thinker=self._thinkers[state.config.thinker],
+            toolbox=LiveToolbox(self.registry),
+            perceiver=WorkspacePerceiver(self.registry),
+            registry=self.registry,
+            clock=self._ports.clock,
+            put_blob=self.blobs.put,
+            randomness=self._ports.randomness,
+        )
+
+    async def _create(self, command: cmd.CreateAgent, actor: str) -> cmd.Receipt:
+        if command.agent in await self.store.streams():
+            what = (
+                "exists already"
+                if command.agent in self._agents
+                else "was deleted; its history bears the name"
+            )
+            return cmd.Receipt(ok=False, message=f"agent {command.agent} {what}; choose another id")
+        if command.agent_type not in AGENT_TYPES:
+            known = ", ".join(AGENT_TYPES)
+            return cmd.Receipt(
+                ok=False, message=f"there is no agent type '{command.agent_type}'; types: {known}"
+            )
+        thinker = str(command.config.get("thinker", "procedural"))
+        if thinker not in self._thinkers:
+            known = ", ".join(self._thinkers)
+            return cmd.Receipt(ok=False, message=f"there is no thinker '{thinker}'; thinkers: {known}")
+        log = StreamLog(command.agent, 0, GENESIS, self._ports.clock, self._commit)
+        created = ev.AgentCreated(
+            agent_id=command.agent,
+            agent_type=command.agent_type,
+            description=command.description,
+            config=AgentConfig(thinker=thinker, meta=command.config),
+        )
+        event = log.append(created, actor=actor, causes=(), tick=0)
+        await log.commit()
+        await self._take_up(fold([event]))
+        return cmd.Receipt(ok=True, message=f"agent {command.agent} created", event=event.ref)
+
+    # -------------------------------------------------------------- the door
+
+    async def submit(self, command: cmd.Command, *, operator: str = "operator") -> cmd.Receipt:
+        """Carry out a command; what the receipt says is durable when it is returned.
+
+        A command that cannot be carried out is answered with `ok=False` and the reason, never an exception.
+        """
+        actor = f"operator:{operator}"
+        try:
+            if isinstance(command, cmd.CreateAgent):
+                return await self._create(command, actor)
+            agent = self._agents.get(command.agent)
+            if agent is None:
+                known = ", ".join(self._agents) or "none yet"
+                return cmd.Receipt(ok=False, message=f"there is no agent '{command.agent}'; agents: {known}")
+            receipt = agent.handle(command, actor)
+            await agent.log.commit()
+            if agent.state.deleted:
+                await agent.close()
+                del self._agents[command.agent]
+        except JournalError as error:
+            return cmd.Receipt(ok=False, message=f"not recorded: {error}")
+        else:
+            return receipt
+
+    def events(
+        self, since: int = 0, *, stream: str | None = None, follow: bool = True
+    ) -> AsyncIterator[Event]:
+        """Durable events after a place in the workspace, each once, then new ones as they come."""
+        return self.store.events(since, stream=stream, follow=follow)
+
+    async def view(self, agent_id: str, at: int | None = None) -> AgentState:
+        """The state of an agent now, or after one of its past versions.
+
+        Raises:
+            KeyError: there is no such agent.
+        """
+        if at is None and agent_id in self._agents:
+            return copy_state(self._agents[agent_id].state)
+        state = await self._restore(agent_id, at)
+        if not state.version:
+            raise KeyError(agent_id)
+        return state
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Ids of the agents that exist, oldest first."""
+        return tuple(self._agents)
+
+    async def blob(self, digest: str) -> bytes | None:
+        """A large value by its digest, or None when it is gone or damaged."""
+        try:
+            return await self.blobs.get(digest)
+        except BlobError:
+            return None
+
+    @property
+    def health(self) -> Health:
+        """What does not work now."""
+        logs = [agent.log for agent in self._agents.values()]
+        trouble = next((str(log.trouble) for log in logs if log.trouble is not None), "")
+        return Health(trouble, tuple(str(error) for error in self.library.errors))
+
+
+def _make_directory(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalError(f"{path} cannot be made ({error.strerror}): choose another workspace.") from error

@@ -1,0 +1,126 @@
+"""The JSON notation of plans, read strictly.
+
+A plan is a list of actions `{"type": "EXECUTE_TOOL", "params": {"tool_id", "command", "args"}}` with
+optional `id`, `description` and `depends_on`. The seed's flat form, with the arguments beside
+`command`, is read too; its own `run` steps repeat the key `command`, which is refused like any
+duplicate key (seed brain and hands §4; spec mindX §2.4).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from engine.domain.plan import Op, PlanStep, Provenance
+
+PLAN_LIMIT = 500
+"""Steps that a plan may have."""
+_STEP_KEYS = {"type", "params", "id", "description", "depends_on"}
+
+
+class PlanSyntaxError(ValueError):
+    """The text is no plan; the message says where and why."""
+
+
+class _DuplicateKeyError(ValueError):
+    pass
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in out:
+            raise _DuplicateKeyError(key)
+        out[key] = value
+    return out
+
+
+def _no_constant(name: str) -> None:
+    raise PlanSyntaxError(f"{name} is no JSON value")
+
+
+def parse_plan(text: str, *, by: str = "operator") -> tuple[PlanStep, ...]:
+    """The steps of a plan in JSON.
+
+    Args:
+        text: the plan; nothing but one JSON list.
+        by: who proposes it, for the provenance of the steps.
+
+    Raises:
+        PlanSyntaxError: it is not valid JSON, repeats a key, or a step is malformed.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except _DuplicateKeyError as error:
+        raise PlanSyntaxError(
+            f"the key '{error}' appears twice in one object; a program would keep only the last: "
+            'put the tool\'s arguments under "args"'
+        ) from None
+    except json.JSONDecodeError as error:
+        raise PlanSyntaxError(f"line {error.lineno} column {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise PlanSyntaxError("nested too deeply") from None
+    if not isinstance(value, list):
+        raise PlanSyntaxError(f"a plan is a JSON list of actions, this is {_name(value)}")
+    if not value:
+        raise PlanSyntaxError("the plan is empty")
+    if len(value) > PLAN_LIMIT:
+        raise PlanSyntaxError(f"{len(value)} steps; a plan has at most {PLAN_LIMIT}")
+    return tuple(_step(item, number, by) for number, item in enumerate(value, 1))
+
+
+def _name(value: Any) -> str:
+    names = {dict: "an object", str: "a string", bool: "a boolean", type(None): "null", list: "a list"}
+    return names.get(type(value), "a number")
+
+
+def _step(item: Any, number: int, by: str) -> PlanStep:
+    where = f"step {number}"
+    if not isinstance(item, dict):
+        raise PlanSyntaxError(f"{where}: an action is an object, this is {_name(item)}")
+    unknown = sorted(set(item) - _STEP_KEYS)
+    if unknown:
+        raise PlanSyntaxError(
+            f"{where}: unknown key '{unknown[0]}'; known are {', '.join(sorted(_STEP_KEYS))}"
+        )
+    if item.get("type") != "EXECUTE_TOOL":
+        raise PlanSyntaxError(f"{where}: type must be EXECUTE_TOOL, not {item.get('type')!r}")
+    params = item.get("params")
+    if not isinstance(params, dict):
+        raise PlanSyntaxError(f"{where}: params must be an object with tool_id and command")
+    tool = _text(params, "tool_id", where)
+    command = _text(params, "command", where)
+    return PlanStep(
+        id=_text(item, "id", where, default=str(number)),
+        description=_text(item, "description", where, default=f"{command}"),
+        op=Op.ACT,
+        tool=tool,
+        command=command,
+        args=_args(params, where),
+        depends_on=_names(item.get("depends_on", []), where),
+        provenance=Provenance(by=by),
+    )
+
+
+def _text(holder: dict[str, Any], key: str, where: str, default: str | None = None) -> str:
+    value = holder.get(key, default)
+    if not isinstance(value, str) or not value:
+        raise PlanSyntaxError(f"{where}: {key} must be a non-empty string")
+    return value
+
+
+def _args(params: dict[str, Any], where: str) -> dict[str, Any]:
+    flat = {key: value for key, value in params.items() if key not in ("tool_id", "command", "args")}
+    args = params.get("args", {})
+    if not isinstance(args, dict):
+        raise PlanSyntaxError(f"{where}: args must be an object, this is {_name(args)}")
+    both = sorted(set(flat) & set(args))
+    if both:
+        raise PlanSyntaxError(f"{where}: '{both[0]}' is given both beside command and under args")
+    return {**flat, **args}
+
+
+def _names(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise PlanSyntaxError(f"{where}: depends_on must be a list of step ids")
+    return tuple(value)

@@ -1,0 +1,487 @@
+"""The kinds of events: one pydantic model a kind, named after what happened.
+
+Adding a kind means: a model here, and a clause in `engine.journal.fold` when it changes a state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, Undo
+from engine.domain.belief import BeliefSource
+from engine.domain.failure import FailureKind, Strategy
+from engine.domain.goal import GoalStatus
+from engine.domain.plan import PlanStep, StepStatus
+from engine.domain.state import AgentConfig
+from engine.domain.thinking import Uncovered
+from engine.journal.event import Event, canonical
+
+
+class Payload(BaseModel):
+    """What an event says; each subclass is one kind."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    kind: ClassVar[str] = ""
+    external: ClassVar[bool] = False
+    """True for what came from outside the agent's own cycle; replay feeds these in."""
+
+    def body(self) -> str:
+        """The payload as canonical JSON."""
+        return canonical(self.model_dump(mode="json"))
+
+
+# ------------------------------------------------------------------ workspace and session
+
+
+class WorkspaceCreated(Payload):
+    """A directory became a workspace."""
+
+    kind: ClassVar[str] = "workspace.created"
+    workspace: str
+
+
+class SessionOpened(Payload):
+    """An engine opened the workspace."""
+
+    kind: ClassVar[str] = "session.opened"
+    session: str
+    version: str
+
+
+class SessionClosed(Payload):
+    """The engine closed the workspace in good order."""
+
+    kind: ClassVar[str] = "session.closed"
+    session: str
+    reason: str = ""
+
+
+# ------------------------------------------------------------------ agent
+
+
+class AgentCreated(Payload):
+    """An agent came to be; the first event of its stream."""
+
+    kind: ClassVar[str] = "agent.created"
+    external: ClassVar[bool] = True
+    agent_id: str
+    agent_type: str
+    description: str = ""
+    config: AgentConfig
+
+
+class AgentOpened(Payload):
+    """A session took the agent up; what ran when the last one ended is settled after this."""
+
+    kind: ClassVar[str] = "agent.opened"
+    external: ClassVar[bool] = True
+    session: str
+    seed: int
+
+
+class AgentDeleted(Payload):
+    """The agent was removed; its history stays."""
+
+    kind: ClassVar[str] = "agent.deleted"
+
+
+class AgentResumed(Payload):
+    """The agent may run."""
+
+    kind: ClassVar[str] = "agent.resumed"
+    max_loops: int | None = None
+    until: str | None = None
+    ask: bool = True
+
+
+class AgentPaused(Payload):
+    """No new action starts; what runs ends by itself."""
+
+    kind: ClassVar[str] = "agent.paused"
+    reason: str
+
+
+class StepGranted(Payload):
+    """While paused, one more action is allowed."""
+
+    kind: ClassVar[str] = "agent.step_granted"
+
+
+class AgentStopped(Payload):
+    """The agent was stopped; a running action is cut off."""
+
+    kind: ClassVar[str] = "agent.stopped"
+    reason: str
+
+
+# ------------------------------------------------------------------ commands
+
+
+class CommandReceived(Payload):
+    """The operator asked for something."""
+
+    kind: ClassVar[str] = "command.received"
+    external: ClassVar[bool] = True
+    command: dict[str, Any]
+
+
+class CommandRefused(Payload):
+    """What was asked for could not be done; nothing changed."""
+
+    kind: ClassVar[str] = "command.refused"
+    reason: str
+
+
+# ------------------------------------------------------------------ goals and beliefs
+
+
+class GoalAdopted(Payload):
+    """A new desire."""
+
+    kind: ClassVar[str] = "goal.adopted"
+    goal: str
+    text: str
+    priority: int = 1
+    parent: str | None = None
+    parent_step: str | None = None
+
+
+class GoalSelected(Payload):
+    """Deliberation chose the goal to pursue."""
+
+    kind: ClassVar[str] = "goal.selected"
+    goal: str
+
+
+class GoalChanged(Payload):
+    """The text or the priority of a goal was changed; its plan no longer holds when the text did."""
+
+    kind: ClassVar[str] = "goal.changed"
+    goal: str
+    text: str
+    priority: int
+
+
+class GoalEnded(Payload):
+    """A goal was achieved, failed or dropped."""
+
+    kind: ClassVar[str] = "goal.ended"
+    goal: str
+    status: GoalStatus
+    reason: str = ""
+
+
+class BeliefAdded(Payload):
+    """Something is now held true; an older value of the key is replaced."""
+
+    kind: ClassVar[str] = "belief.added"
+    key: str
+    value: Any
+    confidence: float = 0.9
+    source: BeliefSource = BeliefSource.PERCEPTION
+
+
+class BeliefRemoved(Payload):
+    """Something is no longer held true."""
+
+    kind: ClassVar[str] = "belief.removed"
+    key: str
+    reason: str = ""
+
+
+class WorldPerceived(Payload):
+    """The agent looked at its workspace; the facts are beliefs from then on, None removes one."""
+
+    kind: ClassVar[str] = "world.perceived"
+    external: ClassVar[bool] = True
+    facts: dict[str, Any]
+    session: SandboxSession
+
+
+# ------------------------------------------------------------------ plans
+
+
+class PlanAsked(Payload):
+    """A thinker is asked for a plan; its answer comes later."""
+
+    kind: ClassVar[str] = "plan.asked"
+    goal: str
+    thinker: str
+
+
+class PlanGenerated(Payload):
+    """A thinker answered with a plan."""
+
+    kind: ClassVar[str] = "plan.generated"
+    goal: str
+    thinker: str
+    steps: tuple[PlanStep, ...] = ()
+    uncovered: tuple[Uncovered, ...] = ()
+
+
+class PlanRejected(Payload):
+    """A plan was not adopted, with every reason."""
+
+    kind: ClassVar[str] = "plan.rejected"
+    goal: str
+    problems: tuple[str, ...]
+    failure: FailureKind = FailureKind.PLANNING_ERROR
+
+
+class PlanAdopted(Payload):
+    """A plan is now followed for a goal."""
+
+    kind: ClassVar[str] = "plan.adopted"
+    plan: str
+    goal: str
+    steps: tuple[PlanStep, ...]
+
+
+class PlanRevised(Payload):
+    """The operator or a thinker changed the steps of a plan."""
+
+    kind: ClassVar[str] = "plan.revised"
+    plan: str
+    goal: str
+    change: str
+    """What was done, in words."""
+    steps: tuple[PlanStep, ...]
+
+
+class StepEnded(Payload):
+    """A step was completed, failed, skipped, or put back to be run again."""
+
+    kind: ClassVar[str] = "step.ended"
+    goal: str
+    step: str
+    status: StepStatus
+    summary: str = ""
+
+
+# ------------------------------------------------------------------ actions
+
+
+class ActionRequested(Payload):
+    """An action is about to pass the gate."""
+
+    kind: ClassVar[str] = "action.requested"
+    action: str
+    step: str = ""
+    goal: str = ""
+    tool: str
+    command: str
+    args: dict[str, Any]
+
+
+class ActionCorrected(Payload):
+    """Parameters were changed before the action ran."""
+
+    kind: ClassVar[str] = "action.corrected"
+    action: str
+    args: dict[str, Any]
+    why: tuple[str, ...]
+
+
+class ActionHeld(Payload):
+    """The gate holds the action."""
+
+    kind: ClassVar[str] = "action.held"
+    action: str
+    reason: str
+
+
+class ActionWithdrawn(Payload):
+    """A requested action will not start: its step was changed, or the session ended."""
+
+    kind: ClassVar[str] = "action.withdrawn"
+    action: str
+    reason: str
+
+
+class ActionStarted(Payload):
+    """The action runs; this is durable before its first effect."""
+
+    kind: ClassVar[str] = "action.started"
+    action: str
+    undo: Undo
+    mutates: bool = False
+    snapshot: str | None = None
+    """Workspace snapshot taken before it, when there is one."""
+
+
+class ActionOutput(Payload):
+    """A piece of what the action prints."""
+
+    kind: ClassVar[str] = "action.output"
+    external: ClassVar[bool] = True
+    action: str
+    stream: str
+    text: str
+    skipped: int = 0
+    """Characters before this piece that were not kept."""
+
+
+class ActionFinished(Payload):
+    """The action ended by itself, well or not."""
+
+    kind: ClassVar[str] = "action.finished"
+    action: str
+    status: ResultStatus
+    code: ErrorCode | None = None
+    result: dict[str, Any]
+    """The tool's answer; long strings are cut when `blob` is set."""
+    blob: str | None = None
+    """Digest of the whole answer as JSON, when it is large."""
+    session: SandboxSession | None = None
+    duration_ms: int = 0
+    summary: str = ""
+
+
+class ActionCancelled(Payload):
+    """The action was cut off by the operator or by shutdown."""
+
+    kind: ClassVar[str] = "action.cancelled"
+    action: str
+    reason: str
+
+
+class ActionOutcomeUnknown(Payload):
+    """The program ended while the action ran; whether it took effect is not known."""
+
+    kind: ClassVar[str] = "action.outcome_unknown"
+    action: str
+
+
+class OperatorActionQueued(Payload):
+    """The operator wants a tool called."""
+
+    kind: ClassVar[str] = "action.queued"
+    tool: str
+    command: str
+    args: dict[str, Any]
+
+
+# ------------------------------------------------------------------ recovery and intervention
+
+
+class FailureRecorded(Payload):
+    """Something went wrong and was classified."""
+
+    kind: ClassVar[str] = "failure.recorded"
+    failure: FailureKind
+    message: str
+    subject: str = ""
+    goal: str = ""
+    step: str = ""
+    action: str = ""
+
+
+class RecoveryChosen(Payload):
+    """What will be done about a failure."""
+
+    kind: ClassVar[str] = "recovery.chosen"
+    failure: FailureKind
+    strategy: Strategy
+    step: str = ""
+    attempt: int = 1
+    of: int = 1
+    delay_s: float = 0.0
+    why: str = ""
+
+
+class RecoveryEnded(Payload):
+    """Whether the step that was recovered succeeded in the end."""
+
+    kind: ClassVar[str] = "recovery.ended"
+    failure: FailureKind
+    strategy: Strategy
+    step: str = ""
+    success: bool
+
+
+class InterventionOpened(Payload):
+    """The agent waits for the operator."""
+
+    kind: ClassVar[str] = "intervention.opened"
+    goal: str = ""
+    step: str = ""
+    reason: str
+    failure: FailureKind | None = None
+    tried: tuple[str, ...] = ()
+
+
+class InterventionClosed(Payload):
+    """The operator decided."""
+
+    kind: ClassVar[str] = "intervention.closed"
+    resolution: str
+
+
+class BreakpointSet(Payload):
+    """The agent will be held before this step."""
+
+    kind: ClassVar[str] = "breakpoint.set"
+    step: str
+
+
+class BreakpointCleared(Payload):
+    """The step no longer holds the agent."""
+
+    kind: ClassVar[str] = "breakpoint.cleared"
+    step: str
+
+
+class BreakpointHit(Payload):
+    """The agent reached a breakpoint."""
+
+    kind: ClassVar[str] = "breakpoint.hit"
+    step: str
+
+
+class ThoughtRecorded(Payload):
+    """Something the agent says it thinks; without a model only what was computed."""
+
+    kind: ClassVar[str] = "thought.recorded"
+    text: str
+
+
+def _subclasses(parent: type[Payload]) -> Iterable[type[Payload]]:
+    for child in parent.__subclasses__():
+        yield child
+        yield from _subclasses(child)
+
+
+@cache
+def kinds() -> dict[str, type[Payload]]:
+    """Every payload type by its kind."""
+    return {child.kind: child for child in _subclasses(Payload)}
+
+
+def payload_of(event: Event) -> Payload:
+    """The typed payload of a stored event.
+
+    Raises:
+        KeyError: the kind is not known to this version.
+        pydantic.ValidationError: the stored payload does not fit its kind.
+    """
+    return kinds()[event.kind].model_validate(json.loads(event.body))
+
+
+def as_dict(event: Event) -> dict[str, Any]:
+    """The event as a JSON-ready object, for `--events` and exports."""
+    return {
+        "seq": event.seq,
+        "ref": event.ref,
+        "at": event.at,
+        "tick": event.tick,
+        "actor": event.actor,
+        "causes": list(event.causes),
+        "kind": event.kind,
+        "payload": json.loads(event.body),
+        "hash": event.hash,
+    }

@@ -1,0 +1,482 @@
+"""State as a fold of events: the only place where an agent's state changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+
+from engine.domain.belief import Belief
+from engine.domain.failure import Failure, Strategy
+from engine.domain.goal import Goal, GoalStatus
+from engine.domain.plan import Plan, PlanStep, StepStatus
+from engine.domain.state import ActiveAction, AgentState, Intervention, OperatorRequest, Retry, RunState
+from engine.journal import events as ev
+from engine.journal.event import Event
+
+SNAPSHOT_FORMAT = 1
+"""Raised whenever `AgentState` changes shape; older snapshots are then ignored."""
+
+FAILURES_KEPT = 100
+SUMMARY_LIMIT = 150
+LEARNING_RATE = 0.3
+"""Weight of the newest outcome in a recovery's success rate, from 0.5 (seed parameter processing)."""
+
+P = TypeVar("P", bound=ev.Payload)
+_Handler = Callable[[AgentState, Any, Event], None]
+_handlers: dict[type[ev.Payload], _Handler] = {}
+
+
+def _on(kind: type[P]) -> Callable[[Callable[[AgentState, P, Event], None]], None]:
+    def register(handler: Callable[[AgentState, P, Event], None]) -> None:
+        _handlers[kind] = handler
+
+    return register
+
+
+def apply(state: AgentState, event: Event, payload: ev.Payload | None = None) -> AgentState:
+    """Bring the state forward by one event of its stream, in place.
+
+    Args:
+        state: the state just before the event.
+        event: the next event of the stream.
+        payload: the event's payload when the caller has it; it is parsed otherwise.
+    """
+    payload = payload if payload is not None else ev.payload_of(event)
+    handler = _handlers.get(type(payload))
+    if handler is not None:
+        handler(state, payload, event)
+    if event.tick > state.tick:
+        state.loops += 1
+        state.tick = event.tick
+    state.version, state.hash, state.at = event.version, event.hash, event.at
+    return state
+
+
+def fold(events: Iterable[Event], state: AgentState | None = None) -> AgentState:
+    """The state after the events, from `state` (which is changed) or from nothing."""
+    state = state if state is not None else AgentState()
+    for event in events:
+        apply(state, event)
+    return state
+
+
+_adapter: TypeAdapter[AgentState] | None = None
+
+
+def _snapshots() -> TypeAdapter[AgentState]:
+    global _adapter
+    if _adapter is None:
+        _adapter = TypeAdapter(AgentState)
+    return _adapter
+
+
+def dump_state(state: AgentState) -> str:
+    """The state as JSON, for a snapshot."""
+    return _snapshots().dump_json(state).decode()
+
+
+def load_state(text: str) -> AgentState:
+    """The state from a snapshot.
+
+    Raises:
+        pydantic.ValidationError: the snapshot is not of this format.
+    """
+    return _snapshots().validate_json(text)
+
+
+def copy_state(state: AgentState) -> AgentState:
+    """An independent copy; the values inside are frozen and shared."""
+    fresh = replace(state)
+    for name in AgentState.__slots__:
+        value = getattr(state, name)
+        if isinstance(value, dict):
+            setattr(fresh, name, {k: list(v) if isinstance(v, list) else v for k, v in value.items()})
+        elif isinstance(value, list):
+            setattr(fresh, name, list(value))
+    return fresh
+
+
+# ------------------------------------------------------------------ small moves
+
+
+def _number(state: AgentState, ident: str) -> None:
+    """Remember the highest number given to an id such as `s12`."""
+    kind, number = ident[:1], ident[1:]
+    if number.isdigit():
+        state.next_id[kind] = max(state.next_id.get(kind, 0), int(number))
+
+
+def _change_step(state: AgentState, step_id: str, event: Event, **changes: Any) -> PlanStep | None:
+    found = state.find_step(step_id)
+    if found is None:
+        return None
+    plan, step = found
+    step = replace(step, event=event.ref, **changes)
+    steps = tuple(step if old.id == step_id else old for old in plan.steps)
+    state.plans[plan.goal] = replace(plan, steps=steps)
+    return step
+
+
+def _end_action(state: AgentState) -> None:
+    state.action = None
+    state.breakpoint_hit = ""
+
+
+# ------------------------------------------------------------------ agent
+
+
+@_on(ev.AgentCreated)
+def _created(state: AgentState, said: ev.AgentCreated, event: Event) -> None:
+    state.agent_id, state.agent_type = said.agent_id, said.agent_type
+    state.description, state.config = said.description, said.config
+    state.run_reason, state.run_event = "not set running yet", event.ref
+
+
+@_on(ev.AgentOpened)
+def _opened(state: AgentState, said: ev.AgentOpened, event: Event) -> None:
+    state.session = said.session
+    state.perceived = False
+    state.requests.clear()
+
+
+@_on(ev.AgentDeleted)
+def _deleted(state: AgentState, said: ev.AgentDeleted, event: Event) -> None:
+    state.deleted = True
+    state.run, state.run_reason, state.run_event = RunState.STOPPED, "deleted", event.ref
+
+
+@_on(ev.AgentResumed)
+def _resumed(state: AgentState, said: ev.AgentResumed, event: Event) -> None:
+    state.run, state.run_reason, state.run_event = RunState.RUNNING, "", event.ref
+    state.grants = 0
+    state.loops, state.max_loops, state.until = 0, said.max_loops, said.until
+    state.config = replace(state.config, ask=said.ask)
+
+
+@_on(ev.AgentPaused)
+def _paused(state: AgentState, said: ev.AgentPaused, event: Event) -> None:
+    state.run, state.run_reason, state.run_event = RunState.PAUSED, said.reason, event.ref
+    state.grants = 0
+
+
+@_on(ev.StepGranted)
+def _granted(state: AgentState, said: ev.StepGranted, event: Event) -> None:
+    state.run = RunState.PAUSED
+    state.run_reason, state.run_event = "stepping", event.ref
+    state.grants += 1
+
+
+@_on(ev.AgentStopped)
+def _stopped(state: AgentState, said: ev.AgentStopped, event: Event) -> None:
+    state.run, state.run_reason, state.run_event = RunState.STOPPED, said.reason, event.ref
+    state.grants = 0
+    state.requests.clear()
+
+
+# ------------------------------------------------------------------ goals and beliefs
+
+
+@_on(ev.GoalAdopted)
+def _adopted(state: AgentState, said: ev.GoalAdopted, event: Event) -> None:
+    _number(state, said.goal)
+    state.goals[said.goal] = Goal(
+        id=said.goal,
+        text=said.text,
+        priority=said.priority,
+        parent=said.parent,
+        parent_step=said.parent_step,
+        order=len(state.goals),
+        event=event.ref,
+    )
+    if said.parent_step:
+        _change_step(state, said.parent_step, event, status=StepStatus.RUNNING)
+
+
+@_on(ev.GoalSelected)
+def _selected(state: AgentState, said: ev.GoalSelected, event: Event) -> None:
+    state.current_goal = said.goal
+    goal = state.goals.get(said.goal)
+    if goal is not None and goal.status is GoalStatus.PENDING:
+        state.goals[said.goal] = replace(goal, status=GoalStatus.ACTIVE)
+
+
+@_on(ev.GoalChanged)
+def _goal_changed(state: AgentState, said: ev.GoalChanged, event: Event) -> None:
+    goal = state.goals.get(said.goal)
+    if goal is None:
+        return
+    if said.text != goal.text:
+        plan = state.plans.pop(said.goal, None)
+        _forget_steps(state, plan.steps if plan else ())
+    state.goals[said.goal] = replace(goal, text=said.text, priority=said.priority, event=event.ref)
+
+
+@_on(ev.GoalEnded)
+def _goal_ended(state: AgentState, said: ev.GoalEnded, event: Event) -> None:
+    goal = state.goals.get(said.goal)
+    if goal is None:
+        return
+    state.goals[said.goal] = replace(goal, status=said.status, reason=said.reason, event=event.ref)
+    if state.current_goal == said.goal:
+        state.needs_replan = False
+        state.retry = None
+    plan = state.plans.get(said.goal)
+    if plan is not None and said.status is not GoalStatus.ACHIEVED:
+        steps = tuple(
+            step if step.status.terminal else replace(step, status=StepStatus.ABANDONED)
+            for step in plan.steps
+        )
+        state.plans[said.goal] = replace(plan, steps=steps)
+        _forget_steps(state, steps)
+    _settle_failures(state, goal=said.goal)
+
+
+def _forget_steps(state: AgentState, steps: Iterable[PlanStep]) -> None:
+    for step in steps:
+        state.breakpoints.pop(step.id, None)
+        state.tried.pop(step.id, None)
+        if state.retry is not None and state.retry.step == step.id:
+            state.retry = None
+
+
+@_on(ev.BeliefAdded)
+def _believed(state: AgentState, said: ev.BeliefAdded, event: Event) -> None:
+    state.beliefs[said.key] = Belief(
+        said.key, said.value, said.confidence, said.source, event=event.ref, tick=event.tick
+    )
+
+
+@_on(ev.BeliefRemoved)
+def _disbelieved(state: AgentState, said: ev.BeliefRemoved, event: Event) -> None:
+    state.beliefs.pop(said.key, None)
+
+
+@_on(ev.WorldPerceived)
+def _perceived(state: AgentState, said: ev.WorldPerceived, event: Event) -> None:
+    state.perceived = True
+    state.sandbox = said.session
+    for key, value in said.facts.items():
+        held = state.beliefs.get(key)
+        if value is None:
+            state.beliefs.pop(key, None)
+        elif held is None or held.value != value:
+            state.beliefs[key] = Belief(key, value, event=event.ref, tick=event.tick)
+
+
+# ------------------------------------------------------------------ plans
+
+
+@_on(ev.PlanRejected)
+def _plan_rejected(state: AgentState, said: ev.PlanRejected, event: Event) -> None:
+    state.needs_replan = True
+
+
+@_on(ev.PlanAdopted)
+def _plan_adopted(state: AgentState, said: ev.PlanAdopted, event: Event) -> None:
+    _number(state, said.plan)
+    for step in said.steps:
+        _number(state, step.id)
+    steps = tuple(replace(step, event=event.ref) for step in said.steps)
+    state.plans[said.goal] = Plan(said.plan, said.goal, 1, steps, event.ref)
+    state.needs_replan = False
+
+
+@_on(ev.PlanRevised)
+def _plan_revised(state: AgentState, said: ev.PlanRevised, event: Event) -> None:
+    old = state.plans.get(said.goal)
+    before = {step.id: step for step in old.steps} if old else {}
+    for step in said.steps:
+        _number(state, step.id)
+    steps = tuple(
+        step if before.get(step.id) == step else replace(step, event=event.ref) for step in said.steps
+    )
+    kept = {step.id for step in steps}
+    _forget_steps(state, [step for step in before.values() if step.id not in kept])
+    state.plans[said.goal] = Plan(said.plan, said.goal, (old.revision if old else 0) + 1, steps, event.ref)
+    state.needs_replan = False
+
+
+@_on(ev.StepEnded)
+def _step_ended(state: AgentState, said: ev.StepEnded, event: Event) -> None:
+    _change_step(state, said.step, event, status=said.status, summary=said.summary[:SUMMARY_LIMIT])
+    if said.status is StepStatus.FAILED:
+        return
+    if state.retry is not None and state.retry.step == said.step:
+        state.retry = None
+    state.needs_replan = False
+    if said.status.terminal:
+        state.breakpoints.pop(said.step, None)
+        state.tried.pop(said.step, None)
+        state.consecutive_errors = 0
+        _settle_failures(state, step=said.step)
+
+
+def _settle_failures(state: AgentState, *, step: str = "", goal: str = "") -> None:
+    state.failures = [
+        replace(failure, resolved=True)
+        if not failure.resolved and ((step and failure.step == step) or (goal and failure.goal == goal))
+        else failure
+        for failure in state.failures
+    ]
+
+
+# ------------------------------------------------------------------ actions
+
+
+@_on(ev.OperatorActionQueued)
+def _queued(state: AgentState, said: ev.OperatorActionQueued, event: Event) -> None:
+    state.requests.append(OperatorRequest(said.tool, said.command, said.args, event.actor, event.ref))
+
+
+@_on(ev.ActionRequested)
+def _requested(state: AgentState, said: ev.ActionRequested, event: Event) -> None:
+    _number(state, said.action)
+    state.action = ActiveAction(
+        said.action,
+        said.tool,
+        said.command,
+        said.args,
+        event.actor,
+        said.step,
+        said.goal,
+        at=event.at,
+        event=event.ref,
+    )
+    if state.requests and not said.step:
+        state.requests.pop(0)
+
+
+@_on(ev.ActionCorrected)
+def _corrected(state: AgentState, said: ev.ActionCorrected, event: Event) -> None:
+    if state.action is not None:
+        state.action = replace(state.action, args=said.args)
+
+
+@_on(ev.ActionWithdrawn)
+def _withdrawn(state: AgentState, said: ev.ActionWithdrawn, event: Event) -> None:
+    state.action = None
+
+
+@_on(ev.ActionStarted)
+def _started(state: AgentState, said: ev.ActionStarted, event: Event) -> None:
+    if state.action is None:
+        return
+    state.action = replace(state.action, started=True, at=event.at, event=event.ref)
+    state.retry = None
+    if not state.action.step:
+        state.operator_actions += 1
+        return
+    state.actions += 1
+    if state.run is RunState.PAUSED and state.grants:
+        state.grants -= 1
+    found = state.find_step(state.action.step)
+    if found is not None:
+        attempts = found[1].attempts + 1
+        _change_step(state, found[1].id, event, status=StepStatus.RUNNING, attempts=attempts)
+
+
+@_on(ev.ActionFinished)
+def _finished(state: AgentState, said: ev.ActionFinished, event: Event) -> None:
+    action = state.action
+    if said.session is not None:
+        state.sandbox = said.session
+    state.last_summary = said.summary[:SUMMARY_LIMIT]
+    if action is not None and action.step:
+        if said.code is None:
+            state.consecutive_errors = 0
+            state.successes_since_reflection += 1.0
+            state.successes_since_consolidation += 1.0
+        else:
+            state.failed_actions += 1
+    _end_action(state)
+
+
+@_on(ev.ActionCancelled)
+def _cancelled(state: AgentState, said: ev.ActionCancelled, event: Event) -> None:
+    _end_action(state)
+
+
+@_on(ev.ActionOutcomeUnknown)
+def _unknown(state: AgentState, said: ev.ActionOutcomeUnknown, event: Event) -> None:
+    if state.action is not None and state.action.step:
+        state.failed_actions += 1
+    _end_action(state)
+
+
+# ------------------------------------------------------------------ recovery and intervention
+
+
+@_on(ev.FailureRecorded)
+def _failed(state: AgentState, said: ev.FailureRecorded, event: Event) -> None:
+    state.failures.append(
+        Failure(said.failure, said.message, said.goal, said.step, said.action, said.subject, event=event.ref)
+    )
+    del state.failures[:-FAILURES_KEPT]
+    state.consecutive_errors += 1
+    state.needs_replan = True
+    state.successes_since_reflection = 0.0
+
+
+@_on(ev.RecoveryChosen)
+def _recovery_chosen(state: AgentState, said: ev.RecoveryChosen, event: Event) -> None:
+    if state.failures:
+        state.failures[-1] = replace(
+            state.failures[-1],
+            strategy=said.strategy,
+            attempt=said.attempt,
+            of=said.of,
+            delay_s=said.delay_s,
+        )
+    if said.step:
+        state.tried.setdefault(said.step, []).append(said.strategy)
+    if said.strategy is Strategy.RETRY_WITH_DELAY:
+        state.retry = Retry(said.step, said.attempt, said.of, said.delay_s, event.ref)
+        state.needs_replan = False
+
+
+@_on(ev.RecoveryEnded)
+def _recovery_ended(state: AgentState, said: ev.RecoveryEnded, event: Event) -> None:
+    key = f"{said.failure}/{said.strategy}"
+    rate = state.recovery_rates.get(key, 0.5)
+    state.recovery_rates[key] = (1 - LEARNING_RATE) * rate + LEARNING_RATE * (1.0 if said.success else 0.0)
+
+
+@_on(ev.InterventionOpened)
+def _intervention_opened(state: AgentState, said: ev.InterventionOpened, event: Event) -> None:
+    state.grants = 0
+    state.intervention = Intervention(
+        said.goal, said.step, said.reason, said.failure.value if said.failure else "", said.tried, event.ref
+    )
+
+
+@_on(ev.InterventionClosed)
+def _intervention_closed(state: AgentState, said: ev.InterventionClosed, event: Event) -> None:
+    state.intervention = None
+    state.consecutive_errors = 0
+    state.needs_replan = False
+    state.perceived = False
+
+
+@_on(ev.BreakpointSet)
+def _breakpoint_set(state: AgentState, said: ev.BreakpointSet, event: Event) -> None:
+    state.breakpoints[said.step] = event.ref
+
+
+@_on(ev.BreakpointCleared)
+def _breakpoint_cleared(state: AgentState, said: ev.BreakpointCleared, event: Event) -> None:
+    state.breakpoints.pop(said.step, None)
+
+
+@_on(ev.BreakpointHit)
+def _breakpoint_hit(state: AgentState, said: ev.BreakpointHit, event: Event) -> None:
+    state.breakpoint_hit = said.step
+
+
+@_on(ev.ThoughtRecorded)
+def _thought(state: AgentState, said: ev.ThoughtRecorded, event: Event) -> None:
+    state.successes_since_reflection += 0.5
+    state.successes_since_consolidation += 0.5
+    state.consecutive_errors = 0

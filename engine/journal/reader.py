@@ -1,0 +1,156 @@
+"""Questions to the journal on disk, asked through a connection that cannot write."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import aiosqlite
+
+from engine.journal.errors import JournalClosed, JournalCorrupt, JournalReadError
+from engine.journal.event import Event
+from engine.journal.rows import COLUMNS, START, Head, Row, parse_ref, to_event
+
+_LARGEST = 2**63 - 1
+
+_STREAMS = """
+with recursive names(stream) as (
+    select min(stream) from events
+    union all
+    select (select min(stream) from events where stream > names.stream) from names
+    where names.stream is not null
+)
+select e.stream, e.version, e.hash from names join events e on e.stream = names.stream
+where e.version = (select max(version) from events where stream = names.stream)
+order by e.stream
+"""
+"""Heads of all streams; stepping from name to name on the index, it costs by streams and not by events."""
+
+
+class JournalReader:
+    """Reads events; each answer is of one moment, and events once read never change."""
+
+    def __init__(self, connection: aiosqlite.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+
+    async def fetch(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """All rows of a query.
+
+        Raises:
+            JournalCorrupt: the file is damaged.
+            JournalReadError: it cannot be read just now.
+            JournalClosed: the journal was closed.
+        """
+        try:
+            rows: Iterable[Any] = await self._connection.execute_fetchall(sql, parameters)
+        except sqlite3.OperationalError as error:
+            raise JournalReadError(f"{self._path} cannot be read ({error}).") from error
+        except sqlite3.DatabaseError as error:
+            raise JournalCorrupt(self._path, str(error)) from error
+        except ValueError as error:  # what aiosqlite raises once closed
+            raise JournalClosed(f"The journal is closed ({self._path}).") from error
+        return cast("list[tuple[Any, ...]]", rows)
+
+    async def events(self, condition: str, *parameters: Any) -> list[Event]:
+        """The events that a condition (with its order and limit) selects."""
+        rows = await self.fetch(f"select {COLUMNS} from events {condition}", *parameters)
+        try:
+            return [to_event(cast("Row", row)) for row in rows]
+        except ValueError as error:
+            raise JournalCorrupt(self._path, str(error)) from error
+
+    async def rows(self, after: int, limit: int) -> list[Row]:
+        """Up to `limit` rows as they are stored, behind place `after`."""
+        found = await self.fetch(
+            f"select {COLUMNS} from events where seq > ? order by seq limit ?", after, limit
+        )
+        return cast("list[Row]", found)
+
+    async def page(self, after: int, limit: int, stream: str | None) -> list[Event]:
+        """Up to `limit` events behind place `after`, in order, of one stream or of all."""
+        if stream is None:
+            return await self.events("where seq > ? order by seq limit ?", after, limit)
+        # Within a stream versions grow with seq, and versions are what the index has in order.
+        version = 0
+        if after > 0:
+            found = await self.fetch(
+                "select version from events where stream = ? and seq <= ? order by version desc limit 1",
+                stream,
+                after,
+            )
+            version = found[0][0] if found else 0
+        return await self.stream(stream, version + 1, None, limit)
+
+    async def stream(self, stream: str, first: int, last: int | None, limit: int = -1) -> list[Event]:
+        """Events of a stream from version `first` to `last`, both included; a negative limit means all."""
+        return await self.events(
+            "where stream = ? and version between ? and ? order by version limit ?",
+            stream,
+            first,
+            _LARGEST if last is None else last,
+            limit,
+        )
+
+    async def get(self, ref: str | int) -> Event | None:
+        """The event with this place or reference, or None when there is none."""
+        if isinstance(ref, int):
+            found = await self.events("where seq = ?", ref) if 0 < ref <= _LARGEST else []
+        else:
+            named = parse_ref(ref)
+            found = await self.events("where stream = ? and version = ?", *named) if named else []
+        return found[0] if found else None
+
+    async def last(self, limit: int, stream: str | None, kind: str | None) -> list[Event]:
+        """The newest `limit` events, oldest of them first."""
+        conditions = [("stream = ?", stream), ("kind = ?", kind)]
+        wanted = [(text, value) for text, value in conditions if value is not None]
+        where = "where " + " and ".join(text for text, _ in wanted) if wanted else ""
+        order = "version" if stream is not None and kind is None else "seq"
+        values = [value for _, value in wanted]
+        newest = await self.events(f"{where} order by {order} desc limit ?", *values, max(limit, 0))
+        return newest[::-1]
+
+    async def heads(self) -> dict[str, Head]:
+        """The head of every stream, by name in order."""
+        return {name: Head(version, digest) for name, version, digest in await self.fetch(_STREAMS)}
+
+    async def head(self, stream: str) -> Head:
+        """The head of a stream; version 0 and the genesis hash when it has no event."""
+        found = await self.fetch(
+            "select version, hash from events where stream = ? order by version desc limit 1", stream
+        )
+        return Head(*found[0]) if found else START
+
+    async def head_seq(self) -> int:
+        """The place of the last event, 0 when there is none."""
+        ((seq,),) = await self.fetch("select coalesce(max(seq), 0) from events")
+        return int(seq)
+
+    async def last_given_seq(self) -> int:
+        """The last place ever given out, as SQLite remembers it apart from the events; 0 when it does not."""
+        # The table is SQLite's own, and a journal from before it was asked for may not have it.
+        if not await self.fetch("select 1 from sqlite_schema where name = 'sqlite_sequence'"):
+            return 0
+        found = await self.fetch("select seq from sqlite_sequence where name = 'events'")
+        return int(found[0][0]) if found else 0
+
+    async def count(self) -> int:
+        """How many events there are."""
+        ((count,),) = await self.fetch("select count(*) from events")
+        return int(count)
+
+    async def snapshot(self, stream: str, last: int | None, form: int) -> tuple[int, str] | None:
+        """Version and state of the newest snapshot up to version `last` whose event is in the journal."""
+        found = await self.fetch(
+            """select version, state from snapshots s
+            where stream = ? and version <= ? and format = ?
+            and exists(select 1 from events e where e.stream = s.stream and e.version = s.version)
+            order by version desc limit 1""",
+            stream,
+            _LARGEST if last is None else last,
+            form,
+        )
+        return (found[0][0], found[0][1]) if found else None

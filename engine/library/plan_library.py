@@ -1,0 +1,216 @@
+"""The plan library: all recipes, shipped and of the workspace, kept live while files change."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from engine.library.matching import Matcher
+from engine.library.recipe import Recipe, RecipeError
+from engine.library.recipe_file import MAX_BYTES, Parsed, parse_recipes
+
+MAX_FILES = 200
+"""Most recipe files read from one directory."""
+
+Fingerprint = tuple[tuple[str, int, int, int], ...]
+"""Name, inode, modification time in ns and size of each recipe file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """One state of the library; replaced as a whole, so that readers never see half of a change."""
+
+    recipes: tuple[Recipe, ...] = ()
+    errors: tuple[RecipeError, ...] = ()
+    by_verb: dict[str, tuple[tuple[Recipe, Matcher], ...]] | None = None
+
+
+def shipped_recipes() -> Traversable:
+    """The directory of the recipes that Pilothouse ships."""
+    return files("engine.library") / "recipes"
+
+
+class PlanLibrary:
+    """The recipes by which the procedural thinker plans.
+
+    A file with an error is left out, or its last good version stays in use, and the error is listed;
+    the other files go on working.
+    """
+
+    def __init__(self, shipped: Traversable | Path, user_dir: Path | None = None) -> None:
+        self._shipped = shipped
+        self._user_dir = user_dir
+        self._good: dict[str, tuple[Recipe, ...]] = {}
+        self._contents = _Contents()
+        self._seen: Fingerprint = ()
+        self._loading = threading.Lock()
+
+    @classmethod
+    def load(cls, shipped: Traversable | Path | None = None, user_dir: Path | None = None) -> PlanLibrary:
+        """Read the library; blocking.
+
+        Args:
+            shipped: directory of shipped recipes; those of the package when left out.
+            user_dir: directory of the operator's recipes; it need not exist.
+        """
+        library = cls(shipped_recipes() if shipped is None else shipped, user_dir)
+        library.reload()
+        return library
+
+    @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """All recipes, in library order: shipped files by name, then the operator's by name."""
+        return self._contents.recipes
+
+    @property
+    def errors(self) -> tuple[RecipeError, ...]:
+        """What is wrong in recipe files at present."""
+        return self._contents.errors
+
+    @property
+    def verbs(self) -> frozenset[str]:
+        """The words with which a clause can start, lower case."""
+        return frozenset(self._contents.by_verb or ())
+
+    def starting_with(self, verb: str) -> tuple[tuple[Recipe, Matcher], ...]:
+        """The patterns that can start with a word (lower case), with their recipes, in library order."""
+        return (self._contents.by_verb or {}).get(verb, ())
+
+    def reload(self) -> None:
+        """Read all files again; blocking, and safe to call from any thread."""
+        with self._loading:
+            self._seen = self._fingerprint()
+            good: dict[str, tuple[Recipe, ...]] = {}
+            errors: list[RecipeError] = []
+            for source, entry in self._sources():
+                recipes, wrong = _read(entry, source, by_operator=source.startswith("recipes/"))
+                errors += wrong
+                good[source] = self._good.get(source, ()) if wrong else recipes
+            errors += self._directory_errors()
+            self._good = good
+            recipes = tuple(recipe for found in good.values() for recipe in found)
+            self._contents = _Contents(recipes, tuple(errors), _by_verb(recipes))
+
+    async def watch(self, on_change: Callable[[], None], stop: asyncio.Event) -> None:
+        """Keep the operator's recipes live until `stop` is set; returns at once without a directory.
+
+        A file that is added, changed or removed is read again within a second, and `on_change` is
+        called in the event loop. The directory may appear, vanish and appear again.
+        """
+        directory = self._user_dir
+        if directory is None:
+            return
+        # Imported here: a run without a screen never watches and should not pay for it.
+        from watchfiles import awatch
+        from watchfiles._rust_notify import WatchfilesRustInternalError
+
+        polling = False
+        while not stop.is_set():
+            target = await asyncio.to_thread(_nearest_directory, directory)
+            changes = awatch(
+                target,
+                recursive=False,
+                watch_filter=None,
+                stop_event=stop,
+                debounce=200,
+                step=50,
+                rust_timeout=400,
+                yield_on_timeout=True,
+                force_polling=polling,
+            )
+            try:
+                async with aclosing(changes):
+                    # Besides changes there is a tick every 400 ms: what happened while the watch was
+                    # being set up, or in a directory that replaced the watched one, is found by it.
+                    async for _ in changes:
+                        if await asyncio.to_thread(self._refresh):
+                            on_change()
+                        if await asyncio.to_thread(_nearest_directory, directory) != target:
+                            break
+            except (OSError, WatchfilesRustInternalError):
+                # The system has no watch to give (limit reached, network file system): poll instead.
+                polling = True
+
+    def _refresh(self) -> bool:
+        if self._fingerprint() == self._seen:
+            return False
+        self.reload()
+        return True
+
+    def _user_files(self) -> list[Path]:
+        try:
+            return _toml_files(self._user_dir)
+        except OSError:
+            return []
+
+    def _sources(self) -> list[tuple[str, Traversable]]:
+        shipped = [entry for entry in self._shipped.iterdir() if entry.name.endswith(".toml")]
+        found: list[tuple[str, Traversable]] = [(e.name, e) for e in sorted(shipped, key=lambda e: e.name)]
+        return found + [(f"recipes/{path.name}", path) for path in self._user_files()[:MAX_FILES]]
+
+    def _directory_errors(self) -> list[RecipeError]:
+        try:
+            count = len(_toml_files(self._user_dir))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            todo = "make it a directory that can be read, or remove it"
+            return [RecipeError("recipes", f"cannot be read: {error.strerror}", todo)]
+        if count <= MAX_FILES:
+            return []
+        what = f"{count} files of recipes, of which the first {MAX_FILES} are read"
+        return [RecipeError("recipes", what, "put several recipes in one file")]
+
+    def _fingerprint(self) -> Fingerprint:
+        found = []
+        for path in self._user_files():
+            try:
+                stat = path.stat()
+            except OSError:
+                found.append((path.name, 0, 0, 0))
+            else:
+                found.append((path.name, stat.st_ino, stat.st_mtime_ns, stat.st_size))
+        return tuple(found)
+
+
+def describe(library: PlanLibrary) -> list[tuple[str, str, str]]:
+    """Name, summary and example of each recipe, in library order, for help and completion."""
+    return [(recipe.name, recipe.summary, recipe.example) for recipe in library.recipes]
+
+
+def _toml_files(directory: Path | None) -> list[Path]:
+    found = [] if directory is None else directory.iterdir()
+    return sorted(path for path in found if path.name.endswith(".toml"))
+
+
+def _nearest_directory(path: Path) -> Path:
+    """The directory itself, or the nearest one above it that exists."""
+    while not path.is_dir() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def _read(entry: Traversable, source: str, *, by_operator: bool) -> Parsed:
+    try:
+        if not entry.is_file():
+            return (), (RecipeError(source, "not a regular file", "remove it or give it another ending"),)
+        with entry.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        return (), (RecipeError(source, f"cannot be read: {error.strerror}", "check its permissions"),)
+    return parse_recipes(data, source, by_operator=by_operator)
+
+
+def _by_verb(recipes: tuple[Recipe, ...]) -> dict[str, tuple[tuple[Recipe, Matcher], ...]]:
+    found: dict[str, list[tuple[Recipe, Matcher]]] = {}
+    for recipe in recipes:
+        for matcher in recipe.says:
+            for verb in matcher.pattern.verbs:
+                found.setdefault(verb, []).append((recipe, matcher))
+    return {verb: tuple(entries) for verb, entries in found.items()}

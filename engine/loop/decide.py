@@ -1,0 +1,440 @@
+"""What follows from a command: a pure function from a state and a command to events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.domain import commands as cmd
+from engine.domain.belief import BeliefSource
+from engine.domain.goal import Goal, GoalStatus
+from engine.domain.plan import Op, Plan, PlanStep, Provenance, StepStatus
+from engine.domain.state import AgentState, Mode, RunState
+from engine.generation.notation import PlanSyntaxError, parse_plan
+from engine.generation.validation import problems_of, step_problems
+from engine.journal import events as ev
+from engine.tools.registry import ToolRegistry
+
+
+class RefusedError(Exception):
+    """The command cannot be carried out now; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command leads to."""
+
+    message: str
+    events: tuple[ev.Payload, ...] = ()
+
+
+def decide(state: AgentState, command: cmd.Command, registry: ToolRegistry) -> Outcome:
+    """What the command leads to in this state; nothing is changed here.
+
+    Raises:
+        RefusedError: it cannot be done in this state.
+    """
+    if state.deleted:
+        raise RefusedError(f"agent {state.agent_id} was deleted")
+    handler = _HANDLERS.get(type(command))
+    if handler is None:
+        raise RefusedError(f"'{command.do}' is no command for an agent")
+    return handler(state, command, registry)
+
+
+# ------------------------------------------------------------------ goals
+
+
+def fresh_id(state: AgentState, kind: str, ahead: int = 1) -> str:
+    """The next id of a kind (`g`, `p`, `s`, `a`), or one further ahead."""
+    return f"{kind}{state.next_id.get(kind, 0) + ahead}"
+
+
+def _goal(state: AgentState, goal_id: str) -> Goal:
+    goal = state.goals.get(goal_id)
+    if goal is None:
+        known = ", ".join(goal.id for goal in state.open_goals) or "none"
+        raise RefusedError(f"there is no goal '{goal_id}'; open goals: {known}")
+    if goal.status.terminal:
+        raise RefusedError(f"goal {goal_id} is {goal.status} already")
+    return goal
+
+
+def _adopt_goal(state: AgentState, said: cmd.AdoptGoal, registry: ToolRegistry) -> Outcome:
+    text = " ".join(said.text.split())
+    if not text:
+        raise RefusedError("the goal has no text")
+    goal = fresh_id(state, "g")
+    return Outcome(f"goal {goal} adopted", (ev.GoalAdopted(goal=goal, text=text, priority=said.priority),))
+
+
+def _change_goal(state: AgentState, said: cmd.ChangeGoal, registry: ToolRegistry) -> Outcome:
+    goal = _goal(state, said.goal)
+    text = " ".join((said.text or goal.text).split())
+    priority = goal.priority if said.priority is None else said.priority
+    if text != goal.text and state.acting and state.action and state.action.goal == goal.id:
+        raise RefusedError("an action of this goal is running; wait for it or stop the agent first")
+    change = ev.GoalChanged(goal=goal.id, text=text, priority=priority)
+    closing = () if text == goal.text else _close(state, goal=goal.id, resolution="goal reworded")
+    return Outcome(f"goal {goal.id} changed", (change, *closing))
+
+
+def end_goal(state: AgentState, goal: Goal, status: GoalStatus, reason: str) -> list[ev.Payload]:
+    """The events that end a goal and every open sub-goal of it, deepest first."""
+    events: list[ev.Payload] = []
+    for child in state.children(goal.id):
+        if not child.status.terminal:
+            events += end_goal(state, child, status, reason)
+    events.append(ev.GoalEnded(goal=goal.id, status=status, reason=reason))
+    return events
+
+
+def _root(state: AgentState, goal: Goal) -> Goal:
+    while goal.parent is not None:
+        goal = state.goals[goal.parent]
+    return goal
+
+
+def _give_up(state: AgentState, goal_id: str, status: GoalStatus, reason: str) -> Outcome:
+    goal = _root(state, _goal(state, goal_id))
+    if state.acting and state.action and state.action.step:
+        raise RefusedError("an action is running; wait for it or stop the agent first")
+    events = end_goal(state, goal, status, reason)
+    closing: tuple[ev.Payload, ...] = ()
+    if state.intervention is not None and (
+        not state.intervention.goal or _root(state, state.goals[state.intervention.goal]).id == goal.id
+    ):
+        closing = (ev.InterventionClosed(resolution=f"goal {status}"),)
+    return Outcome(f"goal {goal.id} {status}", (*events, *closing))
+
+
+def _drop_goal(state: AgentState, said: cmd.DropGoal, registry: ToolRegistry) -> Outcome:
+    return _give_up(state, said.goal, GoalStatus.DROPPED, said.reason)
+
+
+def _abort_goal(state: AgentState, said: cmd.AbortGoal, registry: ToolRegistry) -> Outcome:
+    return _give_up(state, said.goal, GoalStatus.FAILED, said.reason)
+
+
+# ------------------------------------------------------------------ run control
+
+
+def _run(state: AgentState, said: cmd.Run, registry: ToolRegistry) -> Outcome:
+    if state.intervention is not None:
+        raise RefusedError(f"the agent waits for your decision: {state.intervention.reason}")
+    if said.until is not None:
+        _goal(state, said.until)
+    wanted = (RunState.RUNNING, said.max_loops, said.until, said.ask)
+    if wanted == (state.run, state.max_loops, state.until, state.config.ask):
+        return Outcome("already running")
+    what = "running" if state.open_goals else "ready; give it a goal"
+    resumed = ev.AgentResumed(max_loops=said.max_loops, until=said.until, ask=said.ask)
+    return Outcome(what, (resumed,))
+
+
+def _pause(state: AgentState, said: cmd.Pause, registry: ToolRegistry) -> Outcome:
+    if state.run is RunState.STOPPED:
+        raise RefusedError("the agent is stopped already")
+    if state.mode is Mode.PAUSED:
+        return Outcome("already paused")
+    message = "paused; the running action ends by itself" if state.acting else "paused"
+    return Outcome(message, (ev.AgentPaused(reason="paused by the operator"),))
+
+
+def _step(state: AgentState, said: cmd.Step, registry: ToolRegistry) -> Outcome:
+    if state.intervention is not None:
+        raise RefusedError(f"the agent waits for your decision: {state.intervention.reason}")
+    if state.run is RunState.RUNNING and state.acting:
+        return Outcome("paused; the running action is this step", (ev.AgentPaused(reason="stepping"),))
+    if not state.open_goals:
+        raise RefusedError("nothing to step: the agent has no open goal")
+    return Outcome("one action", (ev.StepGranted(),))
+
+
+def _stop(state: AgentState, said: cmd.Stop, registry: ToolRegistry) -> Outcome:
+    if state.run is RunState.STOPPED:
+        return Outcome("already stopped")
+    running = f"; {state.action.command} is cut off" if state.acting and state.action else ""
+    return Outcome(f"stopped{running}", (ev.AgentStopped(reason=said.reason),))
+
+
+def _delete(state: AgentState, said: cmd.DeleteAgent, registry: ToolRegistry) -> Outcome:
+    if state.acting:
+        raise RefusedError("an action is running; stop the agent first")
+    return Outcome(f"agent {state.agent_id} deleted; its history stays", (ev.AgentDeleted(),))
+
+
+# ------------------------------------------------------------------ plan
+
+
+def _step_of(state: AgentState, step_id: str) -> tuple[Plan, PlanStep]:
+    found = state.find_step(step_id)
+    if found is None:
+        raise RefusedError(f"there is no step '{step_id}'")
+    return found
+
+
+def _editable(state: AgentState, step_id: str) -> tuple[Plan, PlanStep]:
+    plan, step = _step_of(state, step_id)
+    if step.status.terminal:
+        raise RefusedError(f"step {step_id} is {step.status}; what is done cannot be changed")
+    if state.acting and state.action is not None and state.action.step == step_id:
+        raise RefusedError(f"step {step_id} is running; wait for it or stop the agent first")
+    if step.status is StepStatus.RUNNING and step.op is Op.ACHIEVE:
+        raise RefusedError(f"step {step_id} waits for its sub-goal; change the sub-goal's plan instead")
+    return plan, step
+
+
+def _revised(plan: Plan, change: str, steps: Sequence[PlanStep]) -> ev.PlanRevised:
+    return ev.PlanRevised(plan=plan.id, goal=plan.goal, change=change, steps=tuple(steps))
+
+
+def _check(steps: Sequence[PlanStep], registry: ToolRegistry) -> None:
+    problems = problems_of(steps, registry)
+    if problems:
+        raise RefusedError("; ".join(problems[:5]))
+
+
+def _close(state: AgentState, *, resolution: str, step: str = "", goal: str = "") -> tuple[ev.Payload, ...]:
+    """The event that ends an open intervention on this step or goal, when there is one."""
+    open_one = state.intervention
+    if open_one is None:
+        return ()
+    if (step and open_one.step == step) or (goal and open_one.goal == goal):
+        return (ev.InterventionClosed(resolution=resolution),)
+    return ()
+
+
+def _edit_step(state: AgentState, said: cmd.EditStep, registry: ToolRegistry) -> Outcome:
+    plan, step = _editable(state, said.step)
+    changes: dict[str, Any] = {
+        name: value
+        for name in ("tool", "command", "args", "description")
+        if (value := getattr(said, name)) is not None
+    }
+    edited = replace(
+        step,
+        **changes,
+        status=StepStatus.PLANNED,
+        summary="",
+        provenance=replace(step.provenance, by="operator"),
+    )
+    problems = step_problems(edited, registry)
+    if problems:
+        raise RefusedError("; ".join(problems))
+    steps = [edited if old.id == step.id else old for old in plan.steps]
+    change = f"step {step.id} edited"
+    return Outcome(
+        change, (_revised(plan, change, steps), *_close(state, step=step.id, resolution="step edited"))
+    )
+
+
+def _insert_step(state: AgentState, said: cmd.InsertStep, registry: ToolRegistry) -> Outcome:
+    plan = state.plan
+    if said.before is not None:
+        plan, _before = _editable(state, said.before)
+    if plan is None or state.goals[plan.goal].status.terminal:
+        raise RefusedError("there is no plan to insert into; give the agent a goal first")
+    step = PlanStep(
+        id=fresh_id(state, "s"),
+        description=said.description or said.command,
+        tool=said.tool,
+        command=said.command,
+        args=said.args,
+        provenance=Provenance(by="operator"),
+    )
+    problems = step_problems(step, registry)
+    if problems:
+        raise RefusedError("; ".join(problems))
+    ids = [old.id for old in plan.steps]
+    place = ids.index(said.before) if said.before is not None else len(ids)
+    change = f"step {step.id} inserted"
+    return Outcome(change, (_revised(plan, change, [*plan.steps[:place], step, *plan.steps[place:]]),))
+
+
+def _delete_step(state: AgentState, said: cmd.DeleteStep, registry: ToolRegistry) -> Outcome:
+    plan, step = _editable(state, said.step)
+    waiting = [other.id for other in plan.steps if step.id in other.depends_on and not other.status.terminal]
+    if waiting:
+        raise RefusedError(
+            f"step {step.id} is needed by {', '.join(waiting)}; skip it, or delete those first"
+        )
+    change = f"step {step.id} deleted"
+    steps = [old for old in plan.steps if old.id != step.id]
+    return Outcome(
+        change, (_revised(plan, change, steps), *_close(state, step=step.id, resolution="step deleted"))
+    )
+
+
+def _move_step(state: AgentState, said: cmd.MoveStep, registry: ToolRegistry) -> Outcome:
+    plan, step = _editable(state, said.step)
+    steps = list(plan.steps)
+    place = steps.index(step)
+    target = place + said.by
+    if not 0 <= target < len(steps):
+        return Outcome(f"step {step.id} is {'first' if said.by < 0 else 'last'} already")
+    if steps[target].status.terminal or steps[target].status is StepStatus.RUNNING:
+        raise RefusedError(f"step {step.id} cannot move before {steps[target].id}, which has run")
+    steps[place], steps[target] = steps[target], steps[place]
+    change = f"step {step.id} moved {'up' if said.by < 0 else 'down'}"
+    return Outcome(change, (_revised(plan, change, steps),))
+
+
+def _skip_step(state: AgentState, said: cmd.SkipStep, registry: ToolRegistry) -> Outcome:
+    plan, step = _editable(state, said.step)
+    ended = ev.StepEnded(goal=plan.goal, step=step.id, status=StepStatus.SKIPPED, summary=said.reason)
+    return Outcome(
+        f"step {step.id} skipped", (ended, *_close(state, step=step.id, resolution="step skipped"))
+    )
+
+
+def _retry_step(state: AgentState, said: cmd.RetryStep, registry: ToolRegistry) -> Outcome:
+    plan, step = _editable(state, said.step)
+    if step.status is not StepStatus.FAILED:
+        raise RefusedError(f"step {step.id} has not failed; it is {step.status}")
+    again = ev.StepEnded(goal=plan.goal, step=step.id, status=StepStatus.PLANNED, summary=step.summary)
+    return Outcome(
+        f"step {step.id} will run again", (again, *_close(state, step=step.id, resolution="retry now"))
+    )
+
+
+def _give_result(state: AgentState, said: cmd.GiveResult, registry: ToolRegistry) -> Outcome:
+    plan, step = _editable(state, said.step)
+    return Outcome(
+        f"step {step.id} settled by hand",
+        (
+            ev.BeliefAdded(
+                key=f"result.{step.id}", value=said.result, confidence=1.0, source=BeliefSource.OPERATOR
+            ),
+            ev.StepEnded(goal=plan.goal, step=step.id, status=StepStatus.COMPLETED, summary=said.result),
+            *_close(state, step=step.id, resolution="result given by hand"),
+        ),
+    )
+
+
+def _replace_plan(state: AgentState, said: cmd.ReplacePlan, registry: ToolRegistry) -> Outcome:
+    goal = _goal(state, said.goal)
+    if state.open_child(goal.id) is not None:
+        raise RefusedError("a sub-goal of this goal is open; replace the sub-goal's plan, or abort it")
+    if state.acting and state.action and state.action.goal == goal.id:
+        raise RefusedError("an action of this plan is running; wait for it or stop the agent first")
+    if said.plan.lstrip().startswith(("[", "{")):
+        try:
+            drafted = parse_plan(said.plan)
+        except PlanSyntaxError as error:
+            raise RefusedError(f"this is no plan: {error}") from None
+    else:
+        text = " ".join(said.plan.split())
+        drafted = (
+            PlanStep("1", text, op=Op.ACHIEVE, args={"goal": text}, provenance=Provenance(by="operator")),
+        )
+    _check(drafted, registry)
+    old = state.plans.get(goal.id)
+    done = tuple(step for step in old.steps if step.status.terminal) if old else ()
+    steps = (*done, *renumber(state, drafted))
+    plan_id = old.id if old else fresh_id(state, "p")
+    revised = ev.PlanRevised(plan=plan_id, goal=goal.id, change="rest of the plan replaced", steps=steps)
+    return Outcome(
+        f"plan of {goal.id} replaced: {len(drafted)} steps",
+        (revised, *_close(state, goal=goal.id, resolution="plan replaced")),
+    )
+
+
+def renumber(state: AgentState, steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
+    """The steps with lasting ids in place of their local ones."""
+    names = {step.id: fresh_id(state, "s", number) for number, step in enumerate(steps, 1)}
+    return tuple(
+        replace(step, id=names[step.id], depends_on=tuple(names[other] for other in step.depends_on))
+        for step in steps
+    )
+
+
+def _set_breakpoint(state: AgentState, said: cmd.SetBreakpoint, registry: ToolRegistry) -> Outcome:
+    if not said.on:
+        if said.step not in state.breakpoints:
+            return Outcome(f"no breakpoint on {said.step}")
+        return Outcome(f"breakpoint on {said.step} cleared", (ev.BreakpointCleared(step=said.step),))
+    _plan, step = _step_of(state, said.step)
+    if step.status.terminal:
+        raise RefusedError(f"step {step.id} is {step.status}; it will not run again")
+    if step.id in state.breakpoints:
+        return Outcome(f"there is a breakpoint on {step.id} already")
+    return Outcome(f"breakpoint on {step.id}", (ev.BreakpointSet(step=step.id),))
+
+
+# ------------------------------------------------------------------ intervention, tools, beliefs
+
+
+def _intervene(state: AgentState, said: cmd.Intervene, registry: ToolRegistry) -> Outcome:
+    if state.intervention is not None:
+        return Outcome("it is your turn already")
+    step = state.step
+    opened = ev.InterventionOpened(
+        goal=state.current_goal, step=step.id if step else "", reason="the operator took over"
+    )
+    return Outcome("your turn; the agent waits", (opened,))
+
+
+def _hand_back(state: AgentState, said: cmd.HandBack, registry: ToolRegistry) -> Outcome:
+    if state.intervention is None:
+        raise RefusedError("there is nothing to hand back: the agent has its turn")
+    events: list[ev.Payload] = []
+    found = state.find_step(state.intervention.step) if state.intervention.step else None
+    if found is not None and found[1].status is StepStatus.FAILED:
+        plan, step = found
+        events.append(
+            ev.StepEnded(goal=plan.goal, step=step.id, status=StepStatus.PLANNED, summary=step.summary)
+        )
+    events.append(ev.InterventionClosed(resolution="handed back"))
+    again = f"; {state.intervention.step} will be tried again" if len(events) > 1 else ""
+    return Outcome(f"handed back{again}", tuple(events))
+
+
+def _call_tool(state: AgentState, said: cmd.CallTool, registry: ToolRegistry) -> Outcome:
+    if state.acting:
+        raise RefusedError("an action is running; wait for it or stop the agent first")
+    problems = registry.validate(said.tool, said.command, said.args)
+    if problems:
+        raise RefusedError("; ".join(problem.message for problem in problems))
+    queued = ev.OperatorActionQueued(tool=said.tool, command=said.command, args=said.args)
+    return Outcome(f"{said.command} as you", (queued,))
+
+
+def _believe(state: AgentState, said: cmd.Believe, registry: ToolRegistry) -> Outcome:
+    belief = ev.BeliefAdded(key=said.key, value=said.value, confidence=1.0, source=BeliefSource.OPERATOR)
+    return Outcome(f"{said.key} believed", (belief,))
+
+
+def _forget(state: AgentState, said: cmd.Forget, registry: ToolRegistry) -> Outcome:
+    if said.key not in state.beliefs:
+        raise RefusedError(f"'{said.key}' is not believed")
+    return Outcome(f"{said.key} forgotten", (ev.BeliefRemoved(key=said.key, reason="by the operator"),))
+
+
+_Handler = Callable[[AgentState, Any, ToolRegistry], Outcome]
+_HANDLERS: dict[type[cmd.Command], _Handler] = {
+    cmd.AdoptGoal: _adopt_goal,
+    cmd.ChangeGoal: _change_goal,
+    cmd.DropGoal: _drop_goal,
+    cmd.AbortGoal: _abort_goal,
+    cmd.Run: _run,
+    cmd.Pause: _pause,
+    cmd.Step: _step,
+    cmd.Stop: _stop,
+    cmd.DeleteAgent: _delete,
+    cmd.EditStep: _edit_step,
+    cmd.InsertStep: _insert_step,
+    cmd.DeleteStep: _delete_step,
+    cmd.MoveStep: _move_step,
+    cmd.SkipStep: _skip_step,
+    cmd.RetryStep: _retry_step,
+    cmd.GiveResult: _give_result,
+    cmd.ReplacePlan: _replace_plan,
+    cmd.SetBreakpoint: _set_breakpoint,
+    cmd.Intervene: _intervene,
+    cmd.HandBack: _hand_back,
+    cmd.CallTool: _call_tool,
+    cmd.Believe: _believe,
+    cmd.Forget: _forget,
+}

@@ -1,0 +1,44 @@
+"""What an agent sees of its workspace before it decides anything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from engine.domain.action import ErrorCode, SandboxSession
+from engine.domain.ports import CallContext
+from engine.tools.registry import ToolRegistry
+
+ENTRIES = 50
+"""Names of the working directory that become a belief."""
+
+
+class WorkspacePerceiver:
+    """Looks at the sandbox through the same tool that the agent acts with."""
+
+    def __init__(self, registry: ToolRegistry) -> None:
+        self._registry = registry
+
+    async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
+        """What lies in the working directory; the session leaves a directory or venv that is gone."""
+        session = await self._existing(session)
+        tool = self._registry.get("simple_coder")
+        answer = await tool.call("ls", {"path": "."}, CallContext(session))
+        items = [str(item) for item in answer.data.get("items", [])]
+        return {
+            "session.cwd": session.cwd,
+            "session.venv": session.venv,
+            "workspace.entries": items[:ENTRIES],
+        }, session
+
+    async def _existing(self, session: SandboxSession) -> SandboxSession:
+        if not await self._is_there(session.cwd):
+            session = replace(session, cwd=".")
+        if session.venv is not None and not await self._is_there(session.venv):
+            session = replace(session, venv=None)
+        return session
+
+    async def _is_there(self, path: str) -> bool:
+        tool = self._registry.get("simple_coder")
+        answer = await tool.call("ls", {"path": path}, CallContext(SandboxSession()))
+        return answer.code not in (ErrorCode.NOT_FOUND, ErrorCode.WRONG_TYPE)

@@ -1,0 +1,296 @@
+"""Deterministic replay: a recorded stream run again through the real engine, without its surroundings.
+
+What came from outside (commands, output, the opening of sessions) is fed in where it was recorded;
+what tools and thinkers answered is taken from the record; everything else the agent must do again
+by itself. The replay matches when every event, and so the head hash, comes out the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from engine.actions.pipeline import Pipeline
+from engine.domain.action import SandboxSession, ToolResult
+from engine.domain.commands import parse_command
+from engine.domain.ports import CallContext, CommandSpec, Ports
+from engine.domain.state import AgentState
+from engine.domain.thinking import PlanProposal, PlanRequest
+from engine.journal import events as ev
+from engine.journal.event import GENESIS, Event
+from engine.journal.fold import fold
+from engine.journal.log import StreamLog
+from engine.loop.agent import Agent, Surroundings
+from engine.tools.mind import Mind
+from engine.tools.registry import ToolRegistry
+from engine.tools.simple_coder_commands import COMMANDS
+
+P = TypeVar("P", bound=ev.Payload)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """How a replay of one stream went."""
+
+    stream: str
+    matches: bool
+    events: int
+    """Events that came out the same."""
+    head: str
+    """Head hash that the replay reached."""
+    difference: str = ""
+    """The first event that came out otherwise, in words."""
+    model_calls: int = 0
+
+
+class _DivergedError(Exception):
+    """The replay did something that the record does not have."""
+
+
+class _SessionEnded(BaseException):
+    """The recorded session ended here, in whatever the agent was doing."""
+
+
+class _Record:
+    """The recorded events, and how far the replay has come."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = events
+        self.payloads = [ev.payload_of(event) for event in events]
+        self.place = 0
+
+    @property
+    def next(self) -> Event | None:
+        """The event that must come next."""
+        return self.events[self.place] if self.place < len(self.events) else None
+
+    def said(self, kind: type[P]) -> Iterator[P]:
+        """Payloads of a kind from here on, nearest first."""
+        return (payload for payload in self.payloads[self.place :] if isinstance(payload, kind))
+
+    def beliefs_after(self, finished: ev.ActionFinished) -> dict[str, Any]:
+        """The beliefs that were recorded right after an action's end."""
+        found: dict[str, Any] = {}
+        start = next(n for n, payload in enumerate(self.payloads) if payload is finished) + 1
+        for payload in self.payloads[start:]:
+            if isinstance(payload, ev.BeliefAdded):
+                found[payload.key] = payload.value
+            elif isinstance(payload, ev.BeliefRemoved):
+                found[payload.key] = None
+            else:
+                break
+        return found
+
+    def now(self) -> str:
+        """The recorded time of the event that is about to be appended."""
+        return self.next.at if self.next is not None else ""
+
+    def monotonic(self) -> float:
+        """Durations are recorded, so none is measured."""
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        """Nothing is waited for."""
+        await asyncio.sleep(0)
+
+
+class _RecordedThinker:
+    """Answers with the plans on record."""
+
+    free = True
+    name = "recorded"
+
+    def __init__(self, record: _Record) -> None:
+        self._record = record
+
+    async def plan(self, request: PlanRequest) -> PlanProposal:
+        """The plan that the record has next."""
+        said = next(self._record.said(ev.PlanGenerated), None)
+        if said is None:
+            raise _DivergedError(f"a plan for {request.goal.id} is asked for, and the record has none")
+        return PlanProposal(said.steps, said.uncovered, said.thinker)
+
+
+class _RecordedWorld:
+    """Answers tool calls and glances at the workspace from the record."""
+
+    def __init__(self, record: _Record, blob: Callable[[str], Awaitable[bytes | None]]) -> None:
+        self._record = record
+        self._blob = blob
+
+    async def call(
+        self, action: str, tool: str, command: str, args: Mapping[str, Any], context: CallContext
+    ) -> ToolResult:
+        """The recorded answer; a call that was cut off waits until it is cut off again."""
+        said = next((end for end in self._record.said(ev.ActionFinished) if end.action == action), None)
+        if said is None:
+            cancelled = next(self._record.said(ev.ActionCancelled), None)
+            if cancelled is None or cancelled.action != action:
+                raise _DivergedError(f"the record has no end of action {action}")
+            raise asyncio.CancelledError
+        data = said.result
+        if said.blob is not None:
+            whole = await self._blob(said.blob)
+            if whole is None:
+                raise _DivergedError(f"the answer of action {action} is missing: blob {said.blob}")
+            data = json.loads(whole)
+        beliefs = self._record.beliefs_after(said)
+        return ToolResult(said.status, data, said.code, said.session, beliefs, said.duration_ms)
+
+    async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
+        """Never asked: what was perceived is fed in before the agent would look."""
+        raise _DivergedError("the agent looks at its workspace, and the record does not have it")
+
+
+class _ReplayedPipeline(Pipeline):
+    """A pipeline whose actions are cut off exactly where they were on record.
+
+    The operator may have stopped the agent in the moment in which a tool had just answered.
+    """
+
+    def __init__(self, record: _Record, agent: Agent, around: Surroundings) -> None:
+        super().__init__(agent, around.toolbox, around.registry, around.put_blob)
+        self._record = record
+
+    def was_cut(self, action: str) -> bool:
+        finished = (end.action for end in self._record.said(ev.ActionFinished))
+        return super().was_cut(action) and action not in finished
+
+
+class _ReplayedAgent(Agent):
+    """An agent that takes from the record what came from outside."""
+
+    def __init__(self, record: _Record, log: StreamLog, around: Surroundings, state: AgentState) -> None:
+        super().__init__(state, log, around)
+        self.pipeline = _ReplayedPipeline(record, self, around)
+        self._record = record
+        self._feeding = False
+
+    def append(self, payload: ev.Payload, actor: str, *causes: str) -> Event:
+        expected = self._record.next
+        event = super().append(payload, actor, *causes)
+        if expected is None:
+            raise _DivergedError(f"event {event.ref} ({event.kind}) is not in the record")
+        if event.hash != expected.hash:
+            raise _DivergedError(_difference(event, expected))
+        self._record.place += 1
+        if not self._feeding:
+            self._feed()
+        return event
+
+    def _feed(self) -> None:
+        """Bring in what the record has from outside at this point."""
+        self._feeding = True
+        try:
+            while (expected := self._record.next) is not None:
+                payload = self._record.payloads[self._record.place]
+                if not payload.external:
+                    return
+                if isinstance(payload, ev.AgentOpened):
+                    raise _SessionEnded
+                if isinstance(payload, ev.CommandReceived):
+                    self.handle(parse_command(payload.command), expected.actor)
+                else:
+                    self.append(payload, expected.actor, *expected.causes)
+        finally:
+            self._feeding = False
+
+    async def _wait_for_change(self) -> None:
+        if not self._changed.is_set():
+            expected = self._record.next
+            if expected is None:
+                raise _SessionEnded
+            raise _DivergedError(
+                f"the agent waits, and the record goes on with {expected.kind} ({expected.ref})"
+            )
+        await super()._wait_for_change()
+
+
+def _difference(event: Event, expected: Event) -> str:
+    for name in ("kind", "body", "actor", "tick", "causes", "at"):
+        ours, theirs = getattr(event, name), getattr(expected, name)
+        if ours != theirs:
+            return f"event {expected.ref}: {name} is {str(ours)[:300]!r}, recorded was {str(theirs)[:300]!r}"
+    return f"event {expected.ref}: the hash differs, so something before it was changed"
+
+
+class _DescribedTool:
+    """A tool's commands without the tool."""
+
+    description = "described only"
+
+    def __init__(self, tool_id: str, commands: Mapping[str, CommandSpec]) -> None:
+        self.id = tool_id
+        self.commands = commands
+
+    async def call(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """Never called: a replay takes answers from the record."""
+        raise _DivergedError(f"{self.id}.{command} was called outside the record")
+
+
+async def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+async def replay_stream(events: Sequence[Event], blob: Callable[[str], Awaitable[bytes | None]]) -> Replay:
+    """Run one agent's recorded stream again.
+
+    Args:
+        events: the whole stream from its first event.
+        blob: gives large recorded answers.
+    """
+    stream = events[0].stream
+    record = _Record(events)
+    world = _RecordedWorld(record, blob)
+    registry = ToolRegistry([_DescribedTool("simple_coder", COMMANDS), Mind()])
+    around = Surroundings(
+        _RecordedThinker(record), world, world, registry, record, _digest, Ports().randomness
+    )
+
+    async def keep(batch: Sequence[Event]) -> Sequence[Event]:
+        return batch
+
+    log = StreamLog(stream, 0, GENESIS, record, keep)
+    state = fold([])
+    try:
+        agent = _ReplayedAgent(record, log, around, state)
+        if not isinstance(record.payloads[0], ev.AgentCreated):
+            return Replay(stream, False, 0, "", "the stream does not begin with the agent's creation")
+        with _ending():
+            agent.append(record.payloads[0], events[0].actor)
+        while record.next is not None:
+            await _replay_session(agent, record)
+            agent = _ReplayedAgent(record, log, around, state)
+    except _DivergedError as error:
+        return Replay(stream, False, record.place, log.head, str(error))
+    finally:
+        await log.close()
+    return Replay(stream, log.head == events[-1].hash, record.place, log.head)
+
+
+class _ending:  # noqa: N801  reads as a clause: with _ending(): …
+    """Lets a session end where the record ends it."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        return isinstance(error, _SessionEnded)
+
+
+async def _replay_session(agent: _ReplayedAgent, record: _Record) -> None:
+    opened = record.payloads[record.place]
+    if not isinstance(opened, ev.AgentOpened):
+        raise _DivergedError(f"a session is to begin, and the record goes on with {opened.kind}")
+    with _ending():
+        agent.open(opened.session, opened.seed)
+        cycle = asyncio.create_task(agent.cycle())
+        try:
+            await cycle
+        except asyncio.CancelledError:
+            if not cycle.cancelled():
+                raise

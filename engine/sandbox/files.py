@@ -1,0 +1,299 @@
+"""File operations beneath a sandbox root.
+
+Every method takes a path relative to the root, as `SandboxFiles.relative` gives it, opens the parent
+directory beneath the root and works on the one name in it. Blocking; callers use a thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.domain.action import ErrorCode
+from engine.sandbox.paths import Opener, PathError, best_opener, refusal, relative_path
+from engine.sandbox.policy import SandboxPolicy, size_text
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Names in a directory."""
+
+    items: tuple[str, ...]
+    """Sorted; directories end in `/`; bytes that are no UTF-8 are shown as `\\xNN`."""
+    total: int
+    """How many there are, before the limit."""
+
+
+class SandboxFiles:
+    """The files beneath one root; the root's descriptor is held for life.
+
+    Raises:
+        PathError: from the constructor, when the root is no directory or is `/`; from each method,
+            when the operation was not done.
+    """
+
+    def __init__(self, root: Path, policy: SandboxPolicy | None = None, opener: Opener | None = None) -> None:
+        self.policy = policy or SandboxPolicy()
+        self.root = Path(os.path.realpath(root))
+        if self.root == Path("/"):
+            raise PathError(ErrorCode.NOT_ALLOWED, "The sandbox root must not be '/'; choose a directory.")
+        try:
+            self._root = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise refusal(error, str(root)) from error
+        self._close = weakref.finalize(self, os.close, self._root)
+        self._opener = opener or best_opener(self._root)
+
+    def close(self) -> None:
+        """Let go of the root's descriptor; harmless when done twice."""
+        self._close()
+
+    def relative(self, path: str, cwd: str = ".") -> str:
+        """The path relative to the root; refuses what leaves the root and the protected names."""
+        relative = relative_path(str(self.root), cwd, path)
+        first = relative.split("/", 1)[0].casefold()
+        if first in self.policy.protected:
+            raise PathError(ErrorCode.NOT_ALLOWED, f"{path!r} belongs to Pilothouse itself; leave it alone.")
+        return relative
+
+    @contextmanager
+    def opened(self, path: str, flags: int) -> Iterator[int]:
+        """A descriptor of what is at the path, closed afterwards."""
+        try:
+            descriptor = self._opener.open(self._root, path, flags)
+        except OSError as error:
+            raise refusal(error, path) from error
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def directory(self, path: str) -> Iterator[int]:
+        """A descriptor of a directory."""
+        with self.opened(path, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+            yield descriptor
+
+    @contextmanager
+    def _parent(self, path: str) -> Iterator[tuple[int, str]]:
+        """The parent's descriptor and the last name; OSErrors inside become refusals of the path."""
+        if path == ".":
+            raise PathError(ErrorCode.NOT_ALLOWED, "This is not possible for the sandbox root itself.")
+        head, _, name = path.rpartition("/")
+        with self.directory(head or ".") as parent:
+            try:
+                yield parent, name
+            except OSError as error:
+                raise refusal(error, path) from error
+
+    def entry(self, path: str) -> os.stat_result | None:
+        """The status of the name itself, links not followed; None when there is none."""
+        try:
+            with self._parent(path) as (parent, name):
+                return os.stat(name, dir_fd=parent, follow_symlinks=False)
+        except PathError as refused:
+            if refused.code is ErrorCode.NOT_FOUND:
+                return None
+            raise
+
+    def list(self, path: str) -> Listing:
+        """The names in a directory."""
+        hidden = {self.policy.home, *self.policy.protected} if path == "." else set()
+        items: list[str] = []
+        with self.directory(path) as directory, os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.name in hidden:
+                    continue
+                is_directory = entry.is_dir(follow_symlinks=False) or (
+                    entry.is_symlink() and self._leads_to_directory(path, entry.name)
+                )
+                shown = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
+                items.append(shown + "/" if is_directory else shown)
+        items.sort()
+        return Listing(tuple(items[: self.policy.list_entries]), len(items))
+
+    def _leads_to_directory(self, path: str, name: str) -> bool:
+        """Whether a link stays beneath the root and ends at a directory."""
+        try:
+            with self.directory(f"{path}/{name}"):
+                return True
+        except PathError:
+            return False
+
+    def read(self, path: str) -> str:
+        """The text of a file, which must be UTF-8 and within the read limit."""
+        data = self.read_bytes(path, self.policy.read_bytes)
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            byte = data[error.start]
+            message = f"{path!r} is not UTF-8 text: byte 0x{byte:02x} at offset {error.start:,}."
+            raise PathError(ErrorCode.NOT_TEXT, message) from None
+
+    def read_bytes(self, path: str, limit: int) -> bytes:
+        """The bytes of a regular file; refuses more than the limit without reading them."""
+        with self.opened(path, _READ) as descriptor:
+            status = os.fstat(descriptor)
+            _require_regular(status, path)
+            if status.st_size > limit:
+                raise _too_large(path, status.st_size, limit)
+            chunks: list[bytes] = []
+            left = limit + 1
+            while left > 0 and (chunk := os.read(descriptor, min(left, 1 << 20))):
+                chunks.append(chunk)
+                left -= len(chunk)
+            if left <= 0:  # it grew while it was read
+                raise _too_large(path, limit + 1, limit)
+            return b"".join(chunks)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Put a file in place at once, whole or not at all; parents are made, the mode is kept.
+
+        A link is refused rather than followed or replaced, and so is a file with a second hard link,
+        which may be somebody else's outside of the root.
+        """
+        if len(data) > self.policy.write_bytes:
+            raise _too_large_to_write(path, len(data), self.policy.write_bytes)
+        head = path.rpartition("/")[0]
+        if head:
+            self.make_directory(head)
+        with self._parent(path) as (parent, name):
+            mode = _replaceable_mode(parent, name, path)
+            self._put(parent, name, data, mode)
+
+    def _put(self, parent: int, name: str, data: bytes, mode: int | None) -> None:
+        """Write under a passing name, then rename."""
+        passing = f".pilothouse-{secrets.token_hex(8)}.tmp"
+        descriptor = os.open(passing, _CREATE, 0o666, dir_fd=parent)
+        try:
+            try:
+                if mode is not None:
+                    os.fchmod(descriptor, mode)
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.rename(passing, name, src_dir_fd=parent, dst_dir_fd=parent)
+        except OSError:
+            os.unlink(passing, dir_fd=parent)
+            raise
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory and its parents; one that exists is fine."""
+        if path == ".":
+            return
+        done = ""
+        for part in path.split("/"):
+            done = f"{done}/{part}" if done else part
+            with self._parent(done) as (parent, name):
+                try:
+                    os.mkdir(name, 0o777, dir_fd=parent)
+                except FileExistsError:
+                    continue
+        with self.directory(path):
+            """What was there already must be a directory beneath the root."""
+
+    def remove(self, path: str) -> None:
+        """Remove one file or link; a directory is refused, a link's target is left alone."""
+        with self._parent(path) as (parent, name):
+            if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+                raise PathError(
+                    ErrorCode.WRONG_TYPE, f"{path!r} is a directory; rm removes single files only."
+                )
+            os.unlink(name, dir_fd=parent)
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory with all it holds, never following a link."""
+        with self._parent(path) as (parent, name):
+            shutil.rmtree(name, dir_fd=parent)
+
+    def move(self, source: str, target: str) -> str:
+        """Rename a file or directory; returns where it is now. Nothing is ever overwritten."""
+        target = self._free_target(source, target)
+        head = target.rpartition("/")[0]
+        self.make_directory(head or ".")
+        with self._parent(source) as (old, old_name), self._parent(target) as (new, new_name):
+            os.rename(old_name, new_name, src_dir_fd=old, dst_dir_fd=new)
+        return target
+
+    def copy(self, source: str, target: str) -> str:
+        """Copy one file with its permissions; returns where the copy is. Nothing is ever overwritten."""
+        target = self._free_target(source, target)
+        data = self.read_bytes(source, self.policy.write_bytes)
+        with self.opened(source, _READ) as descriptor:
+            mode = os.fstat(descriptor).st_mode & 0o777
+        self.make_directory(target.rpartition("/")[0] or ".")
+        with self._parent(target) as (parent, name):
+            self._put(parent, name, data, mode)
+        return target
+
+    def _free_target(self, source: str, target: str) -> str:
+        """Where the source would come to lie: in the target if that is a directory, else at it."""
+        if self.entry(source) is None:
+            raise PathError(ErrorCode.NOT_FOUND, f"{source!r} does not exist")
+        if target == "." or self._leads_to_directory(".", target):
+            name = source.rpartition("/")[2]
+            target = name if target == "." else f"{target}/{name}"
+        if target == source or target.startswith(source + "/"):
+            raise PathError(ErrorCode.BAD_ARGUMENTS, f"{source!r} cannot be put into itself.")
+        if self.entry(target) is not None:
+            raise PathError(ErrorCode.EXISTS, f"{target!r} exists already; remove it or choose another name.")
+        return target
+
+
+def _require_regular(status: os.stat_result, path: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise PathError(ErrorCode.WRONG_TYPE, f"{path!r} is a directory, not a file; use ls.")
+    if not stat.S_ISREG(status.st_mode):
+        raise PathError(ErrorCode.WRONG_TYPE, f"{path!r} is a pipe, socket or device, not a regular file.")
+
+
+def _replaceable_mode(parent: int, name: str, path: str) -> int | None:
+    """The mode to keep, or None for a new file."""
+    try:
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(status.st_mode):
+        target = os.readlink(name, dir_fd=parent)
+        message = f"{path!r} is a symbolic link to {target!r}; write to the file itself."
+        raise PathError(ErrorCode.WRONG_TYPE, message)
+    _require_regular(status, path)
+    if status.st_nlink > 1:
+        message = (
+            f"{path!r} has {status.st_nlink} hard links, so another place may share it; "
+            "copy it to a new name and write there."
+        )
+        raise PathError(ErrorCode.NOT_ALLOWED, message)
+    if not os.access(name, os.W_OK, dir_fd=parent):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+    return stat.S_IMODE(status.st_mode) & 0o777
+
+
+def _too_large(path: str, size: int, limit: int) -> PathError:
+    return PathError(
+        ErrorCode.TOO_LARGE,
+        f"{path!r} has {size_text(size)} ({size:,} bytes) and {size_text(limit)} is the most that is read at "
+        "once. Look at a part of it with `run head -c 2000 FILE`, or search it with `run grep TEXT FILE`.",
+    )
+
+
+def _too_large_to_write(path: str, size: int, limit: int) -> PathError:
+    return PathError(
+        ErrorCode.TOO_LARGE,
+        f"{path!r} would have {size_text(size)} and {size_text(limit)} is the most that is written at once; "
+        "let a program write it piece by piece.",
+    )

@@ -1,0 +1,140 @@
+"""Which file a program's name stands for.
+
+Names are looked up on a fixed system path before any directory that an agent can write to; only python,
+pip and the console scripts of a validated virtual environment come from that environment
+(hole 10 of mastermind-and-simple-coder §4.5).
+"""
+
+from __future__ import annotations
+
+import difflib
+import filecmp
+import os
+import stat
+import sys
+from pathlib import Path
+
+from engine.domain.action import ErrorCode
+from engine.sandbox.files import SandboxFiles
+from engine.sandbox.paths import PathError
+from engine.sandbox.policy import PYTHON_PROGRAMS, VENV_PROGRAMS, SandboxPolicy
+
+SYSTEM_PATH = (
+    *("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"),
+    "/opt/homebrew/bin",
+)
+BASE_PYTHON = Path(os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable))
+"""The interpreter beneath whatever virtual environment the cockpit itself runs in."""
+
+
+def command_prefix(
+    name: str, files: SandboxFiles, policy: SandboxPolicy, venv: str | None
+) -> tuple[str, ...]:
+    """The executable's absolute path, and arguments that come before the command's own.
+
+    Raises:
+        PathError: the name is not on the allow-list (NOT_ALLOWED), is not installed (NOT_FOUND), or the
+            active environment is no longer a valid one.
+    """
+    if name not in policy.programs:
+        raise PathError(ErrorCode.NOT_ALLOWED, _not_allowed(name, policy))
+    if venv is not None and (name in PYTHON_PROGRAMS or name in VENV_PROGRAMS):
+        validate_venv(files, venv)
+        if found := _venv_program(name, files, venv):
+            return found
+    if name in ("python", "python3"):
+        return (str(BASE_PYTHON),)
+    if name in ("pip", "pip3"):
+        return (str(BASE_PYTHON), "-m", "pip")
+    for directory in SYSTEM_PATH:
+        candidate = Path(directory, name)
+        if candidate.is_file() and os.access(candidate, os.X_OK):
+            return (str(candidate),)
+    message = f"{name!r} is not installed on this machine."
+    if name in VENV_PROGRAMS:
+        message = (
+            f"{name!r} is not installed here. Create and activate a venv, then run `pip install {name}`."
+        )
+    raise PathError(ErrorCode.NOT_FOUND, message)
+
+
+def _not_allowed(name: str, policy: SandboxPolicy) -> str:
+    if "/" in name:
+        return (
+            f"{name!r} is a path; `run` takes the name of an allowed program. "
+            f"For a script: `run python {name}`."
+        )
+    near = difflib.get_close_matches(name, policy.programs, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    if name == "rm":
+        hint = " Use the rm command of simple_coder, which needs the operator's autonomous mode."
+    return f"{name!r} is not an allowed program.{hint} Allowed: {', '.join(sorted(policy.programs))}."
+
+
+def _venv_program(name: str, files: SandboxFiles, venv: str) -> tuple[str, ...] | None:
+    """The environment's own python, or a console script that is a plain executable file there."""
+    python = str(files.root / venv / "bin" / "python")
+    if name in ("python", "python3"):
+        return (python,)
+    status = files.entry(f"{venv}/bin/{name}")
+    if status is not None and stat.S_ISREG(status.st_mode) and status.st_mode & 0o100:
+        return (str(files.root / venv / "bin" / name),)
+    return (python, "-m", "pip") if name in ("pip", "pip3") else None
+
+
+def validate_venv(files: SandboxFiles, venv: str) -> None:
+    """Refuse a directory that is not a virtual environment of this machine's Python.
+
+    It needs a pyvenv.cfg whose home holds the interpreter, a real `bin` directory, and a `python` in it
+    that is a link to a host interpreter or a copy of the base one.
+
+    Raises:
+        PathError: it does not exist (NOT_FOUND) or something is wrong with it (NOT_ALLOWED).
+    """
+    status = files.entry(venv)
+    if status is None:
+        raise PathError(
+            ErrorCode.NOT_FOUND,
+            f"There is no venv {venv!r}. Create it with: create_venv {venv.rsplit('/')[-1]!r}",
+        )
+    if not stat.S_ISDIR(status.st_mode):
+        raise PathError(ErrorCode.WRONG_TYPE, f"{venv!r} is not a directory, so it is no venv.")
+    config = files.entry(f"{venv}/pyvenv.cfg")
+    if config is None or not stat.S_ISREG(config.st_mode):
+        raise _no_venv(venv, "it has no pyvenv.cfg")
+    home = _configured_home(files.read(f"{venv}/pyvenv.cfg"))
+    binaries = files.entry(f"{venv}/bin")
+    if binaries is None or not stat.S_ISDIR(binaries.st_mode):
+        raise _no_venv(venv, "its bin is not a directory of its own")
+    python = files.entry(f"{venv}/bin/python")
+    path = files.root / venv / "bin" / "python"
+    if python is None:
+        raise _no_venv(venv, "it has no bin/python")
+    if stat.S_ISLNK(python.st_mode):
+        target = Path(os.path.realpath(path))
+        if target != BASE_PYTHON and not _is_system_python(target):
+            raise _no_venv(venv, "its bin/python is not a link to this machine's Python")
+        if target.parent != Path(os.path.realpath(home)):
+            raise _no_venv(venv, "its pyvenv.cfg names another Python as its home")
+    elif not stat.S_ISREG(python.st_mode) or not filecmp.cmp(path, BASE_PYTHON, shallow=False):
+        raise _no_venv(venv, "its bin/python is neither a link to nor a copy of this machine's Python")
+
+
+def _configured_home(text: str) -> str:
+    for line in text.splitlines():
+        key, _, value = line.partition("=")
+        if key.strip().lower() == "home":
+            return value.strip()
+    return ""
+
+
+def _is_system_python(path: Path) -> bool:
+    directories = {os.path.realpath(directory) for directory in SYSTEM_PATH}
+    return path.name.startswith("python") and str(path.parent) in directories
+
+
+def _no_venv(venv: str, why: str) -> PathError:
+    return PathError(
+        ErrorCode.NOT_ALLOWED,
+        f"{venv!r} is not a valid virtual environment: {why}. Make one with create_venv.",
+    )

@@ -1,0 +1,93 @@
+"""Searching the text files beneath a directory of the sandbox."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.domain.action import ErrorCode
+from engine.sandbox.files import SandboxFiles
+from engine.sandbox.paths import PathError
+
+SKIPPED = frozenset({".git", ".venv", "__pycache__", "node_modules"})
+MAX_MATCHES = 200
+MAX_FILES = 20_000
+MAX_DEPTH = 64
+MAX_FILE_BYTES = 2 * 1024 * 1024
+MAX_LINE = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Lines that hold a text."""
+
+    lines: tuple[tuple[str, int, str], ...]
+    """Path relative to the root, line number from 1, and the line, in path order."""
+    truncated: bool
+    """True when there is more than the limits let through."""
+
+
+def search(files: SandboxFiles, text: str, path: str) -> Matches:
+    """Lines of text files that hold the text exactly; binaries, links and build folders are skipped."""
+    found: list[tuple[str, int, str]] = []
+    status = files.entry(path) if path != "." else None
+    if path != "." and status is None:
+        raise PathError(ErrorCode.NOT_FOUND, f"{path!r} does not exist")
+    single = status is not None and stat.S_ISREG(status.st_mode)
+    for count, name in enumerate([path] if single else _walk(files, path)):
+        if count >= MAX_FILES:
+            return Matches(tuple(found), truncated=True)
+        for number, line in _matching_lines(files, name, text):
+            if len(found) == MAX_MATCHES:
+                return Matches(tuple(found), truncated=True)
+            shown = line.strip() if len(line) <= MAX_LINE else line.strip()[:MAX_LINE] + "…"
+            found.append((name, number, shown))
+    return Matches(tuple(found), truncated=False)
+
+
+def _walk(files: SandboxFiles, start: str) -> Iterator[str]:
+    """Regular files below a directory, breadth first; trees may be deeper than the stack."""
+    waiting = deque([(start, 0)])
+    while waiting:
+        path, depth = waiting.popleft()
+        try:
+            children = _children(files, path)
+        except PathError:
+            if path == start:
+                raise
+            continue  # it went away, or is not ours to read
+        for name, is_directory in children:
+            child = name if path == "." else f"{path}/{name}"
+            if not is_directory:
+                yield child
+            elif depth < MAX_DEPTH:
+                waiting.append((child, depth + 1))
+
+
+def _children(files: SandboxFiles, path: str) -> list[tuple[str, bool]]:
+    """Names of regular files and directories (True) worth searching, sorted; none in a venv."""
+    hidden = {files.policy.home, *files.policy.protected} if path == "." else set()
+    with files.directory(path) as directory, os.scandir(directory) as scan:
+        children = sorted(
+            (entry.name, entry.is_dir(follow_symlinks=False))
+            for entry in scan
+            if not entry.is_symlink() and entry.name not in hidden and entry.name not in SKIPPED
+        )
+    if any(name == "pyvenv.cfg" for name, _ in children):
+        return []
+    return [child for child in children if child[0].isprintable()]
+
+
+def _matching_lines(files: SandboxFiles, path: str, text: str) -> Iterator[tuple[int, str]]:
+    try:
+        content = files.read_bytes(path, MAX_FILE_BYTES)
+    except PathError:
+        return
+    if b"\0" in content[:8192] or text.encode() not in content:
+        return
+    for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+        if text in line:
+            yield number, line

@@ -1,0 +1,54 @@
+"""The one gate: every action of every actor passes here and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.domain.state import AgentState, RunState
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why an action may not start now."""
+
+    reason: str
+    """In words, for the status line and the journal."""
+    breakpoint: bool = False
+    """True when a breakpoint is newly reached; the agent is then to be paused there."""
+
+
+def hold(state: AgentState, *, step: str = "", trouble: Exception | None = None) -> Hold | None:
+    """Why an action may not start in this state, or None when it may.
+
+    Args:
+        state: the agent's state at this moment.
+        step: the plan step that the action belongs to; empty for an action of the operator, whom
+            only a deleted agent and a broken journal hold.
+        trouble: why the journal cannot record, when it cannot; then nothing acts.
+    """
+    if trouble is not None:
+        return Hold(f"the journal cannot record: {trouble}")
+    if state.deleted:
+        return Hold("the agent was deleted")
+    if not step:
+        return None
+    if state.run is RunState.STOPPED:
+        return Hold(state.run_reason or "stopped")
+    if state.intervention is not None:
+        return Hold("the operator decides")
+    running = state.run is RunState.RUNNING
+    if running and step in state.breakpoints and state.breakpoint_hit != step:
+        return Hold(f"breakpoint on {step}", breakpoint=True)
+    if not running and not state.grants:
+        return Hold(state.run_reason or "paused")
+    return None
+
+
+def may_think(state: AgentState, *, free: bool) -> bool:
+    """Whether the agent may perceive, deliberate and plan now.
+
+    A paused agent plans only when thinking is free, so that the operator sees what it would do.
+    """
+    if state.deleted or state.run is RunState.STOPPED or state.intervention is not None:
+        return False
+    return free or state.run is RunState.RUNNING or state.grants > 0

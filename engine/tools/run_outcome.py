@@ -1,0 +1,88 @@
+"""What a finished program means as a tool's answer.
+
+The one place that decides from a program's output that the network was the reason; recovery goes by the
+code alone.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import Any
+
+from engine.domain.action import ErrorCode, ResultStatus, ToolResult
+from engine.sandbox.policy import SandboxPolicy, size_text
+from engine.sandbox.process import Ended, ProcessResult
+
+_NETWORK_PROGRAMS = frozenset({"pip", "pip3", "git", "npm"})
+_NETWORK_SIGNS = re.compile(
+    r"NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ProxyError"
+    r"|Failed to establish a new connection|Temporary failure in name resolution"
+    r"|Name or service not known|nodename nor servname|Could not resolve (?:host|proxy)"
+    r"|Could not resolve hostname|Failed to connect to|Network is unreachable|No route to host"
+    r"|Connection (?:refused|timed out|reset by peer)|Connection to \S+ timed out"
+    r"|\b(?:ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET)\b"
+)
+
+
+def run_result(argv: list[str], outcome: ProcessResult, limit_s: float, policy: SandboxPolicy) -> ToolResult:
+    """The seed's answer to `run`: return code and both streams, and why it failed when it did."""
+    data: dict[str, Any] = {
+        "return_code": outcome.return_code,
+        "stdout": outcome.stdout,
+        "stderr": outcome.stderr,
+    }
+    if outcome.truncated:
+        data["truncated"] = {"stdout": outcome.stdout_dropped, "stderr": outcome.stderr_dropped}
+    beliefs = {"run.last.command": " ".join(argv), "run.last.return_code": outcome.return_code}
+    if outcome.ended is Ended.LAUNCH:
+        message = f"{argv[0]!r} could not be started: {outcome.problem}."
+        return ToolResult(ResultStatus.ERROR, {"message": message}, ErrorCode.INTERNAL)
+    if outcome.ended is Ended.EXIT and outcome.return_code == 0:
+        return ToolResult(ResultStatus.SUCCESS, data, beliefs=beliefs)
+    code, message = _failure(argv, outcome, limit_s, policy)
+    if message:
+        data["message"] = message
+    return ToolResult(ResultStatus.FAILURE, data, code, beliefs=beliefs)
+
+
+def _failure(
+    argv: list[str], outcome: ProcessResult, limit_s: float, policy: SandboxPolicy
+) -> tuple[ErrorCode, str]:
+    match outcome.ended:
+        case Ended.TIMEOUT:
+            return ErrorCode.TIMEOUT, f"Ended after {limit_s:g} s, the time limit, with all of its processes."
+        case Ended.OUTPUT:
+            size = size_text(policy.output_bytes)
+            return ErrorCode.TOO_LARGE, f"Ended: it wrote more than {size} of output, the limit."
+        case Ended.MEMORY:
+            size = size_text(policy.memory_bytes)
+            return ErrorCode.TOO_LARGE, f"Ended: its processes took more than {size} of memory, the limit."
+        case Ended.DISK:
+            return ErrorCode.NO_SPACE, "Ended: the disk was nearly full."
+        case Ended.LOST:
+            return ErrorCode.INTERNAL, "Its supervisor was killed; all of its processes were ended."
+        case Ended.CANCELLED:
+            return ErrorCode.CANCELLED, "Cancelled."
+        case Ended.SIGNAL:
+            return ErrorCode.EXIT_STATUS, f"Ended by signal {_signal_name(outcome.return_code or 0)}."
+        case _:
+            pass
+    if is_network_failure(argv, outcome.stdout + outcome.stderr):
+        return ErrorCode.NETWORK, ""
+    return ErrorCode.EXIT_STATUS, ""
+
+
+def is_network_failure(argv: list[str], output: str) -> bool:
+    """Whether a package or repository program says that it could not reach its server."""
+    program = argv[0]
+    if program.startswith("python") and argv[1:3] == ["-m", "pip"]:
+        program = "pip"
+    return program in _NETWORK_PROGRAMS and _NETWORK_SIGNS.search(output) is not None
+
+
+def _signal_name(return_code: int) -> str:
+    try:
+        return f"{signal.Signals(-return_code).name} ({-return_code})"
+    except ValueError:
+        return str(-return_code)

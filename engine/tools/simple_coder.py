@@ -1,0 +1,341 @@
+"""SimpleCoder, the hands: a sandboxed session of file commands and programs.
+
+It obeys and does not reason (seed: the brain and the hands, §2). It holds no session of its own: the
+state comes in with each call and leaves with the result, so that the journal alone says where an agent is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+import re
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult
+from engine.domain.ports import CallContext, CommandSpec
+from engine.sandbox.completion import to_the_end
+from engine.sandbox.environment import child_environment
+from engine.sandbox.files import SandboxFiles
+from engine.sandbox.paths import PathError
+from engine.sandbox.policy import SandboxPolicy
+from engine.sandbox.process import Confinement, Ended, Launch, Launcher, ProcessResult
+from engine.sandbox.programs import BASE_PYTHON, command_prefix, validate_venv
+from engine.sandbox.search import search
+from engine.tools.arguments import check_arguments
+from engine.tools.command_line import CommandLineError, split_command
+from engine.tools.registry import unknown_command
+from engine.tools.run_outcome import run_result
+from engine.tools.simple_coder_commands import COMMANDS, help_text
+
+T = TypeVar("T")
+_Handler = Callable[[Mapping[str, Any], CallContext], Awaitable[ToolResult]]
+_VENV_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_SLOW_PROGRAMS = frozenset({"pip", "pip3", "npm"})
+
+
+class SimpleCoder:
+    """The tool `simple_coder` over one sandbox root."""
+
+    id = "simple_coder"
+    description = (
+        "A sandboxed session that reads and writes files, makes virtual environments and runs programs."
+    )
+    commands: Mapping[str, CommandSpec] = COMMANDS
+
+    def __init__(
+        self,
+        root: Path,
+        policy: SandboxPolicy | None = None,
+        *,
+        confinement: Confinement | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """Open the sandbox.
+
+        Args:
+            root: an existing directory.
+            policy: limits and grants.
+            confinement: what holds programs to the root; none by default.
+            environ: where the few settings that programs may see come from; the process's own by default.
+
+        Raises:
+            PathError: the root is no directory, or cannot be one.
+        """
+        self.policy = policy or SandboxPolicy()
+        self.files = SandboxFiles(root, self.policy)
+        self.launcher = Launcher(self.files.root, self.policy, confinement)
+        self._environ = environ
+
+    def close(self) -> None:
+        """Let go of the sandbox root."""
+        self.files.close()
+
+    async def call(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """Run one command; see `engine.domain.ports.Tool.call`."""
+        started = time.monotonic()
+        result = await self._answer(command, args, context)
+        return replace(result, duration_ms=round((time.monotonic() - started) * 1000))
+
+    async def _answer(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        spec = self.commands.get(command)
+        if spec is None:
+            return _error(ErrorCode.UNKNOWN_COMMAND, unknown_command(self, command).message)
+        checked = check_arguments(spec, args)
+        if checked.problems:
+            return _error(ErrorCode.BAD_ARGUMENTS, checked.message)
+        handler: _Handler = getattr(self, f"_{command}")
+        try:
+            return await handler(checked.args, context)
+        except PathError as refused:
+            return _error(refused.code, refused.message)
+
+    # Files
+
+    async def _ls(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        listing = await _in_thread(lambda: self.files.list(self._path(args["path"], context)))
+        data: dict[str, Any] = {"items": list(listing.items)}
+        if len(listing.items) < listing.total:
+            data["truncated"] = {"items": listing.total - len(listing.items)}
+        return ToolResult(ResultStatus.SUCCESS, data)
+
+    async def _cd(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        path = self._path(args["path"], context)
+        await _in_thread(lambda: self._check_directory(path))
+        shown = "./" if path == "." else f"./{path}"
+        session = replace(context.session, cwd=path)
+        return _session_changed(f"Current directory is now: {shown}", session)
+
+    async def _mkdir(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        path = self._path(args["path"], context)
+        await _in_thread(lambda: self.files.make_directory(path))
+        return _done(f"Directory created/ensured at {args['path']}")
+
+    async def _read(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        path = self._path(args["path"], context)
+        content = await _in_thread(lambda: self.files.read(path))
+        return ToolResult(ResultStatus.SUCCESS, {"content": content})
+
+    async def _write(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        path, data = self._path(args["path"], context), _encoded(args["content"], "content")
+        await _in_thread(lambda: self.files.write(path, data))
+        return _done(f"Wrote {_count(len(data), 'byte')} to {args['path']}")
+
+    async def _append(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        path, data = self._path(args["path"], context), _encoded(args["content"], "content")
+
+        def append() -> None:
+            limit = self.policy.read_bytes
+            old = b"" if self.files.entry(path) is None else self.files.read_bytes(path, limit)
+            self.files.write(path, old + data)
+
+        head = path.rpartition("/")[0]
+        if head:
+            await _in_thread(lambda: self.files.make_directory(head))
+        await _in_thread(append)
+        return _done(f"Appended {_count(len(data), 'byte')} to {args['path']}")
+
+    async def _replace(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        path, old, new = self._path(args["path"], context), args["old"], args["new"]
+        if not old:
+            return _error(ErrorCode.BAD_ARGUMENTS, "replace: 'old' is empty; give the text to replace.")
+        _encoded(old, "old")
+        _encoded(new, "new")
+
+        def substitute() -> int:
+            text = self.files.read(path)
+            count = text.count(old)
+            if count:
+                self.files.write(path, text.replace(old, new).encode())
+            return count
+
+        count = await _in_thread(substitute)
+        if not count:
+            message = (
+                f"The text to replace does not occur in {args['path']!r}; read the file and copy it exactly."
+            )
+            return _error(ErrorCode.NOT_FOUND, message)
+        return _done(f"Replaced {_count(count, 'occurrence')} in {args['path']}", count=count)
+
+    async def _find(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        path, text = self._path(args["path"], context), args["text"]
+        if not text:
+            return _error(ErrorCode.BAD_ARGUMENTS, "find: 'text' is empty; give the text to look for.")
+        _encoded(text, "text")
+        matches = await _in_thread(lambda: search(self.files, text, path))
+        cwd = context.session.cwd
+        lines = [f"{_seen_from(cwd, name)}:{number}: {line}" for name, number, line in matches.lines]
+        data: dict[str, Any] = {"items": lines}
+        if matches.truncated:
+            data["message"] = (
+                f"The first {len(matches.lines)} matches; there are more. Search a smaller part."
+            )
+        return ToolResult(ResultStatus.SUCCESS, data)
+
+    async def _move(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        source, target = self._path(args["source"], context), self._path(args["target"], context)
+        now = await _in_thread(lambda: self.files.move(source, target))
+        return _done(f"Moved {args['source']} to {_seen_from(context.session.cwd, now)}")
+
+    async def _copy(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        source, target = self._path(args["source"], context), self._path(args["target"], context)
+        now = await _in_thread(lambda: self.files.copy(source, target))
+        return _done(f"Copied {args['source']} to {_seen_from(context.session.cwd, now)}")
+
+    async def _rm(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        path = self._path(args["path"], context)
+        if not context.session.autonomous:
+            return _error(
+                ErrorCode.NOT_ALLOWED,
+                "rm needs autonomous mode, which is off; the operator can switch it on with "
+                "toggle_autonomous_mode.",
+            )
+        await _in_thread(lambda: self.files.remove(path))
+        return _done(f"File deleted: {args['path']}")
+
+    # The session
+
+    async def _activate_venv(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        path = self._venv_path(args["venv_name"], context)
+        await _in_thread(lambda: validate_venv(self.files, path))
+        session = replace(context.session, venv=path)
+        return _session_changed(f"Venv '{args['venv_name']}' is now active for this session.", session)
+
+    async def _deactivate_venv(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        if context.session.venv is None:
+            return _done("No venv was active.")
+        return _session_changed("Venv deactivated.", replace(context.session, venv=None))
+
+    async def _toggle_autonomous_mode(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        if not context.by_operator:
+            return _error(
+                ErrorCode.NOT_ALLOWED,
+                "Switching autonomous mode is a request that the operator must grant; an agent cannot do it.",
+            )
+        session = replace(context.session, autonomous=not context.session.autonomous)
+        return _session_changed(
+            f"Autonomous mode {'ENABLED' if session.autonomous else 'DISABLED'}.", session
+        )
+
+    async def _help(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        return ToolResult(ResultStatus.SUCCESS, {"content": help_text()})
+
+    # Programs
+
+    async def _create_venv(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        name = args["venv_name"]
+        path = self._venv_path(name, context)
+        if await _in_thread(lambda: self.files.entry(path)) is not None:
+            return _error(
+                ErrorCode.EXISTS, f"{name!r} exists already. If it is a venv: activate_venv '{name}'"
+            )
+        argv = [str(BASE_PYTHON), "-m", "venv", name]
+        limit_s = _limit(self.policy.install_s, context)
+        complete = False
+        try:
+            outcome = await self._launch(
+                argv, replace(context, session=replace(context.session, venv=None)), limit_s
+            )
+            complete = outcome.ended is Ended.EXIT and outcome.return_code == 0
+        finally:
+            if not complete:  # half an environment would stand in the way of a second try
+                await _in_thread(lambda: self._remove_partial(path))
+        if complete:
+            return _done(f"Venv '{name}' created. Activate it with: activate_venv '{name}'")
+        failed = run_result(["create_venv", name], outcome, limit_s, self.policy)
+        return replace(failed, beliefs={})
+
+    def _remove_partial(self, path: str) -> None:
+        if self.files.entry(path) is not None:
+            self.files.remove_tree(path)
+
+    async def _run(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        try:
+            argv = split_command(args["command"])
+        except CommandLineError as error:
+            return _error(ErrorCode.BAD_ARGUMENTS, str(error))
+        venv = context.session.venv
+        prefix = await _in_thread(lambda: command_prefix(argv[0], self.files, self.policy, venv))
+        limit_s = _limit(self._time_for(argv), context)
+        outcome = await self._launch([*prefix, *argv[1:]], context, limit_s)
+        return run_result(argv, outcome, limit_s, self.policy)
+
+    def _time_for(self, argv: list[str]) -> float:
+        installs = argv[0] in _SLOW_PROGRAMS or argv[1:3] == ["-m", "pip"] or argv[:2] == ["git", "clone"]
+        return max(self.policy.install_s, self.policy.wall_clock_s) if installs else self.policy.wall_clock_s
+
+    async def _launch(self, argv: list[str], context: CallContext, limit_s: float) -> ProcessResult:
+        session, files = context.session, self.files
+
+        def prepare() -> dict[str, str]:
+            files.make_directory(f"{self.policy.home}/tmp")
+            return child_environment(files.root, self.policy, session.venv, self._environ)
+
+        env = await _in_thread(prepare)
+        with files.directory(self._path(".", context)) as cwd:
+            launch = Launch(argv[0], tuple(argv), env)
+            return await self.launcher.run(launch, cwd, limit_s=limit_s, output=context.output)
+
+    # Paths
+
+    def _path(self, path: str, context: CallContext) -> str:
+        return self.files.relative(path, context.session.cwd)
+
+    def _venv_path(self, name: str, context: CallContext) -> str:
+        if not _VENV_NAME.fullmatch(name) or set(name) == {"."}:
+            raise PathError(
+                ErrorCode.BAD_ARGUMENTS,
+                f"{name!r} is not a name for a venv; use letters, digits, _ . and -, such as '.venv'.",
+            )
+        return self._path(name, context)
+
+    def _check_directory(self, path: str) -> None:
+        with self.files.directory(path):
+            """It can be opened beneath the root, which is all that `cd` asks."""
+
+
+def _in_thread(work: Callable[[], T]) -> Coroutine[Any, Any, T]:
+    """Run blocking file work off the loop; a cancellation waits until it is done."""
+    return to_the_end(asyncio.to_thread(work))
+
+
+def _limit(own: float, context: CallContext) -> float:
+    return own if context.timeout_s is None else min(own, context.timeout_s)
+
+
+def _seen_from(cwd: str, path: str) -> str:
+    """The path as it can be given to the next call."""
+    return posixpath.relpath(path, cwd)
+
+
+def _encoded(text: str, argument: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise PathError(
+            ErrorCode.BAD_ARGUMENTS, f"{argument!r} is not valid Unicode at character {error.start}."
+        ) from None
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _done(message: str, **more: Any) -> ToolResult:
+    return ToolResult(ResultStatus.SUCCESS, {"message": message, **more})
+
+
+def _error(code: ErrorCode, message: str) -> ToolResult:
+    return ToolResult(ResultStatus.ERROR, {"message": message}, code)
+
+
+def _session_changed(message: str, session: SandboxSession) -> ToolResult:
+    beliefs = {
+        "session.cwd": session.cwd,
+        "session.venv": session.venv,
+        "session.autonomous": session.autonomous,
+    }
+    return ToolResult(ResultStatus.SUCCESS, {"message": message}, session=session, beliefs=beliefs)

@@ -1,0 +1,109 @@
+"""The commands of SimpleCoder: their arguments and what they may change.
+
+Source: mastermind-and-simple-coder §4.2; append, replace, find, move and copy are our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from engine.domain.action import Undo
+from engine.domain.ports import CommandSpec, Parameter
+
+
+def _path(description: str, name: str = "path", default: str | None = None) -> Parameter:
+    return Parameter(name, description, required=default is None, default=default, kind="path")
+
+
+_VENV = Parameter("venv_name", "Its name: letters, digits, _ . and -", kind="name")
+
+
+def _reads(name: str, description: str, *parameters: Parameter, example: str = "") -> CommandSpec:
+    return CommandSpec(name, description, parameters, example=example or name)
+
+
+def _changes(name: str, description: str, *parameters: Parameter, example: str) -> CommandSpec:
+    return CommandSpec(name, description, parameters, mutates=True, undo=Undo.WORKSPACE, example=example)
+
+
+_SPECS = (
+    _reads("ls", "List a directory.", _path("Directory", default="."), example="ls src"),
+    _reads("cd", "Change the session's directory.", _path("Directory"), example="cd my_project"),
+    _changes("mkdir", "Make a directory and its parents.", _path("Directory"), example="mkdir my_project"),
+    _reads("read", "Read a text file.", _path("File"), example="read main.py"),
+    _changes(
+        "write",
+        "Write a text file; parents are made, an old file is replaced.",
+        _path("File"),
+        Parameter("content", "The whole text of the file"),
+        example="write main.py print('hello')",
+    ),
+    _changes(
+        "append",
+        "Add text at the end of a file, which is made when it is missing.",
+        _path("File"),
+        Parameter("content", "The text to add"),
+        example="append notes.txt 'one more line'",
+    ),
+    _changes(
+        "replace",
+        "Replace every occurrence of a text in a file.",
+        _path("File"),
+        Parameter("old", "The exact text to replace"),
+        Parameter("new", "The text to put there"),
+        example="replace main.py hello goodbye",
+    ),
+    _reads(
+        "find",
+        "Find a text in the files below a directory.",
+        Parameter("text", "The exact text to look for"),
+        _path("Directory or file", default="."),
+        example="find TODO src",
+    ),
+    _changes(
+        "move",
+        "Move or rename a file or directory; nothing is overwritten.",
+        _path("What to move", "source"),
+        _path("New name, or the directory to put it in", "target"),
+        example="move old.py new.py",
+    ),
+    _changes(
+        "copy",
+        "Copy a file; nothing is overwritten.",
+        _path("File to copy", "source"),
+        _path("New name, or the directory to put it in", "target"),
+        example="copy a.py b.py",
+    ),
+    _changes("rm", "Delete one file (requires autonomous mode).", _path("File"), example="rm notes.txt"),
+    _changes("create_venv", "Create a Python virtual environment.", _VENV, example="create_venv .venv"),
+    _reads(
+        "activate_venv",
+        "Activate a virtual environment for the session.",
+        _VENV,
+        example="activate_venv .venv",
+    ),
+    _reads("deactivate_venv", "Deactivate the session's virtual environment."),
+    CommandSpec(
+        "run",
+        "Run an allowed program without a shell.",
+        (Parameter("command", "Program and arguments, as one string or a list of words", kind="shell"),),
+        mutates=True,
+        undo=Undo.IRREVERSIBLE,
+        example='run "python main.py"',
+    ),
+    _reads("toggle_autonomous_mode", "Switch the safety for rm; only the operator can."),
+    _reads("help", "List the commands."),
+)
+
+COMMANDS: Mapping[str, CommandSpec] = MappingProxyType({spec.name: spec for spec in _SPECS})
+"""Commands by name, in the order of `help`."""
+
+
+def help_text() -> str:
+    """One line for each command: how it is called and what it does."""
+    lines = []
+    for spec in COMMANDS.values():
+        words = [spec.name, *(p.name if p.required else f"[{p.name}]" for p in spec.parameters)]
+        lines.append(f"{' '.join(words):<28} {spec.description}")
+    return "\n".join(lines)

@@ -1,0 +1,13 @@
+"""Speed, as ratios against a baseline measured in the same run; never asserted by a test."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+NAMES = ("journal",)
+
+
+def run_all(name: str = "") -> list[dict[str, Any]]:
+    """The rows of one benchmark, or of all."""
+    return [row for one in NAMES if name in ("", one) for row in import_module(f"{__name__}.{one}").rows()]

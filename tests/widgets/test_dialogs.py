@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual.app import App
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static, TextArea
+
+from widgets.dialogs import (
+    ConfirmDialog,
+    ConfirmModel,
+    HelpDialog,
+    HelpGroup,
+    HelpKey,
+    HelpModel,
+    InterventionChoice,
+    InterventionDialog,
+    InterventionModel,
+    Offer,
+    StepDraft,
+    StepEdit,
+    StepEditor,
+)
+from widgets.dialogs.help import HelpText
+from widgets.dialogs.step_editor import args_text, parse_args
+from widgets.pieces import plain
+
+OPEN = object()
+
+
+class DialogApp(App[None]):
+    """Opens one dialog and keeps its result."""
+
+    def __init__(self, dialog: ModalScreen[Any]) -> None:
+        super().__init__()
+        self.dialog = dialog
+        self.result: object = OPEN
+
+    def on_mount(self) -> None:
+        self.push_screen(self.dialog, self.keep)
+
+    def keep(self, result: object) -> None:
+        self.result = result
+
+    def text(self, selector: str) -> str:
+        visual = self.dialog.query_one(selector, Static).visual
+        assert isinstance(visual, Content)
+        return visual.plain
+
+
+# Intervention
+
+MODEL = InterventionModel(
+    "build api_client",
+    "run pip install httpx",
+    "NETWORK_ERROR",
+    "no answer",
+    ("RETRY_WITH_DELAY 3/3",),
+    {Offer.TAKE_SHELL: "no terminal here"},
+)
+
+
+async def test_intervention_tells_what_happened_and_what_was_tried() -> None:
+    app = DialogApp(InterventionDialog(MODEL))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        lines = [plain(line) for line in app.dialog.query_one("FactsPane").lines_for(80)]  # type: ignore[attr-defined]
+
+        assert lines == [
+            "goal     build api_client",
+            "step     run pip install httpx",
+            "error    NETWORK_ERROR no answer",
+            "tried    RETRY_WITH_DELAY 3/3",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("key", "offer"), [("e", Offer.EDIT_AND_RETRY), ("x", Offer.SKIP), ("r", Offer.RETRY)]
+)
+async def test_an_offer_is_chosen_by_its_key(key: str, offer: Offer) -> None:
+    app = DialogApp(InterventionDialog(MODEL))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press(key)
+
+        assert app.result == InterventionChoice(offer)
+
+
+async def test_an_offer_is_chosen_by_moving_to_it() -> None:
+    app = DialogApp(InterventionDialog(MODEL))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("down", "enter")
+
+        assert app.result == InterventionChoice(Offer.RETRY)
+
+
+async def test_escape_leaves_the_intervention_open_without_a_choice() -> None:
+    app = DialogApp(InterventionDialog(MODEL))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("escape")
+
+        assert app.result is None
+
+
+async def test_aborting_asks_once_more() -> None:
+    app = DialogApp(InterventionDialog(MODEL))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("A")
+        assert app.result is OPEN
+        assert "Press A once more" in app.text("#line")
+
+        await pilot.press("A")
+        assert app.result == InterventionChoice(Offer.ABORT)
+
+
+async def test_escape_after_the_question_keeps_the_goal_and_the_dialog() -> None:
+    app = DialogApp(InterventionDialog(MODEL))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("A", "escape")
+        assert app.result is OPEN
+
+        await pilot.press("A")
+        assert app.result is OPEN
+
+
+async def test_moving_between_two_presses_of_abort_asks_again() -> None:
+    app = DialogApp(InterventionDialog(MODEL))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("A", "up", "A")
+
+        assert app.result is OPEN
+
+
+async def test_a_disabled_offer_tells_why() -> None:
+    app = DialogApp(InterventionDialog(MODEL))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("t")
+
+        assert app.result is OPEN
+        assert "no terminal here" in app.text("#line")
+
+
+@pytest.mark.parametrize(("key", "offer"), [("g", Offer.GIVE_RESULT), ("p", Offer.REPLACE_REST)])
+async def test_an_offer_with_a_text_asks_for_it(key: str, offer: Offer) -> None:
+    app = DialogApp(InterventionDialog(MODEL))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press(key)
+        await pilot.press("ctrl+s")
+        assert app.result is OPEN
+        assert "Nothing is written yet" in app.text("#line")
+
+        await pilot.press("x", "A", "e", "ctrl+s")
+        assert app.result == InterventionChoice(offer, "xAe")
+
+
+async def test_escape_while_writing_goes_back_to_the_offers() -> None:
+    app = DialogApp(InterventionDialog(MODEL))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("g", "x", "escape")
+        assert app.result is OPEN
+
+        await pilot.press("r")
+        assert app.result == InterventionChoice(Offer.RETRY)
+
+
+# Step editor
+
+
+def no_problems(tool: str, command: str, args: str) -> list[str]:
+    return []
+
+
+async def test_the_editor_gives_the_changed_step() -> None:
+    app = DialogApp(StepEditor(StepDraft("Edit", "simple_coder", "run", {"a": 1}), no_problems))
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.dialog.query_one("#command", Input).value = "write"
+        app.dialog.query_one("#args", TextArea).text = '{"path": "main.py"}'
+        await pilot.press("ctrl+s")
+
+        assert app.result == StepEdit("simple_coder", "write", {"path": "main.py"})
+
+
+async def test_an_unchanged_step_is_no_edit() -> None:
+    app = DialogApp(StepEditor(StepDraft("Edit", "simple_coder", "run", {"a": 1}), no_problems))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("ctrl+s")
+
+        assert app.result is None
+
+
+async def test_problems_are_shown_as_they_arise_and_prevent_saving() -> None:
+    def check(tool: str, command: str, args: str) -> list[str]:
+        return [] if command == "run" else [f"{command} is not a command of {tool}"]
+
+    app = DialogApp(StepEditor(StepDraft("Edit", "simple_coder", "run", {}), check))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        assert app.text("#problems") == "✓ can be saved"
+
+        app.dialog.query_one("#command", Input).value = "runn"
+        await pilot.pause()
+        assert app.text("#problems") == "✗ runn is not a command of simple_coder"
+        await pilot.press("ctrl+s")
+        assert app.result is OPEN
+
+        app.dialog.query_one("#command", Input).value = "run"
+        app.dialog.query_one("#args", TextArea).text = '{"a": }'
+        await pilot.pause()
+        assert app.text("#problems").startswith("✗ line 1, column 7:")
+
+
+async def test_escape_drops_changes_only_when_pressed_twice() -> None:
+    app = DialogApp(StepEditor(StepDraft("Edit", "simple_coder", "run", {}), no_problems))
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.dialog.query_one("#command", Input).value = "write"
+        await pilot.pause()
+        await pilot.press("escape")
+        assert app.result is OPEN
+        assert "unsaved changes" in app.text("#problems")
+
+        await pilot.press("escape")
+        assert app.result is None
+
+
+@pytest.mark.parametrize("value", ["\x1b[2J", "\u202e", "\x9b", "日本", "a\nb", "\U000e0041", '"\\'])
+def test_arguments_survive_the_editor_and_hide_nothing(value: str) -> None:
+    text = args_text({"content": value})
+
+    assert parse_args(text) == {"content": value}
+    assert all(char.isprintable() or char == "\n" for char in text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [("[1]", "one JSON object"), ("{", "line 1, column 2"), ("[" * 100_000, "too deeply")]
+)
+def test_wrong_arguments_are_explained(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        parse_args(text)
+
+
+# Confirm and help
+
+
+@pytest.mark.parametrize(("key", "result"), [("y", True), ("n", False), ("escape", False)])
+async def test_confirming_needs_its_own_key(key: str, result: bool) -> None:
+    app = DialogApp(ConfirmDialog(ConfirmModel("Stop it?")))
+    async with app.run_test() as pilot:
+        await pilot.press("enter", "space")
+        assert app.result is OPEN
+
+        await pilot.press(key)
+        assert app.result is result
+
+
+HELP = HelpModel(
+    (
+        HelpGroup("Steering", (HelpKey("space", "run or pause"), HelpKey("s", "step one action"))),
+        HelpGroup("Panes", (HelpKey("y", "copy the row"),)),
+    ),
+    "## Goals\nWhat the agent wants.",
+)
+
+
+async def test_help_shows_groups_and_what_the_pane_says() -> None:
+    app = DialogApp(HelpDialog(HELP))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        lines = [plain(line).strip() for line in app.dialog.query_one(HelpText).lines_for(60)]
+
+        assert lines[:2] == ["Goals", "What the agent wants."]
+        assert "Steering" in lines
+        assert "space           run or pause" in " ".join(lines)
+
+
+async def test_help_can_be_filtered_and_escape_closes_it() -> None:
+    app = DialogApp(HelpDialog(HELP))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("slash", *"copy", "enter")
+        await pilot.pause()
+        lines = [plain(line).strip() for line in app.dialog.query_one(HelpText).lines_for(60)]
+        assert lines[0] == "Panes"
+        assert len(lines) == 2
+
+        await pilot.press("escape")
+        assert app.result is None

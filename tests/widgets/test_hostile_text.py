@@ -1,0 +1,208 @@
+"""What agents, tools and models say can be anything; the terminal must not notice.
+
+The panes are tested without the filter, so that each net is shown to hold by itself.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from cockpit_samples import Cockpit
+from rich.segment import Segment
+from textual.color import Color
+
+from widgets import (
+    AgentLine,
+    CommandBarModel,
+    ControlCharacterFilter,
+    ErrorLine,
+    ErrorsModel,
+    GoalLine,
+    GoalStackModel,
+    MemoryLine,
+    MindLine,
+    MindModel,
+    Notice,
+    PlanModel,
+    SessionChunk,
+    SessionModel,
+    StatusModel,
+    StepLine,
+    WorkingMemoryModel,
+)
+from widgets.dialogs import (
+    ConfirmDialog,
+    ConfirmModel,
+    HelpDialog,
+    HelpGroup,
+    HelpKey,
+    HelpModel,
+    InterventionDialog,
+    InterventionModel,
+    Offer,
+    StepDraft,
+    StepEditor,
+)
+
+HOSTILE = [
+    "[/]",
+    "[/x]",
+    "[",
+    "[@click=app.boom]x[/]",
+    "$text {0} %s",
+    "\x1b]52;c;aGVsbG8=\x1b\\",
+    "\x1b]0;title\x07",
+    "\x1b[2J",
+    "\x9b2J",
+    "\x1b",
+    "\x1b[31",
+    "\x00\x07\x08\x0b\x0c\x0e\x7f\x85",
+    "abc\rdef",
+    "safe\u202egnp.exe",
+    "\u2066isolated",
+    "x" * 10_000,
+    "👩‍👩‍👧‍👦 family",
+    "日本語の文字列" * 20,
+    "e\u0301\u0327 combining",
+    "two\nlines\n\n",
+    "\t tab",
+    "\ud800 surrogate",
+    "",
+]
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def fill_with(app: Cockpit, text: str) -> None:
+    app.goals.show(
+        GoalStackModel(
+            (GoalLine("g", text, "active", 1, 1, 2),), (AgentLine("a", "asks", text), AgentLine(text))
+        )
+    )
+    app.plan.show(
+        PlanModel(
+            steps=(
+                StepLine(
+                    "s", text, "failed", tool=text, command=text, args={text: text, "deep": {text: [text]}},
+                    thinker=text, recipe=text, clause=text, clause_index=1, summary=text, error=text,
+                    depends_on=(text,), group=text,
+                ),
+            ),
+            goal=text,
+            revision=2,
+        )
+    )  # fmt: skip
+    app.memory.show(WorkingMemoryModel((MemoryLine("m", text, text, True, 0.5),)))
+    app.errors.show(
+        ErrorsModel(
+            (ErrorLine("e", text, text, text, text, 1, 2, 3.0), ErrorLine("f", text, text, resolved=True))
+        )
+    )
+    app.mind.show(MindModel((MindLine("d", "thought", text, text),)))
+    app.session.append(
+        [
+            SessionChunk(text, "prompt"),
+            SessionChunk(text),
+            SessionChunk(text, "err"),
+            SessionChunk(text, "note"),
+        ]
+    )
+    app.session.show(SessionModel(exit_status=1, held_by=text))
+    app.status.show(StatusModel(text, text, "PAUSED", text, 1, text, sandbox=text, journal=text))
+    app.bar.show(CommandBarModel(text, "error"))
+    app.bar.set_text(text)
+
+
+def rendered(app: Cockpit) -> str:
+    """All text that would go to the terminal, without the sequences Textual itself adds."""
+    strips = app.screen._compositor.render_strips()
+    return "".join(segment.text for strip in strips for segment in strip if not segment.control)
+
+
+def assert_clean(app: Cockpit) -> None:
+    found = CONTROL.search(rendered(app))
+    assert found is None, repr(found)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+async def test_no_pane_lets_hostile_text_act(text: str) -> None:
+    app = Cockpit(guarded=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        fill_with(app, text)
+        await pilot.pause()
+        assert_clean(app)
+
+        for pane in (
+            app.goals,
+            app.plan.steps,
+            app.plan.detail,
+            app.memory,
+            app.errors,
+            app.session,
+            app.mind,
+        ):
+            for y in (1, 2, 3):
+                await pilot.click(pane, offset=(6, y))
+        await pilot.click(app.status, offset=(4, 0))
+        await pilot.click("#message", offset=(6, 0))
+        await pilot.pause()
+        assert app.booms == 0
+        assert app.is_running
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+async def test_an_empty_pane_shows_hostile_notices_harmlessly(text: str) -> None:
+    app = Cockpit(guarded=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.goals.show(GoalStackModel(notice=Notice(text, "error")))
+        app.plan.show(PlanModel(notice=Notice(text, "loading")))
+        app.session.show(SessionModel(notice=Notice(text)))
+        await pilot.pause()
+        assert_clean(app)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+async def test_no_dialog_lets_hostile_text_act(text: str) -> None:
+    app = Cockpit(guarded=False)
+    dialogs = (
+        lambda: ConfirmDialog(ConfirmModel(text, text, text, text)),
+        lambda: HelpDialog(HelpModel((HelpGroup(text, (HelpKey(text, text),)),), text)),
+        lambda: InterventionDialog(
+            InterventionModel(text, text, text, text, (text, text), {Offer.TAKE_SHELL: text})
+        ),
+        lambda: StepEditor(StepDraft(text, text, text, {text: text}), lambda tool, command, args: [text]),
+    )
+    async with app.run_test(size=(100, 40)) as pilot:
+        for dialog in dialogs:
+            app.push_screen(dialog())
+            await pilot.pause()
+            assert_clean(app)
+            for y in range(12, 28, 4):
+                await pilot.click(offset=(40, y))
+            assert app.booms == 0
+            app.pop_screen()
+            await pilot.pause()
+
+
+def test_the_filter_is_a_net_of_its_own() -> None:
+    segments = [Segment("safe"), Segment("a\x1b[2Jb\x9b\u202ec"), Segment("日本 👩‍👧")]
+
+    clean = ControlCharacterFilter().apply(segments, Color(0, 0, 0))
+
+    assert clean[0] is segments[0]
+    assert not CONTROL.search(clean[1].text)
+    assert clean[2].text == "日本 👩‍👧"
+
+
+async def test_the_net_holds_what_a_widget_lets_through() -> None:
+    leaks = Cockpit(guarded=False)
+    async with leaks.run_test(size=(100, 30)) as pilot:
+        leaks.bar.input.value = "pasted \x1b[2J"
+        await pilot.pause()
+        assert CONTROL.search(rendered(leaks))
+
+    held = Cockpit()
+    async with held.run_test(size=(100, 30)) as pilot:
+        held.bar.input.value = "pasted \x1b[2J"
+        await pilot.pause()
+        assert_clean(held)

@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from cockpit_samples import GOALS, MEMORY, MIND, PLAN, Cockpit
+from test_rows import shown
+from textual.message import Message
+
+from widgets import (
+    AgentLine,
+    ErrorPanel,
+    GoalStack,
+    GoalStackModel,
+    MindLine,
+    MindModel,
+    MindStream,
+    Notice,
+    PlanModel,
+    PlanPane,
+    StepLine,
+    WorkingMemory,
+)
+from widgets.mind import CAPACITY
+from widgets.pieces import plain
+from widgets.plan import detail_lines
+
+SIZE = (160, 45)
+
+
+def text(pane: object) -> str:
+    return "\n".join(shown(pane))  # type: ignore[arg-type]
+
+
+async def test_goals_show_status_as_glyph_and_word_and_clauses_done() -> None:
+    app = Cockpit()
+    async with app.run_test(size=SIZE) as pilot:
+        app.fill()
+        await pilot.pause()
+        lines = shown(app.goals)
+
+        assert any("● build a project" in line and line.endswith("3/7") for line in lines)
+        assert any("├ ● write main.py" in line for line in lines)
+        assert any("└ ○ list the" in line and line.endswith("pending") for line in lines)
+        for glyph, word in (("✓", "achieved"), ("✗", "failed"), ("–", "dropped")):
+            assert any(glyph in line and line.endswith(word) for line in lines)
+
+
+async def test_agents_show_their_mode_and_the_selected_one_is_marked() -> None:
+    app = Cockpit()
+    async with app.run_test(size=SIZE) as pilot:
+        app.fill()
+        await pilot.pause()
+        lines = shown(app.goals)
+
+        assert any(line.startswith("› ▶ explorer-1") for line in lines)
+        assert any("? builder-2" in line and "asks" in line for line in lines)
+        assert any("‖ reviewer-3" in line for line in lines)
+        assert any("■ scribe-4" in line for line in lines)
+
+
+async def test_goals_and_agents_tell_what_the_operator_picked() -> None:
+    messages: list[Message] = []
+    app = Cockpit()
+    async with app.run_test(size=SIZE, message_hook=messages.append) as pilot:
+        app.fill()
+        app.goals.focus()
+        await pilot.press("down")
+        await pilot.press("end")
+        assert not [each for each in messages if isinstance(each, GoalStack.AgentSelected)]
+        await pilot.press("enter")
+        await pilot.pause()
+
+    assert {each.goal_id for each in messages if isinstance(each, GoalStack.GoalSelected)} == {"g2"}
+    assert {each.agent_id for each in messages if isinstance(each, GoalStack.AgentSelected)} == {"scribe-4"}
+
+
+async def test_one_click_shows_an_agent() -> None:
+    messages: list[Message] = []
+    app = Cockpit()
+    async with app.run_test(size=SIZE, message_hook=messages.append) as pilot:
+        app.goals.show(GoalStackModel(agents=(AgentLine("a"), AgentLine("b"))))
+        await pilot.pause()
+        await pilot.click(app.goals, offset=(8, 3))
+
+    assert {each.agent_id for each in messages if isinstance(each, GoalStack.AgentSelected)} == {"b"}
+
+
+async def test_updates_post_no_messages() -> None:
+    messages: list[Message] = []
+    app = Cockpit()
+    async with app.run_test(size=SIZE, message_hook=messages.append) as pilot:
+        app.fill()
+        await pilot.pause()
+        app.goals.show(replace(GOALS, goals=GOALS.goals[2:]))
+        app.plan.show(replace(PLAN, steps=PLAN.steps[1:]))
+        await pilot.pause()
+
+    ours = (
+        GoalStack.GoalSelected,
+        GoalStack.AgentSelected,
+        PlanPane.StepSelected,
+        WorkingMemory.MemorySelected,
+    )
+    assert not [each for each in messages if isinstance(each, ours)]
+
+
+async def test_plan_steps_show_status_breakpoint_clause_and_hold() -> None:
+    app = Cockpit()
+    async with app.run_test(size=SIZE) as pilot:
+        app.fill()
+        await pilot.pause()
+        lines = shown(app.plan.steps)
+
+        assert lines[0].startswith("✓ mkdir api_client")
+        assert lines[0].endswith("§1")
+        assert lines[2].startswith("▶ run pip install httpx")
+        assert lines[2].endswith("● break running")
+        assert lines[3].endswith("held §4")
+        assert lines[5].startswith("» list_files")
+        assert lines[6].startswith("! delete old.txt")
+        assert lines[6].endswith("outcome unknown")
+        assert lines[7].startswith("✗ read notes.md")
+
+
+async def test_moving_in_the_plan_shows_the_step_in_detail_and_enter_asks_to_edit_it() -> None:
+    messages: list[Message] = []
+    app = Cockpit()
+    async with app.run_test(size=SIZE, message_hook=messages.append) as pilot:
+        app.fill()
+        app.plan.focus()
+        await pilot.press("j", "j", "enter")
+        await pilot.pause()
+        detail = text(app.plan.detail)
+
+        assert app.plan.selected == "s3"
+        for part in ("simple_coder.run", "pip install httpx", '"PIP_NO_INPUT": "1"'):
+            assert part in detail
+    assert [each.step_id for each in messages if isinstance(each, PlanPane.StepSelected)][-1] == "s3"
+    assert {each.step_id for each in messages if isinstance(each, PlanPane.EditRequested)} == {"s3"}
+
+
+def test_the_detail_tells_provenance_attempts_and_outcome() -> None:
+    lines = [plain(line).rstrip() for line in detail_lines(PLAN.steps[2], 80)]
+
+    for line in (
+        "clause   §3 install the httpx library",
+        "from     procedural python_project.toml:install",
+        "after    s2",
+        "attempts 2",
+        "error    NETWORK_ERROR could not reach the package index",
+    ):
+        assert line in lines
+
+
+def test_long_arguments_are_folded_and_say_how_to_see_all() -> None:
+    step = StepLine("s", "write", args={"content": "\n".join(f"line {n}" for n in range(40))})
+
+    lines = [plain(line) for line in detail_lines(step, 60)]
+
+    assert any("content 40 lines" in line for line in lines)
+    assert "    line 11" in lines
+    assert "    line 12" not in lines
+    assert any("28 more lines; e shows them all" in line for line in lines)
+
+
+async def test_the_detail_can_be_scrolled_and_stays_in_place_while_the_step_runs() -> None:
+    app = Cockpit()
+    async with app.run_test(size=(100, 24)) as pilot:
+        step = replace(PLAN.steps[2], args={"content": "\n".join(f"line {n}" for n in range(40))})
+        app.plan.show(PlanModel(steps=(step,)))
+        await pilot.pause()
+        app.plan.detail.focus()
+        await pilot.press("down", "down", "down")
+        app.plan.show(PlanModel(steps=(replace(step, attempts=3),)))
+        await pilot.pause()
+
+        assert app.plan.detail.top == 3
+
+
+async def test_the_selected_step_is_kept_when_the_plan_is_revised() -> None:
+    app = Cockpit()
+    async with app.run_test(size=SIZE) as pilot:
+        app.fill()
+        app.plan.focus()
+        await pilot.press("j", "j", "j")
+        new = StepLine("new", "inserted by the operator")
+        app.plan.show(replace(PLAN, steps=(new, *PLAN.steps), revision=4))
+        await pilot.pause()
+
+        assert app.plan.selected == "s4"
+        assert "revision 4" in str(app.plan.border_subtitle)
+
+
+async def test_errors_show_kind_subject_and_recovery() -> None:
+    app = Cockpit()
+    async with app.run_test(size=SIZE) as pilot:
+        app.fill()
+        await pilot.pause()
+        lines = shown(app.errors)
+
+        assert lines[0] == "✗ NETWORK_ERROR run pip install httpx"
+        assert "RETRY_WITH_DELAY 2/3 4s" in lines[2]
+        assert lines[3].startswith("? PERMISSION_ERROR")
+        assert "waits for you (i)" in lines[5]
+        assert lines[6].startswith("✓ TOOL_EXECUTION_ERROR")
+        assert "SIMPLIFIED_APPROACH · resolved" in lines[7]
+        assert app.errors.border_subtitle == "2 open"
+
+
+async def test_a_failure_can_be_chosen() -> None:
+    messages: list[Message] = []
+    app = Cockpit()
+    async with app.run_test(size=SIZE, message_hook=messages.append) as pilot:
+        app.fill()
+        app.errors.focus()
+        await pilot.press("down", "enter")
+        await pilot.pause()
+
+    assert {each.error_id for each in messages if isinstance(each, ErrorPanel.ErrorChosen)} == {"e2"}
+
+
+async def test_working_memory_marks_focus_news_and_confidence() -> None:
+    app = Cockpit()
+    async with app.run_test(size=SIZE) as pilot:
+        app.memory.show(MEMORY)
+        await pilot.pause()
+        lines = shown(app.memory)
+
+        assert lines[0] == "★ goal: build api_client"
+        assert lines[1].startswith("+ belief: pip is available")
+        assert lines[1].endswith("90%")
+        assert app.memory.border_subtitle == "4/20"
+
+
+async def test_the_mind_shows_time_sign_and_text() -> None:
+    app = Cockpit()
+    async with app.run_test(size=(200, 60)) as pilot:
+        app.mind.show(MIND)
+        await pilot.pause()
+
+        assert "14:03:03 ◆ retry run pip install" in text(app.mind)
+
+
+async def test_the_mind_keeps_the_last_two_thousand_entries() -> None:
+    app = Cockpit()
+    async with app.run_test(size=SIZE) as pilot:
+        entries = tuple(MindLine(f"d{n}", "thought", f"thought {n}") for n in range(CAPACITY + 500))
+        app.mind.show(MindModel(entries))
+        await pilot.pause()
+
+        assert len(app.mind.rows) == CAPACITY
+        assert shown(app.mind)[-1].endswith(f"thought {CAPACITY + 499}")
+
+
+async def test_a_thought_that_is_still_being_said_grows_in_place() -> None:
+    app = Cockpit()
+    async with app.run_test(size=SIZE) as pilot:
+        app.mind.show(MindModel((MindLine("d", "thought", "I"),)))
+        app.mind.show(MindModel((MindLine("d", "thought", "I think"),)))
+        await pilot.pause()
+
+        assert shown(app.mind)[0].endswith("I think")
+        assert app.mind.unseen == 0
+
+
+async def test_enter_on_a_thought_asks_why() -> None:
+    messages: list[Message] = []
+    app = Cockpit()
+    async with app.run_test(size=SIZE, message_hook=messages.append) as pilot:
+        app.fill()
+        app.mind.focus()
+        await pilot.press("up", "up", "enter")
+        await pilot.pause()
+
+    assert {each.entry_id for each in messages if isinstance(each, MindStream.WhyRequested)} == {"d4"}
+
+
+async def test_every_empty_pane_says_what_will_appear_and_every_pane_has_title_and_help() -> None:
+    app = Cockpit()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        panes = (app.goals, app.plan.steps, app.memory, app.errors, app.session, app.mind)
+
+        for pane in panes:
+            assert "appear here" in " ".join(shown(pane))
+        for titled in (app.goals, app.plan, app.memory, app.errors, app.session, app.mind):
+            assert str(titled.border_title)[0] in "123456"
+            assert titled.HELP
+
+
+async def test_a_notice_replaces_an_empty_pane() -> None:
+    app = Cockpit()
+    async with app.run_test(size=SIZE) as pilot:
+        app.goals.show(GoalStackModel(notice=Notice("Opening the workspace", "loading")))
+        await pilot.pause()
+
+        assert "… Opening the workspace" in text(app.goals)
+
+
+@pytest.mark.parametrize("name", ["goals", "memory", "errors", "session", "mind", "plan"])
+async def test_focus_is_visible_without_colour(name: str) -> None:
+    app = Cockpit()
+    async with app.run_test(size=SIZE) as pilot:
+        app.fill()
+        pane = getattr(app, name)
+        app.bar.focus()
+        await pilot.pause()
+        assert pane.styles.border_top[0] == "round"
+        pane.focus()
+        await pilot.pause()
+        assert pane.styles.border_top[0] == "heavy"

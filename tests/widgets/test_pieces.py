@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from widgets.pieces import Piece, cut, cut_text, fit, plain, width_of, wrap
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("short", 10, "short"),
+        ("exactly", 7, "exactly"),
+        ("too long", 7, "too lo…"),
+        ("too long", 1, "…"),
+        ("too long", 0, ""),
+        ("日本語", 6, "日本語"),
+        ("日本語", 5, "日本…"),
+        ("日本語", 4, "日…"),
+    ],
+)
+def test_text_is_cut_by_cells_and_says_so(text: str, width: int, shown: str) -> None:
+    assert cut_text(text, width) == shown
+
+
+def test_cutting_keeps_the_styles() -> None:
+    assert cut((Piece("abc", "dim"), Piece("def", "error")), 5) == (Piece("abc", "dim"), Piece("d…", "error"))
+
+
+def test_fitting_puts_the_tail_at_the_right_end() -> None:
+    assert plain(fit((Piece("left"),), (Piece("right"),), 14)) == "left     right"
+
+
+def test_fitting_leaves_the_tail_at_most_half_the_line() -> None:
+    assert plain(fit((Piece("left"),), (Piece("a very long tail"),), 10)) == "left a ve…"
+
+
+def test_wrapping_breaks_at_blanks_and_indents() -> None:
+    lines = wrap((Piece("12:00 "), Piece("one two three four")), 14, indent=6, most=9)
+
+    assert [plain(line) for line in lines] == ["12:00 one two", "      three", "      four"]
+
+
+def test_wrapping_breaks_a_word_longer_than_the_line() -> None:
+    assert [plain(line) for line in wrap((Piece("abcdefghij"),), 4, most=9)] == ["abcd", "efgh", "ij"]
+
+
+def test_wrapping_ends_in_an_ellipsis_when_lines_are_lost() -> None:
+    assert [plain(line) for line in wrap((Piece("one two three four"),), 8, most=2)] == [
+        "one two",
+        "three f…",
+    ]
+
+
+@given(st.text(alphabet="ab 日é", max_size=80), st.integers(1, 20), st.integers(0, 10), st.integers(1, 6))
+def test_no_wrapped_line_is_wider_than_asked(text: str, width: int, indent: int, most: int) -> None:
+    lines = wrap((Piece(text),), max(2, width), indent=indent, most=most)
+
+    assert len(lines) <= most
+    assert all(width_of(line) <= max(2, width) for line in lines)
+
+
+@given(st.text(alphabet="ab 日é", max_size=40), st.text(alphabet="xy日", max_size=20), st.integers(0, 40))
+def test_a_fitted_line_has_exactly_the_width_asked(left: str, right: str, width: int) -> None:
+    assert width_of(fit((Piece(left),), (Piece(right),) if right else (), width)) == width

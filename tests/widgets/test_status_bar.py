@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from cockpit_samples import STATUS, Cockpit
+
+from widgets.pieces import plain, width_of
+from widgets.status_bar import MODE_MARKS, Mode, StatusModel, count_text, line_of
+
+
+def test_a_wide_line_shows_everything() -> None:
+    line = plain(line_of(STATUS, 160))
+
+    for part in (
+        "pilothouse", "explorer-1", "‖ PAUSED", "before acting", "tick 42", "procedural", "12.4k tok $0.08",
+        "ctx ▓▓░░░ 41%", "bg 2/10", "✗ 1 error", "KERNEL",
+    ):  # fmt: skip
+        assert part in line
+
+
+@pytest.mark.parametrize("width", range(1, 161))
+def test_no_width_is_exceeded_and_the_mode_is_the_last_to_go(width: int) -> None:
+    line = line_of(STATUS, width)
+
+    assert width_of(line) <= width
+    if width >= 12:
+        assert "‖ PAUSED" in plain(line)
+
+
+def test_at_eighty_columns_what_matters_for_safety_is_there() -> None:
+    line = plain(line_of(replace(STATUS, journal="disk full", sandbox="PATHS", sandbox_weak=True), 80))
+
+    for part in ("PAUSED", "explorer-1", "✗ journal", "✗1", "PATHS"):
+        assert part in line
+
+
+@pytest.mark.parametrize("mode", list(MODE_MARKS))
+async def test_every_mode_has_its_word_its_sign_and_a_style_of_its_own(mode: Mode) -> None:
+    app = Cockpit()
+    async with app.run_test(size=(120, 10)) as pilot:
+        looks = set()
+        for each in MODE_MARKS:
+            app.status.show(StatusModel(mode=each))  # type: ignore[arg-type]
+            await pilot.pause()
+            segment = next(s for s in app.status.render_line(0) if each in s.text)
+            assert MODE_MARKS[each][0] in segment.text
+            assert segment.style is not None
+            looks.add((segment.style.bgcolor, segment.style.underline, segment.style.reverse))
+
+        assert len(looks) == len(MODE_MARKS)
+
+
+async def test_only_a_changed_model_is_painted() -> None:
+    app = Cockpit()
+    async with app.run_test(size=(120, 10)) as pilot:
+        app.status.show(STATUS)
+        await pilot.pause()
+        painted: list[int] = []
+        draw = app.status.render_line
+        app.status.render_line = lambda y: painted.append(y) or draw(y)  # type: ignore[method-assign]
+
+        app.status.show(replace(STATUS))
+        await pilot.pause()
+        assert painted == []
+
+        app.status.show(replace(STATUS, tick=43))
+        await pilot.pause()
+        assert painted
+
+
+def test_counts_are_short() -> None:
+    assert [count_text(count) for count in (0, 999, 12_400, 3_100_000)] == ["0", "999", "12.4k", "3.1M"]

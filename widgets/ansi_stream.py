@@ -1,0 +1,349 @@
+"""Terminal output made into lines: colours are kept, everything else a sequence could do is not.
+
+This is not a terminal emulator. It honours SGR colours and attributes, newline, carriage
+return (rewriting the line), backspace, tab and CSI K, and swallows every other CSI sequence
+and whole OSC, DCS, APC, PM and SOS strings (spec textual-craft §4.3 i). Columns are
+characters, so a progress bar of wide characters is rewritten a little off; lines are correct.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from engine.domain.text import clean
+
+LINES_KEPT = 5_000
+LINE_LIMIT = 4_000
+"""Characters kept of a line; the rest of it is counted and dropped."""
+SEQUENCE_LIMIT = 256
+"""Characters after which an unfinished escape sequence is given up."""
+STRING_LIMIT = 65_536
+"""Characters after which an unfinished OSC or DCS string is given up; else it could hide all that follows."""
+TAB = 8
+
+Color = int | tuple[int, int, int] | None
+"""A colour number (0 to 255), red, green and blue (0 to 255 each), or the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sgr:
+    """The look SGR sequences have set."""
+
+    fg: Color = None
+    bg: Color = None
+    bold: bool = False
+    dim: bool = False
+    italic: bool = False
+    underline: bool = False
+    reverse: bool = False
+
+
+PLAIN = Sgr()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The look of the characters from `start` to before `end`."""
+
+    start: int
+    end: int
+    look: Sgr
+
+
+@dataclass(frozen=True, slots=True)
+class AnsiLine:
+    """A line of output without control characters."""
+
+    text: str
+    spans: tuple[Span, ...] = ()
+    """In order and apart; characters outside them are plain."""
+    kind: str = "out"
+
+
+_SPECIAL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+_TOKEN = re.compile(
+    "(?P<text>[^\x00-\x1f\x7f-\x9f]+)"
+    "|(?P<csi>(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~])"
+    "|(?P<string>\x1b[\\]PX^_]|[\x9d\x90\x98\x9e\x9f])"
+    "|(?P<part>(?:\x1b(?:\\[[0-?]*[ -/]*|[ -/]*)|\x9b[0-?]*[ -/]*)\\Z)"
+    "|(?P<escape>\x1b[ -/]*[0-~]?)"
+    "|(?P<control>[\x00-\x1f\x7f-\x9f])"
+)
+_STRING_END = re.compile("[\x07\x9c\x18\x1a]|\x1b\\\\?")
+
+
+class AnsiStream:
+    """Takes output in pieces of any size and gives lines; the last one may still grow."""
+
+    def __init__(self, *, lines_kept: int = LINES_KEPT, line_limit: int = LINE_LIMIT) -> None:
+        self._lines: deque[AnsiLine] = deque(maxlen=lines_kept)
+        self._first = 0
+        self._limit = line_limit
+        self._hidden = 0
+        self._pending = ""
+        self._string = 0
+        self._reset_line()
+        self._look = PLAIN
+        self._kind = "out"
+
+    # Lines
+
+    @property
+    def first(self) -> int:
+        """The absolute number of the oldest line kept."""
+        return self._first
+
+    @property
+    def end(self) -> int:
+        """The absolute number after the newest line, the unfinished one included."""
+        return self._first + len(self._lines) + bool(self._length)
+
+    @property
+    def closed(self) -> int:
+        """The absolute number after the newest finished line; lines before it never change."""
+        return self._first + len(self._lines)
+
+    @property
+    def hidden(self) -> int:
+        """Characters dropped because a line was too long."""
+        return self._hidden
+
+    def line(self, number: int) -> AnsiLine:
+        """The line with this absolute number.
+
+        Raises:
+            IndexError: it is no longer kept, or not there yet.
+        """
+        at = number - self._first
+        if at == len(self._lines) and self._length:
+            return self._open_line()
+        if at < 0:
+            raise IndexError(f"line {number} is no longer kept; the oldest is {self._first}")
+        return self._lines[at]
+
+    # Input
+
+    def feed(self, text: str, kind: str = "out") -> None:
+        """Take some output; a change of kind begins a new line."""
+        if kind != self._kind:
+            self.end_line()
+            self._kind = kind
+        if not self._pending and not self._string and not _SPECIAL.search(text):
+            self._feed_plain(text)
+            return
+        text, self._pending = self._pending + text, ""
+        at = 0
+        while at < len(text):
+            if self._string:
+                at = self._skip_string(text, at)
+                continue
+            match = _TOKEN.match(text, at)
+            if match is None:
+                raise AssertionError("every character belongs to a token")
+            at = match.end()
+            self._token(match)
+
+    def end_line(self) -> None:
+        """Finish the unfinished line and forget unfinished sequences and the look; a command ended here."""
+        if self._length:
+            self._close_line()
+        self._pending, self._string, self._look = "", 0, PLAIN
+
+    def clear(self) -> None:
+        """Forget all lines; numbers go on."""
+        self.end_line()
+        self._first += len(self._lines)
+        self._lines.clear()
+
+    def _feed_plain(self, text: str) -> None:
+        head, *rest = text.split("\n")
+        self._write(head)
+        for part in rest:
+            self._close_line()
+            self._write(part)
+
+    def _token(self, match: re.Match[str]) -> None:
+        kind, token = match.lastgroup, match.group()
+        if kind == "text":
+            self._write(token)
+        elif kind == "csi":
+            self._sequence(token)
+        elif kind == "string":
+            self._string = 1
+        elif kind == "part":
+            self._pending = token if len(token) <= SEQUENCE_LIMIT else ""
+        elif kind == "control":
+            self._control(token)
+
+    def _skip_string(self, text: str, at: int) -> int:
+        """Swallow an OSC, DCS, APC, PM or SOS string; gives where text goes on."""
+        end = _STRING_END.search(text, at)
+        if end is None:
+            self._string += len(text) - at
+            if self._string > STRING_LIMIT:
+                self._string = 0
+            return len(text)
+        if end.group() == "\x1b":
+            if end.end() == len(text):
+                self._pending = "\x1b"
+                # The backslash may come with the next piece; `\x1b\\` alone does nothing.
+            self._string = 0
+            return len(text) if self._pending else end.start()
+        self._string = 0
+        return end.end()
+
+    def _control(self, char: str) -> None:
+        if char == "\n":
+            self._close_line()
+        elif char == "\r":
+            self._column = 0
+        elif char == "\b":
+            self._column = max(0, self._column - 1)
+        elif char == "\t":
+            self._write(" " * (TAB - self._column % TAB))
+
+    def _sequence(self, token: str) -> None:
+        body = token[2:-1] if token[0] == "\x1b" else token[1:-1]
+        if token[-1] == "m" and (not body or body[0] in "0123456789;:"):
+            self._look = sgr(self._look, body)
+        elif token[-1] == "K" and body in ("", "0", "1", "2"):
+            self._erase(body or "0")
+
+    # The unfinished line
+
+    def _reset_line(self) -> None:
+        self._runs: list[tuple[str, Sgr]] = []
+        self._length = 0
+        self._column = 0
+
+    def _write(self, text: str) -> None:
+        if not text:
+            return
+        if not (text.isascii() and text.isprintable()):
+            text = clean(text, limit=len(text) + 1)
+        room = self._limit - self._column
+        if len(text) > room:
+            self._hidden += len(text) - max(0, room)
+            text = text[: max(0, room)]
+        if not text:
+            return
+        if self._column == self._length:
+            if self._runs and self._runs[-1][1] == self._look:
+                self._runs[-1] = self._runs[-1][0] + text, self._look
+            else:
+                self._runs.append((text, self._look))
+        else:
+            before = self._cut(0, self._column)
+            after = self._cut(self._column + len(text), self._length)
+            self._runs = [*before, (text, self._look), *after]
+        self._column += len(text)
+        self._length = max(self._length, self._column)
+
+    def _cut(self, start: int, end: int) -> list[tuple[str, Sgr]]:
+        """The runs between two columns."""
+        found: list[tuple[str, Sgr]] = []
+        at = 0
+        for text, look in self._runs:
+            part = text[max(0, start - at) : max(0, end - at)]
+            if part:
+                found.append((part, look))
+            at += len(text)
+        return found
+
+    def _erase(self, what: str) -> None:
+        """CSI K: to the end of the line, to its beginning, or all of it; the column stays."""
+        if what == "0":
+            self._runs = self._cut(0, self._column)
+            self._length = min(self._length, self._column)
+        elif what == "1":
+            blank = min(self._column + 1, self._length)
+            self._runs = [(" " * blank, PLAIN), *self._cut(blank, self._length)]
+        else:
+            self._runs = [(" " * self._column, PLAIN)] if self._column else []
+            self._length = self._column
+
+    def _open_line(self) -> AnsiLine:
+        text = "".join(run for run, _ in self._runs)
+        spans: list[Span] = []
+        at = 0
+        for run, look in self._runs:
+            if look is not PLAIN and look != PLAIN:
+                spans.append(Span(at, at + len(run), look))
+            at += len(run)
+        return AnsiLine(text, tuple(spans), self._kind)
+
+    def _close_line(self) -> None:
+        if len(self._lines) == self._lines.maxlen:
+            self._first += 1
+        self._lines.append(self._open_line())
+        self._reset_line()
+
+
+_FLAGS = {
+    1: ("bold", True),
+    2: ("dim", True),
+    3: ("italic", True),
+    4: ("underline", True),
+    7: ("reverse", True),
+}
+_FLAGS |= {23: ("italic", False), 24: ("underline", False), 27: ("reverse", False), 21: ("underline", True)}
+
+
+@lru_cache(4_096)
+def sgr(look: Sgr, parameters: str) -> Sgr:
+    """The look after an SGR sequence.
+
+    Args:
+        look: the look before.
+        parameters: what stands between `CSI` and `m`, with `;` or `:`; malformed numbers count as 0.
+    """
+    numbers: list[int] = []
+    for part in parameters.split(";"):
+        group = [int(each) if each.isdigit() and len(each) < 6 else 0 for each in part.split(":")]
+        if group[0] in (38, 48) and group[1:2] == [2] and len(group) >= 6:
+            del group[2]  # the colon form names a colour space first
+        elif group[0] == 4 and len(group) > 1:
+            group = [4 if group[1] else 24]  # 4:0 is no underline, 4:3 a wavy one
+        numbers += group
+    at = 0
+    while at < len(numbers):
+        number = numbers[at]
+        at += 1
+        if number in (38, 48):
+            color, used = _extended(numbers[at:])
+            at += used
+            look = replace(look, fg=color) if number == 38 else replace(look, bg=color)
+        else:
+            look = _simple(look, number)
+    return look
+
+
+def _simple(look: Sgr, number: int) -> Sgr:
+    if number == 0:
+        return PLAIN
+    if number == 22:
+        return replace(look, bold=False, dim=False)
+    if number in _FLAGS:
+        name, on = _FLAGS[number]
+        return replace(look, **{name: on})
+    for base, first in ((30, 0), (90, 8)):
+        if base <= number < base + 8:
+            return replace(look, fg=number - base + first)
+        if base + 10 <= number < base + 18:
+            return replace(look, bg=number - base - 10 + first)
+    if number == 39:
+        return replace(look, fg=None)
+    return replace(look, bg=None) if number == 49 else look
+
+
+def _extended(numbers: list[int]) -> tuple[Color, int]:
+    """The colour after 38 or 48, and how many numbers it took."""
+    if numbers[:1] == [5] and len(numbers) >= 2:
+        return min(numbers[1], 255), 2
+    if numbers[:1] == [2] and len(numbers) >= 4:
+        red, green, blue = (min(number, 255) for number in numbers[1:4])
+        return (red, green, blue), 4
+    return None, len(numbers)

@@ -1,0 +1,333 @@
+"""The command bar: one line in which the operator says what is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from engine.domain.text import clean_line
+from widgets.pieces import Piece
+from widgets.rows import Row, RowPane
+
+HISTORY_KEPT = 500
+POPUP_LINES = 8
+MESSAGE_MARKS: dict[str, str] = {"ok": "✓", "error": "✗ error:", "note": "·"}
+HINT = "tab completes · ↑ history · ctrl+r searches it · esc leaves"
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A way the line may go on."""
+
+    text: str
+    """The whole line as it would be."""
+    help: str = ""
+    """What it does, in a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandBarModel:
+    """What came of the last command."""
+
+    text: str = ""
+    kind: Literal["ok", "error", "note"] = "note"
+
+
+class CompletionList(RowPane, can_focus=False):
+    """The completions above the line; the input keeps the focus."""
+
+    STARTS_ON_FIRST = False
+    DEFAULT_CSS = """
+    CompletionList {
+        overlay: screen;
+        constrain: inside inside;
+        border: round $border-blurred;
+        background: $panel;
+        height: auto;
+        display: none;
+    }
+    """
+
+    @dataclass
+    class Picked(Message):
+        """A completion was clicked."""
+
+        text: str
+
+    def row_clicked(self, key: str, chain: int) -> None:
+        """A click takes the completion."""
+        self.post_message(self.Picked(key))
+
+
+class CommandBar(Vertical):
+    """Prompt, input, completions above it, and below it what came of the last command.
+
+    The completion callable is asked at every change of the line, on the event loop: it must
+    answer from memory.
+    """
+
+    BINDING_GROUP_TITLE = "Command"
+    HELP = """## Command bar
+Type a command or a goal and press enter. Tab completes, up and down go through what you typed before,
+ctrl+r searches it, escape leaves the bar and keeps the line.
+"""
+    DEFAULT_CSS = """
+    CommandBar {
+        height: auto;
+        background: $background;
+        & Horizontal { height: 1; }
+        & #prompt { width: auto; padding: 0 1; color: $text-primary; text-style: bold; }
+        & Input { width: 1fr; background: $background; }
+        & Input:focus { background-tint: $foreground 4%; }
+        & #message { height: 1; padding: 0 1 0 3; color: $foreground-muted; }
+        & #message.-ok { color: $text-success; }
+        & #message.-error { color: $text-error; }
+        &:ansi #message { color: ansi_default; }
+        &:ansi #message.-ok { color: ansi_green; }
+        &:ansi #message.-error { color: ansi_red; }
+        &.-compact #message.-note { display: none; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "older", "Older", show=False, id="command.older"),
+        Binding("down", "newer", "Newer", show=False, id="command.newer"),
+        Binding("tab", "complete(1)", "Complete", show=False, id="command.complete"),
+        Binding("shift+tab", "complete(-1)", "Complete back", show=False, id="command.complete-back"),
+        Binding("ctrl+r", "search", "Search history", show=False, id="command.search"),
+        Binding("escape", "leave", "Leave", show=False, id="command.leave"),
+    ]
+
+    @dataclass
+    class CommandEntered(Message):
+        """The operator entered a command."""
+
+        text: str
+
+    @dataclass
+    class LeaveRequested(Message):
+        """The operator left the bar; the app gives the focus back to a pane."""
+
+    def __init__(
+        self,
+        complete: Callable[[str], Sequence[Completion]] | None = None,
+        *,
+        history: Iterable[str] = (),
+        id: str | None = None,  # noqa: A002 - Textual's name
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self._complete = complete
+        self._history = list(history)[-HISTORY_KEPT:]
+        self._place = len(self._history)
+        self._draft = ""
+        self._model = CommandBarModel()
+        self._completions: tuple[Completion, ...] = ()
+        self._at = -1
+        self._searching = False
+        self._found = -1
+        self._list = CompletionList()
+        self._prompt = Static(Content("❯"), id="prompt")
+        self._input = Input(
+            compact=True, select_on_focus=False, placeholder="a command, or a goal for the agent"
+        )
+        self._message = Static(Content(HINT), id="message", classes="-note")
+
+    def compose(self) -> ComposeResult:
+        """Popup, line and message."""
+        yield self._list
+        with Horizontal():
+            yield self._prompt
+            yield self._input
+        yield self._message
+
+    @property
+    def history(self) -> tuple[str, ...]:
+        """What was entered, the newest last."""
+        return tuple(self._history)
+
+    @property
+    def input(self) -> Input:
+        """The line itself."""
+        return self._input
+
+    @property
+    def completions(self) -> tuple[Completion, ...]:
+        """The completions on offer."""
+        return self._completions
+
+    def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> Self:
+        """Focus the line."""
+        self._input.focus(scroll_visible)
+        return self
+
+    def show(self, model: CommandBarModel) -> None:
+        """Show what came of the last command."""
+        if model != self._model:
+            self._model = model
+            self._show_message(model)
+
+    def set_text(self, text: str) -> None:
+        """Put a text into the line for the operator to finish."""
+        self._fill(clean_line(text))
+
+    def _show_message(self, model: CommandBarModel) -> None:
+        text = clean_line(model.text)
+        self._message.update(Content(f"{MESSAGE_MARKS[model.kind]} {text}" if text else HINT), layout=False)
+        for kind in MESSAGE_MARKS:
+            self._message.set_class(model.kind == kind, f"-{kind}")
+
+    # The line
+
+    def _fill(self, text: str) -> None:
+        with self.prevent(Input.Changed):
+            self._input.value = text
+        self._input.cursor_position = len(text)
+
+    @on(Input.Changed)
+    def _line_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        if self._searching:
+            self._found = self._older_match(len(self._history))
+            self._show_search()
+        else:
+            self._offer(event.value)
+
+    @on(Input.Submitted)
+    def _line_entered(self, event: Input.Submitted) -> None:
+        event.stop()
+        if self._searching:
+            self._end_search(take=True)
+            return
+        text = clean_line(event.value)
+        self._close_popup()
+        if not text:
+            return
+        if not self._history or self._history[-1] != text:
+            self._history = [*self._history, text][-HISTORY_KEPT:]
+        self._place, self._draft = len(self._history), ""
+        self._fill("")
+        self.post_message(self.CommandEntered(text))
+
+    def action_leave(self) -> None:
+        """End the search, else leave the bar; the line stays as it is."""
+        if self._searching:
+            self._end_search(take=False)
+            return
+        self._close_popup()
+        self.post_message(self.LeaveRequested())
+
+    # History
+
+    def action_older(self) -> None:
+        """The entry before; what is being typed is kept for the way back."""
+        if self._place == len(self._history):
+            self._draft = self._input.value
+        if self._place > 0:
+            self._go_to(self._place - 1)
+
+    def action_newer(self) -> None:
+        """The entry after, and in the end what was being typed."""
+        if self._place < len(self._history):
+            self._go_to(self._place + 1)
+
+    def _go_to(self, place: int) -> None:
+        self._close_popup()
+        self._place = place
+        self._fill(self._history[place] if place < len(self._history) else self._draft)
+
+    def action_search(self) -> None:
+        """Search backwards in the history for what is typed; again for an older entry."""
+        if self._searching:
+            self._found = self._older_match(self._found if self._found >= 0 else len(self._history))
+        else:
+            self._close_popup()
+            self._searching, self._draft = True, self._input.value
+            self._found = self._older_match(len(self._history))
+        self._show_search()
+
+    def _older_match(self, before: int) -> int:
+        wanted = self._input.value.casefold()
+        found = (at for at in range(before - 1, -1, -1) if wanted in self._history[at].casefold())
+        return next(found, -1)
+
+    def _show_search(self) -> None:
+        entry = clean_line(self._history[self._found]) if self._found >= 0 else "nothing found"
+        self._prompt.update(Content("search ❯"))
+        self._message.update(Content(f"{entry}   enter takes it · ctrl+r older · esc cancels"), layout=False)
+
+    def _end_search(self, *, take: bool) -> None:
+        entry = self._history[self._found] if take and self._found >= 0 else self._draft
+        self._searching, self._found = False, -1
+        self._prompt.update(Content("❯"))
+        self._show_message(self._model)
+        self._fill(entry)
+
+    # Completion
+
+    def _offer(self, line: str) -> None:
+        found = self._complete(line) if self._complete is not None and line.strip() else ()
+        self._completions = tuple(found)
+        self._at = -1
+        if not self._completions or [each.text for each in self._completions] == [line]:
+            self._close_popup()
+            return
+        self._list.clear_cursor()
+        width = max(len(clean_line(each.text)) for each in self._completions)
+        self._list.set_rows(
+            [
+                Row(each.text, (Piece(clean_line(each.text)),), tail=(Piece(clean_line(each.help), "dim"),))
+                for each in self._completions
+            ]
+        )
+        lines = min(POPUP_LINES, len(self._completions))
+        self._list.styles.width = max(24, min(self.size.width - 2, width + 44))
+        self._list.styles.height = lines + 2
+        self._list.styles.offset = (1, -(lines + 2))
+        self._list.display = True
+
+    def _close_popup(self) -> None:
+        self._completions, self._at = (), -1
+        self._list.display = False
+
+    def action_complete(self, by: int) -> None:
+        """Complete as far as all completions agree; after that go through them."""
+        if self._searching:
+            return
+        if not self._completions:
+            self._offer(self._input.value)
+        if not self._completions:
+            return
+        texts = [each.text for each in self._completions]
+        common = _common_start(texts)
+        line = self._input.value
+        if self._at < 0 and len(common) > len(line) and common.startswith(line):
+            self._fill(common)
+            if len(texts) == 1:
+                self._close_popup()
+            return
+        self._at = (self._at + by) % len(texts) if self._at >= 0 else (0 if by > 0 else len(texts) - 1)
+        self._list.move_cursor(texts[self._at])
+        self._fill(texts[self._at])
+
+    @on(CompletionList.Picked)
+    def _picked(self, event: CompletionList.Picked) -> None:
+        event.stop()
+        self._close_popup()
+        self._fill(event.text)
+
+
+def _common_start(texts: Sequence[str]) -> str:
+    """What all the texts begin with."""
+    low, high = min(texts), max(texts)
+    return low[
+        : next((at for at, pair in enumerate(zip(low, high, strict=False)) if pair[0] != pair[1]), len(low))
+    ]

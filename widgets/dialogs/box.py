@@ -1,0 +1,49 @@
+"""The box all dialogs share: a bordered column in the middle of a dimmed screen."""
+
+from __future__ import annotations
+
+from typing import ClassVar, TypeVar
+
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+Result = TypeVar("Result")
+
+
+class BoxDialog(ModalScreen[Result]):
+    """A modal screen whose first child is the box; escape closes it without a choice."""
+
+    DEFAULT_CSS = """
+    BoxDialog {
+        align: center middle;
+        background: $background 70%;
+        & > Vertical {
+            width: 92%;
+            max-width: 100;
+            height: auto;
+            max-height: 96%;
+            background: $background;
+            border: round $border;
+            border-title-color: $text-primary;
+            border-title-style: bold;
+            border-subtitle-color: $foreground-muted;
+            padding: 0 1;
+        }
+        & Static.-label { color: $foreground-muted; height: 1; }
+        & Static.-problems { color: $text-error; height: auto; max-height: 4; }
+        & Static.-problems.-fine { color: $text-success; }
+        & Input { border: round $border-blurred; background: $background; padding: 0 1; }
+        & Input:focus { border: heavy $border; background-tint: $foreground 0%; }
+        & TextArea { border: round $border-blurred; background: $background; padding: 0; }
+        & TextArea:focus { border: heavy $border; }
+        &:ansi { background: ansi_default; }
+        &:ansi > Vertical { background: ansi_default; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Close", id="dialog.close"),
+    ]
+
+    def action_close(self) -> None:
+        """Close without choosing anything."""
+        self.dismiss(None)

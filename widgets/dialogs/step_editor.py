@@ -1,0 +1,159 @@
+"""The step editor: tool, command and arguments of a step, checked as they are typed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from textual import getters, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Input, Static, TextArea
+
+from engine.domain.text import clean_line
+from widgets.dialogs.box import BoxDialog
+
+Check = Callable[[str, str, str], list[str]]
+"""Takes tool, command and the arguments' text, and gives what is wrong with them, in sentences."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepDraft:
+    """The step as it is before the edit."""
+
+    title: str
+    """What the box is called, such as `Edit step 4: run pip install httpx`."""
+    tool: str = ""
+    command: str = ""
+    args: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StepEdit:
+    """The step as the operator wants it."""
+
+    tool: str
+    command: str
+    args: dict[str, Any]
+
+
+class StepEditor(BoxDialog[StepEdit | None]):
+    """Gives a `StepEdit`, or None when the operator changed nothing or gave up."""
+
+    DEFAULT_CSS = """
+    StepEditor Horizontal { height: auto; }
+    StepEditor Horizontal > Vertical { height: auto; width: 1fr; }
+    StepEditor TextArea { height: 1fr; min-height: 5; max-height: 20; }
+    StepEditor > Vertical { height: 80%; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "save", "Save", priority=True, id="step-editor.save"),
+    ]
+
+    _tool = getters.query_one("#tool", Input)
+    _command = getters.query_one("#command", Input)
+    _args = getters.query_one("#args", TextArea)
+    _problems = getters.query_one("#problems", Static)
+
+    def __init__(self, draft: StepDraft, check: Check) -> None:
+        super().__init__()
+        self._draft = draft
+        self._check = check
+        self._warned = False
+        self._before = (_visible(draft.tool), _visible(draft.command), args_text(draft.args))
+
+    def compose(self) -> ComposeResult:
+        """Tool and command side by side, the arguments, and what is wrong."""
+        tool, command, args = self._before
+        with Vertical() as box:
+            box.border_title = Content(clean_line(self._draft.title))
+            box.border_subtitle = "ctrl+s save · tab next field · esc cancel"
+            with Horizontal():
+                with Vertical():
+                    yield Static(Content("tool"), classes="-label")
+                    yield Input(tool, id="tool")
+                with Vertical():
+                    yield Static(Content("command"), classes="-label")
+                    yield Input(command, id="command")
+            yield Static(Content("arguments, as a JSON object"), classes="-label")
+            yield TextArea(args, id="args", tab_behavior="focus")
+            yield Static(id="problems", classes="-problems")
+
+    def on_mount(self) -> None:
+        """The arguments are what is changed most."""
+        self._args.focus()
+        self._show_problems(self.problems())
+
+    def problems(self) -> list[str]:
+        """What is wrong with the step as it stands; empty when it can be saved."""
+        tool, command, text = self._tool.value.strip(), self._command.value.strip(), self._args.text
+        try:
+            parse_args(text)
+        except ValueError as error:
+            return [str(error)]
+        return self._check(tool, command, text)
+
+    @on(Input.Changed)
+    @on(TextArea.Changed)
+    def _changed(self) -> None:
+        self._warned = False
+        self._show_problems(self.problems())
+
+    def _show_problems(self, problems: list[str]) -> None:
+        self._problems.set_class(not problems, "-fine")
+        lines = [f"✗ {clean_line(problem)}" for problem in problems[:4]] or ["✓ can be saved"]
+        self._problems.update(Content("\n".join(lines)))
+
+    def action_save(self) -> None:
+        """Save if nothing is wrong."""
+        if problems := self.problems():
+            self._show_problems(problems)
+            return
+        edit = StepEdit(self._tool.value.strip(), self._command.value.strip(), parse_args(self._args.text))
+        self.dismiss(edit if self._values() != self._before else None)
+
+    def action_close(self) -> None:
+        """Give up; with unsaved changes the first escape only warns."""
+        if self._values() != self._before and not self._warned:
+            self._warned = True
+            self._problems.update(
+                Content("! There are unsaved changes. esc again drops them, ctrl+s saves them.")
+            )
+            return
+        self.dismiss(None)
+
+    def _values(self) -> tuple[str, str, str]:
+        return self._tool.value, self._command.value, self._args.text
+
+
+def _visible(text: str) -> str:
+    """The text with unprintable characters written as JSON escapes, so that nothing hides in it."""
+    return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
+
+
+def args_text(args: Mapping[str, Any]) -> str:
+    """Arguments as indented JSON; characters that cannot be seen are escaped and survive unchanged."""
+    return _visible(json.dumps(dict(args), ensure_ascii=False, indent=2, default=str))
+
+
+def parse_args(text: str) -> dict[str, Any]:
+    """The arguments of a JSON text; an empty text means none.
+
+    Raises:
+        ValueError: it is not JSON, or not an object; says where and what to do.
+    """
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
+    except RecursionError as error:
+        raise ValueError("the arguments are nested too deeply") from error
+    if not isinstance(value, dict):
+        raise ValueError('the arguments must be one JSON object, such as {"path": "main.py"}')  # noqa: TRY004
+    return value

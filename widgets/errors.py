@@ -1,0 +1,133 @@
+"""The error panel: what went wrong, and what recovery does about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from engine.domain.text import clean_line
+from widgets.line_pane import Notice
+from widgets.pieces import Piece, Pieces
+from widgets.rows import Row, RowPane
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorLine:
+    """One failure as the panel shows it."""
+
+    id: str
+    kind: str
+    """The failure kind, such as `NETWORK_ERROR`."""
+    subject: str
+    """What failed, in a few words."""
+    message: str = ""
+    strategy: str = ""
+    """The recovery strategy, such as `RETRY_WITH_DELAY`; empty when none was chosen."""
+    attempt: int = 0
+    of: int = 0
+    delay_s: float = 0.0
+    """Seconds until the next attempt."""
+    resolved: bool = False
+    needs_operator: bool = False
+    """True when it waits for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorsModel:
+    """What the panel shows, in this order; the newest first reads best."""
+
+    errors: tuple[ErrorLine, ...] = ()
+    notice: Notice | None = None
+
+
+class ErrorPanel(RowPane):
+    """Failures, each with its recovery on the line below."""
+
+    BORDER_TITLE = "4 Errors"
+    BINDING_GROUP_TITLE = "Errors"
+    EMPTY = "No errors. When an action fails, its cause and its recovery will appear here; n goes to it."
+    HELP = """## Errors
+Each failure with its kind, what failed, and below it the recovery strategy with the attempt and the delay.
+✗ open, ✓ resolved, ? waits for you. Enter shows the failed step.
+"""
+
+    @dataclass
+    class ErrorSelected(Message):
+        """The cursor is on a failure."""
+
+        error_id: str
+
+    @dataclass
+    class ErrorChosen(Message):
+        """The operator wants to see what failed."""
+
+        error_id: str
+
+    _model = ErrorsModel()
+
+    def show(self, model: ErrorsModel) -> None:
+        """Show this model."""
+        if model == self._model:
+            return
+        self._model = model
+        self.set_notice(model.notice)
+        open_ = sum(not error.resolved for error in model.errors)
+        self.set_caption_text(f"{open_} open" if open_ else "")
+        self.set_rows([row for error in model.errors for row in _rows(error)])
+
+    def row_highlighted(self, key: str) -> None:
+        """Tell which failure is looked at."""
+        self.post_message(self.ErrorSelected(key))
+
+    def row_chosen(self, key: str) -> None:
+        """Tell which failure was chosen."""
+        self.post_message(self.ErrorChosen(key))
+
+
+def _rows(error: ErrorLine) -> tuple[Row, ...]:
+    glyph, style = (
+        ("✓", "dim") if error.resolved else ("?", "warning") if error.needs_operator else ("✗", "error")
+    )
+    kind, subject, message = (clean_line(text) for text in (error.kind, error.subject, error.message))
+    recovery = _recovery(error)
+    head = Row(
+        error.id,
+        (
+            Piece(glyph + " ", style),
+            Piece(kind, style),
+            Piece(" " + subject, "dim" if error.resolved else "text"),
+        ),
+        copy=" ".join(part for part in (kind, subject, message) if part),
+    )
+    rows = [head]
+    if message and not error.resolved:
+        rows.append(
+            Row(
+                f"{error.id}/message",
+                (Piece("  "), Piece(message, "dim")),
+                selectable=False,
+                indent=2,
+                most=3,
+            )
+        )
+    if recovery:
+        rows.append(Row(f"{error.id}/recovery", (Piece("  "), *recovery), selectable=False))
+    return tuple(rows)
+
+
+def _recovery(error: ErrorLine) -> Pieces:
+    """The strategy with its attempt and delay, and how it stands."""
+    words = [clean_line(error.strategy)] if error.strategy else []
+    if error.of:
+        words.append(f"{error.attempt}/{error.of}")
+    if error.delay_s and not error.resolved:
+        words.append(f"{error.delay_s:g}s")
+    if error.resolved:
+        return (Piece(" ".join(words) + (" · " if words else ""), "dim"), Piece("resolved", "success"))
+    if error.needs_operator:
+        return (
+            Piece(" ".join(words) + (" · " if words else ""), "dim"),
+            Piece("waits for you (i)", "warning"),
+        )
+    return (Piece(" ".join(words), "accent"),) if words else ()

@@ -1,0 +1,178 @@
+"""The goal stack: what the agent wants, which goal serves which, and who else is at work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from textual.message import Message
+
+from engine.domain.text import clean_line
+from widgets.line_pane import Notice
+from widgets.pieces import Piece
+from widgets.rows import Row, RowPane
+
+GoalMark = Literal["active", "pending", "achieved", "failed", "dropped"]
+AgentMark = Literal["running", "paused", "asks", "stopped"]
+
+GOAL_MARKS: dict[str, tuple[str, str]] = {
+    "active": ("●", "accent"),
+    "pending": ("○", "dim"),
+    "achieved": ("✓", "success"),
+    "failed": ("✗", "error"),
+    "dropped": ("–", "dim"),
+}
+AGENT_MARKS: dict[str, tuple[str, str]] = {
+    "running": ("▶", "success"),
+    "paused": ("‖", "warning"),
+    "asks": ("?", "error"),
+    "stopped": ("■", "dim"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GoalLine:
+    """One goal as the stack shows it."""
+
+    id: str
+    text: str
+    status: GoalMark = "pending"
+    depth: int = 0
+    """Goals above it that it serves."""
+    clauses_done: int = 0
+    clauses: int = 0
+    """Clauses of its text; 0 when it was not split."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLine:
+    """One agent as the stack shows it."""
+
+    id: str
+    mode: AgentMark = "stopped"
+    note: str = ""
+    """A few words, such as what it asks."""
+    selected: bool = False
+    """True for the agent all panes show."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoalStackModel:
+    """What the goal stack shows."""
+
+    goals: tuple[GoalLine, ...] = ()
+    agents: tuple[AgentLine, ...] = ()
+    notice: Notice | None = None
+
+
+class GoalStack(RowPane):
+    """Goals indented by depth, and below them the agents."""
+
+    BORDER_TITLE = "1 Goals"
+    MARKS = True
+    BINDING_GROUP_TITLE = "Goals"
+    EMPTY = "The agent's goals will appear here. Press : and type a goal to give it one."
+    HELP = """## Goals
+What the agent wants, and below it the agents of this workspace.
+● active, ○ pending, ✓ achieved, ✗ failed, – dropped; `3/7` counts the clauses of a goal that are done.
+Agents: ▶ running, ‖ paused, ? asks you something, ■ stopped. Enter on an agent shows it in all panes.
+"""
+
+    @dataclass
+    class GoalSelected(Message):
+        """The cursor is on a goal."""
+
+        goal_id: str
+
+    @dataclass
+    class GoalChosen(Message):
+        """The operator pressed enter on a goal."""
+
+        goal_id: str
+
+    @dataclass
+    class AgentSelected(Message):
+        """The operator wants to see this agent."""
+
+        agent_id: str
+
+    _model = GoalStackModel()
+
+    def show(self, model: GoalStackModel) -> None:
+        """Show this model."""
+        if model == self._model:
+            return
+        self._model = model
+        self.set_notice(model.notice)
+        rows = [_goal_row(goal, model.goals, at) for at, goal in enumerate(model.goals)]
+        if model.agents:
+            if rows:
+                rows.append(Row("blank", (Piece(""),), selectable=False))
+            rows.append(Row("agents", (Piece("agents", "heading"),), selectable=False))
+            rows.extend(_agent_row(agent) for agent in model.agents)
+        self.set_rows(rows)
+
+    def row_highlighted(self, key: str) -> None:
+        """Tell which goal is looked at; passing over an agent does not switch to it."""
+        kind, _, id_ = key.partition(":")
+        if kind == "goal":
+            self.post_message(self.GoalSelected(id_))
+
+    def row_chosen(self, key: str) -> None:
+        """Tell which goal or agent was chosen."""
+        kind, _, id_ = key.partition(":")
+        self.post_message(self.AgentSelected(id_) if kind == "agent" else self.GoalChosen(id_))
+
+    def row_clicked(self, key: str, chain: int) -> None:
+        """One click shows an agent."""
+        if key.startswith("agent:") and chain == 1:
+            self.row_chosen(key)
+
+
+def _goal_row(goal: GoalLine, goals: tuple[GoalLine, ...], at: int) -> Row:
+    glyph, style = GOAL_MARKS[goal.status]
+    depth = min(goal.depth, 8)
+    last = not any(other.depth == goal.depth for other in _below(goals, at))
+    branch = "  " * (depth - 1) + ("└ " if last else "├ ") if depth else ""
+    text = clean_line(goal.text)
+    tail: list[Piece] = []
+    if goal.clauses:
+        tail.append(Piece(f"{goal.clauses_done}/{goal.clauses}", "dim"))
+    if goal.status != "active":
+        tail.append(Piece((" " if tail else "") + goal.status, "dim" if style == "dim" else style))
+    return Row(
+        f"goal:{goal.id}",
+        (
+            Piece(branch, "dim"),
+            Piece(glyph + " ", style),
+            Piece(text, {"active": "strong", "dropped": "dim"}.get(goal.status, "text")),
+        ),
+        tail=tuple(tail),
+        indent=len(branch) + 2,
+        most=2,
+        copy=text,
+    )
+
+
+def _below(goals: tuple[GoalLine, ...], at: int) -> list[GoalLine]:
+    """The goals after this one up to the next that is less deep."""
+    found: list[GoalLine] = []
+    for other in goals[at + 1 :]:
+        if other.depth < goals[at].depth:
+            break
+        found.append(other)
+    return found
+
+
+def _agent_row(agent: AgentLine) -> Row:
+    glyph, style = AGENT_MARKS[agent.mode]
+    note = clean_line(agent.note) or agent.mode
+    return Row(
+        f"agent:{agent.id}",
+        (
+            Piece(glyph + " ", style),
+            Piece(clean_line(agent.id), "strong" if agent.selected else "text"),
+        ),
+        tail=(Piece(note, style if agent.mode == "asks" else "dim"),),
+        mark=Piece("›", "accent") if agent.selected else Piece(" "),
+    )

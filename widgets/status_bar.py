@@ -1,0 +1,236 @@
+"""The status line: who acts, in which mode, and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from engine.domain.text import clean_line
+from widgets.pieces import Piece, Pieces, cut_text, width_of
+
+Mode = Literal["RUNNING", "PAUSED", "STEPPING", "WAITING", "INTERVENTION", "PAST", "STOPPED"]
+
+MODE_MARKS: dict[str, tuple[str, str]] = {
+    "RUNNING": ("▶", "running"),
+    "PAUSED": ("‖", "paused"),
+    "STEPPING": ("»", "stepping"),
+    "WAITING": ("?", "waiting"),
+    "INTERVENTION": ("!", "intervention"),
+    "PAST": ("◀", "past"),
+    "STOPPED": ("■", "stopped"),
+}
+METER_CELLS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class StatusModel:
+    """What the status line shows."""
+
+    app: str = "pilothouse"
+    agent: str = ""
+    mode: Mode = "STOPPED"
+    point: str = ""
+    """Where it is paused (`before acting`), what it waits for, or which past event is shown."""
+    tick: int = 0
+    thinker: str = ""
+    tokens: int = 0
+    cost_usd: float = 0.0
+    context: float | None = None
+    """Part of the context window in use, between 0 and 1; None when there is none."""
+    background: int = 0
+    background_limit: int = 0
+    errors: int = 0
+    """Open errors."""
+    sandbox: str = ""
+    """The sandbox tier: FULL, KERNEL, SEATBELT, PATHS."""
+    sandbox_weak: bool = False
+    """True when the tier is weaker than the operator may expect."""
+    journal: str = ""
+    """What is wrong with the journal, in a few words; empty when all is well."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """One cell with its long and its short form; the less it matters, the sooner it goes."""
+
+    weight: int
+    full: Pieces
+    short: Pieces = ()
+
+
+class StatusBar(Widget):
+    """One line of cells; at narrow widths the least important ones shorten, then go."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *(f"status--{name}" for name in ("text", "dim", "strong", "accent", "success", "warning", "error")),
+        *(f"status--{style}" for _, style in MODE_MARKS.values()),
+    }
+    DEFAULT_CSS = """
+    StatusBar {
+        height: 1;
+        background: $panel;
+        color: $foreground;
+        & > .status--text { color: $foreground; }
+        & > .status--dim { color: $foreground-muted; }
+        & > .status--strong { color: $foreground; text-style: bold; }
+        & > .status--accent { color: $text-primary; text-style: bold; }
+        & > .status--success { color: $text-success; }
+        & > .status--warning { color: $text-warning; text-style: bold; }
+        & > .status--error { color: $text-error; text-style: bold; }
+        & > .status--running { background: $success; color: $background; text-style: bold; }
+        & > .status--paused { background: $warning; color: $background; text-style: bold; }
+        & > .status--stepping { background: $primary; color: $background; text-style: bold; }
+        & > .status--waiting { background: $error; color: $background; text-style: bold; }
+        & > .status--intervention { background: $error; color: $background; text-style: bold underline; }
+        & > .status--past { background: $secondary; color: $background; text-style: bold italic; }
+        & > .status--stopped { color: $foreground; text-style: bold reverse; }
+        &:ansi > .status--dim { color: ansi_default; text-style: dim; }
+        &:ansi > .status--running, &:ansi > .status--paused, &:ansi > .status--stepping,
+        &:ansi > .status--waiting, &:ansi > .status--intervention, &:ansi > .status--past {
+            color: ansi_black;
+        }
+    }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id, classes=classes)
+        self._model = StatusModel()
+        self._styles_by_name: dict[str, Style] = {}
+
+    def show(self, model: StatusModel) -> None:
+        """Show this model."""
+        if model != self._model:
+            self._model = model
+            self.refresh()
+
+    def notify_style_update(self) -> None:
+        """Forget resolved styles when the theme changed."""
+        self._styles_by_name = {}
+        super().notify_style_update()
+
+    def render_line(self, y: int) -> Strip:
+        """The line."""
+        width = self.content_size.width
+        base = self._style("text")
+        if y:
+            return Strip.blank(width, base)
+        pieces = line_of(self._model, width)
+        segments = [Segment(text, self._style(str(style))) for text, style in pieces]
+        return Strip(segments, width_of(pieces)).adjust_cell_length(width, base).apply_offsets(0, 0)
+
+    def _style(self, name: str) -> Style:
+        if name not in self._styles_by_name:
+            self._styles_by_name[name] = self.get_component_rich_style(f"status--{name}")
+        return self._styles_by_name[name]
+
+
+def line_of(model: StatusModel, width: int) -> Pieces:
+    """The status line in at most `width` cells."""
+    cells = _cells(model)
+    form = {id(cell): cell.full for cell in cells}
+
+    def total() -> int:
+        shown = [pieces for pieces in form.values() if pieces]
+        return sum(width_of(pieces) for pieces in shown) + 2 * max(0, len(shown) - 1) + 2
+
+    # First the cells shorten, the least important first, then they go in the same order.
+    for pick in ("short", "gone"):
+        for cell in sorted(cells, key=lambda cell: cell.weight):
+            if total() <= width:
+                break
+            if pick == "short" and cell.short:
+                form[id(cell)] = cell.short
+            elif pick == "gone":
+                form[id(cell)] = ()
+    line: list[Piece] = []
+    for cell in cells:
+        if form[id(cell)]:
+            line += [Piece("  " if line else " "), *form[id(cell)]]
+    if not line:
+        glyph, style = MODE_MARKS[model.mode]
+        return (Piece(cut_text(f"{glyph} {model.mode}", width), style),)
+    return tuple(line)
+
+
+def _cells(model: StatusModel) -> list[_Cell]:
+    """The cells from left to right."""
+    glyph, style = MODE_MARKS[model.mode]
+    word = Piece(f" {glyph} {model.mode} ", style)
+    point = clean_line(model.point)
+    agent = clean_line(model.agent)
+    cells = [
+        _Cell(5, (Piece(clean_line(model.app), "accent"),)),
+        _Cell(80, _some(agent, "strong"), _some(cut_text(agent, 14), "strong")),
+        _Cell(100, (word, Piece(f" {point}")) if point else (word,), (word,)),
+        _Cell(60, _named("tick", str(model.tick)), (Piece(f"t{model.tick}"),)),
+        _Cell(
+            20, _some(clean_line(model.thinker), "dim"), _some(cut_text(clean_line(model.thinker), 10), "dim")
+        ),
+        _Cell(50, _spent(model), (Piece(f"${model.cost_usd:.2f}"),)),
+        _Cell(40, _meter(model.context), _percent(model.context)),
+        _Cell(30, _background(model), (Piece(f"bg{model.background}"),) if model.background else ()),
+        _errors(model),
+    ]
+    if model.sandbox:
+        tier = Piece(clean_line(model.sandbox), "warning" if model.sandbox_weak else "dim")
+        cells.append(
+            _Cell(
+                70 if model.sandbox_weak else 25, (Piece("! " if model.sandbox_weak else ""), tier), (tier,)
+            )
+        )
+    if model.journal:
+        words = clean_line(model.journal)
+        cells.append(_Cell(95, (Piece(f"✗ journal: {words}", "error"),), (Piece("✗ journal", "error"),)))
+    return [cell for cell in cells if cell.full]
+
+
+def _some(text: str, style: str) -> Pieces:
+    return (Piece(text, style),) if text else ()
+
+
+def _named(name: str, value: str) -> Pieces:
+    return (Piece(name + " ", "dim"), Piece(value))
+
+
+def _spent(model: StatusModel) -> Pieces:
+    return (Piece(count_text(model.tokens)), Piece(" tok ", "dim"), Piece(f"${model.cost_usd:.2f}"))
+
+
+def _meter(part: float | None) -> Pieces:
+    if part is None:
+        return ()
+    full = round(max(0.0, min(1.0, part)) * METER_CELLS)
+    style = "error" if part >= 0.9 else "warning" if part >= 0.75 else "text"
+    return (
+        Piece("ctx ", "dim"),
+        Piece("▓" * full, style),
+        Piece("░" * (METER_CELLS - full), "dim"),
+        Piece(f" {part:.0%}", style),
+    )
+
+
+def _percent(part: float | None) -> Pieces:
+    return () if part is None else (Piece("ctx ", "dim"), Piece(f"{part:.0%}"))
+
+
+def _background(model: StatusModel) -> Pieces:
+    return _named("bg", f"{model.background}/{model.background_limit}") if model.background_limit else ()
+
+
+def _errors(model: StatusModel) -> _Cell:
+    if not model.errors:
+        return _Cell(10, (Piece("errors 0", "dim"),))
+    word = "error" if model.errors == 1 else "errors"
+    return _Cell(90, (Piece(f"✗ {model.errors} {word}", "error"),), (Piece(f"✗{model.errors}", "error"),))
+
+
+def count_text(count: int) -> str:
+    """A number of tokens in few cells: `812`, `12.4k`, `3.1M`."""
+    if count < 1_000:
+        return str(count)
+    return f"{count / 1_000:.1f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"
