@@ -179,7 +179,9 @@ def _cockpit(options: argparse.Namespace) -> int:
         mission = _mission(options.mission)
     except KeyError as error:
         return _complain(str(error.args[0]))
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
+    # The screen is drawn on standard error, as Textual does, so that has to be the terminal too.
+    terminal = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    if not terminal or os.environ.get("TERM") == "dumb":
         if mission is None:
             return _complain("the cockpit needs a terminal; without one use: pilothouse run GOAL")
         options.__dict__.update(

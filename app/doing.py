@@ -42,26 +42,25 @@ async def do_line(workspace: Path, line: str, *, agent: str = "") -> Answer:
 
 def context_of(engine: Engine, agent: str, state: AgentState | None) -> Context:
     """What a line is understood against in this workspace."""
-    tool = engine.registry.get("simple_coder")
     return Context(
         agent=agent,
         state=state,
         agents=engine.agents,
         missions=tuple(load_missions()),
-        examples=tuple(recipe.example for recipe in engine.library.recipes),
-        spec_of=tool.commands.get,
+        examples=engine.examples,
+        spec_of=engine.describe_command,
     )
 
 
 async def _submit(engine: Engine, command: cmd.Command) -> Answer:
-    since = await engine.store.head_seq()
+    since = await engine.head()
     receipt = await engine.submit(command, operator="cli")
     answer: dict[str, Any] = {"ok": receipt.ok, "message": receipt.message, "event": receipt.event}
     if receipt.ok and isinstance(command, LETS_ACT):
         state = await wait_until(engine, command.agent, at_rest)
         answer["mode"] = state.mode.value
         answer["summary"] = state.last_summary
-        answer["events"] = await engine.store.head_seq() - since
+        answer["events"] = await engine.head() - since
         return 0, answer, f"{receipt.message} · {state.mode} · {state.last_summary}"
     return (0 if receipt.ok else 1), answer, receipt.message
 

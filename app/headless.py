@@ -90,7 +90,7 @@ class Run:
         if options.agent not in engine.agents:
             await self._do(cmd.CreateAgent(agent=options.agent))
         before = await engine.view(options.agent)
-        since = await engine.store.head_seq()
+        since = await engine.head()
         with self._signals():
             end = await self._start(before)
             if end is None:
@@ -228,7 +228,7 @@ def at_rest(state: AgentState) -> bool:
 
 async def wait_until(engine: Engine, agent: str, holds: Callable[[AgentState], bool]) -> AgentState:
     """The agent's state as soon as something holds of it."""
-    since = await engine.store.head_seq()
+    since = await engine.head()
     state = await engine.view(agent)
     if holds(state):
         return state

@@ -32,9 +32,9 @@ class Line:
         return f"{self.time} {self.stream:<12} {self.glyph} {self.text}"
 
 
-def line_of(event: Event) -> Line | None:
+def line_of(event: Event, payload: ev.Payload | None = None) -> Line | None:
     """The event as a line, or None when it is too small to tell."""
-    said = _say(ev.payload_of(event))
+    said = _say(payload if payload is not None else ev.payload_of(event))
     if said is None:
         return None
     glyph, kind, text = said
@@ -45,8 +45,14 @@ def call_text(command: str, args: dict[str, object]) -> str:
     """A tool call as a person would type it, cut to a line."""
     first = ("path", "source", "target", "venv_name")
     ordered = sorted(args, key=lambda name: (name not in first, name))
-    shown = " ".join(str(args[name]) for name in ordered)
+    shown = " ".join(_argument_text(str(args[name])) for name in ordered)
     return clean_line(f"{command} {shown}", limit=120)
+
+
+def _argument_text(text: str) -> str:
+    """An argument in a line; a longer text by its size."""
+    lines = text.strip("\n").count("\n") + 1
+    return f"({lines} lines)" if lines > 1 else text
 
 
 def _say(said: ev.Payload) -> tuple[str, str, str] | None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from engine import __version__
 from engine.actions.pipeline import LiveToolbox
 from engine.domain import commands as cmd
-from engine.domain.ports import Ports
+from engine.domain.ports import CommandSpec, Ports
 from engine.domain.state import AgentConfig, AgentState
 from engine.domain.thinking import Thinker
 from engine.journal import events as ev
@@ -291,6 +292,34 @@ class Engine:
         if not state.version:
             raise KeyError(agent_id)
         return state
+
+    async def head(self) -> int:
+        """The place of the newest durable event."""
+        return await self.store.head_seq()
+
+    async def story(self, agent: str, count: int) -> tuple[AgentState, list[Event]]:
+        """The newest durable events of an agent, oldest first, and its state before them."""
+        past = await self.store.last(count, agent)
+        before = past[0].version - 1 if past else 0
+        return (await self._restore(agent, before) if before else AgentState()), past
+
+    def check_call(self, tool: str, command: str, args: Mapping[str, Any]) -> list[str]:
+        """Everything that is wrong with a tool call, in sentences."""
+        return [problem.message for problem in self.registry.validate(tool, command, args)]
+
+    def describe_command(self, command: str, tool: str = "simple_coder") -> CommandSpec | None:
+        """What a command of a tool takes, or None when there is no such command."""
+        return self.registry.get(tool).commands.get(command)
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """Goals in plain English that agents understand without a model."""
+        return tuple(recipe.example for recipe in self.library.recipes)
+
+    @property
+    def tier(self) -> str:
+        """The sandbox tier that commands run in."""
+        return "PATHS"
 
     @property
     def agents(self) -> tuple[str, ...]:

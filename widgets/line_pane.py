@@ -22,6 +22,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
+from engine.domain.text import clean_line
 from widgets.pieces import Piece, Pieces, cut, plain, width_of, wrap
 
 STYLE_NAMES = ("text", "dim", "strong", "accent", "success", "warning", "error", "heading")
@@ -94,7 +95,7 @@ class LinePane(Widget, can_focus=True):
         & > .line--warning { color: $text-warning; }
         & > .line--error { color: $text-error; }
         & > .line--heading { color: $foreground-muted; text-style: bold; }
-        & > .line--cursor { background: $primary 22%; color: $text-primary; }
+        & > .line--cursor { background: $primary 16%; color: $text-primary; }
         & > .line--cursor-blurred { background: $foreground 7%; color: $foreground-muted; }
         & > .line--track { color: $border-blurred; }
         & > .line--thumb { color: $foreground-muted; }
@@ -401,7 +402,9 @@ class LinePane(Widget, can_focus=True):
     def _notice_line(self, y: int, width: int, base: Style) -> Strip:
         notice = self._notice or Notice(self.EMPTY)
         mark, style = NOTICE_MARKS[notice.kind]
-        lines = wrap((Piece(mark + notice.text, style),), max(1, width - 4), indent=len(mark), most=12)
+        lines = wrap(
+            (Piece(mark + clean_line(notice.text), style),), max(1, width - 4), indent=len(mark), most=12
+        )
         if y == 0 or y > len(lines) or width < 6:
             return Strip.blank(width, base)
         pieces = lines[y - 1]

@@ -211,10 +211,14 @@ The part below shows the selected step's tool, arguments, where it came from, an
         """Show this model."""
         if model == self._model:
             return
+        followed = _pending(self._model)
         head = (model.revision, len(model.steps)) != (self._model.revision, len(self._model.steps))
         self._model = model
         self._list.set_notice(model.notice)
+        follow = self._list.cursor in ("", followed)
         self._list.set_rows([_row(step) for step in model.steps])
+        if follow and (pending := _pending(model)):
+            self._list.move_cursor(pending)
         self._detail.set_class(not model.steps, "-empty")
         self._show_detail()
         if head:
@@ -235,6 +239,13 @@ The part below shows the selected step's tool, arguments, where it came from, an
 
     def _show_detail(self) -> None:
         self._detail.show(next((step for step in self._model.steps if step.id == self._list.cursor), None))
+
+
+def _pending(model: PlanModel) -> str:
+    """The step that runs or would run next; the cursor goes along with it until the operator moves it."""
+    return next(
+        (step.id for step in model.steps if step.status in ("next", "running", "failed", "unknown")), ""
+    )
 
 
 def _row(step: StepLine) -> Row:

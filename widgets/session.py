@@ -63,7 +63,8 @@ class SandboxPane(LinePane):
     FOLLOWS = True
     MARKS = True
     EMPTY = (
-        "What the agent runs and what it prints will appear here. Press s for one step, t to take the shell."
+        "What the agent runs and what it prints will appear here. Press s for one step, "
+        "or : and type ! ls to call the sandbox yourself."
     )
     HELP = """## Sandbox session
 ❯ marks a command, ┆ what went to standard error. Left and right (h, l) show the rest of long lines.

@@ -13,10 +13,11 @@ from textual.widget import Widget
 from engine.domain.text import clean_line
 from widgets.pieces import Piece, Pieces, cut_text, width_of
 
-Mode = Literal["RUNNING", "PAUSED", "STEPPING", "WAITING", "INTERVENTION", "PAST", "STOPPED"]
+Mode = Literal["RUNNING", "IDLE", "PAUSED", "STEPPING", "WAITING", "INTERVENTION", "PAST", "STOPPED"]
 
 MODE_MARKS: dict[str, tuple[str, str]] = {
     "RUNNING": ("▶", "running"),
+    "IDLE": ("○", "idle"),
     "PAUSED": ("‖", "paused"),
     "STEPPING": ("»", "stepping"),
     "WAITING": ("?", "waiting"),
@@ -83,6 +84,7 @@ class StatusBar(Widget):
         & > .status--warning { color: $text-warning; text-style: bold; }
         & > .status--error { color: $text-error; text-style: bold; }
         & > .status--running { background: $success; color: $background; text-style: bold; }
+        & > .status--idle { color: $foreground; text-style: bold reverse; }
         & > .status--paused { background: $warning; color: $background; text-style: bold; }
         & > .status--stepping { background: $primary; color: $background; text-style: bold; }
         & > .status--waiting { background: $error; color: $background; text-style: bold; }

@@ -38,7 +38,7 @@ def to_row(event: Event) -> Row:
         event.at,
         event.tick,
         event.actor,
-        canonical(event.causes) if event.causes else "[]",
+        _causes_text(event.causes),
         event.kind,
         event.body,
         event.hash,
@@ -69,6 +69,18 @@ def to_event(row: Row) -> Event:
     """
     seq, stream, version, at, tick, actor, causes, kind, body, digest = row
     return Event(stream, version, at, tick, actor, _causes(causes), kind, body, digest, seq)
+
+
+def _causes_text(causes: tuple[str, ...]) -> str:
+    """The causes as canonical JSON."""
+    if not causes:
+        return "[]"
+    # Nearly all are plain references; going round the encoder saves a tenth of the cost of an event.
+    text = '","'.join(causes)
+    plain = (
+        text.isascii() and text.isprintable() and "\\" not in text and text.count('"') == 2 * len(causes) - 2
+    )
+    return f'["{text}"]' if plain else canonical(causes)
 
 
 def _causes(text: str) -> tuple[str, ...]:

@@ -139,20 +139,16 @@ def prepare(path: Path, now: str) -> Path | None:
 
 
 def _migrate(connection: sqlite3.Connection, path: Path, version: int, now: str) -> None:
-    """Run what is missing in one transaction; on any error nothing stays."""
+    """Run what is missing in one transaction; on any error closing the connection takes it all back."""
     connection.execute("begin immediate")
-    try:
-        for statements in MIGRATIONS[version:]:
-            for statement in statements:
-                connection.execute(statement)
-        _check_shape(connection, path)
-        connection.execute("insert or ignore into meta values('created', ?)", (now,))
-        connection.execute("insert or replace into meta values('schema_version', ?)", (str(SCHEMA_VERSION),))
-        connection.execute(f"pragma user_version = {SCHEMA_VERSION}")
-        connection.execute("commit")
-    finally:
-        if connection.in_transaction:
-            connection.execute("rollback")
+    for statements in MIGRATIONS[version:]:
+        for statement in statements:
+            connection.execute(statement)
+    _check_shape(connection, path)
+    connection.execute("insert or ignore into meta values('created', ?)", (now,))
+    connection.execute("insert or replace into meta values('schema_version', ?)", (str(SCHEMA_VERSION),))
+    connection.execute(f"pragma user_version = {SCHEMA_VERSION}")
+    connection.execute("commit")
 
 
 def _check_shape(connection: sqlite3.Connection, path: Path) -> None:

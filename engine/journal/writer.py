@@ -34,7 +34,7 @@ from engine.journal.event import Event
 from engine.journal.rows import START, Head, Row, insert, placed, to_row
 
 GROUP_LIMIT = 256
-"""Events that go into one statement; a larger batch goes as a transaction of its own."""
+"""Events at which a group is closed; one that a large batch takes beyond goes as an explicit transaction."""
 
 Statement = tuple[str, tuple[Any, ...]]
 """SQL and its parameters."""
@@ -245,7 +245,7 @@ class GroupWriter:
         except _UNSTORABLE as error:
             await self._connection.rollback()
             raise JournalRefused(
-                f"An event cannot be stored ({error}); nothing of this batch was written."
+                f"What was to be written cannot be stored ({error}); nothing of this batch was written."
             ) from error
         except sqlite3.Error as error:
             await self._connection.rollback()

@@ -133,7 +133,7 @@ class _Draft:
             starts = [_Candidate(r, m, a.prefix) for r, m, a in tried if a.prefix and a.prefix.end == end]
             self._use(Clause(clause.words[:end], clause.source), starts)
             return clause.after(end)
-        self._miss(clause, _why(clause, [(recipe, attempt) for recipe, _, attempt in tried]))
+        self._miss(clause, _why(clause, tried))
         return None
 
     def _use(self, clause: Clause, candidates: list[_Candidate]) -> None:
@@ -223,26 +223,23 @@ def _filled(value: Any, values: Mapping[str, Value]) -> Any:
     return value
 
 
-def _why(clause: Clause, tried: Sequence[tuple[Recipe, Attempt]]) -> str:
+def _why(clause: Clause, tried: Sequence[tuple[Recipe, Matcher, Attempt]]) -> str:
     """Why no recipe covers a clause: the nearest one's missing or unfit parameter when that is known."""
-    furthest = max((attempt.reached for _, attempt in tried), default=0)
-    reaching = [(r, a) for r, a in tried if a.reached == furthest]
-    reaching.sort(key=lambda pair: pair[1].literals, reverse=True)
-    missing = [_words_for(recipe, attempt.missing) for recipe, attempt in reaching if attempt.missing]
+    furthest = max((attempt.reached for _, _, attempt in tried), default=0)
+    reaching = [entry for entry in tried if entry[2].reached == furthest]
+    reaching.sort(key=lambda entry: entry[2].literals, reverse=True)
+    missing = [_words_for(recipe, attempt.missing) for recipe, _, attempt in reaching if attempt.missing]
     if missing:
-        open_ended = len(clause.words) == 1 and len({recipe.id for recipe, _ in reaching}) > 1
+        open_ended = len(clause.words) == 1 and len({recipe.id for recipe, _, _ in reaching}) > 1
         return f"{f'what to {clause.words[0].key}' if open_ended else missing[0]} is missing"
-    for recipe, attempt in reaching:
-        if attempt.refused:
-            what, rule = _words_for(recipe, attempt.refused), _rule(recipe, attempt.refused)
-            return f"“{clause.words[furthest].text[:60]}” cannot be {what} ({rule})"
+    for recipe, matcher, attempt in reaching:
+        kind = matcher.pattern.parameters.get(attempt.refused)
+        # After nothing but the verb, a word without quotes says more likely something else.
+        if kind is not None and (attempt.literals > 1 or kind.name != "quoted"):
+            what = _words_for(recipe, attempt.refused)
+            return f"“{clause.words[furthest].text[:60]}” cannot be {what} ({kind.rule})"
     return _NO_RECIPE
 
 
 def _words_for(recipe: Recipe, parameter: str) -> str:
     return recipe.missing.get(parameter, f"the {parameter.replace('_', ' ')}")
-
-
-def _rule(recipe: Recipe, parameter: str) -> str:
-    types = (matcher.pattern.parameters.get(parameter) for matcher in recipe.says)
-    return next((kind.rule for kind in types if kind is not None), "")

@@ -42,7 +42,7 @@ async def open_store() -> AsyncIterator[Callable[..., Awaitable[JournalStore]]]:
     opened: list[JournalStore] = []
 
     async def open_(directory: Path, **how: object) -> JournalStore:
-        opened.append(await JournalStore.open(directory, clock=SystemClock(), **how))
+        opened.append(await JournalStore.open(directory, **{"clock": SystemClock(), **how}))
         return opened[-1]
 
     yield open_

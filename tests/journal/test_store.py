@@ -20,7 +20,7 @@ from engine.journal.errors import (
     JournalRefused,
     JournalWriteError,
 )
-from engine.journal.event import Event
+from engine.journal.event import Event, canonical
 from engine.journal.rows import START, Head, parse_ref, placed, to_event, to_row
 from engine.journal.store import KEEP_SNAPSHOTS, JournalStore
 from engine.journal.verify import verify
@@ -124,16 +124,18 @@ async def test_an_event_that_cannot_be_stored_does_not_touch_the_others_of_its_g
     assert [(event.ref, event.seq) for event in await everything(store)] == [("good:1", 1), ("after:1", 2)]
 
 
-async def test_a_value_of_the_wrong_type_is_refused_and_the_stream_goes_on(store, new_chain):
+@pytest.mark.parametrize("before", [0, 100, 400])
+async def test_a_value_of_the_wrong_type_is_refused_and_the_stream_goes_on(store, new_chain, before):
     chain = new_chain()
-    event = chain.next()
-    wrong = placed(event, 0)
+    events = chain.take(before + 1)
+    wrong = placed(events[-1], 0)
     object.__setattr__(wrong, "tick", "first")
 
     with pytest.raises(JournalRefused, match="cannot be stored"):
-        await store.commit([wrong])
+        await store.commit([*events[:-1], wrong])
+    assert await everything(store) == []
 
-    assert (await store.commit([event]))[0].seq == 1
+    assert (await store.commit(events))[-1].seq == before + 1
 
 
 async def test_a_cancelled_caller_loses_nothing_and_leaves_nothing_open(store, new_chain):
@@ -303,6 +305,13 @@ def test_a_row_gives_back_the_event_it_was_made_from(stream, actor, causes, body
     event = Event(stream, number, "t", number, actor, tuple(causes), "kind", body, "hash", number)
 
     assert to_event(to_row(event)) == event
+
+
+@given(st.lists(st.text(st.sampled_from('a:1"\\,[é\n\x7f\ud800'))))
+def test_causes_are_kept_as_canonical_json(causes):
+    event = Event("a", 1, "t", 0, "agent", tuple(causes), "kind", "{}", "hash")
+
+    assert to_row(event)[6] == canonical(causes)
 
 
 @given(texts.filter(bool), st.integers(0, 10**18 - 1))

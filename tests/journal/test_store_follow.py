@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from engine.domain.ports import SystemClock
 from engine.journal import store as store_module
 from engine.journal.errors import JournalClosed
 from engine.journal.store import TAIL
@@ -151,6 +152,27 @@ async def test_a_read_only_store_follows_what_another_store_writes(tmp_path, sto
     await store.commit(chain.take(3))
 
     assert await take(following, 3) == [3, 4, 5]
+
+
+async def test_reading_while_another_store_writes_misses_nothing_and_gets_nothing_twice(
+    tmp_path, store, new_chain, open_store
+):
+    class Hasty(SystemClock):
+        async def sleep(self, seconds: float) -> None:
+            await asyncio.sleep(0)
+
+    chain = new_chain()
+    reader = await open_store(tmp_path, read_only=True, clock=Hasty())
+
+    async def write() -> None:
+        while True:
+            await store.commit(chain.take(1))
+
+    writing = asyncio.create_task(write())
+    places = await take(reader.events(follow=True), 2_000)
+    writing.cancel()
+
+    assert places == list(range(1, 2_001))
     await reader.close()
 
 

@@ -39,12 +39,13 @@ OFFERS: dict[Offer, tuple[str, str, str]] = {
         "change the tool or its arguments, then run the step again",
     ),
     Offer.RETRY: ("r", "retry now", "run the step again as it is"),
-    Offer.GIVE_RESULT: ("g", "give the result", "you did it yourself: say what came of it"),
+    Offer.GIVE_RESULT: ("h", "result by hand", "you did it yourself: say what came of it"),
     Offer.SKIP: ("x", "skip", "go on with the next step"),
     Offer.REPLACE_REST: ("p", "replace the rest", "say in words what to do instead of the remaining steps"),
     Offer.TAKE_SHELL: ("t", "take the shell", "work in the sandbox yourself, then hand it back"),
     Offer.ABORT: ("A", "abort the goal", "give the goal up; asks once more"),
 }
+QUESTION = "What should happen?"
 WRITTEN: dict[Offer, str] = {
     Offer.GIVE_RESULT: "The result, as the agent should see it",
     Offer.REPLACE_REST: "What to do instead, as you would word a goal",
@@ -115,7 +116,7 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
         self._aborting = False
         self._facts = FactsPane(_facts(model))
         self._offers = OfferList()
-        self._line = Static(Content("What should happen?"), id="line")
+        self._line = Static(Content(QUESTION), id="line")
         self._area = TextArea(tab_behavior="focus")
 
     def compose(self) -> ComposeResult:
@@ -163,6 +164,9 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
                 event.prevent_default()
                 self.choose(offer)
                 return
+        if self._aborting and event.key != "escape":
+            self._aborting = False
+            self._say(QUESTION)
 
     def on_offer_list_chosen(self, event: OfferList.Chosen) -> None:
         """An offer was chosen in the list."""
@@ -180,6 +184,7 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
             self._aborting = False
             self._write(offer)
         else:
+            self._aborting = False
             self.dismiss(InterventionChoice(offer))
 
     def _write(self, offer: Offer) -> None:
@@ -200,7 +205,7 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
         if self._writing is not None or self._aborting:
             self._writing, self._aborting = None, False
             self.remove_class("-writing")
-            self._say("What should happen?")
+            self._say(QUESTION)
             self._offers.focus()
             return
         self.dismiss(None)

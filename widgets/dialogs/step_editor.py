@@ -64,7 +64,7 @@ class StepEditor(BoxDialog[StepEdit | None]):
         self._draft = draft
         self._check = check
         self._warned = False
-        self._before = (_visible(draft.tool), _visible(draft.command), args_text(draft.args))
+        self._before = (visible(draft.tool), visible(draft.command), args_text(draft.args))
 
     def compose(self) -> ComposeResult:
         """Tool and command side by side, the arguments, and what is wrong."""
@@ -130,14 +130,15 @@ class StepEditor(BoxDialog[StepEdit | None]):
         return self._tool.value, self._command.value, self._args.text
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """The text with unprintable characters written as JSON escapes, so that nothing hides in it."""
-    return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
 def args_text(args: Mapping[str, Any]) -> str:
     """Arguments as indented JSON; characters that cannot be seen are escaped and survive unchanged."""
-    return _visible(json.dumps(dict(args), ensure_ascii=False, indent=2, default=str))
+    text = json.dumps(dict(args), ensure_ascii=False, indent=2, default=str)
+    return "\n".join(visible(line) for line in text.split("\n"))
 
 
 def parse_args(text: str) -> dict[str, Any]:

@@ -1,0 +1,222 @@
+"""The projector: folds the event stream and knows what every pane would show."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from app.lines import Line, call_text, line_of
+from engine.domain.action import ResultStatus
+from engine.domain.state import AgentState
+from engine.journal import events as ev
+from engine.journal.event import Event
+from engine.journal.fold import apply
+from widgets import MindLine, MindModel, SessionChunk, SessionModel
+from widgets.mind import MindKind
+
+MIND_KEPT = 2_000
+SESSION_KEPT = 400
+"""Chunks of the session kept for an agent that is not shown."""
+RESULT_LINES = 12
+"""Lines of a native command's answer that the session pane shows."""
+
+
+class Pane(StrEnum):
+    """The panes that can be out of date."""
+
+    GOALS = "goals"
+    PLAN = "plan"
+    MEMORY = "memory"
+    ERRORS = "errors"
+    SESSION = "session"
+    MIND = "mind"
+    STATUS = "status"
+
+
+_QUIET = (ev.ActionOutput,)
+"""Events that change nothing but the session pane."""
+_NOT_OF_THE_MIND = (ev.ActionStarted, ev.ActionHeld, ev.StepGranted, ev.SessionOpened, ev.SessionClosed)
+"""Events that the plan and the session pane show already."""
+
+_MIND_KINDS: dict[str, MindKind] = {
+    "goal": "decision",
+    "plan": "plan",
+    "thought": "thought",
+    "action": "decision",
+    "warning": "reflection",
+    "error": "note",
+    "success": "note",
+    "operator": "note",
+    "session": "note",
+}
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What is kept of one agent."""
+
+    state: AgentState
+    mind: deque[MindLine] = field(default_factory=lambda: deque(maxlen=MIND_KEPT))
+    chunks: deque[SessionChunk] = field(default_factory=lambda: deque(maxlen=SESSION_KEPT))
+    fresh: list[SessionChunk] = field(default_factory=list)
+    """Chunks that the pane has not been given yet."""
+    session: SessionModel = field(default_factory=SessionModel)
+    hidden: int = 0
+
+
+class Projector:
+    """States and rings of every agent; the cockpit asks it for models once a frame."""
+
+    def __init__(self) -> None:
+        self._agents: dict[str, _Shown] = {}
+        self.selected = ""
+        self.dirty: set[Pane] = set()
+
+    # -------------------------------------------------------------- input
+
+    def add(self, agent: str, before: AgentState, past: list[Event]) -> None:
+        """Take an agent up with its newest events, and its state before them."""
+        shown = self._agents[agent] = _Shown(before)
+        for event in past:
+            payload = ev.payload_of(event)
+            self._remember(shown, event, payload)
+            apply(shown.state, event, payload)
+        if not self.selected:
+            self.select(agent)
+        self.dirty |= set(Pane)
+
+    def take(self, event: Event) -> ev.Payload | None:
+        """Bring in a new event; answers its payload when it belongs to an agent on board."""
+        payload = ev.payload_of(event)
+        if isinstance(payload, ev.AgentCreated):
+            self._agents[event.stream] = _Shown(AgentState())
+        shown = self._agents.get(event.stream)
+        if shown is None or event.version <= shown.state.version:
+            return None
+        self._remember(shown, event, payload)
+        apply(shown.state, event, payload)
+        if isinstance(payload, ev.AgentCreated) and not self.selected:
+            self.select(event.stream)
+        if isinstance(payload, ev.AgentDeleted):
+            self._drop(event.stream)
+        if event.stream == self.selected:
+            self.dirty |= {Pane.SESSION} if isinstance(payload, _QUIET) else set(Pane)
+        else:
+            self.dirty.add(Pane.GOALS)
+        return payload
+
+    def _drop(self, agent: str) -> None:
+        del self._agents[agent]
+        if self.selected == agent:
+            self.selected = ""
+            self.select(next(iter(self._agents), ""))
+
+    def _remember(self, shown: _Shown, event: Event, payload: ev.Payload) -> None:
+        line = None if isinstance(payload, _NOT_OF_THE_MIND) else line_of(event, payload)
+        if line is not None and not _told_by_its_step(shown.state, payload):
+            shown.mind.append(_mind_line(line))
+        chunks = self._chunks(shown, payload)
+        shown.chunks.extend(chunks)
+        if event.stream == self.selected:
+            shown.fresh.extend(chunks)
+
+    # -------------------------------------------------------------- selection
+
+    def select(self, agent: str) -> bool:
+        """Show another agent; False when there is none of that name."""
+        if agent and agent not in self._agents:
+            return False
+        self.selected = agent
+        shown = self._agents.get(agent)
+        if shown is not None:
+            shown.fresh = list(shown.chunks)
+        self.dirty |= set(Pane)
+        return True
+
+    @property
+    def states(self) -> list[AgentState]:
+        """The state of every agent, oldest agent first."""
+        return [shown.state for shown in self._agents.values()]
+
+    @property
+    def state(self) -> AgentState | None:
+        """The state of the agent that is shown."""
+        shown = self._agents.get(self.selected)
+        return shown.state if shown else None
+
+    # -------------------------------------------------------------- output
+
+    def mind(self) -> MindModel:
+        """The mind pane of the agent that is shown."""
+        shown = self._agents.get(self.selected)
+        return MindModel(tuple(shown.mind) if shown else ())
+
+    def session(self) -> tuple[list[SessionChunk], SessionModel]:
+        """What the session pane has not seen yet, and how the session stands."""
+        shown = self._agents.get(self.selected)
+        if shown is None:
+            return [], SessionModel()
+        fresh, shown.fresh = shown.fresh, []
+        return fresh, shown.session
+
+    # -------------------------------------------------------------- the session pane
+
+    def _chunks(self, shown: _Shown, payload: ev.Payload) -> list[SessionChunk]:
+        match payload:
+            case ev.ActionStarted():
+                action = shown.state.action
+                if action is None or action.tool != "simple_coder":
+                    return []
+                shown.session = SessionModel(running=True)
+                shown.hidden = 0
+                who = "" if action.actor == "agent" else f"  ({action.actor.removeprefix('operator:')})"
+                command = action.args.get("command") if action.command == "run" else None
+                typed = command if isinstance(command, str) else call_text(action.command, action.args)
+                return [SessionChunk(f"{shown.state.sandbox.prompt} {typed}{who}", "prompt")]
+            case ev.ActionOutput():
+                shown.hidden += payload.skipped
+                return [SessionChunk(payload.text, "err" if payload.stream == "stderr" else "out")]
+            case ev.ActionFinished():
+                return self._finished(shown, payload)
+            case ev.ActionCancelled():
+                shown.session = SessionModel(exit_status=130)
+                return [SessionChunk(f"cut off: {payload.reason}", "note")]
+            case ev.ActionOutcomeUnknown():
+                return [SessionChunk("the program ended here; the outcome is unknown", "note")]
+            case ev.AgentOpened() if shown.chunks:
+                return [SessionChunk("— a new session —", "note")]
+        return []
+
+    def _finished(self, shown: _Shown, said: ev.ActionFinished) -> list[SessionChunk]:
+        result = said.result
+        code = result.get("return_code")
+        good = said.status is ResultStatus.SUCCESS
+        shown.session = SessionModel(
+            exit_status=code if isinstance(code, int) else (0 if good else 1),
+            duration_s=said.duration_ms / 1000,
+            bytes_hidden=shown.hidden,
+        )
+        if "return_code" in result:
+            message = result.get("message")
+            return [SessionChunk(str(message), "note")] if message and not good else []
+        return [SessionChunk(text, "out" if good else "err") for text in _answer_lines(result)]
+
+
+def _told_by_its_step(state: AgentState, payload: ev.Payload) -> bool:
+    """Whether the end of a plan step will say what this end of an action says."""
+    return isinstance(payload, ev.ActionFinished) and state.action is not None and bool(state.action.step)
+
+
+def _answer_lines(result: dict[str, Any]) -> list[str]:
+    """A native command's answer, cut to a few lines."""
+    text = result.get("message") or result.get("content")
+    lines = [str(item) for item in result.get("items", [])] if text is None else str(text).splitlines()
+    more = len(lines) - RESULT_LINES
+    shown = lines[:RESULT_LINES] + ([f"… {more} more lines"] if more > 0 else [])
+    return ["\n".join(shown) + "\n"] if shown else []
+
+
+def _mind_line(line: Line) -> MindLine:
+    return MindLine(line.ref, _MIND_KINDS[line.kind], f"{line.text}", line.time)

@@ -1,0 +1,297 @@
+"""View models of the panes: pure functions of one agent's state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from app.lines import call_text
+from engine.domain.failure import Failure, Strategy
+from engine.domain.goal import Goal, GoalStatus
+from engine.domain.plan import Op, Plan, PlanStep, StepStatus
+from engine.domain.state import AgentState, Mode
+from engine.engine import Health
+from widgets import (
+    AgentLine,
+    ErrorLine,
+    ErrorsModel,
+    GoalLine,
+    GoalStackModel,
+    MemoryLine,
+    PlanModel,
+    StatusModel,
+    StepLine,
+    WorkingMemoryModel,
+)
+from widgets.dialogs import InterventionModel, Offer
+from widgets.goal_stack import AgentMark, GoalMark
+from widgets.plan import StepMark
+from widgets.status_bar import Mode as StatusMode
+
+ERRORS_SHOWN = 50
+BELIEFS_SHOWN = 40
+RESULTS_SHOWN = 5
+
+_GOAL_MARKS: Mapping[GoalStatus, GoalMark] = {
+    GoalStatus.PENDING: "pending",
+    GoalStatus.ACTIVE: "active",
+    GoalStatus.ACHIEVED: "achieved",
+    GoalStatus.FAILED: "failed",
+    GoalStatus.DROPPED: "dropped",
+}
+_MODES: Mapping[Mode, StatusMode] = {
+    Mode.RUNNING: "RUNNING",
+    Mode.IDLE: "IDLE",
+    Mode.PAUSED: "PAUSED",
+    Mode.STEPPING: "STEPPING",
+    Mode.WAITING: "WAITING",
+    Mode.INTERVENTION: "INTERVENTION",
+    Mode.STOPPED: "STOPPED",
+}
+_STEP_MARKS: Mapping[StepStatus, StepMark] = {
+    StepStatus.PLANNED: "planned",
+    StepStatus.RUNNING: "running",
+    StepStatus.FAILED: "failed",
+    StepStatus.COMPLETED: "completed",
+    StepStatus.SKIPPED: "skipped",
+    StepStatus.ABANDONED: "skipped",
+}
+
+
+# ------------------------------------------------------------------ goals and agents
+
+
+def goal_stack(states: Iterable[AgentState], selected: str) -> GoalStackModel:
+    """The selected agent's goals, and all agents below them."""
+    known = list(states)
+    chosen = next((state for state in known if state.agent_id == selected), None)
+    return GoalStackModel(
+        goals=tuple(_goals(chosen)) if chosen else (),
+        agents=tuple(_agent(state, state.agent_id == selected) for state in known),
+    )
+
+
+def _goals(state: AgentState) -> Iterable[GoalLine]:
+    """Open goals first, then ended ones, the newest first; sub-goals under their parent."""
+    roots = state.root_goals()
+    ended = [goal for goal in roots if goal.status.terminal]
+    for root in [goal for goal in roots if not goal.status.terminal] + ended[::-1]:
+        yield from _tree(state, root, 0)
+
+
+def _tree(state: AgentState, goal: Goal, depth: int) -> Iterable[GoalLine]:
+    plan = state.plans.get(goal.id)
+    done, clauses = _clauses(plan) if plan else (0, 0)
+    yield GoalLine(goal.id, goal.text, _GOAL_MARKS[goal.status], depth, done, clauses)
+    for child in state.children(goal.id):
+        yield from _tree(state, child, depth + 1)
+
+
+def _clauses(plan: Plan) -> tuple[int, int]:
+    """How many clauses of the goal are done, and how many there are."""
+    open_by_clause: dict[int, bool] = {}
+    for step in plan.steps:
+        index = step.provenance.clause_index
+        if index:
+            open_by_clause[index] = open_by_clause.get(index, False) or not step.status.terminal
+    return sum(not still_open for still_open in open_by_clause.values()), len(open_by_clause)
+
+
+def _agent(state: AgentState, selected: bool) -> AgentLine:
+    mark: AgentMark
+    note = state.mode.value.lower()
+    match state.mode:
+        case Mode.INTERVENTION | Mode.WAITING:
+            mark, note = "asks", "asks you"
+        case Mode.RUNNING | Mode.IDLE | Mode.STEPPING:
+            mark = "running"
+        case Mode.PAUSED:
+            mark = "paused"
+        case _:
+            mark = "stopped"
+    return AgentLine(state.agent_id, mark, note, selected)
+
+
+# ------------------------------------------------------------------ plan
+
+
+def plan(state: AgentState) -> PlanModel:
+    """The plan of the goal that is pursued, or of the last one."""
+    shown = state.plan
+    if shown is None:
+        return PlanModel()
+    pending = shown.current
+    return PlanModel(
+        steps=tuple(_step(state, step, pending) for step in shown.steps),
+        goal=state.goals[shown.goal].text if shown.goal in state.goals else "",
+        revision=shown.revision,
+    )
+
+
+def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLine:
+    mark = _STEP_MARKS[step.status]
+    is_next = pending is not None and step.id == pending.id
+    if step.summary == "outcome unknown" and step.status is StepStatus.FAILED:
+        mark = "unknown"
+    elif is_next and mark == "planned" and not state.goals[state.current_goal].status.terminal:
+        mark = "next"
+    failed = mark in ("failed", "unknown")
+    provenance = step.provenance
+    return StepLine(
+        id=step.id,
+        text=step_text(step),
+        status=mark,
+        breakpoint=step.id in state.breakpoints,
+        held=is_next and state.mode in (Mode.PAUSED, Mode.INTERVENTION),
+        tool=step.tool,
+        command=step.command or step.op.value,
+        args=step.args,
+        thinker=provenance.by,
+        recipe=provenance.recipe,
+        clause=provenance.clause,
+        clause_index=provenance.clause_index,
+        attempts=step.attempts,
+        summary="" if failed else step.summary,
+        error=step.summary if failed else "",
+        depends_on=step.depends_on,
+        group=step.group,
+    )
+
+
+def step_text(step: PlanStep) -> str:
+    """A step as a person would type it."""
+    if step.op is Op.ACHIEVE:
+        return f"achieve: {step.args.get('goal', '')}"
+    if step.op is Op.ACT:
+        return call_text(step.command, step.args)
+    return call_text(step.op.value, step.args)
+
+
+# ------------------------------------------------------------------ working memory and errors
+
+
+def working_memory(state: AgentState) -> WorkingMemoryModel:
+    """What the agent holds now: its goal, the pending step, the last results, its beliefs."""
+    lines: list[MemoryLine] = []
+    goal = state.goal
+    if goal is not None and not goal.status.terminal:
+        lines.append(MemoryLine(f"goal:{goal.id}", "goal", goal.text, focused=True))
+        if state.step is not None:
+            lines.append(MemoryLine("step", "next", step_text(state.step)))
+    lines += _results(state)
+    beliefs = sorted(state.beliefs.values(), key=lambda belief: -belief.tick)
+    lines += [
+        MemoryLine(
+            f"belief:{belief.key}",
+            "belief",
+            f"{belief.key} = {_value(belief.value)}",
+            confidence=belief.confidence,
+            fresh=belief.tick == state.tick and state.tick > 0,
+        )
+        for belief in beliefs[:BELIEFS_SHOWN]
+    ]
+    return WorkingMemoryModel(entries=tuple(lines))
+
+
+def _results(state: AgentState) -> list[MemoryLine]:
+    if state.plan is None:
+        return []
+    done = [step for step in state.plan.steps if step.status is StepStatus.COMPLETED and step.summary]
+    return [
+        MemoryLine(f"result:{step.id}", "result", f"{step.command}: {step.summary}")
+        for step in reversed(done[-RESULTS_SHOWN:])
+    ]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value) or "nothing"
+    return str(value)
+
+
+def errors(state: AgentState) -> ErrorsModel:
+    """Failures, open ones first, then the newest first."""
+    recent = list(reversed(state.failures[-ERRORS_SHOWN:]))
+    return ErrorsModel(
+        tuple(_error(state, failure) for failure in sorted(recent, key=lambda failure: failure.resolved))
+    )
+
+
+def _error(state: AgentState, failure: Failure) -> ErrorLine:
+    waits = state.intervention is not None and (
+        failure.step == state.intervention.step and failure.goal == state.intervention.goal
+    )
+    return ErrorLine(
+        id=failure.event,
+        kind=failure.kind.value,
+        subject=failure.subject,
+        message=failure.message,
+        strategy=failure.strategy.value if failure.strategy else "",
+        attempt=failure.attempt,
+        of=failure.of if failure.strategy is Strategy.RETRY_WITH_DELAY else 0,
+        delay_s=round(failure.delay_s, 1),
+        resolved=failure.resolved,
+        needs_operator=waits and not failure.resolved,
+    )
+
+
+# ------------------------------------------------------------------ status and intervention
+
+
+def status(state: AgentState | None, health: Health, tier: str) -> StatusModel:
+    """The status line."""
+    if state is None:
+        return StatusModel(point="no agent yet", sandbox=tier, sandbox_weak=True, journal=health.journal)
+    return StatusModel(
+        agent=state.agent_id,
+        mode=_MODES[state.mode],
+        point=_point(state),
+        tick=state.tick,
+        thinker=state.config.thinker,
+        tokens=state.tokens,
+        cost_usd=state.cost_usd,
+        errors=sum(not failure.resolved for failure in state.failures),
+        sandbox=tier,
+        sandbox_weak=tier == "PATHS",
+        journal=health.journal,
+    )
+
+
+def _point(state: AgentState) -> str:
+    match state.mode:
+        case Mode.PAUSED:
+            reason = f" · {state.run_reason}" if state.run_reason.startswith(("breakpoint", "MAX")) else ""
+            return f"{state.pause_point.value}{reason}"
+        case Mode.INTERVENTION:
+            return "your turn (i)"
+        case Mode.IDLE:
+            return "no open goal"
+        case Mode.STOPPED:
+            return state.run_reason
+        case _:
+            if state.retry is not None:
+                return f"retry {state.retry.attempt}/{state.retry.of} in {state.retry.delay_s:.1f} s"
+            return state.action.command if state.acting and state.action else ""
+
+
+def intervention(state: AgentState) -> InterventionModel | None:
+    """What the operator is told when it is their turn, or None."""
+    turn = state.intervention
+    if turn is None:
+        return None
+    found = state.find_step(turn.step) if turn.step else None
+    goal = state.goals.get(turn.goal)
+    disabled = {Offer.TAKE_SHELL: "comes with the kernel-enforced jail; ! COMMAND calls the sandbox tool"}
+    if found is None:
+        nothing = "no step is concerned"
+        disabled |= dict.fromkeys((Offer.EDIT_AND_RETRY, Offer.GIVE_RESULT, Offer.SKIP), nothing)
+    if goal is None or goal.status.terminal:
+        disabled |= dict.fromkeys((Offer.REPLACE_REST, Offer.ABORT), "no goal is open")
+    return InterventionModel(
+        goal=goal.text if goal else "",
+        step=step_text(found[1]) if found else "",
+        error_kind=turn.kind,
+        error=turn.reason,
+        tried=turn.tried,
+        disabled=disabled,
+    )

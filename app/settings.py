@@ -1,0 +1,107 @@
+"""Settings: command line, environment, workspace file, user file, defaults, in this order.
+
+A file that is wrong never keeps the cockpit from starting: what is wrong is said, and left out.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from engine.engine import EngineConfig
+
+FILE = "pilothouse.toml"
+SIZE_LIMIT = 256 * 1024
+
+
+class _CockpitTable(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    theme: str | None = None
+    keys: dict[str, str] = Field(default_factory=dict)
+    """Keys by binding id, such as `cockpit.step = "f10"`."""
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    cockpit: _CockpitTable = Field(default_factory=_CockpitTable)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the operator chose."""
+
+    theme: str | None = None
+    keys: dict[str, str] = field(default_factory=dict)
+    operator: str = "operator"
+    """Name under which commands are recorded."""
+    home: Path = field(default_factory=lambda: _home(os.environ))
+    problems: tuple[str, ...] = ()
+    """What is wrong with the files, in sentences."""
+
+    @classmethod
+    def load(cls, workspace: Path, *, theme: str | None = None) -> Settings:
+        """The settings for a workspace; blocking."""
+        home = _home(os.environ)
+        problems: list[str] = []
+        user = _read(home / FILE, problems)
+        local = _read(workspace / FILE, problems)
+        return cls(
+            theme=theme or os.environ.get("PILOTHOUSE_THEME") or local.cockpit.theme or user.cockpit.theme,
+            keys={**user.cockpit.keys, **local.cockpit.keys},
+            operator=_operator(),
+            home=home,
+            problems=tuple(problems),
+        )
+
+    @property
+    def themes_directory(self) -> Path:
+        """Where the operator's own themes are."""
+        return self.home / "themes"
+
+    def engine_config(self) -> EngineConfig:
+        """How the engine is to be opened."""
+        return EngineConfig()
+
+
+def _home(environ: Any) -> Path:
+    chosen = environ.get("PILOTHOUSE_HOME")
+    if chosen:
+        return Path(chosen)
+    config = environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(config) / "pilothouse"
+
+
+def _operator() -> str:
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        return "operator"
+    return "".join(char for char in name if char.isalnum() or char in "-_.")[:32] or "operator"
+
+
+def _read(path: Path, problems: list[str]) -> _File:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return _File()
+    except OSError as error:
+        problems.append(f"{path.name} cannot be read: {error.strerror}")
+        return _File()
+    if len(content) > SIZE_LIMIT:
+        problems.append(f"{path.name} is larger than {SIZE_LIMIT // 1024} KiB and was left out")
+        return _File()
+    try:
+        return _File.model_validate(tomllib.loads(content.decode()))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        problems.append(f"{path.name}: {error}; the file was left out")
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        problems.append(f"{path.name}: {where}: {first['msg']}; the file was left out")
+    return _File()
