@@ -124,6 +124,8 @@ async def _mission(engine: Engine, name: str, agent: str) -> Answer:
         return 2, {}, f"there is no mission '{name}'; missions: {', '.join(missions)}"
     if not agent:
         return 2, {}, "there is no agent yet; agent_create bdi_agent ID makes one"
-    await lay_down(engine, agent, missions[name])
+    receipt = await lay_down(engine, agent, missions[name])
+    if not receipt.ok:
+        return 1, {"ok": False, "message": receipt.message}, receipt.message
     await wait_until(engine, agent, lambda state: not state.requests and not state.acting)
     return await _submit(engine, cmd.AdoptGoal(agent=agent, text=missions[name].goal))

@@ -123,7 +123,9 @@ class Run:
             return _End(Status.NEEDS_OPERATOR, f"the agent still waits: {before.intervention.reason}")
         text = options.goal
         if options.mission is not None:
-            await lay_down(self._engine, options.agent, options.mission)
+            receipt = await lay_down(self._engine, options.agent, options.mission)
+            if not receipt.ok:
+                return _End(Status.FAILED, receipt.message, "REFUSED")
             text = text or options.mission.goal
         highest = max((goal.priority for goal in before.open_goals), default=0)
         receipt = await self._do(cmd.AdoptGoal(agent=options.agent, text=text, priority=highest + 1))

@@ -7,10 +7,17 @@ from engine.engine import Engine
 from engine.library import Mission
 
 
-async def lay_down(engine: Engine, agent: str, mission: Mission) -> None:
-    """Write the mission's files through the agent's pipeline, recorded as the operator's."""
+async def lay_down(engine: Engine, agent: str, mission: Mission) -> cmd.Receipt:
+    """Write the mission's files through the agent's pipeline, recorded as the operator's.
+
+    Answers the first refusal, or the last receipt; the writes are done before the agent acts again.
+    """
+    receipt = cmd.Receipt(ok=True, message="nothing to lay down")
     for path, content in mission.files.items():
-        await engine.submit(
-            cmd.CallTool(agent=agent, command="write", args={"path": path, "content": content}),
-            operator="mission",
+        args = {"path": path, "content": content}
+        receipt = await engine.submit(
+            cmd.CallTool(agent=agent, command="write", args=args), operator="mission"
         )
+        if not receipt.ok:
+            break
+    return receipt

@@ -84,13 +84,14 @@ class StatusBar(Widget):
         & > .status--warning { color: $text-warning; text-style: bold; }
         & > .status--error { color: $text-error; text-style: bold; }
         & > .status--running { background: $success; color: $background; text-style: bold; }
-        & > .status--idle { color: $foreground; text-style: bold reverse; }
+        & > .status--idle { background: $foreground 14%; color: $foreground; text-style: bold; }
         & > .status--paused { background: $warning; color: $background; text-style: bold; }
         & > .status--stepping { background: $primary; color: $background; text-style: bold; }
         & > .status--waiting { background: $error; color: $background; text-style: bold; }
         & > .status--intervention { background: $error; color: $background; text-style: bold underline; }
         & > .status--past { background: $secondary; color: $background; text-style: bold italic; }
         & > .status--stopped { color: $foreground; text-style: bold reverse; }
+        &:ansi > .status--idle { background: ansi_default; text-style: bold underline; }
         &:ansi > .status--dim { color: ansi_default; text-style: dim; }
         &:ansi > .status--running, &:ansi > .status--paused, &:ansi > .status--stepping,
         &:ansi > .status--waiting, &:ansi > .status--intervention, &:ansi > .status--past {

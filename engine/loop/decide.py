@@ -392,7 +392,7 @@ def _hand_back(state: AgentState, said: cmd.HandBack, registry: ToolRegistry) ->
 
 
 def _call_tool(state: AgentState, said: cmd.CallTool, registry: ToolRegistry) -> Outcome:
-    if state.acting:
+    if state.acting and state.action is not None and state.action.step:
         raise RefusedError("an action is running; wait for it or stop the agent first")
     problems = registry.validate(said.tool, said.command, said.args)
     if problems:

@@ -129,7 +129,7 @@ async def test_moving_in_the_plan_shows_the_step_in_detail_and_enter_asks_to_edi
     async with app.run_test(size=SIZE, message_hook=messages.append) as pilot:
         app.fill()
         app.plan.focus()
-        await pilot.press("j", "j", "enter")
+        await pilot.press("home", "j", "j", "enter")
         await pilot.pause()
         detail = text(app.plan.detail)
 
@@ -183,13 +183,33 @@ async def test_the_selected_step_is_kept_when_the_plan_is_revised() -> None:
     async with app.run_test(size=SIZE) as pilot:
         app.fill()
         app.plan.focus()
-        await pilot.press("j", "j", "j")
+        await pilot.press("j")
         new = StepLine("new", "inserted by the operator")
         app.plan.show(replace(PLAN, steps=(new, *PLAN.steps), revision=4))
         await pilot.pause()
 
         assert app.plan.selected == "s4"
         assert "revision 4" in str(app.plan.border_subtitle)
+
+
+async def test_the_cursor_goes_along_with_the_running_step_until_the_operator_moves_it() -> None:
+    steps = tuple(StepLine(str(n), f"step {n}") for n in range(4))
+
+    def at(n: int) -> PlanModel:
+        return PlanModel(
+            tuple(replace(step, status="running") if step.id == str(n) else step for step in steps)
+        )
+
+    app = Cockpit()
+    async with app.run_test(size=SIZE) as pilot:
+        app.plan.show(at(0))
+        app.plan.show(at(1))
+        assert app.plan.selected == "1"
+
+        app.plan.focus()
+        await pilot.press("G")
+        app.plan.show(at(2))
+        assert app.plan.selected == "3"
 
 
 async def test_errors_show_kind_subject_and_recovery() -> None:

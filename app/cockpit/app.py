@@ -1,0 +1,217 @@
+"""The application itself: the screen, the engine behind it, and one frame after another."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult, SystemCommand
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.filter import LineFilter
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from app.cockpit import keymap
+from app.cockpit.command_line import CommandLine
+from app.projection import Pane, views
+from app.settings import Settings
+from engine.domain import commands as cmd
+from engine.domain.state import AgentState
+from engine.engine import Engine
+from engine.journal import events as ev
+from engine.journal.errors import JournalError
+from engine.library import Mission, load_missions
+from themes import DEFAULT_THEME, load_themes
+from widgets import (
+    CommandBar,
+    ControlCharacterFilter,
+    ErrorPanel,
+    GoalStack,
+    MindStream,
+    Notice,
+    PlanModel,
+    PlanPane,
+    SandboxPane,
+    StatusBar,
+    StatusModel,
+    WorkingMemory,
+)
+from widgets.pane_tabs import PaneTabs
+
+FRAMES_PER_S = 25
+PAST_EVENTS = 600
+"""Events of each agent that panes show of earlier sessions."""
+BATCH = 32
+"""Events brought in between two turns of the loop."""
+
+
+class Cockpit(CommandLine):
+    """Panes over a projection of the event stream; every key becomes a command to the engine."""
+
+    CSS_PATH = "cockpit.tcss"
+    TITLE = "pilothouse"
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.BINDINGS]
+
+    # -------------------------------------------------------------- screen
+
+    def compose(self) -> ComposeResult:
+        """The panes of COCKPIT.md."""
+        yield StatusBar(id="status")
+        yield PaneTabs(id="tabs")
+        with Container(id="panes"):
+            with Container(id="top"):
+                yield GoalStack(id="goals")
+                yield PlanPane(id="plan")
+                with Container(id="right"):
+                    yield WorkingMemory(id="memory")
+                    yield ErrorPanel(id="errors")
+            with Container(id="bottom"):
+                yield SandboxPane(id="session")
+                yield MindStream(id="mind")
+        yield CommandBar(self._completions, history=self._history.lines, id="command")
+        yield Footer(compact=True, show_command_palette=False)
+
+    def get_line_filters(self) -> list[LineFilter]:
+        """Textual's filters, and the one that lets no control character out."""
+        return [*super().get_line_filters(), ControlCharacterFilter()]
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Every key's action in the palette too."""
+        for key in keymap.KEYS:
+            title = f"{key.name} ({keymap.shown_keys(key.keys)})"
+            yield SystemCommand(title, key.does, partial(self.run_action, key.action))
+        yield SystemCommand("theme", "Change colours", self.action_change_theme)
+        yield SystemCommand("screenshot", "Save a picture of the screen", self._save_screenshot)
+
+    def _save_screenshot(self) -> None:
+        self.deliver_screenshot()
+
+    def on_mount(self) -> None:
+        """Colours, signals, and the engine in the background so that the screen is there at once."""
+        self.set_keymap(self._settings.keys)
+        problems = self._register_themes()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, partial(self._leave_on, number))
+        self.query_one("#plan", PlanPane).show(PlanModel(notice=Notice("opening the workspace …", "loading")))
+        self.query_one("#status", StatusBar).show(StatusModel(point="opening"))
+        self._lay_out()
+        self.query_one("#plan", PlanPane).focus()
+        self.run_worker(self._open([*problems, *self._settings.problems]), name="engine")
+
+    def _register_themes(self) -> list[str]:
+        """Register the shipped and the operator's themes; answers what is wrong with them."""
+        themes, problems = load_themes(self._settings.themes_directory)
+        for theme in themes.values():
+            self.register_theme(theme)
+        wanted = self._settings.theme or DEFAULT_THEME
+        if wanted not in self.available_themes:
+            problems.append(f"there is no theme '{wanted}'")
+            wanted = DEFAULT_THEME
+        self.theme = wanted
+        return problems
+
+    # -------------------------------------------------------------- engine
+
+    async def _open(self, problems: list[str]) -> None:
+        """Open the engine, show what was there, then follow events until the end."""
+        try:
+            engine = await Engine.open(self._workspace, config=self._settings.engine_config())
+        except (JournalError, OSError) as error:
+            self.exit(return_code=2, message=f"pilothouse: {error}")
+            return
+        self._engine = engine
+        self._missions = await asyncio.to_thread(load_missions)
+        since = await engine.head()
+        for agent in engine.agents:
+            before, past = await engine.story(agent, PAST_EVENTS)
+            self._projector.add(agent, before, past)
+        self._draw()
+        self.set_interval(1 / FRAMES_PER_S, self._frame, name="frame")
+        if not engine.agents:
+            await self._first_agent()
+        for problem in (*problems, *engine.health.library):
+            self._say(problem, "error")
+        if self._projector.state is not None and self._projector.state.intervention is not None:
+            self._say("the agent waits for your decision: press i", "note")
+        await self._follow(engine, since)
+
+    async def _first_agent(self) -> None:
+        """Give a new workspace its first agent, and the mission that was asked for."""
+        await self._submit(cmd.CreateAgent(agent="pilot-1"))
+        if self._mission is not None:
+            await self._start_mission(self._mission, "pilot-1")
+            self._say(f"{self._mission.title}: space runs it, s takes one step, ? shows all keys", "note")
+        else:
+            self._say("press : and type a goal, such as: goal create a Python project named 'demo'", "note")
+
+    async def _follow(self, engine: Engine, since: int) -> None:
+        count = 0
+        async for event in engine.events(since):
+            payload = self._projector.take(event)
+            if isinstance(payload, ev.InterventionOpened) and event.stream == self._agent:
+                self.call_later(self._offer_turn)
+            count += 1
+            if count % BATCH == 0:
+                await asyncio.sleep(0)
+
+    # -------------------------------------------------------------- drawing
+
+    def _frame(self) -> None:
+        if self._projector.dirty:
+            self._draw()
+        else:
+            self._draw_status(self._projector.state)
+
+    def _draw(self) -> None:
+        """Give every visible pane that is out of date its model; the others wait until they are seen."""
+        dirty, self._projector.dirty = self._projector.dirty, set()
+        for pane in dirty:
+            if pane is Pane.STATUS or self._pane(pane.value).is_on_screen:
+                self._draw_pane(pane, self._projector.state)
+            else:
+                self._projector.dirty.add(pane)
+
+    def _draw_pane(self, pane: Pane, state: AgentState | None) -> None:
+        shown = state or AgentState()
+        match pane:
+            case Pane.GOALS:
+                goals = views.goal_stack(self._projector.states, self._agent)
+                self.query_one("#goals", GoalStack).show(goals)
+            case Pane.PLAN:
+                self.query_one("#plan", PlanPane).show(views.plan(shown))
+            case Pane.MEMORY:
+                self.query_one("#memory", WorkingMemory).show(views.working_memory(shown))
+            case Pane.ERRORS:
+                self.query_one("#errors", ErrorPanel).show(views.errors(shown))
+            case Pane.MIND:
+                self.query_one("#mind", MindStream).show(self._projector.mind())
+            case Pane.SESSION:
+                chunks, standing = self._projector.session()
+                session = self.query_one("#session", SandboxPane)
+                session.append(chunks)
+                session.show(standing)
+            case Pane.STATUS:
+                self._draw_status(state)
+
+    def _draw_status(self, state: AgentState | None) -> None:
+        if self._engine is None:
+            return
+        model = views.status(state, self._engine.health, self._engine.tier)
+        self.query_one("#status", StatusBar).show(model)
+        self._draw_tabs(model)
+
+
+def fly(workspace: Path, *, mission: Mission | None, theme: str | None) -> int:
+    """Open the cockpit and stay until the operator leaves; answers the exit code."""
+    settings = Settings.load(workspace, theme=theme)
+    app = Cockpit(workspace, mission=mission, settings=settings)
+    app.run()
+    sys.stdout.flush()
+    return app.return_code or 0

@@ -1,0 +1,131 @@
+"""The command bar and the help: lines in, commands out."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.widget import Widget
+
+from app.cockpit import keymap
+from app.cockpit.leaving import Leaving
+from app.cockpit.run_keys import RunKeys
+from app.doing import context_of, help_text
+from app.grammar import Context, GrammarError, Local, complete, read_line
+from app.missions import lay_down
+from engine.domain import commands as cmd
+from engine.library import Mission
+from widgets import CommandBar, Completion, PlanPane
+from widgets.dialogs import HelpDialog, HelpGroup, HelpKey, HelpModel
+
+
+class CommandLine(RunKeys, Leaving):
+    """What is typed in the bar, and the words it knows."""
+
+    def action_command(self) -> None:
+        """Go to the command bar."""
+        self._open_bar("")
+
+    @on(CommandBar.LeaveRequested)
+    def _bar_left(self) -> None:
+        self.query_one("#plan", PlanPane).focus()
+
+    def _bar_context(self) -> Context:
+        if self._engine is None:
+            return Context()
+        context = context_of(self._engine, self._agent, self._projector.state)
+        return Context(
+            agent=context.agent,
+            state=context.state,
+            agents=context.agents,
+            missions=tuple(self._missions),
+            themes=tuple(self.available_themes),
+            examples=context.examples,
+            spec_of=context.spec_of,
+        )
+
+    def _completions(self, text: str) -> list[Completion]:
+        if not text.strip():
+            return []
+        return [Completion(line, about) for line, about in complete(text, self._bar_context())]
+
+    @on(CommandBar.CommandEntered)
+    def _command_entered(self, event: CommandBar.CommandEntered) -> None:
+        self._history.add(event.text)
+        try:
+            intent = read_line(event.text, self._bar_context())
+        except GrammarError as error:
+            self._say(str(error), "error")
+            return
+        if isinstance(intent, Local):
+            self._do_locally(intent)
+        else:
+            self._send(intent)
+
+    def _do_locally(self, intent: Local) -> None:
+        match intent.action:
+            case "quit":
+                self.action_leave()
+            case "help":
+                self._help(intent.argument)
+            case "theme":
+                self._change_theme(intent.argument)
+            case "select_agent":
+                self._select(intent.argument)
+            case "edit_step":
+                self.query_one("#plan", PlanPane).select(intent.argument)
+                self.action_edit()
+            case "mission":
+                self._mission_entered(intent.argument)
+            case "agent_list":
+                agents = [f"{s.agent_id} {s.mode.value.lower()}" for s in self._projector.states]
+                self._say(" · ".join(agents) or "no agents yet", "note")
+            case "status":
+                state = self._projector.state
+                self._say(
+                    f"{state.agent_id} {state.mode} · {state.pause_point}" if state else "no agent", "note"
+                )
+
+    def _change_theme(self, name: str) -> None:
+        if not name:
+            self.action_change_theme()
+        elif name in self.available_themes:
+            self.theme = name
+        else:
+            self._say(
+                f"there is no theme '{name}'; themes: {', '.join(sorted(self.available_themes))}", "error"
+            )
+
+    def _mission_entered(self, name: str) -> None:
+        mission = self._missions.get(name)
+        if mission is None or not self._agent:
+            known = ", ".join(self._missions)
+            self._say(
+                f"there is no mission '{name}'; missions: {known}" if self._agent else "no agent yet", "error"
+            )
+            return
+        self.run_worker(self._start_mission(mission, self._agent), name="mission", exit_on_error=False)
+
+    def action_help(self) -> None:
+        """All keys, and what the focused pane says of itself."""
+        self._help("")
+
+    def _help(self, verb: str) -> None:
+        code, answer, text = help_text(verb)
+        if verb:
+            self._say(text, "error" if code else "note")
+            return
+        words = tuple(HelpKey(row["usage"], row["help"]) for row in answer["verbs"])
+        focused = self.focused
+        about = ""
+        while focused is not None and not about:
+            about = getattr(type(focused), "HELP", None) or ""
+            focused = focused.parent if isinstance(focused.parent, Widget) else None
+        model = HelpModel((*keymap.help_groups(), HelpGroup("Command bar", words)), about=about)
+        self.push_screen(HelpDialog(model))
+
+    async def _start_mission(self, mission: Mission, agent: str) -> None:
+        assert self._engine is not None
+        receipt = await lay_down(self._engine, agent, mission)
+        if not receipt.ok:
+            self._say(receipt.message, "error")
+            return
+        await self._submit(cmd.AdoptGoal(agent=agent, text=mission.goal))

@@ -1,0 +1,40 @@
+"""Run, pause, step, stop."""
+
+from __future__ import annotations
+
+from app.cockpit.turn_keys import TurnKeys
+from engine.domain import commands as cmd
+from engine.domain.state import RunState
+
+
+class RunKeys(TurnKeys):
+    """The keys that let the agent run and hold it."""
+
+    def action_toggle_run(self) -> None:
+        """Run, or pause."""
+        state = self._projector.state
+        if state is None:
+            self._say("there is no agent yet; type: agent_create bdi_agent pilot-1", "error")
+        elif state.run is RunState.RUNNING:
+            self._send(cmd.Pause(agent=self._agent))
+        elif state.intervention is not None:
+            self.action_intervene()
+        else:
+            self._send(cmd.Run(agent=self._agent))
+
+    def action_step(self) -> None:
+        """One action."""
+        self._send(cmd.Step(agent=self._agent))
+
+    def action_until(self) -> None:
+        """Run until the present goal has ended."""
+        state = self._projector.state
+        goals = state.open_goals if state else []
+        if state is None or not goals:
+            self._say("there is no open goal to run until", "error")
+            return
+        self._send(cmd.Run(agent=self._agent, until=state.current_goal or goals[0].id))
+
+    def action_stop(self) -> None:
+        """Cut off what runs."""
+        self._send(cmd.Stop(agent=self._agent))

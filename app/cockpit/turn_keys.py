@@ -1,0 +1,72 @@
+"""The operator's turn: manual intervention."""
+
+from __future__ import annotations
+
+from app.cockpit.agent_keys import AgentKeys
+from app.cockpit.plan_keys import PlanKeys
+from app.projection import views
+from engine.domain import commands as cmd
+from widgets import CommandBar
+from widgets.dialogs import InterventionChoice, InterventionDialog, Offer
+
+
+class TurnKeys(PlanKeys, AgentKeys):
+    """Taking the turn, deciding, and finding who waits."""
+
+    def _offer_turn(self) -> None:
+        """Open the dialog by itself, unless the operator is in the middle of something."""
+        self.bell()
+        bar = self.query_one("#command", CommandBar)
+        if len(self.screen_stack) > 1 or bar.input.value:
+            self._say("the agent needs you: press i (or n)", "error")
+        else:
+            self._open_turn()
+
+    def action_intervene(self) -> None:
+        """Take the turn, or decide what is asked."""
+        state = self._projector.state
+        if state is None:
+            return
+        if state.intervention is None:
+            self._send(cmd.Intervene(agent=self._agent))
+        else:
+            self._open_turn()
+
+    def _open_turn(self) -> None:
+        state = self._projector.state
+        model = views.intervention(state) if state else None
+        if model is not None and len(self.screen_stack) == 1:
+            self.push_screen(InterventionDialog(model), self._decided)
+
+    def _decided(self, choice: InterventionChoice | None) -> None:
+        state = self._projector.state
+        turn = state.intervention if state else None
+        if choice is None or state is None or turn is None:
+            self._say("the agent goes on waiting; i opens this again, handback gives the turn back", "note")
+            return
+        agent = self._agent
+        match choice.offer:
+            case Offer.EDIT_AND_RETRY:
+                found = state.find_step(turn.step)
+                if found is not None:
+                    self._edit(found[1], retry=True)
+            case Offer.RETRY:
+                self._send(cmd.HandBack(agent=agent))
+            case Offer.GIVE_RESULT:
+                self._send(cmd.GiveResult(agent=agent, step=turn.step, result=choice.text))
+            case Offer.SKIP:
+                self._send(cmd.SkipStep(agent=agent, step=turn.step))
+            case Offer.REPLACE_REST:
+                self._send(cmd.ReplacePlan(agent=agent, goal=turn.goal, plan=choice.text))
+            case Offer.ABORT:
+                self._send(cmd.AbortGoal(agent=agent, goal=turn.goal))
+
+    def action_next_need(self) -> None:
+        """Show the next agent that needs the operator."""
+        waiting = [state.agent_id for state in self._projector.states if state.intervention is not None]
+        if not waiting:
+            self._say("nobody needs you", "ok")
+            return
+        place = waiting.index(self._agent) + 1 if self._agent in waiting else 0
+        self._select(waiting[place % len(waiting)])
+        self._open_turn()
