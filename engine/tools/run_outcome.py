@@ -68,17 +68,24 @@ def _failure(
             return ErrorCode.EXIT_STATUS, f"Ended by signal {_signal_name(outcome.return_code or 0)}."
         case _:
             pass
-    if is_network_failure(argv, outcome.stdout + outcome.stderr):
+    if is_network_failure(argv, outcome.stdout, outcome.stderr):
         return ErrorCode.NETWORK, ""
     return ErrorCode.EXIT_STATUS, ""
 
 
-def is_network_failure(argv: list[str], output: str) -> bool:
-    """Whether a package or repository program says that it could not reach its server."""
+def is_network_failure(argv: list[str], stdout: str, stderr: str) -> bool:
+    """Whether a program failed because it could not reach a server.
+
+    Package and repository programs say so anywhere in their output; of any other program only the
+    last line on standard error counts, where an uncaught exception stands.
+    """
     program = argv[0]
     if program.startswith("python") and argv[1:3] == ["-m", "pip"]:
         program = "pip"
-    return program in _NETWORK_PROGRAMS and _NETWORK_SIGNS.search(output) is not None
+    if program in _NETWORK_PROGRAMS:
+        return _NETWORK_SIGNS.search(stdout + stderr) is not None
+    last = stderr.rstrip().rpartition("\n")[2]
+    return _NETWORK_SIGNS.search(last) is not None
 
 
 def _signal_name(return_code: int) -> str:

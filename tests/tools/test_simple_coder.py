@@ -470,3 +470,15 @@ async def test_half_a_venv_is_removed_so_that_it_can_be_made_again(agent: Agent)
     agent.timeout_s = 0.15
     assert (await agent("create_venv", venv_name="v")).code is ErrorCode.TIMEOUT
     assert (await agent("ls")).data["items"] == []
+
+
+async def test_a_script_that_dies_for_want_of_network_is_a_network_failure(agent: Agent) -> None:
+    script = "raise ConnectionError('[Errno -2] Name or service not known')"
+    result = await agent.run(["python", "-c", script])
+    assert (result.status, result.code) == (ResultStatus.FAILURE, ErrorCode.NETWORK)
+
+
+async def test_a_run_that_only_mentions_the_network_is_not_a_network_failure(agent: Agent) -> None:
+    script = "import sys; sys.exit('Connection refused\\nFAILED (failures=1)')"
+    result = await agent.run(["python", "-c", script])
+    assert result.code is ErrorCode.EXIT_STATUS
