@@ -25,7 +25,8 @@ $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/.installed
 
 run: setup
-	@$(BIN)/pilothouse --workspace ./workspace launch
+	@mkdir -p workspace
+	@$(BIN)/pilothouse --workspace ./workspace --mission first-flight
 
 lint: setup-test
 	$(BIN)/ruff check .

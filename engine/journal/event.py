@@ -15,12 +15,18 @@ GENESIS = ""
 """Hash before the first event of a stream."""
 
 
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+"""Made once: `json.dumps` with these options would make an encoder for every call."""
+
+
 def canonical(value: Any) -> str:
     """Canonical JSON: sorted keys, no white space, UTF-8 unescaped, no NaN.
 
     Lone surrogates (file names that are not UTF-8) become JSON escapes, so that every text can be stored.
     """
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = _encode(value)
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
