@@ -91,6 +91,8 @@ class Run:
             await self._do(cmd.CreateAgent(agent=options.agent))
         before = await engine.view(options.agent)
         since = await engine.head()
+        for problem in engine.health.library:
+            print(f"recipes: {problem}", file=self._err, flush=True)
         with self._signals():
             end = await self._start(before)
             if end is None:

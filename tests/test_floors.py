@@ -87,5 +87,8 @@ def test_widgets_know_no_engine_object() -> None:
 
 def test_the_plan_of_the_house_lists_the_floors_in_this_order() -> None:
     text = (TOP / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    listed = [name.rstrip("/").replace("/", ".") for name in re.findall(r"^\| `([\w/.]+?)(?:\.py)?/?` \|", text, re.M)]
+    listed = [
+        name.rstrip("/").replace("/", ".")
+        for name in re.findall(r"^\| `([\w/.]+?)(?:\.py)?/?` \|", text, re.M)
+    ]
     assert [room for room in listed if room in FLOORS] == FLOORS

@@ -14,7 +14,7 @@
     tool = "simple_coder"                           # simple_coder when left out
     command = "mkdir"
     args = { path = "{path}" }
-    description = "Create the directory {path}"
+    description = "Create the directory {path}"   # the summary when left out
 
 A step may also have `id` and `depends_on` (ids of earlier steps of the recipe), and `each`, a list
 parameter for whose items it is repeated as `{item}`. `{project}` is the name of the project the
@@ -159,7 +159,7 @@ class _Builder:
             table.summary,
             table.example,
             tuple(map(Matcher, patterns)),
-            tuple(_step(step) for step in table.steps),
+            tuple(_step(step, table.summary) for step in table.steps),
             table.defaults,
             table.missing,
             {str(kind): template for kind, template in table.names.items()},
@@ -167,14 +167,14 @@ class _Builder:
         )
 
 
-def _step(table: StepTable) -> RecipeStep:
+def _step(table: StepTable, summary: str) -> RecipeStep:
     tool = table.tool or ("simple_coder" if table.op == "act" else "")
     return RecipeStep(
         table.op,
         tool,
         table.command,
         table.args,
-        table.description,
+        table.description or summary.rstrip("."),
         table.id,
         tuple(table.depends_on),
         table.each,

@@ -22,7 +22,8 @@ class StepTable(_Strict):
     tool: str = ""
     command: str = ""
     args: dict[str, Any] = Field(default_factory=dict)
-    description: str = Field(min_length=1, max_length=300)
+    description: str = Field(default="", max_length=300)
+    """In words; the recipe's summary when left out."""
     id: str = Field(default="", max_length=60)
     depends_on: list[str] = Field(default_factory=list)
     each: str = ""

@@ -1,0 +1,63 @@
+"""The wheel holds everything that runs: recipes, missions, themes, styles, the console script."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bin directory of an otherwise empty environment with the wheel in it."""
+    place = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(place), str(TOP)]
+    subprocess.run(build, check=True, capture_output=True, text=True)
+    (wheel,) = place.glob("pilothouse-*.whl")
+    home = place / "env"
+    venv.create(home, with_pip=False)
+    python = home / "bin" / "python"
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps"]
+    subprocess.run([*install, str(wheel)], check=True, capture_output=True, text=True)
+    # The dependencies come from this environment, so that the test needs no network; a path named in a
+    # .pth file has its own .pth files left alone, so the checkout's editable install stays out.
+    (site,) = home.glob("lib/python*/site-packages")
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return home / "bin"
+
+
+def run(installed: Path, *args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(installed / "pilothouse"), *args]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_installed_command_lists_the_missions(installed: Path, tmp_path: Path) -> None:
+    done = run(installed, "missions", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    names = [mission["name"] for mission in json.loads(done.stdout.splitlines()[-1])["missions"]]
+    assert names == ["first-flight", "api-client", "broken-build"]
+
+
+def test_the_installed_command_flies_the_first_mission(installed: Path, tmp_path: Path) -> None:
+    done = run(installed, "run", "--mission", "first-flight", "--json", "--quiet", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["status"] == "GOAL_ACHIEVED"
+
+
+def test_the_code_that_runs_is_the_wheels(installed: Path, tmp_path: Path) -> None:
+    code = (
+        "import engine, app.cockpit, themes; print(engine.__file__); print(len(themes.load_themes(None)[0]))"
+    )
+    done = subprocess.run(
+        [str(installed / "python"), "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    where, count = done.stdout.split()
+    assert Path(where).is_relative_to(installed.parent)
+    assert int(count) >= 4
