@@ -147,11 +147,15 @@ def _flag(options: argparse.Namespace, name: str) -> bool:
 
 def _say(options: argparse.Namespace, answer: dict[str, Any], text: str) -> None:
     """Print an answer: as JSON on the last line when asked, else as text."""
-    print(json.dumps(answer) if _flag(options, "json") else text, flush=True)
+    from engine.domain.text import clean
+
+    print(json.dumps(answer) if _flag(options, "json") else clean(text, limit=len(text)), flush=True)
 
 
 def _complain(text: str) -> int:
-    sys.stderr.write(f"pilothouse: {text}\n")
+    from engine.domain.text import clean_line
+
+    sys.stderr.write(f"pilothouse: {clean_line(text)}\n")
     return 2
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from app.grammar import VERBS, Context, GrammarError, Local, find_verb, read_line
+from app.grammar import VERBS, Context, GrammarError, Local, find_verb, read_line, verb_of
 from app.headless import at_rest, opened, wait_until
 from app.missions import lay_down
 from engine.domain import commands as cmd
@@ -26,6 +26,11 @@ async def do_line(workspace: Path, line: str, *, agent: str = "") -> Answer:
     Raises:
         JournalError: the workspace cannot be opened.
     """
+    try:
+        verb_of(line)
+    except GrammarError as error:
+        # A slip of the finger makes no workspace.
+        return 2, {}, str(error)
     async with opened(workspace) as engine:
         chosen = agent or (engine.agents[0] if engine.agents else "")
         if agent and agent not in engine.agents:

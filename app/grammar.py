@@ -73,6 +73,15 @@ class Verb:
 # ------------------------------------------------------------------ reading arguments
 
 
+def _json(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise GrammarError(f"{what}: column {error.colno}: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise GrammarError(f"{what}: {error}") from None
+
+
 def _none(make: Callable[[Context], Intent]) -> Reader:
     def read(rest: str, context: Context) -> Intent:
         if rest:
@@ -84,10 +93,16 @@ def _none(make: Callable[[Context], Intent]) -> Reader:
 
 def _word(rest: str, what: str) -> tuple[str, str]:
     """The first word and the rest after it."""
-    head, _, tail = rest.partition(" ")
+    head, _, tail = _split(rest)
     if not head:
         raise GrammarError(f"{what} is missing")
     return head, tail.strip()
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """The first word, the blank behind it, and the rest."""
+    match = re.search(r"\s", text)
+    return (text, "", "") if match is None else (text[: match.start()], match[0], text[match.end() :])
 
 
 def _only(rest: str, what: str) -> str:
@@ -103,14 +118,11 @@ def _text(rest: str, what: str) -> str:
     return rest
 
 
-def _made(make: Callable[[], Intent]) -> Intent:
-    """Build a command, with a pydantic complaint turned into one sentence."""
-    try:
-        return make()
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise GrammarError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
+def _complaint(error: ValidationError) -> str:
+    """What pydantic says, in one sentence."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def _step(rest: str, context: Context, what: str = "a step") -> str:
@@ -120,7 +132,7 @@ def _step(rest: str, context: Context, what: str = "a step") -> str:
         if state is None or state.step is None:
             raise GrammarError(f"{what} is missing, and no step is pending")
         return state.step.id
-    return rest if rest.startswith("s") else f"s{rest}"
+    return rest.lower() if rest[0] in "sS" else f"s{rest}"
 
 
 def _goal_id(rest: str, context: Context) -> str:
@@ -128,26 +140,23 @@ def _goal_id(rest: str, context: Context) -> str:
     if rest in ("", "this", "."):
         if state is None or not state.open_goals:
             raise GrammarError("a goal is missing, and none is open")
-        return state.current_goal or state.open_goals[0].id
-    return rest if rest.startswith("g") else f"g{rest}"
+        pursued = state.goal
+        return pursued.id if pursued and not pursued.status.terminal else state.open_goals[0].id
+    return rest.lower() if rest[0] in "gG" else f"g{rest}"
 
 
 def _read_goal(rest: str, context: Context) -> Intent:
     priority = 1
-    match = re.match(r"(?:-p|--priority|!)\s*(-?\d+)\s+(.*)", rest, re.S)
+    match = re.match(r"(?:-p|--priority|!)\s*(-?\d{1,6})\s+(.*)", rest, re.S)
     if match:
         priority, rest = int(match[1]), match[2]
     text = _text(rest, "the goal's text")
-    return _made(lambda: cmd.AdoptGoal(agent=context.agent, text=text, priority=priority))
+    return cmd.AdoptGoal(agent=context.agent, text=text, priority=priority)
 
 
 def _read_reword(rest: str, context: Context) -> Intent:
     goal, text = _word(rest, "a goal")
-    return _made(
-        lambda: cmd.ChangeGoal(
-            agent=context.agent, goal=_goal_id(goal, context), text=_text(text, "the new text")
-        )
-    )
+    return cmd.ChangeGoal(agent=context.agent, goal=_goal_id(goal, context), text=_text(text, "the new text"))
 
 
 def _read_priority(rest: str, context: Context) -> Intent:
@@ -158,9 +167,9 @@ def _read_priority(rest: str, context: Context) -> Intent:
 
 
 def _read_run(rest: str, context: Context) -> Intent:
-    if rest and not rest.isdigit():
+    if rest and not re.fullmatch(r"[0-9]{1,9}", rest):
         raise GrammarError("a number of loops or nothing is expected; to run a shell command type: ! run …")
-    return _made(lambda: cmd.Run(agent=context.agent, max_loops=int(rest) if rest else None))
+    return cmd.Run(agent=context.agent, max_loops=int(rest) if rest else None)
 
 
 def _read_until(rest: str, context: Context) -> Intent:
@@ -173,13 +182,10 @@ def _read_edit(rest: str, context: Context) -> Intent:
     if not text:
         return Local("edit_step", step)
     if text.startswith("{"):
-        try:
-            changes = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise GrammarError(f"this is no JSON: column {error.colno}: {error.msg}") from None
-        return _made(lambda: cmd.EditStep.model_validate({**changes, "agent": context.agent, "step": step}))
+        changes = _json(text, "this is no JSON")
+        return cmd.EditStep.model_validate({**changes, "agent": context.agent, "step": step})
     command, args = _tool_line(text, context)
-    return _made(lambda: cmd.EditStep(agent=context.agent, step=step, command=command, args=args))
+    return cmd.EditStep(agent=context.agent, step=step, command=command, args=args)
 
 
 def _tool_line(text: str, context: Context) -> tuple[str, dict[str, Any]]:
@@ -195,10 +201,8 @@ def _read_insert(rest: str, context: Context) -> Intent:
     if match:
         before, rest = _step(match[1], context), match[2]
     command, args = _tool_line(_text(rest, "a command such as: write notes.txt hello"), context)
-    return _made(
-        lambda: cmd.InsertStep(
-            agent=context.agent, before=before, command=command, args=args, description=rest[:80]
-        )
+    return cmd.InsertStep(
+        agent=context.agent, before=before, command=command, args=args, description=rest[:80]
     )
 
 
@@ -207,13 +211,11 @@ def _read_move(rest: str, context: Context) -> Intent:
     if where not in ("up", "down"):
         raise GrammarError("say where: move STEP up, or move STEP down")
     by = -1 if where == "up" else 1
-    return _made(
-        lambda: cmd.MoveStep.model_validate({"agent": context.agent, "step": _step(name, context), "by": by})
-    )
+    return cmd.MoveStep.model_validate({"agent": context.agent, "step": _step(name, context), "by": by})
 
 
 def _read_skip(rest: str, context: Context) -> Intent:
-    name, _, reason = rest.partition(" ")
+    name, _, reason = _split(rest)
     return cmd.SkipStep(
         agent=context.agent, step=_step(name, context), reason=reason.strip() or "skipped by the operator"
     )
@@ -221,20 +223,14 @@ def _read_skip(rest: str, context: Context) -> Intent:
 
 def _read_result(rest: str, context: Context) -> Intent:
     name, text = _word(rest, "a step")
-    return _made(
-        lambda: cmd.GiveResult(
-            agent=context.agent, step=_step(name, context), result=_text(text, "the result")
-        )
-    )
+    return cmd.GiveResult(agent=context.agent, step=_step(name, context), result=_text(text, "the result"))
 
 
 def _read_plan(rest: str, context: Context) -> Intent:
-    return _made(
-        lambda: cmd.ReplacePlan(
-            agent=context.agent,
-            goal=_goal_id("", context),
-            plan=_text(rest, "clauses in English, or a JSON plan"),
-        )
+    return cmd.ReplacePlan(
+        agent=context.agent,
+        goal=_goal_id("", context),
+        plan=_text(rest, "clauses in English, or a JSON plan"),
     )
 
 
@@ -247,9 +243,9 @@ def _read_believe(rest: str, context: Context) -> Intent:
     key, text = _word(rest.replace("=", " ", 1) if re.match(r"\S+=", rest) else rest, "a key")
     try:
         value = json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         value = _text(text, "a value")
-    return _made(lambda: cmd.Believe(agent=context.agent, key=key, value=value))
+    return cmd.Believe(agent=context.agent, key=key, value=value)
 
 
 def _read_create(rest: str, context: Context) -> Intent:
@@ -259,16 +255,11 @@ def _read_create(rest: str, context: Context) -> Intent:
         text = text[1:-1]
     config: dict[str, Any] = {}
     if text.startswith(("{", "[")):
-        try:
-            config = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise GrammarError(
-                f"what follows the id looks like JSON and is not: column {error.colno}: {error.msg}"
-            ) from None
+        config = _json(text, "what follows the id looks like JSON and is not")
         if not isinstance(config, dict):
             raise GrammarError("an agent's configuration is a JSON object, not a list")
         text = str(config.get("description", ""))
-    return _made(lambda: cmd.CreateAgent(agent=ident, agent_type=kind, description=text, config=config))
+    return cmd.CreateAgent(agent=ident, agent_type=kind, description=text, config=config)
 
 
 # ------------------------------------------------------------------ choices for completion
@@ -405,19 +396,30 @@ def read_line(line: str, context: Context) -> Intent:
     Raises:
         GrammarError: it cannot be understood.
     """
+    verb, rest = verb_of(line)
+    try:
+        return verb.read(rest, context)
+    except GrammarError as error:
+        raise GrammarError(f"{error} · usage: {verb.usage}") from None
+    except ValidationError as error:
+        raise GrammarError(f"{_complaint(error)} · usage: {verb.usage}") from None
+
+
+def verb_of(line: str) -> tuple[Verb, str]:
+    """The verb of a line, and what follows it.
+
+    Raises:
+        GrammarError: the line is empty or too long, or there is no such verb.
+    """
     if len(line) > LINE_LIMIT:
         raise GrammarError(f"the line has {len(line)} characters; at most {LINE_LIMIT} are read")
     text = line.strip()
     if text.startswith("!"):
         text = "! " + text[1:].strip()
-    name, _, rest = text.partition(" ")
+    name, _, rest = _split(text)
     if not name:
         raise GrammarError("type a command; help lists them")
-    verb = find_verb(name)
-    try:
-        return verb.read(rest.strip(), context)
-    except GrammarError as error:
-        raise GrammarError(f"{error} · usage: {verb.usage}") from None
+    return find_verb(name), rest.strip()
 
 
 def complete(line: str, context: Context, limit: int = 12) -> list[tuple[str, str]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -154,6 +156,9 @@ class Run:
             )
             if watch in done:
                 return watch.result()
+            if stepper in done and interrupt not in done and await self._goal_over():
+                # The input ended with the goal's last action; what came of it is just not durable yet.
+                return await watch
             reason = "interrupted" if done else "the time is up"
             await self._do(cmd.Stop(agent=self._options.agent, reason=reason))
             await self._settled()
@@ -168,6 +173,10 @@ class Run:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _goal_over(self) -> bool:
+        state = await self._engine.view(self._options.agent)
+        return state.intervention is not None or state.goals[self._goal].status.terminal
 
     async def _settled(self) -> None:
         """Wait until the stopped agent's action has ended."""
@@ -208,11 +217,12 @@ class Run:
 
     async def _step_by_enter(self) -> None:
         """One action for each line of standard input."""
+        lines = _Lines()
         while True:
             view = await self._engine.view(self._options.agent)
             if view.run is RunState.PAUSED and not view.acting and not view.grants:
                 print("-- press Enter for the next action --", file=self._err, flush=True)
-            if not await asyncio.to_thread(sys.stdin.readline):
+            if not await lines.next():
                 return
             receipt = await self._do(cmd.Step(agent=self._options.agent))
             if not receipt.ok:
@@ -221,6 +231,32 @@ class Run:
 
     def _signals(self) -> Any:
         return _interrupting(self._interrupted.set)
+
+
+class _Lines:
+    """Lines of standard input, as they come.
+
+    Read by a thread that does not keep the program from ending, which a thread of the loop's pool would
+    until somebody pressed Enter; and past `sys.stdin`, whose lock such a thread would hold at the end.
+    """
+
+    def __init__(self) -> None:
+        self._ready: asyncio.Queue[bool] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._read, args=(loop,), name="standard input", daemon=True).start()
+
+    async def next(self) -> bool:
+        """Wait for a line; False at the end of input."""
+        return await self._ready.get()
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        # RuntimeError: the loop has closed; OSError and ValueError: there is no input to read.
+        with suppress(RuntimeError):
+            with suppress(OSError, ValueError):
+                while chunk := os.read(sys.stdin.fileno(), 4096):
+                    for _ in range(chunk.count(b"\n")):
+                        loop.call_soon_threadsafe(self._ready.put_nowait, True)
+            loop.call_soon_threadsafe(self._ready.put_nowait, False)
 
 
 def at_rest(state: AgentState) -> bool:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from engine import __version__
 from engine.actions.pipeline import LiveToolbox
 from engine.domain import commands as cmd
-from engine.domain.ports import CommandSpec, Ports
+from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.state import AgentConfig, AgentState
 from engine.domain.thinking import Thinker
+from engine.generation.notation import NESTING_LIMIT, too_deep
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
-from engine.journal.errors import BlobError, JournalError
-from engine.journal.event import GENESIS, Event
+from engine.journal.errors import BlobError, JournalError, JournalLocked
+from engine.journal.event import GENESIS, Event, canonical
 from engine.journal.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold, load_state
 from engine.journal.log import StreamLog
 from engine.journal.store import DATA_DIRECTORY, JournalStore
@@ -28,6 +28,7 @@ from engine.journal.verify import workspace_head
 from engine.library.plan_library import PlanLibrary
 from engine.loop.agent import Agent, Surroundings
 from engine.loop.perceive import WorkspacePerceiver
+from engine.sandbox.paths import PathError
 from engine.sandbox.policy import SandboxPolicy
 from engine.thinkers.procedural import ProceduralThinker
 from engine.tools.mind import Mind
@@ -42,6 +43,8 @@ SNAPSHOT_EVERY = 500
 """Events of a stream between two snapshots of its state."""
 RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
+LOCK_TRIES, LOCK_WAIT_S = 100, 0.02
+"""How often and at what distance a lock is tried whose holder is dead."""
 AGENT_TYPES = ("bdi_agent",)
 """Types that can be created."""
 
@@ -62,6 +65,8 @@ class Health:
 
     journal: str = ""
     library: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    """Agents that ended by a fault of the program."""
 
 
 class Engine:
@@ -88,6 +93,7 @@ class Engine:
         self._log: StreamLog | None = None
         self._coder: SimpleCoder | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
         self._stop = asyncio.Event()
         self._snapshots: dict[str, int] = {}
         self.final_head = ""
@@ -107,19 +113,26 @@ class Engine:
         """
         ports = ports or Ports()
         config = config or EngineConfig()
-        store = await JournalStore.open(workspace, clock=ports.clock, create=config.create)
+        store = await _open_store(workspace, ports.clock, config.create)
         try:
             library = await asyncio.to_thread(PlanLibrary.load, None, workspace / "recipes")
             engine = cls(workspace, config, ports, store, library)
-            await engine._begin()
         except BaseException:
             await store.close()
+            raise
+        try:
+            await engine._begin()
+        except BaseException:
+            await engine._let_go()
             raise
         return engine
 
     async def _begin(self) -> None:
         await asyncio.to_thread(_make_directory, self.root)
-        self._coder = SimpleCoder(self.root, self.config.policy)
+        try:
+            self._coder = SimpleCoder(self.root, self.config.policy)
+        except PathError as error:
+            raise JournalError(f"{self.root} cannot be the sandbox: {error.message}") from error
         self.registry.register(self._coder)
         self.registry.register(Mind())
         streams = await self.store.streams()
@@ -143,10 +156,9 @@ class Engine:
         """Stop every agent where it stands, record it, and give the workspace up."""
         self._stop.set()
         try:
+            await asyncio.gather(*self._carrying, return_exceptions=True)
             await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._end_tasks()
             if self._log is not None:
                 self._note(ev.SessionClosed(session=self.session, reason=reason))
                 with suppress(JournalError):
@@ -155,9 +167,20 @@ class Engine:
                 await self._snapshot(agent, at_least=1)
             self.final_head = workspace_head(await self.store.streams())
         finally:
-            if self._coder is not None:
-                self._coder.close()
-            await self.store.close()
+            await self._let_go()
+
+    async def _end_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _let_go(self) -> None:
+        """End what still runs, recorded or not, and give up the sandbox and the journal."""
+        await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
+        await self._end_tasks()
+        if self._coder is not None:
+            self._coder.close()
+        await self.store.close()
 
     def _note(self, payload: ev.Payload, actor: str = "system", *causes: str) -> Event:
         assert self._log is not None
@@ -194,7 +217,7 @@ class Engine:
         state = AgentState()
         found = await self.store.load_snapshot(stream, at, SNAPSHOT_FORMAT)
         if found is not None:
-            with suppress(ValidationError):
+            with suppress(ValueError):
                 state = load_state(found[1])
         return fold(await self.store.read(stream, state.version + 1, at), state)
 
@@ -255,24 +278,38 @@ class Engine:
         """Carry out a command; what the receipt says is durable when it is returned.
 
         A command that cannot be carried out is answered with `ok=False` and the reason, never an exception.
+        It is carried out to the end even when the caller is cancelled.
         """
-        actor = f"operator:{operator}"
+        carrying = asyncio.create_task(self._carry_out(command, f"operator:{operator}"), name=command.do)
+        self._carrying.add(carrying)
+        carrying.add_done_callback(self._carrying.discard)
+        return await asyncio.shield(carrying)
+
+    async def _carry_out(self, command: cmd.Command, actor: str) -> cmd.Receipt:
+        try:
+            command = _recordable(command)
+        except (ValueError, TypeError, RecursionError) as error:
+            return cmd.Receipt(ok=False, message=f"this cannot be recorded: {error}")
         try:
             if isinstance(command, cmd.CreateAgent):
                 return await self._create(command, actor)
             agent = self._agents.get(command.agent)
             if agent is None:
-                known = ", ".join(self._agents) or "none yet"
-                return cmd.Receipt(ok=False, message=f"there is no agent '{command.agent}'; agents: {known}")
+                return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
             receipt = agent.handle(command, actor)
             await agent.log.commit()
             if agent.state.deleted:
                 await agent.close()
                 del self._agents[command.agent]
         except JournalError as error:
-            return cmd.Receipt(ok=False, message=f"not recorded: {error}")
+            return cmd.Receipt(ok=False, message=f"not recorded yet: {error}")
         else:
             return receipt
+
+    def _no_agent(self, wanted: str) -> str:
+        if not self._agents:
+            return "there is no agent yet; agent_create bdi_agent ID makes one"
+        return f"there is no agent '{wanted}'; agents: {', '.join(self._agents)}"
 
     def events(
         self, since: int = 0, *, stream: str | None = None, follow: bool = True
@@ -338,7 +375,36 @@ class Engine:
         """What does not work now."""
         logs = [agent.log for agent in self._agents.values()]
         trouble = next((str(log.trouble) for log in logs if log.trouble is not None), "")
-        return Health(trouble, tuple(str(error) for error in self.library.errors))
+        faults = tuple(f"{name}: {agent.fault}" for name, agent in self._agents.items() if agent.fault)
+        return Health(trouble, tuple(str(error) for error in self.library.errors), faults)
+
+
+def _recordable(command: cmd.Command) -> cmd.Command:
+    """The command as the journal will give it back, so that the live state and its fold are the same.
+
+    Raises:
+        ValueError, TypeError, RecursionError: it holds what JSON cannot say or what is nested too deep.
+    """
+    plain = json.loads(canonical(command.model_dump()))
+    if too_deep(plain):
+        raise ValueError(f"it is nested more than {NESTING_LIMIT} deep")
+    return cmd.parse_command(plain)
+
+
+async def _open_store(workspace: Path, clock: Clock, create: bool) -> JournalStore:
+    """Open the journal; where the engine that holds its lock is dead, wait until the lock is free.
+
+    A killed engine that was about to start a program leaves a copy of itself, which lets go of the lock
+    when it becomes that program a moment later.
+    """
+    for _ in range(LOCK_TRIES):
+        try:
+            return await JournalStore.open(workspace, clock=clock, create=create)
+        except JournalLocked as locked:
+            if not locked.pid.isdecimal() or Path(f"/proc/{locked.pid}").exists():
+                raise
+            await clock.sleep(LOCK_WAIT_S)
+    return await JournalStore.open(workspace, clock=clock, create=create)
 
 
 def _make_directory(path: Path) -> None:

@@ -111,7 +111,8 @@ class _RecordedThinker:
         """The plan that the record has next."""
         said = next(self._record.said(ev.PlanGenerated), None)
         if said is None:
-            raise _DivergedError(f"a plan for {request.goal.id} is asked for, and the record has none")
+            # The answer was not used: the goal or its plan had changed meanwhile, as it will again now.
+            return PlanProposal()
         return PlanProposal(said.steps, said.uncovered, said.thinker)
 
 
@@ -178,9 +179,18 @@ class _ReplayedAgent(Agent):
         if event.hash != expected.hash:
             raise _DivergedError(_difference(event, expected))
         self._record.place += 1
+        if self._record.next is None:
+            raise _SessionEnded
         if not self._feeding:
             self._feed()
         return event
+
+    def open(self, session: str, seed: int) -> None:
+        """Take the agent up; what comes from outside comes after that is settled."""
+        self._feeding = True
+        super().open(session, seed)
+        self._feeding = False
+        self._feed()
 
     def _feed(self) -> None:
         """Bring in what the record has from outside at this point."""

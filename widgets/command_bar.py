@@ -176,8 +176,8 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
             self._show_message(model)
 
     def set_text(self, text: str) -> None:
-        """Put a text into the line for the operator to finish."""
-        self._fill(clean_line(text))
+        """Put a text into the line for the operator to finish; a blank at its end stays."""
+        self._fill(clean_line(text) + " " * text.endswith(" "))
 
     def _show_message(self, model: CommandBarModel) -> None:
         text = clean_line(model.text)

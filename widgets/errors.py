@@ -98,6 +98,8 @@ def _rows(error: ErrorLine) -> tuple[Row, ...]:
             Piece(kind, style),
             Piece(" " + subject, "dim" if error.resolved else "text"),
         ),
+        indent=2,
+        most=2,
         copy=" ".join(part for part in (kind, subject, message) if part),
     )
     rows = [head]
@@ -112,7 +114,7 @@ def _rows(error: ErrorLine) -> tuple[Row, ...]:
             )
         )
     if recovery:
-        rows.append(Row(f"{error.id}/recovery", (Piece("  "), *recovery), selectable=False))
+        rows.append(Row(f"{error.id}/recovery", (Piece("  "), *recovery), selectable=False, indent=2, most=2))
     return tuple(rows)
 
 

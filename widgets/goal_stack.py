@@ -149,7 +149,7 @@ def _goal_row(goal: GoalLine, goals: tuple[GoalLine, ...], at: int) -> Row:
         ),
         tail=tuple(tail),
         indent=len(branch) + 2,
-        most=2,
+        most=5,
         copy=text,
     )
 

@@ -112,7 +112,7 @@ def _row(entry: MindLine) -> Row:
     return Row(
         entry.id,
         (Piece(f"{at} " if at else "", "dim"), Piece(glyph + " ", style), Piece(text, emphasis)),
-        indent=len(at) + 3 if at else 2,
+        indent=2,
         most=8,
         copy=text,
     )

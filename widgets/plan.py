@@ -215,7 +215,9 @@ The part below shows the selected step's tool, arguments, where it came from, an
         head = (model.revision, len(model.steps)) != (self._model.revision, len(self._model.steps))
         self._model = model
         self._list.set_notice(model.notice)
-        follow = self._list.cursor in ("", followed)
+        # A step that was moved away from being next keeps the cursor: it may have further to go.
+        moved = any(step.id == followed and step.status == "planned" for step in model.steps)
+        follow = not self._list.cursor or (self._list.cursor == followed and not moved)
         self._list.set_rows([_row(step) for step in model.steps])
         if follow and (pending := _pending(model)):
             self._list.move_cursor(pending)

@@ -81,5 +81,7 @@ def _row(entry: MemoryLine) -> Row:
         (Piece(f"{kind}: " if kind else "", "dim"), Piece(text, "strong" if entry.focused else "text")),
         tail=(Piece(sure, "dim"),) if sure else (),
         mark=mark,
+        indent=2,
+        most=2,
         copy=text,
     )

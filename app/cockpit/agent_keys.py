@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual import on
 
 from app.cockpit.layout import Layout
-from widgets import CopyRequested, ErrorPanel, GoalStack, PlanPane, SandboxPane
+from widgets import CopyRequested, ErrorPanel, GoalStack, PlanPane
 
 
 class AgentKeys(Layout):
@@ -16,9 +16,7 @@ class AgentKeys(Layout):
             return
         if not self._projector.select(agent):
             known = ", ".join(state.agent_id for state in self._projector.states)
-            self._say(f"there is no agent '{agent}'; agents: {known}", "error")
-            return
-        self.query_one("#session", SandboxPane).clear()
+            self._say(f"there is no agent '{agent}'; agents: {known or 'none yet'}", "error")
 
     @on(GoalStack.AgentSelected)
     def _agent_selected(self, event: GoalStack.AgentSelected) -> None:

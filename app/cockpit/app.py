@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from rich.text import Text
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.containers import Container
@@ -19,15 +20,17 @@ from textual.widgets import Footer
 
 from app.cockpit import keymap
 from app.cockpit.command_line import CommandLine
+from app.cockpit.theme_watch import ThemeWatch
 from app.projection import Pane, views
 from app.settings import Settings
 from engine.domain import commands as cmd
+from engine.domain.goal import GoalStatus
 from engine.domain.state import AgentState
+from engine.domain.text import clean_line
 from engine.engine import Engine
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
 from engine.library import Mission, load_missions
-from themes import DEFAULT_THEME, load_themes
 from widgets import (
     CommandBar,
     ControlCharacterFilter,
@@ -51,12 +54,16 @@ BATCH = 32
 """Events brought in between two turns of the loop."""
 
 
-class Cockpit(CommandLine):
+class Cockpit(CommandLine, ThemeWatch):
     """Panes over a projection of the event stream; every key becomes a command to the engine."""
 
     CSS_PATH = "cockpit.tcss"
     TITLE = "pilothouse"
+    AUTO_FOCUS = "StepList"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.BINDINGS]
+
+    _session_of = ""
+    """The agent whose session the pane shows."""
 
     # -------------------------------------------------------------- screen
 
@@ -84,7 +91,7 @@ class Cockpit(CommandLine):
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Every key's action in the palette too."""
         for key in keymap.KEYS:
-            title = f"{key.name} ({keymap.shown_keys(key.keys)})"
+            title = f"{key.name} ({keymap.shown_keys(key.bound_to(self._keys).keys)})"
             yield SystemCommand(title, key.does, partial(self.run_action, key.action))
         yield SystemCommand("theme", "Change colours", self.action_change_theme)
         yield SystemCommand("screenshot", "Save a picture of the screen", self._save_screenshot)
@@ -94,37 +101,25 @@ class Cockpit(CommandLine):
 
     def on_mount(self) -> None:
         """Colours, signals, and the engine in the background so that the screen is there at once."""
-        self.set_keymap(self._settings.keys)
-        problems = self._register_themes()
+        self.set_keymap(self._keys)
+        self._problems += [*self._register_themes(), *self._choose_theme()]
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             loop.add_signal_handler(number, partial(self._leave_on, number))
         self.query_one("#plan", PlanPane).show(PlanModel(notice=Notice("opening the workspace …", "loading")))
         self.query_one("#status", StatusBar).show(StatusModel(point="opening"))
         self._lay_out()
         self.query_one("#plan", PlanPane).focus()
-        self.run_worker(self._open([*problems, *self._settings.problems]), name="engine")
-
-    def _register_themes(self) -> list[str]:
-        """Register the shipped and the operator's themes; answers what is wrong with them."""
-        themes, problems = load_themes(self._settings.themes_directory)
-        for theme in themes.values():
-            self.register_theme(theme)
-        wanted = self._settings.theme or DEFAULT_THEME
-        if wanted not in self.available_themes:
-            problems.append(f"there is no theme '{wanted}'")
-            wanted = DEFAULT_THEME
-        self.theme = wanted
-        return problems
+        self.run_worker(self._open(), name="engine")
 
     # -------------------------------------------------------------- engine
 
-    async def _open(self, problems: list[str]) -> None:
+    async def _open(self) -> None:
         """Open the engine, show what was there, then follow events until the end."""
         try:
             engine = await Engine.open(self._workspace, config=self._settings.engine_config())
         except (JournalError, OSError) as error:
-            self.exit(return_code=2, message=f"pilothouse: {error}")
+            self.exit(return_code=2, message=Text(f"pilothouse: {clean_line(str(error))}"))
             return
         self._engine = engine
         self._missions = await asyncio.to_thread(load_missions)
@@ -136,10 +131,13 @@ class Cockpit(CommandLine):
         self.set_interval(1 / FRAMES_PER_S, self._frame, name="frame")
         if not engine.agents:
             await self._first_agent()
-        for problem in (*problems, *engine.health.library):
-            self._say(problem, "error")
+        problems = self.problems
+        if problems:
+            more = f" · and {len(problems) - 1} more: ? lists them" if len(problems) > 1 else ""
+            self._say(f"{problems[0]}{more}", "error")
         if self._projector.state is not None and self._projector.state.intervention is not None:
             self._say("the agent waits for your decision: press i", "note")
+        self.run_worker(self._watch_themes(), name="themes")
         await self._follow(engine, since)
 
     async def _first_agent(self) -> None:
@@ -155,15 +153,33 @@ class Cockpit(CommandLine):
         count = 0
         async for event in engine.events(since):
             payload = self._projector.take(event)
-            if isinstance(payload, ev.InterventionOpened) and event.stream == self._agent:
-                self.call_later(self._offer_turn)
+            if payload is not None:
+                self._tell(event.stream, payload)
             count += 1
             if count % BATCH == 0:
                 await asyncio.sleep(0)
 
+    def _tell(self, agent: str, payload: ev.Payload) -> None:
+        """Say what the operator waits for or has to know, wherever they look."""
+        state = self._projector.state
+        match payload:
+            case ev.InterventionOpened() if agent == self._agent:
+                self.call_later(self._offer_turn)
+            case ev.InterventionOpened():
+                self.bell()
+                self._say(f"{agent} needs you: press n", "error")
+            case ev.GoalEnded() if agent == self._agent and state and not state.goals[payload.goal].parent:
+                good = payload.status is GoalStatus.ACHIEVED
+                why = f": {payload.reason}" if payload.reason and not good else ""
+                self._say(f"goal {payload.goal} {payload.status}{why}", "ok" if good else "error")
+            case ev.BreakpointHit() if agent == self._agent:
+                self._say(f"held before {payload.step} by its breakpoint; s runs it, space goes on", "note")
+
     # -------------------------------------------------------------- drawing
 
     def _frame(self) -> None:
+        if not self.is_running:
+            return
         if self._projector.dirty:
             self._draw()
         else:
@@ -195,6 +211,9 @@ class Cockpit(CommandLine):
             case Pane.SESSION:
                 chunks, standing = self._projector.session()
                 session = self.query_one("#session", SandboxPane)
+                if self._session_of != self._agent:
+                    self._session_of = self._agent
+                    session.clear()
                 session.append(chunks)
                 session.show(standing)
             case Pane.STATUS:

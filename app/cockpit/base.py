@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from textual.app import App
+from textual.notifications import SeverityLevel
 from textual.widget import Widget
+from textual.worker import Worker, WorkerState
 
+from app.cockpit import keymap
 from app.cockpit.history import History
 from app.projection import Projector
 from app.settings import Settings
 from engine.domain import commands as cmd
-from engine.domain.text import clean_line
+from engine.domain.state import AgentState
+from engine.domain.text import clean, clean_line
 from engine.engine import Engine
 from engine.library import Mission
 from widgets import CommandBar, CommandBarModel
@@ -31,11 +35,32 @@ class CockpitBase(App[None]):
         self._projector = Projector()
         self._history = History(workspace)
         self._missions: Mapping[str, Mission] = {}
+        self._keys, wrong = keymap.checked(settings.keys)
+        self._problems = [*settings.problems, *wrong]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with settings, themes and recipes, in sentences."""
+        return (*self._problems, *(self._engine.health.library if self._engine is not None else ()))
 
     @property
     def _agent(self) -> str:
         """The agent that all panes show."""
         return self._projector.selected
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Textual's notification; what it says is text, never markup."""
+        super().notify(
+            clean(message), title=clean_line(title), severity=severity, timeout=timeout, markup=markup
+        )
 
     def _pane(self, name: str) -> Widget:
         return self.query_one(f"#{name}")
@@ -60,5 +85,25 @@ class CockpitBase(App[None]):
         """Send a command without making the key that asked for it wait."""
         self.run_worker(self._submit(command), name=f"submit {command.do}", exit_on_error=False)
 
+    def _ask(self, then: Callable[[AgentState], Awaitable[None]], agent: str) -> None:
+        """Let the agent's state at this moment decide, as where a key undoes what it did a moment ago.
+
+        The projection may be a frame behind a quick second press; the engine is not.
+        """
+        self.run_worker(self._asked(then, agent), name="ask", exit_on_error=False)
+
+    async def _asked(self, then: Callable[[AgentState], Awaitable[None]], agent: str) -> None:
+        if self._engine is None:
+            self._say("the workspace is still opening", "error")
+        elif agent in self._engine.agents:
+            await then(await self._engine.view(agent))
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Say what went wrong where nothing else would show it."""
+        if event.state is WorkerState.ERROR:
+            self._say(f"{event.worker.name} failed: {event.worker.error!r}", "error")
+
     def _say(self, text: str, kind: Any) -> None:
-        self.query_one("#command", CommandBar).show(CommandBarModel(clean_line(text), kind))
+        # What still runs while the screen is taken down has nobody left to tell.
+        if self.is_running:
+            self.query_one("#command", CommandBar).show(CommandBarModel(clean_line(text), kind))

@@ -57,8 +57,11 @@ class CommandLine(RunKeys, Leaving):
             return
         if isinstance(intent, Local):
             self._do_locally(intent)
-        else:
-            self._send(intent)
+            return
+        if isinstance(intent, cmd.CallTool):
+            # Whoever calls the sandbox wants to see its answer, in the narrow layout too.
+            self._show_beside("session")
+        self._send(intent)
 
     def _do_locally(self, intent: Local) -> None:
         match intent.action:
@@ -119,7 +122,11 @@ class CommandLine(RunKeys, Leaving):
         while focused is not None and not about:
             about = getattr(type(focused), "HELP", None) or ""
             focused = focused.parent if isinstance(focused.parent, Widget) else None
-        model = HelpModel((*keymap.help_groups(), HelpGroup("Command bar", words)), about=about)
+        wrong = tuple(HelpKey(f"{number}", problem) for number, problem in enumerate(self.problems, 1))
+        groups = (*keymap.help_groups(self._keys), HelpGroup("Words of the command bar", words))
+        if wrong:
+            groups = (HelpGroup("Problems with your files", wrong), *groups)
+        model = HelpModel(groups, about=about)
         self.push_screen(HelpDialog(model))
 
     async def _start_mission(self, mission: Mission, agent: str) -> None:

@@ -6,11 +6,17 @@ tell them from backspace, tab, enter and escape (spec textual-craft §0 finding 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
+from textual.keys import format_key
 
+from widgets import CommandBar, PlanPane, SandboxPane
 from widgets.dialogs import HelpGroup, HelpKey
+from widgets.line_pane import LinePane
+from widgets.rows import RowPane
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +30,29 @@ class Key:
     does: str
     shown: bool = False
     """Whether the footer shows it."""
+    anywhere: bool = False
+    """Whether it works in dialogs and while a text is typed too."""
 
     @property
     def id(self) -> str:
         """The name under which it can be rebound, such as `cockpit.step` or `cockpit.pane.goals`."""
         return "cockpit." + self.action.replace("_", "-").replace("('", ".").replace("(", ".").strip("')")
 
+    def bound_to(self, keys: Mapping[str, str]) -> Key:
+        """The key as the operator's settings have it."""
+        return replace(self, keys=keys.get(self.id, self.keys))
+
     def binding(self) -> Binding:
         """The key as Textual's binding."""
-        return Binding(self.keys, self.action, self.name, show=self.shown, id=self.id, tooltip=self.does)
+        return Binding(
+            self.keys,
+            self.action,
+            self.name,
+            show=self.shown,
+            priority=self.anywhere,
+            id=self.id,
+            tooltip=self.does,
+        )
 
 
 KEYS: tuple[Key, ...] = (
@@ -40,13 +60,15 @@ KEYS: tuple[Key, ...] = (
     Key("s", "step", "step", "Run", "Run exactly one action", shown=True),
     Key("o", "until", "until goal ends", "Run", "Run until the present goal ends, then pause"),
     Key("full_stop", "stop", "stop", "Run", "Cut off what runs and start nothing more", shown=True),
-    Key("b", "breakpoint", "break", "Plan", "Hold the agent before the selected step", shown=True),
+    Key(
+        "b", "breakpoint", "break", "Plan", "Breakpoint: hold the agent before the selected step", shown=True
+    ),
     Key("e", "edit", "edit", "Plan", "Change the selected or pending step", shown=True),
     Key("x", "skip", "skip", "Plan", "Go on without the selected or pending step"),
     Key("insert,I", "insert", "insert", "Plan", "Put a new step before the selected one"),
     Key("delete,D", "delete", "delete", "Plan", "Take the selected step out of the plan"),
-    Key("K", "move(-1)", "move up", "Plan", "Move the selected step up"),
-    Key("J", "move(1)", "move down", "Plan", "Move the selected step down"),
+    Key("K", "move_up", "move up", "Plan", "Move the selected step up"),
+    Key("J", "move_down", "move down", "Plan", "Move the selected step down"),
     Key(
         "i",
         "intervene",
@@ -65,31 +87,83 @@ KEYS: tuple[Key, ...] = (
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
     Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True),
     Key("question_mark", "help", "help", "Cockpit", "All keys and commands", shown=True),
-    Key("ctrl+c", "interrupt", "interrupt", "Cockpit", "Copy a selection; else pause; twice leaves"),
-    Key("ctrl+q", "leave", "quit", "Cockpit", "Leave the cockpit; agents stay where they are"),
+    Key(
+        "ctrl+c",
+        "interrupt",
+        "interrupt",
+        "Cockpit",
+        "Copy a selection; else pause; twice leaves",
+        anywhere=True,
+    ),
+    Key("ctrl+q", "leave", "quit", "Cockpit", "Leave the cockpit; agents stay where they are", anywhere=True),
 )
 
 BINDINGS = [key.binding() for key in KEYS]
 FORBIDDEN = frozenset({"ctrl+h", "ctrl+i", "ctrl+m", "ctrl+left_square_bracket"})
+PANE_BINDINGS: Mapping[str, tuple[BindingType, ...]] = {
+    "In a pane": (*LinePane.BINDINGS, *RowPane.BINDINGS, *PlanPane.BINDINGS, *SandboxPane.BINDINGS),
+    "In the command bar": tuple(CommandBar.BINDINGS),
+}
 
 _SHOWN = {
-    "full_stop": ".",
-    "colon": ":",
-    "question_mark": "?",
     "insert": "ins",
     "delete": "del",
-    "space": "space",
+    "pageup": "pgup",
+    "pagedown": "pgdn",
 }
 
 
 def shown_keys(keys: str) -> str:
     """Keys as the help names them."""
-    return " ".join(_SHOWN.get(key.strip(), key.strip()) for key in keys.split(","))
+    return " ".join(_SHOWN.get(key.strip(), format_key(key.strip())) for key in keys.split(","))
 
 
-def help_groups(keys: tuple[Key, ...] = KEYS) -> tuple[HelpGroup, ...]:
-    """The keys by group, for the help."""
+def help_groups(keys: Mapping[str, str]) -> tuple[HelpGroup, ...]:
+    """The keys by group, for the help, as the operator's settings have them."""
     groups: dict[str, list[HelpKey]] = {}
-    for key in keys:
-        groups.setdefault(key.group, []).append(HelpKey(shown_keys(key.keys), key.does))
+    for key in KEYS:
+        bound = key.bound_to(keys)
+        groups.setdefault(key.group, []).append(HelpKey(shown_keys(bound.keys), key.does))
+    for title in PANE_BINDINGS:
+        groups[title] = [
+            HelpKey(shown_keys(keys.get(each.id or "", each.key)), each.tooltip or each.description)
+            for each in _pane_bindings(title)
+        ]
     return tuple(HelpGroup(title, tuple(rows)) for title, rows in groups.items())
+
+
+def _pane_bindings(title: str) -> Iterator[Binding]:
+    return (each for each in PANE_BINDINGS[title] if isinstance(each, Binding))
+
+
+def checked(keys: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The keys that can be rebound as asked, and what is wrong with the others, in sentences."""
+    good: dict[str, str] = {}
+    problems: list[str] = []
+    known = {key.id for key in KEYS} | {each.id for title in PANE_BINDINGS for each in _pane_bindings(title)}
+    for name, wanted in keys.items():
+        asked = {_named(key) for key in wanted.split(",") if key.strip()}
+        if name not in known:
+            near = difflib.get_close_matches(name, sorted(filter(None, known)), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            problems.append(f"keys: there is no '{name}'{hint}")
+        elif not asked or asked & FORBIDDEN:
+            problems.append(f"keys: {name} cannot be '{wanted}': terminals cannot tell that key from another")
+        elif taken := next((key for key in KEYS if key.id != name and asked & _of(key, keys)), None):
+            problems.append(f"keys: {name} cannot be '{wanted}': {taken.id} is on it; give that another key")
+        else:
+            good[name] = ",".join(sorted(asked))
+    return good, problems
+
+
+def _of(key: Key, keys: Mapping[str, str]) -> set[str]:
+    return {_named(each) for each in key.bound_to(keys).keys.split(",")}
+
+
+def _named(key: str) -> str:
+    """A key by Textual's name; a single character is written as it is typed."""
+    key = key.strip()
+    return next((name for name in _NAMES if format_key(name) == key), key) if len(key) == 1 else key
+
+
+_NAMES = ("full_stop", "colon", "question_mark", "comma", "slash", "semicolon", "minus", "plus")

@@ -7,13 +7,14 @@ from textual.widget import Widget
 
 from app.cockpit.base import CockpitBase
 from app.projection import Pane
-from widgets import StatusModel
+from widgets import CommandBar, StatusModel
 from widgets.pane_tabs import PaneTabs, TabLine, TabsModel
 
 NARROW, TINY = 100, 60
 """Columns below which the panes become tabs, and below which one pane stands alone."""
-SHORT = 16
-"""Lines below which one pane stands alone."""
+LOW, SHORT, FLAT = 30, 16, 12
+"""Lines below which the narrow plan shows no detail (until `v`), below which one pane stands alone, and
+below which it loses its border too."""
 
 PANES: dict[str, tuple[str, str]] = {
     "goals": ("1", "Goals"),
@@ -28,13 +29,28 @@ PANES: dict[str, tuple[str, str]] = {
 class Layout(CockpitBase):
     """Which panes are shown where."""
 
-    _current = "session"
+    _current = "plan"
+    """The pane that was chosen last; it is the one that stands alone."""
+    _beside = "session"
     """The pane that the narrow layout shows beside the plan."""
     _zoomed = False
 
     def on_resize(self, event: events.Resize) -> None:
-        """Choose the layout for the new size."""
+        """Choose the layout for the new size; the focused pane stays in view."""
+        self._choose(self._focused_pane())
         self._lay_out(event.size.width, event.size.height)
+
+    def _focused_pane(self) -> str:
+        """The pane that has the focus, or the empty string."""
+        focused = self.focused
+        while focused is not None and focused.id not in PANES:
+            focused = focused.parent if isinstance(focused.parent, Widget) else None
+        return focused.id or "" if focused is not None else ""
+
+    def _choose(self, pane: str) -> None:
+        if pane:
+            self._current = pane
+            self._beside = self._beside if pane == "plan" else pane
 
     def _lay_out(self, width: int = 0, height: int = 0) -> None:
         width, height = width or self.size.width, height or self.size.height
@@ -44,34 +60,41 @@ class Layout(CockpitBase):
         screen.set_class(solo, "-solo")
         screen.set_class(not solo and width < NARROW, "-narrow")
         screen.set_class(tiny, "-tiny")
+        screen.set_class(height < LOW, "-low")
+        screen.set_class(height < FLAT, "-flat")
+        shown = self._current if solo else self._beside
         for name in PANES:
-            screen.set_class(name == self._current, f"-tab-{name}")
+            screen.set_class(name == shown, f"-tab-{name}")
+            self._pane(name).set_class(height < FLAT, "-bare")
+        self.query_one("#command", CommandBar).set_class(height < FLAT, "-compact")
         self._projector.dirty |= set(Pane)
 
     def action_pane(self, name: str) -> None:
         """Show and focus a pane."""
-        if name != "plan" or self.screen_stack[0].has_class("-solo"):
-            self._current = name
+        self._choose(name)
         self._lay_out()
         self.call_after_refresh(self._pane(name).focus)
 
+    def _show_beside(self, pane: str) -> None:
+        """Show a pane beside the plan where the layout is narrow; the focus stays where it is."""
+        self._beside = pane
+        self._lay_out()
+
     def action_zoom(self) -> None:
         """Give the focused pane the whole screen, or give the others their room back."""
-        focused = self.focused
-        while focused is not None and focused.id not in PANES:
-            focused = focused.parent if isinstance(focused.parent, Widget) else None
-        if focused is not None and focused.id is not None:
-            self._current = focused.id
+        self._choose(self._focused_pane())
         self._zoomed = not self._zoomed
         self._lay_out()
 
     def _draw_tabs(self, status: StatusModel) -> None:
+        solo = self.screen_stack[0].has_class("-solo")
         tabs = tuple(
             TabLine(name, f"{key} {title}", _badge(name, status))
             for name, (key, title) in PANES.items()
-            if name != "plan" or self.screen_stack[0].has_class("-solo")
+            if name != "plan" or solo
         )
-        self.query_one("#tabs", PaneTabs).show(TabsModel(tabs, self._current))
+        current = self._current if solo else self._beside
+        self.query_one("#tabs", PaneTabs).show(TabsModel(tabs, current))
 
     @on(PaneTabs.TabChosen)
     def _tab_chosen(self, event: PaneTabs.TabChosen) -> None:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 
+from textual.widgets import Input, TextArea
+
 from app.cockpit.base import CockpitBase
 from engine.domain import commands as cmd
-from engine.domain.state import RunState
+from engine.domain.state import AgentState, RunState
 from widgets.dialogs import ConfirmDialog, ConfirmModel
 
 SECOND_PRESS_S = 3.0
+AGAIN = "press ctrl+c again to leave"
 
 
 class Leaving(CockpitBase):
     """Interrupting, leaving, and closing the engine."""
 
-    _last_interrupt = 0.0
+    _last_interrupt = -SECOND_PRESS_S
+    _engine_closed: asyncio.Future[None] | None = None
 
     def action_interrupt(self) -> None:
-        """Pause; pressed twice, leave."""
+        """Copy what is selected; where nothing is, pause; pressed twice, leave."""
+        if self._copy_selection():
+            return
         now = asyncio.get_running_loop().time()
         if now - self._last_interrupt < SECOND_PRESS_S:
             self.action_leave()
@@ -26,8 +32,23 @@ class Leaving(CockpitBase):
         self._last_interrupt = now
         state = self._projector.state
         if state is not None and state.run is RunState.RUNNING:
-            self._send(cmd.Pause(agent=self._agent))
-        self._say("press ctrl+c again to leave", "note")
+            self._ask(self._pause, self._agent)
+        else:
+            self._say(AGAIN, "note")
+
+    async def _pause(self, state: AgentState) -> None:
+        receipt = await self._submit(cmd.Pause(agent=state.agent_id))
+        self._say(f"{receipt.message} · {AGAIN}", "ok" if receipt.ok else "error")
+
+    def _copy_selection(self) -> bool:
+        focused = self.focused
+        typed = focused.selected_text if isinstance(focused, Input | TextArea) else ""
+        text = typed or self.screen.get_selected_text() or ""
+        if text:
+            self.copy_to_clipboard(text)
+            self.screen.clear_selection()
+            self._say(f"copied the selection to the terminal's clipboard ({len(text)} characters)", "ok")
+        return bool(text)
 
     def action_leave(self) -> None:
         """Leave; ask first when that would cut an action off."""
@@ -62,9 +83,12 @@ class Leaving(CockpitBase):
         self.exit(return_code=code)
 
     async def _close(self) -> None:
+        """Close the engine once; who asks again, as by a second signal, waits for the same end."""
         engine, self._engine = self._engine, None
         if engine is not None:
-            await engine.close()
+            self._engine_closed = asyncio.ensure_future(engine.close())
+        if self._engine_closed is not None:
+            await asyncio.shield(self._engine_closed)
 
     async def on_unmount(self) -> None:
         """However the screen ended, the engine is closed in good order."""

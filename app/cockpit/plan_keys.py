@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
+from typing import Literal
 
 from textual import on
 
 from app.cockpit.base import CockpitBase
 from app.projection import views
 from engine.domain import commands as cmd
-from engine.domain.plan import PlanStep
+from engine.domain.plan import Op, PlanStep
+from engine.domain.state import AgentState
 from widgets import PlanPane
 from widgets.dialogs import StepDraft, StepEdit, StepEditor
 from widgets.dialogs.step_editor import parse_args
@@ -32,10 +35,13 @@ class PlanKeys(CockpitBase):
 
     def action_breakpoint(self) -> None:
         """Set or clear a breakpoint on the selected step."""
-        step, state = self._chosen_step(), self._projector.state
-        if step is not None and state is not None:
-            on_now = step.id in state.breakpoints
-            self._send(cmd.SetBreakpoint(agent=self._agent, step=step.id, on=not on_now))
+        step = self._chosen_step()
+        if step is not None:
+            self._ask(partial(self._toggle_breakpoint, step.id), self._agent)
+
+    async def _toggle_breakpoint(self, step: str, state: AgentState) -> None:
+        on_now = step in state.breakpoints
+        await self._submit(cmd.SetBreakpoint(agent=state.agent_id, step=step, on=not on_now))
 
     def action_skip(self) -> None:
         """Go on without the selected step."""
@@ -49,11 +55,18 @@ class PlanKeys(CockpitBase):
         if step is not None:
             self._send(cmd.DeleteStep(agent=self._agent, step=step.id))
 
-    def action_move(self, by: int) -> None:
-        """Move the selected step."""
+    def action_move_up(self) -> None:
+        """Move the selected step up."""
+        self._move(-1)
+
+    def action_move_down(self) -> None:
+        """Move the selected step down."""
+        self._move(1)
+
+    def _move(self, by: Literal[-1, 1]) -> None:
         step = self._chosen_step()
         if step is not None:
-            self._send(cmd.MoveStep(agent=self._agent, step=step.id, by=-1 if by < 0 else 1))
+            self._send(cmd.MoveStep(agent=self._agent, step=step.id, by=by))
 
     def action_insert(self) -> None:
         """Let the operator type a new step before the selected one."""
@@ -72,6 +85,14 @@ class PlanKeys(CockpitBase):
         if step.status.terminal:
             self._say(f"step {step.id} is {step.status}; what is done cannot be changed", "error")
             return
+        state = self._projector.state
+        if state is not None and state.acting and state.action and state.action.step == step.id:
+            self._say(f"step {step.id} is running; wait for it, or cut it off with .", "error")
+            return
+        if step.op is not Op.ACT:
+            # Such a step calls no tool; the bar takes its arguments.
+            self._open_bar(f"edit {step.id} {json.dumps({'args': step.args}, ensure_ascii=False)}")
+            return
         title = f"Edit {step.id} and retry" if retry else f"Edit {step.id}"
         draft = StepDraft(f"{title}: {views.step_text(step)}", step.tool, step.command, step.args)
         self.push_screen(StepEditor(draft, self._check), partial(self._edited, step.id))
@@ -82,7 +103,9 @@ class PlanKeys(CockpitBase):
 
     def _edited(self, step: str, edit: StepEdit | None) -> None:
         if edit is None:
-            self._say("nothing was changed", "note")
+            state = self._projector.state
+            waits = state is not None and state.intervention is not None
+            self._say("nothing was changed" + ("; i opens your choices again" if waits else ""), "note")
             return
         self._send(
             cmd.EditStep(agent=self._agent, step=step, tool=edit.tool, command=edit.command, args=edit.args)

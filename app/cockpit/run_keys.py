@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.cockpit.turn_keys import TurnKeys
 from engine.domain import commands as cmd
-from engine.domain.state import RunState
+from engine.domain.state import AgentState, RunState
 
 
 class RunKeys(TurnKeys):
@@ -12,15 +12,18 @@ class RunKeys(TurnKeys):
 
     def action_toggle_run(self) -> None:
         """Run, or pause."""
-        state = self._projector.state
-        if state is None:
+        if self._projector.state is None:
             self._say("there is no agent yet; type: agent_create bdi_agent pilot-1", "error")
-        elif state.run is RunState.RUNNING:
-            self._send(cmd.Pause(agent=self._agent))
+        else:
+            self._ask(self._toggle_run, self._agent)
+
+    async def _toggle_run(self, state: AgentState) -> None:
+        if state.run is RunState.RUNNING:
+            await self._submit(cmd.Pause(agent=state.agent_id))
         elif state.intervention is not None:
             self.action_intervene()
         else:
-            self._send(cmd.Run(agent=self._agent))
+            await self._submit(cmd.Run(agent=state.agent_id))
 
     def action_step(self) -> None:
         """One action."""

@@ -17,7 +17,7 @@ class TurnKeys(PlanKeys, AgentKeys):
         """Open the dialog by itself, unless the operator is in the middle of something."""
         self.bell()
         bar = self.query_one("#command", CommandBar)
-        if len(self.screen_stack) > 1 or bar.input.value:
+        if len(self.screen_stack) > 1 or (bar.input.has_focus and bar.input.value):
             self._say("the agent needs you: press i (or n)", "error")
         else:
             self._open_turn()
@@ -34,7 +34,9 @@ class TurnKeys(PlanKeys, AgentKeys):
 
     def _open_turn(self) -> None:
         state = self._projector.state
-        model = views.intervention(state) if state else None
+        turn = state.intervention if state else None
+        printed = self._projector.last_words(turn.step) if turn and turn.kind else ""
+        model = views.intervention(state, printed) if state else None
         if model is not None and len(self.screen_stack) == 1:
             self.push_screen(InterventionDialog(model), self._decided)
 

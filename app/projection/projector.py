@@ -9,7 +9,9 @@ from typing import Any
 
 from app.lines import Line, call_text, line_of
 from engine.domain.action import ResultStatus
+from engine.domain.belief import BeliefSource
 from engine.domain.state import AgentState
+from engine.domain.text import clean
 from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.journal.fold import apply
@@ -19,6 +21,8 @@ from widgets.mind import MindKind
 MIND_KEPT = 2_000
 SESSION_KEPT = 400
 """Chunks of the session kept for an agent that is not shown."""
+LAST_WORDS = 6
+"""Lines of a failed step's output that the operator is shown when it is their turn."""
 RESULT_LINES = 12
 """Lines of a native command's answer that the session pane shows."""
 
@@ -60,10 +64,12 @@ class _Shown:
     state: AgentState
     mind: deque[MindLine] = field(default_factory=lambda: deque(maxlen=MIND_KEPT))
     chunks: deque[SessionChunk] = field(default_factory=lambda: deque(maxlen=SESSION_KEPT))
-    fresh: list[SessionChunk] = field(default_factory=list)
-    """Chunks that the pane has not been given yet."""
+    fresh: deque[SessionChunk] = field(default_factory=lambda: deque(maxlen=SESSION_KEPT))
+    """Chunks that the pane has not been given yet; the oldest go where nobody looks for long."""
     session: SessionModel = field(default_factory=SessionModel)
     hidden: int = 0
+    last_words: dict[str, str] = field(default_factory=dict)
+    """The end of what each failing step printed last."""
 
 
 class Projector:
@@ -114,7 +120,7 @@ class Projector:
             self.select(next(iter(self._agents), ""))
 
     def _remember(self, shown: _Shown, event: Event, payload: ev.Payload) -> None:
-        line = None if isinstance(payload, _NOT_OF_THE_MIND) else line_of(event, payload)
+        line = None if _shown_elsewhere(payload) else line_of(event, payload)
         if line is not None and not _told_by_its_step(shown.state, payload):
             shown.mind.append(_mind_line(line))
         chunks = self._chunks(shown, payload)
@@ -131,7 +137,7 @@ class Projector:
         self.selected = agent
         shown = self._agents.get(agent)
         if shown is not None:
-            shown.fresh = list(shown.chunks)
+            shown.fresh = shown.chunks.copy()
         self.dirty |= set(Pane)
         return True
 
@@ -158,8 +164,14 @@ class Projector:
         shown = self._agents.get(self.selected)
         if shown is None:
             return [], SessionModel()
-        fresh, shown.fresh = shown.fresh, []
+        fresh = list(shown.fresh)
+        shown.fresh.clear()
         return fresh, shown.session
+
+    def last_words(self, step: str) -> str:
+        """The end of what a step printed when it failed; empty when it printed nothing."""
+        shown = self._agents.get(self.selected)
+        return shown.last_words.get(step, "") if shown else ""
 
     # -------------------------------------------------------------- the session pane
 
@@ -198,15 +210,37 @@ class Projector:
             duration_s=said.duration_ms / 1000,
             bytes_hidden=shown.hidden,
         )
+        action = shown.state.action
+        if not good and action is not None and action.step:
+            shown.last_words[action.step] = _last_words(shown.chunks)
         if "return_code" in result:
             message = result.get("message")
             return [SessionChunk(str(message), "note")] if message and not good else []
         return [SessionChunk(text, "out" if good else "err") for text in _answer_lines(result)]
 
 
+def _shown_elsewhere(payload: ev.Payload) -> bool:
+    """Whether another pane shows this already: the session its actions, working memory what is perceived."""
+    if isinstance(payload, ev.BeliefAdded):
+        return payload.source is BeliefSource.PERCEPTION
+    return isinstance(payload, _NOT_OF_THE_MIND)
+
+
 def _told_by_its_step(state: AgentState, payload: ev.Payload) -> bool:
     """Whether the end of a plan step will say what this end of an action says."""
     return isinstance(payload, ev.ActionFinished) and state.action is not None and bool(state.action.step)
+
+
+def _last_words(chunks: deque[SessionChunk]) -> str:
+    """The last lines after the newest prompt that say something."""
+    said: list[str] = []
+    for chunk in reversed(chunks):
+        if chunk.kind == "prompt":
+            break
+        said.append(chunk.text)
+    lines = [line.rstrip() for line in clean("".join(reversed(said))).splitlines()]
+    telling = [line for line in lines if line.strip("-=~_ ")]
+    return "\n".join(telling[-LAST_WORDS:])
 
 
 def _answer_lines(result: dict[str, Any]) -> list[str]:

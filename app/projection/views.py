@@ -25,12 +25,15 @@ from widgets import (
 )
 from widgets.dialogs import InterventionModel, Offer
 from widgets.goal_stack import AgentMark, GoalMark
+from widgets.pieces import cut_text
 from widgets.plan import StepMark
 from widgets.status_bar import Mode as StatusMode
 
 ERRORS_SHOWN = 50
 BELIEFS_SHOWN = 40
 RESULTS_SHOWN = 5
+POINT_CELLS = 28
+"""Cells of the status line that the running action may take."""
 
 _GOAL_MARKS: Mapping[GoalStatus, GoalMark] = {
     GoalStatus.PENDING: "pending",
@@ -210,11 +213,19 @@ def _value(value: Any) -> str:
 
 
 def errors(state: AgentState) -> ErrorsModel:
-    """Failures, open ones first, then the newest first."""
-    recent = list(reversed(state.failures[-ERRORS_SHOWN:]))
-    return ErrorsModel(
-        tuple(_error(state, failure) for failure in sorted(recent, key=lambda failure: failure.resolved))
-    )
+    """Open failures, then settled ones, the newest first; of a step that failed again and again the last."""
+    settled = [failure for failure in reversed(state.failures) if failure.resolved]
+    shown = (open_failures(state) + settled)[:ERRORS_SHOWN]
+    return ErrorsModel(tuple(_error(state, failure) for failure in shown))
+
+
+def open_failures(state: AgentState) -> list[Failure]:
+    """What is wrong now: the newest open failure of each step, or of each goal where no step is concerned."""
+    newest: dict[tuple[str, str], Failure] = {}
+    for failure in reversed(state.failures):
+        if not failure.resolved:
+            newest.setdefault((failure.goal, failure.step), failure)
+    return list(newest.values())
 
 
 def _error(state: AgentState, failure: Failure) -> ErrorLine:
@@ -250,7 +261,7 @@ def status(state: AgentState | None, health: Health, tier: str) -> StatusModel:
         thinker=state.config.thinker,
         tokens=state.tokens,
         cost_usd=state.cost_usd,
-        errors=sum(not failure.resolved for failure in state.failures),
+        errors=len(open_failures(state)),
         sandbox=tier,
         sandbox_weak=tier == "PATHS",
         journal=health.journal,
@@ -271,11 +282,18 @@ def _point(state: AgentState) -> str:
         case _:
             if state.retry is not None:
                 return f"retry {state.retry.attempt}/{state.retry.of} in {state.retry.delay_s:.1f} s"
-            return state.action.command if state.acting and state.action else ""
+            if not state.acting or state.action is None:
+                return ""
+            return cut_text(call_text(state.action.command, state.action.args), POINT_CELLS)
 
 
-def intervention(state: AgentState) -> InterventionModel | None:
-    """What the operator is told when it is their turn, or None."""
+def intervention(state: AgentState, last_words: str = "") -> InterventionModel | None:
+    """What the operator is told when it is their turn, or None.
+
+    Args:
+        state: the agent that waits.
+        last_words: the end of what the failed step printed.
+    """
     turn = state.intervention
     if turn is None:
         return None
@@ -291,7 +309,7 @@ def intervention(state: AgentState) -> InterventionModel | None:
         goal=goal.text if goal else "",
         step=step_text(found[1]) if found else "",
         error_kind=turn.kind,
-        error=turn.reason,
+        error="\n".join(part for part in (turn.reason, last_words) if part),
         tried=turn.tried,
         disabled=disabled,
     )

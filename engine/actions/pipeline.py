@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from engine.actions.output import OutputPump
@@ -12,6 +14,7 @@ from engine.domain.plan import StepStatus
 from engine.domain.ports import CallContext
 from engine.domain.state import ActiveAction, AgentState
 from engine.journal import events as ev
+from engine.journal.errors import BlobError
 from engine.journal.event import Event, canonical
 from engine.tools.arguments import Checked
 from engine.tools.registry import ToolRegistry
@@ -50,13 +53,20 @@ class LiveToolbox:
         except Exception as error:  # noqa: BLE001  a tool is foreign code: its fault is an answer
             answer = _broken(f"{tool}.{command} broke: {type(error).__name__}: {error}")
         took = round((loop.time() - began) * 1000)
-        return ToolResult(answer.status, answer.data, answer.code, answer.session, answer.beliefs, took)
+        return replace(answer, duration_ms=took)
 
 
 def _conforming(answer: object) -> ToolResult:
     if not isinstance(answer, ToolResult):
         raise TypeError(f"the answer is {type(answer).__name__}, not a tool result")
-    return answer
+    if answer.ok != (answer.code is None):
+        raise ValueError(f"the answer is {answer.status} with code {answer.code}")
+    # What is kept is JSON; what the agent goes on with has to be the same, or a replay would differ.
+    return replace(answer, data=_as_json(answer.data), beliefs=_as_json(answer.beliefs))
+
+
+def _as_json(value: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(json.loads(canonical(dict(value))))
 
 
 def _broken(message: str) -> ToolResult:
@@ -114,7 +124,7 @@ class Pipeline:
         what follows from it for the plan, except that a step that was cut off is put back.
 
         Raises:
-            asyncio.CancelledError: the agent is being closed; the cancellation is recorded.
+            asyncio.CancelledError: the agent is being closed; the cancellation is recorded, not committed.
         """
         action = self._recorder.state.action
         assert action is not None
@@ -125,7 +135,11 @@ class Pipeline:
             action.actor,
             *causes,
         )
-        await self._recorder.commit()
+        try:
+            await self._recorder.commit()
+        except asyncio.CancelledError:
+            self._record_cancelled(action, started.ref)
+            raise
         if self.was_cut(action.id):
             self._record_cancelled(action, started.ref)
             return None
@@ -143,21 +157,18 @@ class Pipeline:
             self._record_cancelled(action, started.ref)
             if self.was_cut(action.id):
                 return None
-            await self._recorder.commit()
             raise
         finally:
             self._call = None
         pump.flush()
-        await self._record_answer(action, answer, started.ref)
-        return answer
+        return await self._record_answer(action, answer, started.ref)
 
     async def refuse(self, checked: Checked, *causes: str) -> ToolResult:
         """Record that the requested action cannot be called with these arguments."""
         action = self._recorder.state.action
         assert action is not None
         answer = ToolResult(ResultStatus.ERROR, {"message": checked.message}, checked.problems[0].code)
-        await self._record_answer(action, answer, *causes)
-        return answer
+        return await self._record_answer(action, answer, *causes)
 
     async def _start(self, action: ActiveAction, pump: OutputPump) -> ToolResult:
         state = self._recorder.state
@@ -185,8 +196,15 @@ class Pipeline:
             )
             self._recorder.append(again, "system", cancelled.ref)
 
-    async def _record_answer(self, action: ActiveAction, answer: ToolResult, *causes: str) -> None:
-        result, blob = await keep_answer(answer, self._put_blob)
+    async def _record_answer(self, action: ActiveAction, answer: ToolResult, *causes: str) -> ToolResult:
+        """Record how the action ended; the answer comes back as it could be kept."""
+        try:
+            result, blob = await keep_answer(answer, self._put_blob)
+        except BlobError as error:
+            # A full disk must not take the outcome with it: what happened is known, only its text is lost.
+            note = f"{answer.message} (the whole answer could not be kept: {error})"
+            answer = replace(answer, data={"message": note})
+            result, blob = dict(answer.data), None
         finished = self._recorder.append(
             ev.ActionFinished(
                 action=action.id,
@@ -203,6 +221,7 @@ class Pipeline:
         )
         for key, value in answer.beliefs.items():
             self._believe(key, value, finished.ref)
+        return answer
 
     def _believe(self, key: str, value: Any, cause: str) -> None:
         held = self._recorder.state.beliefs.get(key)

@@ -9,13 +9,19 @@ duplicate key (seed brain and hands §4; spec mindX §2.4).
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from engine.domain.plan import Op, PlanStep, Provenance
 
 PLAN_LIMIT = 500
 """Steps that a plan may have."""
+NESTING_LIMIT = 100
+"""Lists and objects inside one another that a value may have; deeper ones might not be read back."""
 _STEP_KEYS = {"type", "params", "id", "description", "depends_on"}
+
+
+_DEEP = f"lists and objects lie inside one another more than {NESTING_LIMIT} deep"
 
 
 class PlanSyntaxError(ValueError):
@@ -39,6 +45,28 @@ def _no_constant(name: str) -> None:
     raise PlanSyntaxError(f"{name} is no JSON value")
 
 
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise PlanSyntaxError(f"the number {text[:40]} is too large")
+    return value
+
+
+def too_deep(value: Any) -> bool:
+    """Whether lists and objects lie inside one another deeper than the limit."""
+    level = [value]
+    for _ in range(NESTING_LIMIT + 1):
+        level = [
+            item
+            for holder in level
+            for item in (holder.values() if isinstance(holder, dict) else holder)
+            if isinstance(item, (dict, list, tuple))
+        ]
+        if not level:
+            return False
+    return True
+
+
 def parse_plan(text: str, *, by: str = "operator") -> tuple[PlanStep, ...]:
     """The steps of a plan in JSON.
 
@@ -50,7 +78,9 @@ def parse_plan(text: str, *, by: str = "operator") -> tuple[PlanStep, ...]:
         PlanSyntaxError: it is not valid JSON, repeats a key, or a step is malformed.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+    except PlanSyntaxError:
+        raise
     except _DuplicateKeyError as error:
         raise PlanSyntaxError(
             f"the key '{error}' appears twice in one object; a program would keep only the last: "
@@ -59,11 +89,16 @@ def parse_plan(text: str, *, by: str = "operator") -> tuple[PlanStep, ...]:
     except json.JSONDecodeError as error:
         raise PlanSyntaxError(f"line {error.lineno} column {error.colno}: {error.msg}") from None
     except RecursionError:
-        raise PlanSyntaxError("nested too deeply") from None
+        raise PlanSyntaxError(_DEEP) from None
+    except ValueError:
+        # The decoder's own errors are above; what is left is Python's limit of digits.
+        raise PlanSyntaxError("a number has too many digits") from None
     if not isinstance(value, list):
         raise PlanSyntaxError(f"a plan is a JSON list of actions, this is {_name(value)}")
     if not value:
         raise PlanSyntaxError("the plan is empty")
+    if too_deep(value):
+        raise PlanSyntaxError(_DEEP)
     if len(value) > PLAN_LIMIT:
         raise PlanSyntaxError(f"{len(value)} steps; a plan has at most {PLAN_LIMIT}")
     return tuple(_step(item, number, by) for number, item in enumerate(value, 1))

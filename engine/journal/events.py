@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, Undo
 from engine.domain.belief import BeliefSource
@@ -19,6 +19,7 @@ from engine.domain.goal import GoalStatus
 from engine.domain.plan import PlanStep, StepStatus
 from engine.domain.state import AgentConfig
 from engine.domain.thinking import Uncovered
+from engine.journal.errors import JournalError
 from engine.journal.event import Event, canonical
 
 
@@ -32,7 +33,7 @@ class Payload(BaseModel):
 
     def body(self) -> str:
         """The payload as canonical JSON."""
-        return canonical(self.model_dump(mode="json"))
+        return canonical(self.model_dump())
 
 
 # ------------------------------------------------------------------ workspace and session
@@ -466,10 +467,16 @@ def payload_of(event: Event) -> Payload:
     """The typed payload of a stored event.
 
     Raises:
-        KeyError: the kind is not known to this version.
-        pydantic.ValidationError: the stored payload does not fit its kind.
+        JournalError: this version does not know the kind, or the stored payload does not fit it.
     """
-    return kinds()[event.kind].model_validate(json.loads(event.body))
+    try:
+        return kinds()[event.kind].model_validate(json.loads(event.body))
+    except (KeyError, ValidationError, json.JSONDecodeError) as error:
+        why = "is of no known kind" if isinstance(error, KeyError) else "does not fit its kind"
+        raise JournalError(
+            f"Event {event.ref} ({event.kind}) {why}: a newer Pilothouse wrote it, or it was changed. "
+            "Check with: pilothouse sessions verify"
+        ) from error
 
 
 def as_dict(event: Event) -> dict[str, Any]:

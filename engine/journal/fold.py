@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -48,9 +49,7 @@ def apply(state: AgentState, event: Event, payload: ev.Payload | None = None) ->
     handler = _handlers.get(type(payload))
     if handler is not None:
         handler(state, payload, event)
-    if event.tick > state.tick:
-        state.loops += 1
-        state.tick = event.tick
+    state.tick = max(state.tick, event.tick)
     state.version, state.hash, state.at = event.version, event.hash, event.at
     return state
 
@@ -75,16 +74,18 @@ def _snapshots() -> TypeAdapter[AgentState]:
 
 def dump_state(state: AgentState) -> str:
     """The state as JSON, for a snapshot."""
-    return _snapshots().dump_json(state).decode()
+    # Not sorted, as the order of goals and beliefs is part of the state.
+    return json.dumps(_snapshots().dump_python(state))
 
 
 def load_state(text: str) -> AgentState:
     """The state from a snapshot.
 
     Raises:
-        pydantic.ValidationError: the snapshot is not of this format.
+        ValueError: the snapshot is not of this format.
     """
-    return _snapshots().validate_json(text)
+    # Not `validate_json`, which refuses the half surrogate pairs that an operator's text may hold.
+    return _snapshots().validate_python(json.loads(text))
 
 
 def copy_state(state: AgentState) -> AgentState:
@@ -140,6 +141,8 @@ def _opened(state: AgentState, said: ev.AgentOpened, event: Event) -> None:
     state.session = said.session
     state.perceived = False
     state.requests.clear()
+    # What was allowed to somebody who watched is not allowed once nobody does.
+    state.grants = 0
 
 
 @_on(ev.AgentDeleted)
@@ -192,6 +195,7 @@ def _adopted(state: AgentState, said: ev.GoalAdopted, event: Event) -> None:
         event=event.ref,
     )
     if said.parent_step:
+        state.loops += 1
         _change_step(state, said.parent_step, event, status=StepStatus.RUNNING)
 
 
@@ -232,14 +236,21 @@ def _goal_ended(state: AgentState, said: ev.GoalEnded, event: Event) -> None:
         state.plans[said.goal] = replace(plan, steps=steps)
         _forget_steps(state, steps)
     _settle_failures(state, goal=said.goal)
+    if not state.open_goals:
+        state.grants = 0
 
 
 def _forget_steps(state: AgentState, steps: Iterable[PlanStep]) -> None:
     for step in steps:
         state.breakpoints.pop(step.id, None)
-        state.tried.pop(step.id, None)
-        if state.retry is not None and state.retry.step == step.id:
-            state.retry = None
+        _begin_afresh(state, step.id)
+
+
+def _begin_afresh(state: AgentState, step_id: str) -> None:
+    """What recovery tried and plans for a step holds no longer."""
+    state.tried.pop(step_id, None)
+    if state.retry is not None and state.retry.step == step_id:
+        state.retry = None
 
 
 @_on(ev.BeliefAdded)
@@ -295,6 +306,9 @@ def _plan_revised(state: AgentState, said: ev.PlanRevised, event: Event) -> None
     )
     kept = {step.id for step in steps}
     _forget_steps(state, [step for step in before.values() if step.id not in kept])
+    for step in steps:
+        if before.get(step.id) != step:
+            _begin_afresh(state, step.id)
     state.plans[said.goal] = Plan(said.plan, said.goal, (old.revision if old else 0) + 1, steps, event.ref)
     state.needs_replan = False
 
@@ -370,6 +384,7 @@ def _started(state: AgentState, said: ev.ActionStarted, event: Event) -> None:
         state.operator_actions += 1
         return
     state.actions += 1
+    state.loops += 1
     if state.run is RunState.PAUSED and state.grants:
         state.grants -= 1
     found = state.find_step(state.action.step)

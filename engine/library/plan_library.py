@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import aclosing
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -14,12 +13,10 @@ from pathlib import Path
 from engine.library.matching import Matcher
 from engine.library.recipe import Recipe, RecipeError
 from engine.library.recipe_file import MAX_BYTES, Parsed, parse_recipes
+from engine.library.watching import Fingerprint, fingerprint, toml_files, watch_directory
 
 MAX_FILES = 200
 """Most recipe files read from one directory."""
-
-Fingerprint = tuple[tuple[str, int, int, int], ...]
-"""Name, inode, modification time in ns and size of each recipe file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,36 +103,12 @@ class PlanLibrary:
         directory = self._user_dir
         if directory is None:
             return
-        # Imported here: a run without a screen never watches and should not pay for it.
-        from watchfiles import awatch
-        from watchfiles._rust_notify import WatchfilesRustInternalError
 
-        polling = False
-        while not stop.is_set():
-            target = await asyncio.to_thread(_nearest_directory, directory)
-            changes = awatch(
-                target,
-                recursive=False,
-                watch_filter=None,
-                stop_event=stop,
-                debounce=200,
-                step=50,
-                rust_timeout=400,
-                yield_on_timeout=True,
-                force_polling=polling,
-            )
-            try:
-                async with aclosing(changes):
-                    # Besides changes there is a tick every 400 ms: what happened while the watch was
-                    # being set up, or in a directory that replaced the watched one, is found by it.
-                    async for _ in changes:
-                        if await asyncio.to_thread(self._refresh):
-                            on_change()
-                        if await asyncio.to_thread(_nearest_directory, directory) != target:
-                            break
-            except (OSError, WatchfilesRustInternalError):
-                # The system has no watch to give (limit reached, network file system): poll instead.
-                polling = True
+        async def look() -> None:
+            if await asyncio.to_thread(self._refresh):
+                on_change()
+
+        await watch_directory(directory, look, stop)
 
     def _refresh(self) -> bool:
         if self._fingerprint() == self._seen:
@@ -145,7 +118,7 @@ class PlanLibrary:
 
     def _user_files(self) -> list[Path]:
         try:
-            return _toml_files(self._user_dir)
+            return [] if self._user_dir is None else toml_files(self._user_dir)
         except OSError:
             return []
 
@@ -156,7 +129,7 @@ class PlanLibrary:
 
     def _directory_errors(self) -> list[RecipeError]:
         try:
-            count = len(_toml_files(self._user_dir))
+            count = 0 if self._user_dir is None else len(toml_files(self._user_dir))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -168,32 +141,12 @@ class PlanLibrary:
         return [RecipeError("recipes", what, "put several recipes in one file")]
 
     def _fingerprint(self) -> Fingerprint:
-        found = []
-        for path in self._user_files():
-            try:
-                stat = path.stat()
-            except OSError:
-                found.append((path.name, 0, 0, 0))
-            else:
-                found.append((path.name, stat.st_ino, stat.st_mtime_ns, stat.st_size))
-        return tuple(found)
+        return () if self._user_dir is None else fingerprint(self._user_dir)
 
 
 def describe(library: PlanLibrary) -> list[tuple[str, str, str]]:
     """Name, summary and example of each recipe, in library order, for help and completion."""
     return [(recipe.name, recipe.summary, recipe.example) for recipe in library.recipes]
-
-
-def _toml_files(directory: Path | None) -> list[Path]:
-    found = [] if directory is None else directory.iterdir()
-    return sorted(path for path in found if path.name.endswith(".toml"))
-
-
-def _nearest_directory(path: Path) -> Path:
-    """The directory itself, or the nearest one above it that exists."""
-    while not path.is_dir() and path != path.parent:
-        path = path.parent
-    return path
 
 
 def _read(entry: Traversable, source: str, *, by_operator: bool) -> Parsed:

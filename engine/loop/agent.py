@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -32,6 +33,9 @@ from engine.loop.heuristics import after_failure, after_success, subject_of
 from engine.recovery.strategy import choose
 from engine.steering.gate import Hold, hold, may_think
 from engine.tools.registry import ToolRegistry
+
+SUBGOAL_LIMIT = 20
+"""Goals inside one another; a recipe that achieves its own goal would otherwise never end."""
 
 
 class Perceiver(Protocol):
@@ -119,7 +123,17 @@ class Agent:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+        with suppress(JournalError):
+            await self.log.commit()
         await self.log.close()
+
+    @property
+    def fault(self) -> str:
+        """Why the cycle ended by itself, which it never should; empty when it did not."""
+        if self._task is None or not self._task.done() or self._task.cancelled():
+            return ""
+        error = self._task.exception()
+        return "" if error is None else f"{type(error).__name__}: {error}"
 
     # -------------------------------------------------------------- events and commands
 
@@ -128,12 +142,13 @@ class Agent:
         tick = self._tick if actor == "agent" else self.state.tick
         known = tuple(dict.fromkeys(cause for cause in causes if cause))
         event = self.log.append(payload, actor=actor, causes=known, tick=max(tick, self.state.tick))
-        apply(self.state, event, payload)
+        # Not the payload at hand but what was stored of it: the order of keys may differ, and must not matter.
+        apply(self.state, event)
         return event
 
     def handle(self, command: Command, actor: str) -> Receipt:
         """Carry out an operator's command; the caller commits before it shows the receipt."""
-        received = self.append(ev.CommandReceived(command=command.model_dump(mode="json")), actor)
+        received = self.append(ev.CommandReceived(command=command.model_dump()), actor)
         try:
             outcome = decide(self.state, command, self.around.registry)
         except RefusedError as error:
@@ -245,7 +260,8 @@ class Agent:
         proposal = await self.around.thinker.plan(
             PlanRequest(goal, self.state.sandbox, self.state.belief_values())
         )
-        if self.state.goals.get(goal.id) != goal:
+        planned_meanwhile = goal.id in self.state.plans and not self.state.needs_replan
+        if self.state.goals.get(goal.id) != goal or planned_meanwhile:
             return False
         generated = self.append(
             ev.PlanGenerated(
@@ -286,14 +302,7 @@ class Agent:
         """Take one step through the gate and run it."""
         if step.op is Op.ACHIEVE:
             if await self._admitted(goal, step):
-                child = ev.GoalAdopted(
-                    goal=fresh_id(self.state, "g"),
-                    text=str(step.args["goal"]),
-                    priority=goal.priority,
-                    parent=goal.id,
-                    parent_step=step.id,
-                )
-                self.append(child, "agent", step.event)
+                self._adopt_subgoal(goal, step)
             return
         if step.op is Op.THINK:
             self._step_failed(
@@ -323,7 +332,7 @@ class Agent:
             action = self.state.action
             if action is not None:
                 self.append(
-                    ev.ActionWithdrawn(action=action.id, reason="the plan changed before it started"),
+                    ev.ActionWithdrawn(action=action.id, reason=self._why_withdrawn()),
                     "agent",
                     requested.ref,
                     self.state.plans[goal.id].event if goal.id in self.state.plans else "",
@@ -336,9 +345,31 @@ class Agent:
         if answer is not None:
             self._settle(step, goal.id, answer)
 
+    def _adopt_subgoal(self, goal: Goal, step: PlanStep) -> None:
+        depth, above = 1, goal
+        while above.parent is not None:
+            depth, above = depth + 1, self.state.goals[above.parent]
+        if depth >= SUBGOAL_LIMIT:
+            message = f"{depth} goals lie inside one another: do recipes achieve one another in a circle?"
+            self._step_failed(step, goal.id, FailureKind.GOAL_MANAGEMENT_ERROR, message, step.event)
+            return
+        child = ev.GoalAdopted(
+            goal=fresh_id(self.state, "g"),
+            text=str(step.args["goal"]),
+            priority=goal.priority,
+            parent=goal.id,
+            parent_step=step.id,
+        )
+        self.append(child, "agent", step.event)
+
+    def _why_withdrawn(self) -> str:
+        if self.state.deleted:
+            return "the agent was deleted"
+        return "the operator acts first" if self.state.requests else "the plan changed before it started"
+
     async def _admitted(self, goal: Goal, step: PlanStep) -> bool:
         """Wait at the gate; False when the step is no longer the one to run."""
-        await self._wait_for_retry(step)
+        await self._wait_for_retry(goal, step)
         announced = ""
         while True:
             if self.state.requests or not self._still_current(goal, step):
@@ -354,7 +385,8 @@ class Agent:
 
     def _still_current(self, goal: Goal, step: PlanStep) -> bool:
         return (
-            self.state.goals.get(goal.id) == goal
+            not self.state.deleted
+            and self.state.goals.get(goal.id) == goal
             and self.state.current_goal == goal.id
             and (self.state.step == step and self._best_goal(goal))
         )
@@ -377,15 +409,21 @@ class Agent:
             held_event = ev.ActionHeld(action=self.state.action.id, reason=held.reason)
             self.append(held_event, "agent", self.state.action.event, self.state.run_event)
 
-    async def _wait_for_retry(self, step: PlanStep) -> None:
-        """Wait out the delay of a retry, unless the operator settles or holds it."""
+    async def _wait_for_retry(self, goal: Goal, step: PlanStep) -> None:
+        """Wait out the delay of a retry, unless the operator settles or holds it, or acts meanwhile."""
         retry = self.state.retry
         if retry is None or retry.step != step.id:
             return
         await self.commit()
         sleeper = asyncio.ensure_future(self.around.clock.sleep(retry.delay_s))
         try:
-            while not sleeper.done() and self.state.retry == retry and self.state.run is RunState.RUNNING:
+            while (
+                not sleeper.done()
+                and self.state.retry == retry
+                and self.state.run is RunState.RUNNING
+                and not self.state.requests
+                and self._still_current(goal, step)
+            ):
                 self._changed.clear()
                 waiter = asyncio.ensure_future(self._changed.wait())
                 await asyncio.wait({sleeper, waiter}, return_when=asyncio.FIRST_COMPLETED)
@@ -397,9 +435,10 @@ class Agent:
         """Run a tool call that the operator asked for, through the same pipeline."""
         request = self.state.requests[0]
         self._tick = self.state.tick
+        action = fresh_id(self.state, "a")
         requested = self.append(
             ev.ActionRequested(
-                action=fresh_id(self.state, "a"),
+                action=action,
                 tool=request.tool,
                 command=request.command,
                 args=request.args,
@@ -407,10 +446,16 @@ class Agent:
             request.actor,
             request.event,
         )
-        while (held := hold(self.state, trouble=self.log.trouble)) is not None:
-            self._announce(held, PlanStep("", ""), "")
+        before = self.state.run_event
+        while hold(self.state, trouble=self.log.trouble) is not None and not self.state.deleted:
             await self.commit()
-        await self.pipeline.run(requested.ref)
+        stopped = self.state.run is RunState.STOPPED and self.state.run_event != before
+        if self.state.deleted or stopped:
+            reason = self.state.run_reason or "stopped"
+            withdrawn = ev.ActionWithdrawn(action=action, reason=reason)
+            self.append(withdrawn, "system", requested.ref, self.state.run_event)
+        else:
+            await self.pipeline.run(requested.ref)
         await self.commit()
 
     # -------------------------------------------------------------- update

@@ -11,7 +11,7 @@ from engine.domain.belief import BeliefSource
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, Plan, PlanStep, Provenance, StepStatus
 from engine.domain.state import AgentState, Mode, RunState
-from engine.generation.notation import PlanSyntaxError, parse_plan
+from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
 from engine.tools.registry import ToolRegistry
@@ -62,7 +62,7 @@ def _goal(state: AgentState, goal_id: str) -> Goal:
 
 
 def _adopt_goal(state: AgentState, said: cmd.AdoptGoal, registry: ToolRegistry) -> Outcome:
-    text = " ".join(said.text.split())
+    text = said.text.strip()
     if not text:
         raise RefusedError("the goal has no text")
     goal = fresh_id(state, "g")
@@ -71,7 +71,9 @@ def _adopt_goal(state: AgentState, said: cmd.AdoptGoal, registry: ToolRegistry) 
 
 def _change_goal(state: AgentState, said: cmd.ChangeGoal, registry: ToolRegistry) -> Outcome:
     goal = _goal(state, said.goal)
-    text = " ".join((said.text or goal.text).split())
+    text = (said.text or goal.text).strip()
+    if not text:
+        raise RefusedError("the goal has no text")
     priority = goal.priority if said.priority is None else said.priority
     if text != goal.text and state.acting and state.action and state.action.goal == goal.id:
         raise RefusedError("an action of this goal is running; wait for it or stop the agent first")
@@ -213,6 +215,9 @@ def _edit_step(state: AgentState, said: cmd.EditStep, registry: ToolRegistry) ->
         for name in ("tool", "command", "args", "description")
         if (value := getattr(said, name)) is not None
     }
+    if step.op is not Op.ACT and not {"tool", "command"}.isdisjoint(changes):
+        # A step that called no tool is made to call one.
+        changes = {"tool": "simple_coder", "op": Op.ACT, "args": {}, **changes}
     edited = replace(
         step,
         **changes,
@@ -236,6 +241,8 @@ def _insert_step(state: AgentState, said: cmd.InsertStep, registry: ToolRegistry
         plan, _before = _editable(state, said.before)
     if plan is None or state.goals[plan.goal].status.terminal:
         raise RefusedError("there is no plan to insert into; give the agent a goal first")
+    if len(plan.steps) >= PLAN_LIMIT:
+        raise RefusedError(f"the plan has {len(plan.steps)} steps already; at most {PLAN_LIMIT} are allowed")
     step = PlanStep(
         id=fresh_id(state, "s"),
         description=said.description or said.command,
@@ -325,7 +332,7 @@ def _replace_plan(state: AgentState, said: cmd.ReplacePlan, registry: ToolRegist
         except PlanSyntaxError as error:
             raise RefusedError(f"this is no plan: {error}") from None
     else:
-        text = " ".join(said.plan.split())
+        text = said.plan.strip()
         drafted = (
             PlanStep("1", text, op=Op.ACHIEVE, args={"goal": text}, provenance=Provenance(by="operator")),
         )

@@ -1,0 +1,52 @@
+"""The operator's own themes, live while their files change."""
+
+from __future__ import annotations
+
+import asyncio
+
+from app.cockpit.base import CockpitBase
+from engine.library.watching import fingerprint, watch_directory
+from themes import DEFAULT_THEME, load_themes
+
+
+class ThemeWatch(CockpitBase):
+    """Registers themes at the start, and again whenever one of the operator's files changes."""
+
+    def _register_themes(self) -> list[str]:
+        """Register the shipped and the operator's themes; answers what is wrong with them. Blocking."""
+        themes, problems = load_themes(self._settings.themes_directory)
+        for theme in themes.values():
+            self.register_theme(theme)
+        return problems
+
+    def _choose_theme(self) -> list[str]:
+        """Take the theme that was asked for; answers why it could not be taken."""
+        wanted = self._settings.theme or DEFAULT_THEME
+        if wanted in self.available_themes:
+            self.theme = wanted
+            return []
+        self.theme = DEFAULT_THEME
+        return [f"there is no theme '{wanted}'"]
+
+    async def _watch_themes(self) -> None:
+        """Keep the operator's themes live until the cockpit closes."""
+        directory = self._settings.themes_directory
+        seen = await asyncio.to_thread(fingerprint, directory)
+
+        async def look() -> None:
+            nonlocal seen
+            now = await asyncio.to_thread(fingerprint, directory)
+            if now != seen:
+                seen = now
+                self._themes_changed()
+
+        await watch_directory(directory, look, asyncio.Event())
+
+    def _themes_changed(self) -> None:
+        problems = self._register_themes()
+        current = self.theme
+        # A theme that is set again under its own name is not applied again, so it is left and retaken.
+        with self.batch_update():
+            self.theme = DEFAULT_THEME if current != DEFAULT_THEME else "textual-dark"
+            self.theme = current if current in self.available_themes else DEFAULT_THEME
+        self._say(problems[0] if problems else "themes read again", "error" if problems else "ok")

@@ -1,0 +1,81 @@
+"""Watching a directory of data files that may not exist yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+
+Fingerprint = tuple[tuple[str, int, int, int], ...]
+"""Name, inode, time and size of each file, so that any change shows."""
+
+
+async def watch_directory(directory: Path, look: Callable[[], Awaitable[None]], stop: asyncio.Event) -> None:
+    """Call `look` whenever something in the directory may have changed, until `stop` is set.
+
+    It is called soon after a change and about every 400 ms besides, so it should compare first and
+    cost little when nothing changed. The directory may appear, vanish and appear again.
+    """
+    # Imported here: a run without a screen never watches and should not pay for it.
+    from watchfiles import awatch
+    from watchfiles._rust_notify import WatchfilesRustInternalError
+
+    polling = False
+    while not stop.is_set():
+        target = await asyncio.to_thread(_nearest_directory, directory)
+        changes = awatch(
+            target,
+            recursive=False,
+            watch_filter=None,
+            stop_event=stop,
+            debounce=200,
+            step=50,
+            rust_timeout=400,
+            yield_on_timeout=True,
+            force_polling=polling,
+        )
+        try:
+            async with aclosing(changes):
+                # Besides changes there is a tick every 400 ms: what happened while the watch was
+                # being set up, or in a directory that replaced the watched one, is found by it.
+                async for _ in changes:
+                    await look()
+                    if await asyncio.to_thread(_nearest_directory, directory) != target:
+                        break
+        except (OSError, WatchfilesRustInternalError):
+            # The system has no watch to give (limit reached, network file system): poll instead.
+            polling = True
+
+
+def toml_files(directory: Path) -> list[Path]:
+    """The TOML files of a directory by name.
+
+    Raises:
+        OSError: it is missing or cannot be read.
+    """
+    return sorted(path for path in directory.iterdir() if path.name.endswith(".toml"))
+
+
+def fingerprint(directory: Path) -> Fingerprint:
+    """What the TOML files of a directory look like from outside; empty for a missing one. Blocking."""
+    try:
+        paths = toml_files(directory)
+    except OSError:
+        return ()
+    found = []
+    for path in paths:
+        try:
+            stat = path.stat()
+        except OSError:
+            found.append((path.name, 0, 0, 0))
+        else:
+            found.append((path.name, stat.st_ino, stat.st_mtime_ns, stat.st_size))
+    return tuple(found)
+
+
+def _nearest_directory(path: Path) -> Path:
+    """The directory itself, or the nearest one above it that exists."""
+    while not path.is_dir() and path != path.parent:
+        path = path.parent
+    return path

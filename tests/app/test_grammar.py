@@ -1,0 +1,220 @@
+"""The command bar's words: what each line means, and what is said when it means nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.grammar import VERBS, Context, GrammarError, Local, complete, find_verb, read_line
+from engine.domain import commands as cmd
+from engine.domain.goal import Goal
+from engine.domain.plan import Plan, PlanStep
+from engine.domain.state import AgentState
+from engine.tools.simple_coder_commands import COMMANDS
+
+
+@pytest.fixture
+def context() -> Context:
+    state = AgentState(
+        agent_id="pilot",
+        goals={"g1": Goal("g1", "first"), "g2": Goal("g2", "second")},
+        current_goal="g2",
+        plans={"g2": Plan("p1", "g2", steps=(PlanStep("s7", "list"), PlanStep("s8", "read")))},
+    )
+    return Context(
+        agent="pilot",
+        state=state,
+        agents=("pilot", "other"),
+        missions=("first-flight",),
+        themes=("dusk",),
+        examples=("list the files in src", "read notes.txt"),
+        spec_of=COMMANDS.get,
+    )
+
+
+def _pilot(kind: type[cmd.Command], **fields: Any) -> cmd.Command:
+    return kind(**{"agent": "pilot", **fields})
+
+
+LINES = [
+    ("goal list the files", _pilot(cmd.AdoptGoal, text="list the files")),
+    ("GOAL  Write 'A  b\"' to X.txt", _pilot(cmd.AdoptGoal, text="Write 'A  b\"' to X.txt")),
+    ("goal !5 go up", _pilot(cmd.AdoptGoal, text="go up", priority=5)),
+    ("goal -p -2 go up", _pilot(cmd.AdoptGoal, text="go up", priority=-2)),
+    ("goal\tgo up", _pilot(cmd.AdoptGoal, text="go up")),
+    ("goal one\n- two", _pilot(cmd.AdoptGoal, text="one\n- two")),
+    ("drop", _pilot(cmd.DropGoal, goal="g2")),
+    ("drop 1", _pilot(cmd.DropGoal, goal="g1")),
+    ("abort G1", _pilot(cmd.AbortGoal, goal="g1")),
+    ("reword g1 go  up", _pilot(cmd.ChangeGoal, goal="g1", text="go  up")),
+    ("priority 1 9", _pilot(cmd.ChangeGoal, goal="g1", priority=9)),
+    ("mission first-flight", Local("mission", "first-flight")),
+    ("run", _pilot(cmd.Run)),
+    ("run 3", _pilot(cmd.Run, max_loops=3)),
+    ("until", _pilot(cmd.Run, until="g2")),
+    ("pause", _pilot(cmd.Pause)),
+    ("Step", _pilot(cmd.Step)),
+    ("stop", _pilot(cmd.Stop)),
+    ("intervene", _pilot(cmd.Intervene)),
+    ("hand_back", _pilot(cmd.HandBack)),
+    ("plan list the files", _pilot(cmd.ReplacePlan, goal="g2", plan="list the files")),
+    ("edit", None),
+    ("edit s8", Local("edit_step", "s8")),
+    ("edit 8 write a.txt 'two words'", _pilot(cmd.EditStep, step="s8", command="write", args={"path": "a.txt", "content": "two words"})),
+    ('edit this {"args": {"path": "x"}}', _pilot(cmd.EditStep, step="s7", args={"path": "x"})),
+    ("insert before S8 mkdir new", _pilot(cmd.InsertStep, before="s8", command="mkdir", args={"path": "new"}, description="mkdir new")),
+    ("insert ls", _pilot(cmd.InsertStep, command="ls", description="ls")),
+    ("delete s8", _pilot(cmd.DeleteStep, step="s8")),
+    ("move s8 up", _pilot(cmd.MoveStep, step="s8", by=-1)),
+    ("skip", _pilot(cmd.SkipStep, step="s7")),
+    ("skip s8 not  needed", _pilot(cmd.SkipStep, step="s8", reason="not  needed")),
+    ("retry", _pilot(cmd.RetryStep, step="s7")),
+    ("result s8 it is  done", _pilot(cmd.GiveResult, step="s8", result="it is  done")),
+    ("break", _pilot(cmd.SetBreakpoint, step="s7")),
+    ("unbreak 8", _pilot(cmd.SetBreakpoint, step="s8", on=False)),
+    ("believe sky blue", _pilot(cmd.Believe, key="sky", value="blue")),
+    ("believe sky = blue", _pilot(cmd.Believe, key="sky", value="= blue")),
+    ("believe n=[1, 2.5, null]", _pilot(cmd.Believe, key="n", value=[1, 2.5, None])),
+    ("forget sky", _pilot(cmd.Forget, key="sky")),
+    ("! ls src", _pilot(cmd.CallTool, command="ls", args={"path": "src"})),
+    ("!run python -c 'print(1)'", _pilot(cmd.CallTool, command="run", args={"command": "python -c 'print(1)'"})),
+    ("agent_create bdi_agent two", cmd.CreateAgent(agent="two")),
+    ("agent_create   bdi_agent    two  a  helper", cmd.CreateAgent(agent="two", description="a  helper")),
+    ("agent_list", Local("agent_list")),
+    ("agent_delete other", cmd.DeleteAgent(agent="other")),
+    ("agent other", Local("select_agent", "other")),
+    ("status", Local("status")),
+    ("theme dusk", Local("theme", "dusk")),
+    ("help", Local("help")),
+    ("? goal", Local("help", "goal")),
+    ("quit ", Local("quit")),
+    (" exit", Local("quit")),
+    ("q", Local("quit")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"), [pair for pair in LINES if pair[1]], ids=lambda value: str(value)[:40]
+)
+def test_a_line_means_one_command(context: Context, line: str, meant: cmd.Command | Local) -> None:
+    assert read_line(line, context) == meant
+
+
+def test_every_verb_is_tried_here_and_found_by_its_names() -> None:
+    tried = {
+        find_verb(line.strip().split()[0] if not line.startswith("!") else "!").name for line, _ in LINES
+    }
+    assert tried == {verb.name for verb in VERBS}
+    for verb in VERBS:
+        for name in (verb.name, *verb.aliases):
+            assert find_verb(name.upper()) is verb
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "type a command"),
+        ("   ", "type a command"),
+        ("gaol x", "did you mean goal"),
+        ("zzzz", "type help"),
+        ("goal", "the goal's text is missing · usage: goal"),
+        ("goal " + "x" * 8_001, "text: String should have at most 8000"),
+        ("goal \udcff", "text: "),
+        ("reword g1", "the new text is missing"),
+        ("priority g1 high", "a whole number is expected"),
+        ("priority g1 " + "9" * 5_000, "a whole number is expected"),
+        ("run fast", "type: ! run"),
+        ("run 0", "max_loops"),
+        ("run ²", "a number of loops"),
+        ("run " + "9" * 5_000, "a number of loops"),
+        ("pause now", "'now' is too much"),
+        ("plan", "is missing"),
+        ("edit", "a step is missing"),
+        ('edit s7 {"args"', "this is no JSON: column"),
+        ('edit s7 {"colour": 1}', "colour"),
+        ("edit s7 {" + '"a":[' * 100_000, "this is no JSON"),
+        ("edit s7 write 'open", "quote is not closed"),
+        ("insert", "is missing"),
+        ("insert ls a b c", "ls takes path"),
+        ("delete", "a step is missing"),
+        ("delete s7 s8", "only a step is expected"),
+        ("move s7 sideways", "move STEP up"),
+        ("result s7", "the result is missing"),
+        ("believe", "a key is missing"),
+        ("believe k", "a value is missing"),
+        ("believe " + "k" * 201 + " v", "key: "),
+        ("forget", "a key is missing"),
+        ("!", "a sandbox command such as"),
+        ("! \udcff", "command: "),
+        ("mission", "a mission is missing"),
+        ("agent_create", "an agent type is missing"),
+        ("agent_create bdi_agent", "an agent id is missing"),
+        ("agent_create bdi_agent ../x", "no agent id"),
+        ("agent_create bdi_agent that runs tests", "cannot be an agent's id"),
+        ("agent_create bdi_agent two [1]", "a JSON object, not a list"),
+        ('agent_create bdi_agent two {"a"', "looks like JSON and is not"),
+        ("agent_create bdi_agent two {" + '"n":' + "9" * 5_000 + "}", "looks like JSON and is not"),
+        ("agent_delete", "an agent id is missing"),
+        ("x" * 1_000_001, "at most 1000000"),
+    ],
+    ids=lambda value: value[:40],
+)
+def test_what_means_nothing_is_answered_in_one_line(context: Context, line: str, said: str) -> None:
+    with pytest.raises(GrammarError) as refusal:
+        read_line(line, context)
+    assert said in str(refusal.value)
+    assert len(str(refusal.value)) < 1_000
+
+
+def test_usage_follows_when_an_argument_is_wrong(context: Context) -> None:
+    for verb in VERBS:
+        if verb.name in ("drop", "abort", "until", "skip", "retry", "break", "unbreak", "theme", "help"):
+            continue
+        wrong = f"{verb.name} too much said" if " " not in verb.usage else verb.name
+        if verb.name in ("run",):
+            wrong = "run away"
+        with pytest.raises(GrammarError, match="· usage: "):
+            read_line(wrong, context)
+
+
+@pytest.mark.parametrize("quote", ["", "'"])
+def test_json_in_single_quotes_is_the_same_configuration(context: Context, quote: str) -> None:
+    line = f'agent_create bdi_agent two {quote}{{"description": "d", "level": 3}}{quote}'
+    made = read_line(line, context)
+    assert made == cmd.CreateAgent(agent="two", description="d", config={"description": "d", "level": 3})
+
+
+def test_an_ended_goal_is_not_meant_while_another_is_open(context: Context) -> None:
+    from dataclasses import replace
+
+    from engine.domain.goal import GoalStatus
+
+    assert context.state is not None
+    context.state.goals["g2"] = replace(context.state.goals["g2"], status=GoalStatus.ACHIEVED)
+    assert read_line("drop", context) == _pilot(cmd.DropGoal, goal="g1")
+
+
+@pytest.mark.parametrize(
+    ("line", "first"),
+    [
+        ("go", "goal "),
+        ("PAU", "pause"),
+        ("goal read", "goal read notes.txt"),
+        ("goal files", "goal list the files in src"),
+        ("break s", "break s7"),
+        ("agent o", "agent other"),
+        ("theme ", "theme dusk"),
+        ("help qu", "help quit"),
+        ("mission f", "mission first-flight"),
+    ],
+)
+def test_a_beginning_is_completed(context: Context, line: str, first: str) -> None:
+    assert complete(line, context)[0][0] == first
+
+
+def test_nothing_is_completed_where_nothing_is_known(context: Context) -> None:
+    assert complete("zzz", context) == []
+    assert complete("zzz x", context) == []
+    assert complete("break s7", Context()) == []
+    assert len(complete("", context)) == 12

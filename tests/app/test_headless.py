@@ -1,0 +1,91 @@
+"""Headless runs in process: what leftover goals and commands come to."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from app.doing import do_line
+from app.headless import RunOptions, run_goal
+from engine.domain.goal import GoalStatus
+from engine.engine import Engine
+
+
+async def _run(workspace: Path, goal: str, **more: object) -> dict[str, object]:
+    options = RunOptions(workspace, goal=goal, quiet=True, **more)  # type: ignore[arg-type]
+    return await run_goal(options, out=io.StringIO(), err=io.StringIO())
+
+
+async def test_goals_left_over_are_not_run_under_a_new_run(tmp_path: Path) -> None:
+    first = await _run(tmp_path, "create the directories a, b and c", max_loops=1)
+    assert (first["status"], first["reason"], first["actions"]) == ("FAILED", "MAX_LOOPS", 1)
+    second = await _run(tmp_path, "create a directory named 'mine'")
+    assert second["status"] == "GOAL_ACHIEVED"
+    assert sorted(path.name for path in (tmp_path / "sandbox").iterdir()) == ["a", "mine"]
+    engine = await Engine.open(tmp_path)
+    state = await engine.view("pilot-1")
+    await engine.close()
+    assert [goal.status for goal in state.goals.values()] == [GoalStatus.ACTIVE, GoalStatus.ACHIEVED]
+
+
+async def test_each_loop_limit_runs_as_many_actions_every_time(tmp_path: Path) -> None:
+    for number in range(1, 5):
+        result = await _run(
+            tmp_path / str(number), "create the directories a, b, c, d and e", max_loops=number
+        )
+        assert (result["actions"], result["reason"]) == (number, "MAX_LOOPS")
+
+
+async def test_a_goal_that_cannot_be_planned_needs_the_operator_or_fails(tmp_path: Path) -> None:
+    asked = await _run(tmp_path / "a", "frobnicate the widgets")
+    assert (asked["status"], asked["reason"]) == ("NEEDS_OPERATOR", "GOAL_PARSE_ERROR")
+    again = await _run(tmp_path / "a", "list the files")
+    assert again["status"] == "NEEDS_OPERATOR"
+    assert "still waits" in str(again["message"])
+    alone = await _run(tmp_path / "b", "frobnicate the widgets", ask=False)
+    assert (alone["status"], alone["reason"]) == ("FAILED", "FAILED_PLANNING")
+    assert "frobnicate the widgets" in str(alone["message"])
+
+
+async def test_a_run_over_time_is_cut_off(tmp_path: Path) -> None:
+    (tmp_path / "sandbox").mkdir()
+    (tmp_path / "sandbox" / "slow.py").write_text("import time; time.sleep(60)")
+    result = await _run(tmp_path, "run slow.py", timeout_s=0.5)
+    assert result["status"] == "TIMED_OUT"
+    engine = await Engine.open(tmp_path)
+    state = await engine.view("pilot-1")
+    await engine.close()
+    assert not state.acting
+
+
+async def test_lines_of_the_bar_work_without_a_screen(tmp_path: Path) -> None:
+    async def do(line: str) -> tuple[int, str]:
+        code, _answer, text = await do_line(tmp_path, line)
+        return code, text
+
+    assert await do("agent_create bdi_agent two a helper") == (0, "agent two created")
+    assert await do("goal create the directories a and b") == (0, "goal g1 adopted")
+    code, text = await do("step")
+    assert (code, "PAUSED" in text) == (0, True)
+    code, text = await do("status")
+    assert "g1 active" in text
+    assert (await do("run"))[0] == 0
+    assert sorted(path.name for path in (tmp_path / "sandbox").iterdir()) == ["a", "b"]
+    assert (await do("step"))[0] == 1
+    assert (await do("agent_list"))[1].startswith("two ")
+    assert (await do("theme dusk"))[0] == 2
+
+
+async def test_a_line_that_is_no_command_makes_no_workspace(tmp_path: Path) -> None:
+    code, _answer, text = await do_line(tmp_path, "gaol x")
+    assert (code, "did you mean goal" in text) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("line", ["pause", "goal list the files"])
+async def test_without_an_agent_the_answer_says_how_to_make_one(tmp_path: Path, line: str) -> None:
+    code, _answer, text = await do_line(tmp_path, line)
+    assert code == 1
+    assert text == "there is no agent yet; agent_create bdi_agent ID makes one"

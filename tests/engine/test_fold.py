@@ -1,0 +1,172 @@
+"""State is a fold: the same whichever way it is come to, for any events at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from engine_flight import Flight, act
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.domain import commands as cmd
+from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, Undo
+from engine.domain.failure import FailureKind, Strategy
+from engine.domain.goal import GoalStatus
+from engine.domain.plan import PlanStep, StepStatus
+from engine.domain.ports import SystemClock
+from engine.domain.state import AgentConfig, AgentState
+from engine.journal import events as ev
+from engine.journal.errors import JournalError
+from engine.journal.event import GENESIS, Event, chain_hash
+from engine.journal.fold import apply, copy_state, dump_state, fold, load_state
+
+TEXTS = st.text(max_size=8) | st.sampled_from(["\ud800", "\x1b[31m", "a\0b", "\U0001f6f0"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+GOALS = st.sampled_from(["g1", "g2", "g3"])
+STEPS = st.sampled_from(["s1", "s2", "s3", "s12"])
+ACTIONS = st.sampled_from(["a1", "a2"])
+ARGS = st.dictionaries(st.text(max_size=3), VALUES, max_size=2)
+PLAN_STEPS = st.lists(
+    st.builds(
+        PlanStep, id=STEPS, description=TEXTS, command=TEXTS, args=ARGS, status=st.sampled_from(StepStatus)
+    ),
+    max_size=3,
+    unique_by=lambda step: step.id,
+).map(tuple)
+SESSIONS = st.builds(SandboxSession, cwd=st.sampled_from([".", "a"]), autonomous=st.booleans())
+FAILURES, STRATEGIES = st.sampled_from(FailureKind), st.sampled_from(Strategy)
+
+FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
+    ev.AgentCreated: dict(agent_id=st.just("a"), agent_type=TEXTS, config=st.builds(AgentConfig)),
+    ev.AgentOpened: dict(session=TEXTS, seed=st.integers(0, 9)),
+    ev.AgentDeleted: {},
+    ev.AgentResumed: dict(max_loops=st.none() | st.integers(1, 3), until=st.none() | GOALS),
+    ev.AgentPaused: dict(reason=TEXTS),
+    ev.StepGranted: {},
+    ev.AgentStopped: dict(reason=TEXTS),
+    ev.CommandReceived: dict(command=ARGS),
+    ev.GoalAdopted: dict(goal=GOALS, text=TEXTS, parent=st.none() | GOALS, parent_step=st.none() | STEPS),
+    ev.GoalSelected: dict(goal=GOALS),
+    ev.GoalChanged: dict(goal=GOALS, text=TEXTS, priority=st.integers(-3, 3)),
+    ev.GoalEnded: dict(goal=GOALS, status=st.sampled_from(GoalStatus), reason=TEXTS),
+    ev.BeliefAdded: dict(key=TEXTS, value=VALUES),
+    ev.BeliefRemoved: dict(key=TEXTS),
+    ev.WorldPerceived: dict(facts=ARGS, session=SESSIONS),
+    ev.PlanRejected: dict(goal=GOALS, problems=st.just(("no",))),
+    ev.PlanAdopted: dict(plan=st.just("p1"), goal=GOALS, steps=PLAN_STEPS),
+    ev.PlanRevised: dict(plan=st.just("p1"), goal=GOALS, change=TEXTS, steps=PLAN_STEPS),
+    ev.StepEnded: dict(goal=GOALS, step=STEPS, status=st.sampled_from(StepStatus), summary=TEXTS),
+    ev.ActionRequested: dict(action=ACTIONS, step=STEPS | st.just(""), tool=TEXTS, command=TEXTS, args=ARGS),
+    ev.ActionCorrected: dict(action=ACTIONS, args=ARGS, why=st.just(())),
+    ev.ActionWithdrawn: dict(action=ACTIONS, reason=TEXTS),
+    ev.ActionStarted: dict(action=ACTIONS, undo=st.sampled_from(Undo)),
+    ev.ActionOutput: dict(action=ACTIONS, stream=st.just("stdout"), text=TEXTS),
+    ev.ActionFinished: dict(
+        action=ACTIONS,
+        status=st.sampled_from(ResultStatus),
+        code=st.none() | st.sampled_from(ErrorCode),
+        result=ARGS,
+        session=st.none() | SESSIONS,
+        summary=TEXTS,
+    ),
+    ev.ActionCancelled: dict(action=ACTIONS, reason=TEXTS),
+    ev.ActionOutcomeUnknown: dict(action=ACTIONS),
+    ev.OperatorActionQueued: dict(tool=TEXTS, command=TEXTS, args=ARGS),
+    ev.FailureRecorded: dict(failure=FAILURES, message=TEXTS, goal=GOALS, step=STEPS),
+    ev.RecoveryChosen: dict(failure=FAILURES, strategy=STRATEGIES, step=STEPS),
+    ev.RecoveryEnded: dict(failure=FAILURES, strategy=STRATEGIES, step=STEPS, success=st.booleans()),
+    ev.InterventionOpened: dict(reason=TEXTS, goal=GOALS, step=STEPS),
+    ev.InterventionClosed: dict(resolution=TEXTS),
+    ev.BreakpointSet: dict(step=STEPS),
+    ev.BreakpointCleared: dict(step=STEPS),
+    ev.BreakpointHit: dict(step=STEPS),
+    ev.ThoughtRecorded: dict(text=TEXTS),
+}
+PAYLOADS = st.one_of([st.builds(kind, **fields) for kind, fields in FIELDS.items()])
+
+
+def _chained(payloads: list[ev.Payload]) -> list[Event]:
+    events, head, at = [], GENESIS, SystemClock().now()
+    for version, payload in enumerate(payloads, 1):
+        place = ("a", version, at, version // 3, "agent", (), payload.kind, payload.body())
+        head = chain_hash(head, *place)
+        events.append(Event(*place, head))
+    return events
+
+
+@given(st.lists(PAYLOADS, max_size=25), st.integers(0, 25))
+def test_a_snapshot_and_the_rest_fold_to_what_all_events_do(payloads: list[ev.Payload], cut: int) -> None:
+    events = _chained(payloads)
+    whole = fold(events)
+    half = fold(events[:cut])
+    restored = load_state(dump_state(half))
+    assert restored == half
+    assert list(restored.goals) == list(half.goals)
+    assert list(restored.beliefs) == list(half.beliefs)
+    assert fold(events[cut:], restored) == whole
+
+
+@given(st.lists(PAYLOADS, max_size=25))
+def test_live_payloads_and_stored_ones_lead_to_the_same_state(payloads: list[ev.Payload]) -> None:
+    events = _chained(payloads)
+    live = AgentState()
+    for event, payload in zip(events, payloads, strict=True):
+        apply(live, event, payload)
+    assert live == fold(events)
+
+
+@given(st.lists(PAYLOADS, max_size=15), PAYLOADS)
+def test_a_copy_does_not_move_with_its_original(payloads: list[ev.Payload], more: ev.Payload) -> None:
+    events = _chained([*payloads, more])
+    state = fold(events[:-1])
+    copy = copy_state(state)
+    apply(state, events[-1])
+    assert copy == fold(events[:-1])
+
+
+def test_every_kind_of_event_is_generated_here() -> None:
+    without_state = {"workspace.created", "session.opened", "session.closed"}
+    quiet = {"plan.asked", "plan.generated", "action.held", "action.queued", "command.refused"}
+    generated = {kind.kind for kind in FIELDS}
+    assert set(ev.kinds()) - generated <= without_state | quiet
+
+
+def test_an_event_that_does_not_fit_is_named() -> None:
+    (event,) = _chained([ev.AgentPaused(reason="x")])
+    strange = Event("a", 7, event.at, 1, "agent", (), "agent.levitated", "{}", "")
+    with pytest.raises(JournalError, match=r"Event a:7 \(agent.levitated\) is of no known kind"):
+        ev.payload_of(strange)
+    wrong = Event("a", 8, event.at, 1, "agent", (), "agent.paused", '{"reason":3}', "")
+    with pytest.raises(JournalError, match="Event a:8 .* does not fit its kind"):
+        ev.payload_of(wrong)
+
+
+async def test_states_are_restored_without_snapshots_too(flight: Flight) -> None:
+    await flight.plan(act("write", path="a", content=""), act("write", path="b", content=""))
+    await flight.do(cmd.Step)
+    await flight.until(lambda s: s.actions == 1 and not s.acting)
+    await flight.reopen()
+    assert await flight.engine.store.load_snapshot("pilot", None, 1) is not None
+    before = await flight.state()
+    await flight.engine.store.drop_snapshots()
+    assert await flight.engine.view("pilot", before.version) == fold(
+        (await flight.events())[: before.version]
+    )
+    await flight.do(cmd.Run)
+    await flight.until(lambda s: not s.open_goals)
+
+
+async def test_a_view_of_the_past_is_the_fold_of_the_first_events(flight: Flight) -> None:
+    await flight.plan(act("write", path="a", content=""))
+    await flight.do(cmd.Run)
+    await flight.until(lambda s: not s.open_goals)
+    events = await flight.events()
+    for version in range(1, len(events) + 1):
+        assert await flight.engine.view("pilot", version) == fold(events[:version])
+    with pytest.raises(KeyError):
+        await flight.engine.view("nobody")
