@@ -142,7 +142,10 @@ class Run:
             return None
         run = cmd.Run(agent=options.agent, max_loops=options.max_loops, until=self._goal, ask=options.ask)
         receipt = await self._do(run)
-        return None if receipt.ok else _End(Status.NEEDS_OPERATOR, receipt.message)
+        if receipt.ok or (await self._engine.view(options.agent)).intervention is not None:
+            # A turn that the agent has given over already is met among the events.
+            return None
+        return _End(Status.FAILED, receipt.message, "REFUSED")
 
     async def _follow(self, since: int) -> _End:
         """Watch events until the run has ended, time is up, or somebody interrupts."""
@@ -202,10 +205,19 @@ class Run:
             planning = any(f.goal == self._goal and not f.step for f in view.failures)
             return _End(Status.FAILED, said.reason, "FAILED_PLANNING" if planning else "ERROR_LIMIT")
         if isinstance(said, ev.InterventionOpened):
-            return _End(Status.NEEDS_OPERATOR, said.reason, said.failure.value if said.failure else "")
+            return await self._turn(said)
         if isinstance(said, ev.AgentPaused) and said.reason.startswith("MAX_LOOPS"):
             return _End(Status.FAILED, said.reason, "MAX_LOOPS")
         return None
+
+    async def _turn(self, said: ev.InterventionOpened) -> _End | None:
+        """The agent asks: that ends the run, or the goal where nobody is to be asked."""
+        kind = said.failure.value if said.failure else ""
+        if not self._options.ask:
+            abort = cmd.AbortGoal(agent=self._options.agent, goal=self._goal, reason=f"{kind}: {said.reason}")
+            if (await self._do(abort)).ok:
+                return None
+        return _End(Status.NEEDS_OPERATOR, said.reason, kind)
 
     def _show(self, event: Event) -> None:
         if self._options.events:

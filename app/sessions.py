@@ -59,7 +59,8 @@ async def _sessions(store: JournalStore) -> list[_Session]:
             if found:
                 last = found[-1]
                 found[-1] = _Session(last.name, last.opened, last.closed, last.first, event.seq - 1)
-            found.append(_Session(said.session, event.at, "", event.seq, head))
+            # The making of the workspace belongs to the session that made it.
+            found.append(_Session(said.session, event.at, "", event.seq if found else 1, head))
         elif isinstance(said, ev.SessionClosed) and found:
             last = found[-1]
             found[-1] = _Session(last.name, last.opened, event.at, last.first, head)

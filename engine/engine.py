@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -401,10 +402,21 @@ async def _open_store(workspace: Path, clock: Clock, create: bool) -> JournalSto
         try:
             return await JournalStore.open(workspace, clock=clock, create=create)
         except JournalLocked as locked:
-            if not locked.pid.isdecimal() or Path(f"/proc/{locked.pid}").exists():
+            if _lives(locked.pid):
                 raise
             await clock.sleep(LOCK_WAIT_S)
     return await JournalStore.open(workspace, clock=clock, create=create)
+
+
+def _lives(pid: str) -> bool:
+    """Whether there is such a process, or might be."""
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except (ValueError, OverflowError, PermissionError):
+        return True
+    return True
 
 
 def _make_directory(path: Path) -> None:

@@ -142,7 +142,7 @@ class Agent:
         tick = self._tick if actor == "agent" else self.state.tick
         known = tuple(dict.fromkeys(cause for cause in causes if cause))
         event = self.log.append(payload, actor=actor, causes=known, tick=max(tick, self.state.tick))
-        # Not the payload at hand but what was stored of it: the order of keys may differ, and must not matter.
+        # As stored, not the payload at hand: the order of its keys may differ, and must not matter.
         apply(self.state, event)
         return event
 

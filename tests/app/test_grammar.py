@@ -61,9 +61,15 @@ LINES = [
     ("plan list the files", _pilot(cmd.ReplacePlan, goal="g2", plan="list the files")),
     ("edit", None),
     ("edit s8", Local("edit_step", "s8")),
-    ("edit 8 write a.txt 'two words'", _pilot(cmd.EditStep, step="s8", command="write", args={"path": "a.txt", "content": "two words"})),
+    (
+        "edit 8 write a.txt 'two words'",
+        _pilot(cmd.EditStep, step="s8", command="write", args={"path": "a.txt", "content": "two words"}),
+    ),
     ('edit this {"args": {"path": "x"}}', _pilot(cmd.EditStep, step="s7", args={"path": "x"})),
-    ("insert before S8 mkdir new", _pilot(cmd.InsertStep, before="s8", command="mkdir", args={"path": "new"}, description="mkdir new")),
+    (
+        "insert before S8 mkdir new",
+        _pilot(cmd.InsertStep, before="s8", command="mkdir", args={"path": "new"}, description="mkdir new"),
+    ),
     ("insert ls", _pilot(cmd.InsertStep, command="ls", description="ls")),
     ("delete s8", _pilot(cmd.DeleteStep, step="s8")),
     ("move s8 up", _pilot(cmd.MoveStep, step="s8", by=-1)),
@@ -74,11 +80,13 @@ LINES = [
     ("break", _pilot(cmd.SetBreakpoint, step="s7")),
     ("unbreak 8", _pilot(cmd.SetBreakpoint, step="s8", on=False)),
     ("believe sky blue", _pilot(cmd.Believe, key="sky", value="blue")),
-    ("believe sky = blue", _pilot(cmd.Believe, key="sky", value="= blue")),
     ("believe n=[1, 2.5, null]", _pilot(cmd.Believe, key="n", value=[1, 2.5, None])),
     ("forget sky", _pilot(cmd.Forget, key="sky")),
     ("! ls src", _pilot(cmd.CallTool, command="ls", args={"path": "src"})),
-    ("!run python -c 'print(1)'", _pilot(cmd.CallTool, command="run", args={"command": "python -c 'print(1)'"})),
+    (
+        "!run python -c 'print(1)'",
+        _pilot(cmd.CallTool, command="run", args={"command": "python -c 'print(1)'"}),
+    ),
     ("agent_create bdi_agent two", cmd.CreateAgent(agent="two")),
     ("agent_create   bdi_agent    two  a  helper", cmd.CreateAgent(agent="two", description="a  helper")),
     ("agent_list", Local("agent_list")),
@@ -91,7 +99,7 @@ LINES = [
     ("quit ", Local("quit")),
     (" exit", Local("quit")),
     ("q", Local("quit")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +154,6 @@ def test_every_verb_is_tried_here_and_found_by_its_names() -> None:
         ("believe " + "k" * 201 + " v", "key: "),
         ("forget", "a key is missing"),
         ("!", "a sandbox command such as"),
-        ("! \udcff", "command: "),
         ("mission", "a mission is missing"),
         ("agent_create", "an agent type is missing"),
         ("agent_create bdi_agent", "an agent id is missing"),

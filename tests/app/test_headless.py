@@ -19,11 +19,11 @@ async def _run(workspace: Path, goal: str, **more: object) -> dict[str, object]:
 
 
 async def test_goals_left_over_are_not_run_under_a_new_run(tmp_path: Path) -> None:
-    first = await _run(tmp_path, "create the directories a, b and c", max_loops=1)
+    first = await _run(tmp_path, "create the directories src, tests and docs", max_loops=1)
     assert (first["status"], first["reason"], first["actions"]) == ("FAILED", "MAX_LOOPS", 1)
     second = await _run(tmp_path, "create a directory named 'mine'")
     assert second["status"] == "GOAL_ACHIEVED"
-    assert sorted(path.name for path in (tmp_path / "sandbox").iterdir()) == ["a", "mine"]
+    assert sorted(path.name for path in (tmp_path / "sandbox").iterdir()) == ["mine", "src"]
     engine = await Engine.open(tmp_path)
     state = await engine.view("pilot-1")
     await engine.close()
@@ -33,7 +33,7 @@ async def test_goals_left_over_are_not_run_under_a_new_run(tmp_path: Path) -> No
 async def test_each_loop_limit_runs_as_many_actions_every_time(tmp_path: Path) -> None:
     for number in range(1, 5):
         result = await _run(
-            tmp_path / str(number), "create the directories a, b, c, d and e", max_loops=number
+            tmp_path / str(number), "create the directories n1, n2, n3, n4 and n5", max_loops=number
         )
         assert (result["actions"], result["reason"]) == (number, "MAX_LOOPS")
 
@@ -66,13 +66,13 @@ async def test_lines_of_the_bar_work_without_a_screen(tmp_path: Path) -> None:
         return code, text
 
     assert await do("agent_create bdi_agent two a helper") == (0, "agent two created")
-    assert await do("goal create the directories a and b") == (0, "goal g1 adopted")
+    assert await do("goal create the directories src and docs") == (0, "goal g1 adopted")
     code, text = await do("step")
     assert (code, "PAUSED" in text) == (0, True)
     code, text = await do("status")
     assert "g1 active" in text
     assert (await do("run"))[0] == 0
-    assert sorted(path.name for path in (tmp_path / "sandbox").iterdir()) == ["a", "b"]
+    assert sorted(path.name for path in (tmp_path / "sandbox").iterdir()) == ["docs", "src"]
     assert (await do("step"))[0] == 1
     assert (await do("agent_list"))[1].startswith("two ")
     assert (await do("theme dusk"))[0] == 2

@@ -144,7 +144,8 @@ async def test_stop_ends_the_running_program_and_run_goes_on_with_its_step(fligh
     state = await flight.until(lambda s: not s.acting)
     assert state.mode is Mode.STOPPED
     assert not Path(f"/proc/{pid}").exists() or _is_zombie(pid)
-    assert state.plan and state.plan.steps[-2].status is StepStatus.PLANNED
+    assert state.plan
+    assert state.plan.steps[-2].status is StepStatus.PLANNED
     assert len(await flight.payloads(ev.ActionCancelled)) == 1
 
     await flight.do(cmd.Run)

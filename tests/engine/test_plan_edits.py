@@ -1,4 +1,4 @@
-"""The operator's hands on the plan: before acting, at the gate, while a retry waits, and where it is refused."""
+"""The operator's hands on the plan: before acting, at the gate, while a retry waits, and refused."""
 
 from __future__ import annotations
 

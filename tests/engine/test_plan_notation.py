@@ -55,7 +55,7 @@ def _nested(depth: int) -> str:
             "args must be",
         ),
         (
-            '[{"type": "EXECUTE_TOOL", "params": {"tool_id": "t", "command": "c", "a": 1, "args": {"a": 2}}}]',
+            '[{"type":"EXECUTE_TOOL","params":{"tool_id":"t","command":"c","a":1,"args":{"a":2}}}]',
             "'a' is given both",
         ),
         ('[{"type": "EXECUTE_TOOL", "params": {}, "prams": {}}]', "unknown key 'prams'"),
