@@ -27,8 +27,9 @@ from engine.journal.log import StreamLog
 from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import workspace_head
 from engine.library.plan_library import PlanLibrary
-from engine.loop.agent import Agent, Surroundings
+from engine.loop.agent import Agent
 from engine.loop.perceive import WorkspacePerceiver
+from engine.loop.recording import Surroundings
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import SandboxPolicy
 from engine.thinkers.procedural import ProceduralThinker

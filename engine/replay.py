@@ -24,7 +24,8 @@ from engine.journal import events as ev
 from engine.journal.event import GENESIS, Event
 from engine.journal.fold import fold
 from engine.journal.log import StreamLog
-from engine.loop.agent import Agent, Surroundings
+from engine.loop.agent import Agent
+from engine.loop.recording import Surroundings
 from engine.tools.mind import Mind
 from engine.tools.registry import ToolRegistry
 from engine.tools.simple_coder_commands import COMMANDS

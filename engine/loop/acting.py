@@ -1,0 +1,182 @@
+"""The act stage: one step through the gate and the pipeline."""
+
+from __future__ import annotations
+
+import asyncio
+
+from engine.domain.action import ToolResult
+from engine.domain.failure import FailureKind
+from engine.domain.goal import Goal
+from engine.domain.plan import Op, PlanStep
+from engine.domain.state import RunState
+from engine.journal import events as ev
+from engine.loop.decide import fresh_id
+from engine.loop.recovering import RecoveringAgent
+from engine.steering.gate import Hold, hold
+
+SUBGOAL_LIMIT = 20
+"""Goals inside one another; a recipe that achieves its own goal would otherwise never end."""
+
+
+class ActingAgent(RecoveringAgent):
+    """Takes plan steps and the operator's own calls through the gate and runs them."""
+
+    async def _act(self, goal: Goal, step: PlanStep) -> None:
+        """Take one step through the gate and run it."""
+        if step.op is Op.ACHIEVE:
+            if await self._admitted(goal, step):
+                self._adopt_subgoal(goal, step)
+            return
+        if step.op is Op.THINK:
+            self._step_failed(
+                step,
+                goal.id,
+                FailureKind.PLANNING_ERROR,
+                "this step needs a model to think about it",
+                step.event,
+            )
+            return
+        tool, command = (step.tool, step.command) if step.op is Op.ACT else ("mind", step.op.value)
+        checked = self.around.registry.check(tool, command, step.args)
+        requested = self.append(
+            ev.ActionRequested(
+                action=fresh_id(self.state, "a"),
+                step=step.id,
+                goal=goal.id,
+                tool=tool,
+                command=command,
+                args=step.args if checked.problems else checked.args,
+            ),
+            "agent",
+            step.event,
+            self.state.retry.event if self.state.retry else "",
+        )
+        if not await self._admitted(goal, step):
+            action = self.state.action
+            if action is not None:
+                self.append(
+                    ev.ActionWithdrawn(action=action.id, reason=self._why_withdrawn()),
+                    "agent",
+                    requested.ref,
+                    self.state.plans[goal.id].event if goal.id in self.state.plans else "",
+                )
+            return
+        if checked.problems:
+            answer: ToolResult | None = await self.pipeline.refuse(checked, requested.ref)
+        else:
+            answer = await self.pipeline.run(requested.ref, self.state.run_event)
+        if answer is not None:
+            self._settle(step, goal.id, answer)
+
+    def _adopt_subgoal(self, goal: Goal, step: PlanStep) -> None:
+        depth, above = 1, goal
+        while above.parent is not None:
+            depth, above = depth + 1, self.state.goals[above.parent]
+        if depth >= SUBGOAL_LIMIT:
+            message = f"{depth} goals lie inside one another: do recipes achieve one another in a circle?"
+            self._step_failed(step, goal.id, FailureKind.GOAL_MANAGEMENT_ERROR, message, step.event)
+            return
+        child = ev.GoalAdopted(
+            goal=fresh_id(self.state, "g"),
+            text=str(step.args["goal"]),
+            priority=goal.priority,
+            parent=goal.id,
+            parent_step=step.id,
+        )
+        self.append(child, "agent", step.event)
+
+    def _why_withdrawn(self) -> str:
+        if self.state.deleted:
+            return "the agent was deleted"
+        return "the operator acts first" if self.state.requests else "the plan changed before it started"
+
+    async def _admitted(self, goal: Goal, step: PlanStep) -> bool:
+        """Wait at the gate; False when the step is no longer the one to run."""
+        await self._wait_for_retry(goal, step)
+        announced = ""
+        while True:
+            if self.state.requests or not self._still_current(goal, step):
+                return False
+            held = hold(self.state, step=step.id, trouble=self.log.trouble)
+            if held is None:
+                return True
+            self._announce(held, step, announced)
+            announced = held.reason
+            await self.commit()
+            if hold(self.state, step=step.id, trouble=self.log.trouble) is not None:
+                await self._wait_for_change()
+
+    def _still_current(self, goal: Goal, step: PlanStep) -> bool:
+        return (
+            not self.state.deleted
+            and self.state.goals.get(goal.id) == goal
+            and self.state.current_goal == goal.id
+            and (self.state.step == step and self._best_goal(goal))
+        )
+
+    def _best_goal(self, goal: Goal) -> bool:
+        """Whether deliberation would still choose this goal's root."""
+        roots = [root for root in self.state.root_goals() if not root.status.terminal]
+        root = goal
+        while root.parent is not None:
+            root = self.state.goals[root.parent]
+        return bool(roots) and roots[0].id == root.id
+
+    def _announce(self, held: Hold, step: PlanStep, announced: str) -> None:
+        if held.breakpoint:
+            hit = self.append(
+                ev.BreakpointHit(step=step.id), "agent", self.state.breakpoints[step.id], step.event
+            )
+            self.append(ev.AgentPaused(reason=held.reason), "agent", hit.ref)
+        elif held.reason != announced and self.state.action is not None and self.log.trouble is None:
+            held_event = ev.ActionHeld(action=self.state.action.id, reason=held.reason)
+            self.append(held_event, "agent", self.state.action.event, self.state.run_event)
+
+    async def _wait_for_retry(self, goal: Goal, step: PlanStep) -> None:
+        """Wait out the delay of a retry, unless the operator settles or holds it, or acts meanwhile."""
+        retry = self.state.retry
+        if retry is None or retry.step != step.id:
+            return
+        await self.commit()
+        sleeper = asyncio.ensure_future(self.around.clock.sleep(retry.delay_s))
+        try:
+            while (
+                not sleeper.done()
+                and self.state.retry == retry
+                and self.state.run is RunState.RUNNING
+                and not self.state.requests
+                and self._still_current(goal, step)
+            ):
+                self._changed.clear()
+                waiter = asyncio.ensure_future(self._changed.wait())
+                await asyncio.wait({sleeper, waiter}, return_when=asyncio.FIRST_COMPLETED)
+                waiter.cancel()
+        finally:
+            sleeper.cancel()
+
+    async def _serve_operator(self) -> None:
+        """Run a tool call that the operator asked for, through the same pipeline."""
+        request = self.state.requests[0]
+        self._tick = self.state.tick
+        action = fresh_id(self.state, "a")
+        requested = self.append(
+            ev.ActionRequested(
+                action=action,
+                tool=request.tool,
+                command=request.command,
+                args=request.args,
+            ),
+            request.actor,
+            request.event,
+        )
+        before = self.state.run_event
+        while hold(self.state, trouble=self.log.trouble) is not None and not self.state.deleted:
+            await self.commit()
+        stopped = self.state.run is RunState.STOPPED and self.state.run_event != before
+        if self.state.deleted or stopped:
+            reason = self.state.run_reason or "stopped"
+            withdrawn = ev.ActionWithdrawn(action=action, reason=reason)
+            self.append(withdrawn, "system", requested.ref, self.state.run_event)
+        else:
+            await self.pipeline.run(requested.ref)
+        await self.commit()

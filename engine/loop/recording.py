@@ -1,0 +1,84 @@
+"""What an agent stands on: its folded state, its log, and what reaches it from outside."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from engine.actions.pipeline import Pipeline, Toolbox
+from engine.domain.action import SandboxSession
+from engine.domain.ports import Clock, Randomness
+from engine.domain.state import AgentState
+from engine.domain.thinking import Thinker
+from engine.journal import events as ev
+from engine.journal.errors import JournalError
+from engine.journal.event import Event
+from engine.journal.fold import apply
+from engine.journal.log import StreamLog
+from engine.tools.registry import ToolRegistry
+
+
+class Perceiver(Protocol):
+    """Looks at an agent's surroundings."""
+
+    async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
+        """Facts about the workspace, and the session corrected where the workspace changed under it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Everything that reaches an agent from outside."""
+
+    thinker: Thinker
+    toolbox: Toolbox
+    perceiver: Perceiver
+    registry: ToolRegistry
+    clock: Clock
+    put_blob: Callable[[bytes], Awaitable[str]]
+    randomness: Callable[[int], Randomness]
+
+
+class RecordingAgent:
+    """Appends to the agent's stream, folds what it appends, and waits for changes."""
+
+    def __init__(self, state: AgentState, log: StreamLog, around: Surroundings) -> None:
+        self.state = state
+        self.log = log
+        self.around = around
+        self.pipeline = Pipeline(self, around.toolbox, around.registry, around.put_blob)
+        self._changed = asyncio.Event()
+        self._tick = 0
+        self._random = around.randomness(0)
+
+    def append(self, payload: ev.Payload, actor: str, *causes: str) -> Event:
+        """Record what happened and bring the state forward."""
+        tick = self._tick if actor == "agent" else self.state.tick
+        known = tuple(dict.fromkeys(cause for cause in causes if cause))
+        event = self.log.append(payload, actor=actor, causes=known, tick=max(tick, self.state.tick))
+        # As stored, not the payload at hand: the order of its keys may differ, and must not matter.
+        apply(self.state, event)
+        return event
+
+    def poke(self) -> None:
+        """Let a waiting agent look again whether it may go on."""
+        self._changed.set()
+
+    def commit_soon(self) -> None:
+        """Make what is pending durable in the background."""
+        self.log.commit_soon()
+
+    async def commit(self) -> None:
+        """Make events durable, however long the journal is in trouble."""
+        while True:
+            try:
+                await self.log.commit()
+            except JournalError:
+                await self._wait_for_change()
+            else:
+                return
+
+    async def _wait_for_change(self) -> None:
+        await self._changed.wait()
+        self._changed.clear()
