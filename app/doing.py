@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from app.grammar import VERBS, Context, GrammarError, Local, find_verb, read_line, verb_of
+from app.grammar import find_verb, read_line, verb_of
 from app.headless import at_rest, opened, wait_until
 from app.missions import lay_down
+from app.verbs import VERBS, Context, GrammarError, Local
 from engine.domain import commands as cmd
 from engine.domain.state import AgentState
 from engine.engine import Engine

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from textual import on
 from textual.widget import Widget
+from textual.widgets import Input, TextArea
 
 from app.cockpit import keymap
 from app.cockpit.leaving import Leaving
 from app.cockpit.run_keys import RunKeys
 from app.doing import context_of, help_text
-from app.grammar import Context, GrammarError, Local, complete, read_line
+from app.grammar import complete, read_line
 from app.missions import lay_down
+from app.verbs import Context, GrammarError, Local
 from engine.domain import commands as cmd
 from engine.library import Mission
 from widgets import CommandBar, Completion, PlanPane
@@ -23,6 +25,13 @@ class CommandLine(RunKeys, Leaving):
     def action_command(self) -> None:
         """Go to the command bar."""
         self._open_bar("")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The key of the command bar comes before all others, but not where a text is typed."""
+        if action == "command":
+            typing = isinstance(self.focused, Input | TextArea)
+            return not typing and len(self.screen_stack) == 1
+        return super().check_action(action, parameters)
 
     @on(CommandBar.LeaveRequested)
     def _bar_left(self) -> None:

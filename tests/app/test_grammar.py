@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.grammar import VERBS, Context, GrammarError, Local, complete, find_verb, read_line
+from app.grammar import complete, find_verb, read_line
+from app.verbs import VERBS, Context, GrammarError, Local
 from engine.domain import commands as cmd
 from engine.domain.goal import Goal
 from engine.domain.plan import Plan, PlanStep

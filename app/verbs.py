@@ -1,0 +1,368 @@
+"""The words of the command bar: one table, from which help, completion and dispatch all come."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from app.coder import LineError, parse_line
+from engine.domain import commands as cmd
+from engine.domain.ports import CommandSpec
+from engine.domain.state import AgentState
+
+
+class GrammarError(Exception):
+    """The line cannot be understood; the message says why and what to type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """Something the cockpit or the command line does itself, without the engine."""
+
+    action: str
+    argument: str = ""
+
+
+Intent = cmd.Command | Local
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the words of a line are understood against."""
+
+    agent: str = ""
+    """The agent that commands are meant for."""
+    state: AgentState | None = None
+    agents: tuple[str, ...] = ()
+    missions: tuple[str, ...] = ()
+    themes: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+    """Goals that the thinker understands."""
+    spec_of: Callable[[str], CommandSpec | None] = field(default=lambda _name: None)
+    """Describes a command of the sandbox tool."""
+
+
+Reader = Callable[[str, Context], Intent]
+Choices = Callable[[Context], Iterable[tuple[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One word that the command bar knows."""
+
+    name: str
+    usage: str
+    help: str
+    read: Reader
+    group: str
+    aliases: tuple[str, ...] = ()
+    choices: Choices = field(default=lambda _context: ())
+    """What may stand as the first argument, with a few words about each."""
+
+
+# ------------------------------------------------------------------ reading arguments
+
+
+def _json(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise GrammarError(f"{what}: column {error.colno}: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise GrammarError(f"{what}: {error}") from None
+
+
+def _none(make: Callable[[Context], Intent]) -> Reader:
+    def read(rest: str, context: Context) -> Intent:
+        if rest:
+            raise GrammarError(f"nothing follows this word; '{rest[:40]}' is too much")
+        return make(context)
+
+    return read
+
+
+def _word(rest: str, what: str) -> tuple[str, str]:
+    """The first word and the rest after it."""
+    head, _, tail = split_word(rest)
+    if not head:
+        raise GrammarError(f"{what} is missing")
+    return head, tail.strip()
+
+
+def split_word(text: str) -> tuple[str, str, str]:
+    """The first word, the blank behind it, and the rest."""
+    match = re.search(r"\s", text)
+    return (text, "", "") if match is None else (text[: match.start()], match[0], text[match.end() :])
+
+
+def _only(rest: str, what: str) -> str:
+    head, tail = _word(rest, what)
+    if tail:
+        raise GrammarError(f"only {what} is expected; '{tail[:40]}' is too much")
+    return head
+
+
+def _text(rest: str, what: str) -> str:
+    if not rest:
+        raise GrammarError(f"{what} is missing")
+    return rest
+
+
+def complaint(error: ValidationError) -> str:
+    """What pydantic says, in one sentence."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg'].removeprefix('Value error, ')}"
+
+
+def _step(rest: str, context: Context, what: str = "a step") -> str:
+    """A step's id; `this` or nothing means the step that would run next."""
+    state = context.state
+    if rest in ("", "this", "."):
+        if state is None or state.step is None:
+            raise GrammarError(f"{what} is missing, and no step is pending")
+        return state.step.id
+    return rest.lower() if rest[0] in "sS" else f"s{rest}"
+
+
+def _goal_id(rest: str, context: Context) -> str:
+    state = context.state
+    if rest in ("", "this", "."):
+        if state is None or not state.open_goals:
+            raise GrammarError("a goal is missing, and none is open")
+        pursued = state.goal
+        return pursued.id if pursued and not pursued.status.terminal else state.open_goals[0].id
+    return rest.lower() if rest[0] in "gG" else f"g{rest}"
+
+
+def _read_goal(rest: str, context: Context) -> Intent:
+    priority = 1
+    match = re.match(r"(?:-p|--priority|!)\s*(-?\d{1,6})\s+(.*)", rest, re.S)
+    if match:
+        priority, rest = int(match[1]), match[2]
+    text = _text(rest, "the goal's text")
+    return cmd.AdoptGoal(agent=context.agent, text=text, priority=priority)
+
+
+def _read_reword(rest: str, context: Context) -> Intent:
+    goal, text = _word(rest, "a goal")
+    return cmd.ChangeGoal(agent=context.agent, goal=_goal_id(goal, context), text=_text(text, "the new text"))
+
+
+def _read_priority(rest: str, context: Context) -> Intent:
+    goal, number = _word(rest, "a goal")
+    if not re.fullmatch(r"-?\d{1,6}", number):
+        raise GrammarError("a whole number is expected; larger is more urgent")
+    return cmd.ChangeGoal(agent=context.agent, goal=_goal_id(goal, context), priority=int(number))
+
+
+def _read_run(rest: str, context: Context) -> Intent:
+    if rest and not re.fullmatch(r"[0-9]{1,9}", rest):
+        raise GrammarError("a number of loops or nothing is expected; to run a shell command type: ! run …")
+    return cmd.Run(agent=context.agent, max_loops=int(rest) if rest else None)
+
+
+def _read_until(rest: str, context: Context) -> Intent:
+    return cmd.Run(agent=context.agent, until=_goal_id(rest, context))
+
+
+def _read_edit(rest: str, context: Context) -> Intent:
+    name, text = _word(rest, "a step")
+    step = _step(name, context)
+    if not text:
+        return Local("edit_step", step)
+    if text.startswith("{"):
+        changes = _json(text, "this is no JSON")
+        return cmd.EditStep.model_validate({**changes, "agent": context.agent, "step": step})
+    command, args = _tool_line(text, context)
+    return cmd.EditStep(agent=context.agent, step=step, command=command, args=args)
+
+
+def _tool_line(text: str, context: Context) -> tuple[str, dict[str, Any]]:
+    try:
+        return parse_line(text, context.spec_of)
+    except LineError as error:
+        raise GrammarError(str(error)) from None
+
+
+def _read_insert(rest: str, context: Context) -> Intent:
+    before = None
+    match = re.match(r"before\s+(\S+)\s+(.*)", rest, re.S)
+    if match:
+        before, rest = _step(match[1], context), match[2]
+    command, args = _tool_line(_text(rest, "a command such as: write notes.txt hello"), context)
+    return cmd.InsertStep(
+        agent=context.agent, before=before, command=command, args=args, description=rest[:80]
+    )
+
+
+def _read_move(rest: str, context: Context) -> Intent:
+    name, where = _word(rest, "a step")
+    if where not in ("up", "down"):
+        raise GrammarError("say where: move STEP up, or move STEP down")
+    by = -1 if where == "up" else 1
+    return cmd.MoveStep.model_validate({"agent": context.agent, "step": _step(name, context), "by": by})
+
+
+def _read_skip(rest: str, context: Context) -> Intent:
+    name, _, reason = split_word(rest)
+    return cmd.SkipStep(
+        agent=context.agent, step=_step(name, context), reason=reason.strip() or "skipped by the operator"
+    )
+
+
+def _read_result(rest: str, context: Context) -> Intent:
+    name, text = _word(rest, "a step")
+    return cmd.GiveResult(agent=context.agent, step=_step(name, context), result=_text(text, "the result"))
+
+
+def _read_plan(rest: str, context: Context) -> Intent:
+    return cmd.ReplacePlan(
+        agent=context.agent,
+        goal=_goal_id("", context),
+        plan=_text(rest, "clauses in English, or a JSON plan"),
+    )
+
+
+def _read_call(rest: str, context: Context) -> Intent:
+    command, args = _tool_line(_text(rest, "a sandbox command such as: ls"), context)
+    return cmd.CallTool(agent=context.agent, command=command, args=args)
+
+
+def _read_believe(rest: str, context: Context) -> Intent:
+    key, text = _word(rest.replace("=", " ", 1) if re.match(r"\S+=", rest) else rest, "a key")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = _text(text, "a value")
+    return cmd.Believe(agent=context.agent, key=key, value=value)
+
+
+def _read_create(rest: str, context: Context) -> Intent:
+    kind, tail = _word(rest, "an agent type")
+    ident, text = _word(tail, "an agent id")
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        text = text[1:-1]
+    config: dict[str, Any] = {}
+    if text.startswith(("{", "[")):
+        config = _json(text, "what follows the id looks like JSON and is not")
+        if not isinstance(config, dict):
+            raise GrammarError("an agent's configuration is a JSON object, not a list")
+        text = str(config.get("description", ""))
+    return cmd.CreateAgent(agent=ident, agent_type=kind, description=text, config=config)
+
+
+# ------------------------------------------------------------------ choices for completion
+
+
+def _steps(context: Context) -> Iterable[tuple[str, str]]:
+    plan = context.state.plan if context.state else None
+    return [(step.id, step.description) for step in plan.steps if not step.status.terminal] if plan else []
+
+
+def _goals(context: Context) -> Iterable[tuple[str, str]]:
+    return [(goal.id, goal.text) for goal in context.state.open_goals] if context.state else []
+
+
+def _agents(context: Context) -> Iterable[tuple[str, str]]:
+    return [(name, "agent") for name in context.agents]
+
+
+def _missions(context: Context) -> Iterable[tuple[str, str]]:
+    return [(name, "mission") for name in context.missions]
+
+
+def _themes(context: Context) -> Iterable[tuple[str, str]]:
+    return [(name, "theme") for name in context.themes]
+
+
+def _examples(context: Context) -> Iterable[tuple[str, str]]:
+    return [(example, "") for example in context.examples]
+
+
+def _beliefs(context: Context) -> Iterable[tuple[str, str]]:
+    if context.state is None:
+        return []
+    return [(key, str(belief.value)[:60]) for key, belief in context.state.beliefs.items()]
+
+
+def _agent_types(context: Context) -> Iterable[tuple[str, str]]:
+    return [("bdi_agent", "an agent with goals, beliefs and plans")]
+
+
+def _verbs(context: Context) -> Iterable[tuple[str, str]]:
+    return [(verb.name, verb.help) for verb in VERBS]
+
+
+# ------------------------------------------------------------------ the table
+
+VERBS: tuple[Verb, ...] = (
+    Verb("goal", "goal [!PRIORITY] TEXT", "give the agent a goal in plain English", _read_goal, "Goals",
+         choices=_examples),
+    Verb("drop", "drop [GOAL]", "give a goal up",
+         lambda rest, c: cmd.DropGoal(agent=c.agent, goal=_goal_id(rest, c)), "Goals", choices=_goals),
+    Verb("abort", "abort [GOAL]", "fail a goal by your decision",
+         lambda rest, c: cmd.AbortGoal(agent=c.agent, goal=_goal_id(rest, c)), "Goals", choices=_goals),
+    Verb("reword", "reword GOAL TEXT", "change a goal's text; it is planned anew", _read_reword, "Goals",
+         choices=_goals),
+    Verb("priority", "priority GOAL NUMBER", "change a goal's priority; larger is more urgent",
+         _read_priority, "Goals", choices=_goals),
+    Verb("mission", "mission NAME", "lay a shipped mission down and adopt its goal",
+         lambda rest, c: Local("mission", _only(rest, "a mission")), "Goals", choices=_missions),
+    Verb("run", "run [LOOPS]", "let the agent run", _read_run, "Steering", aliases=("go", "resume")),
+    Verb("until", "until [GOAL]", "run until this goal ends, then pause", _read_until, "Steering",
+         choices=_goals),
+    Verb("pause", "pause", "start no new action", _none(lambda c: cmd.Pause(agent=c.agent)), "Steering"),
+    Verb("step", "step", "allow exactly one action", _none(lambda c: cmd.Step(agent=c.agent)), "Steering"),
+    Verb("stop", "stop", "cut off what runs and start nothing more",
+         _none(lambda c: cmd.Stop(agent=c.agent)), "Steering"),
+    Verb("intervene", "intervene", "take the agent's turn",
+         _none(lambda c: cmd.Intervene(agent=c.agent)), "Steering"),
+    Verb("handback", "handback", "give the turn back; the agent looks at its workspace afresh",
+         _none(lambda c: cmd.HandBack(agent=c.agent)), "Steering", aliases=("hand_back",)),
+    Verb("plan", "plan CLAUSES | plan JSON", "replace what has not run of the plan", _read_plan, "Plan"),
+    Verb("edit", "edit STEP [COMMAND ARGUMENTS | JSON]", "change what a step does", _read_edit, "Plan",
+         choices=_steps),
+    Verb("insert", "insert [before STEP] COMMAND ARGUMENTS", "put a new step into the plan", _read_insert,
+         "Plan"),
+    Verb("delete", "delete STEP", "take a step out of the plan",
+         lambda rest, c: cmd.DeleteStep(agent=c.agent, step=_step(_only(rest, "a step"), c)), "Plan",
+         choices=_steps),
+    Verb("move", "move STEP up|down", "move a step", _read_move, "Plan", choices=_steps),
+    Verb("skip", "skip [STEP] [REASON]", "go on without a step", _read_skip, "Plan", choices=_steps),
+    Verb("retry", "retry [STEP]", "run a failed step again now",
+         lambda rest, c: cmd.RetryStep(agent=c.agent, step=_step(rest, c)), "Plan", choices=_steps),
+    Verb("result", "result STEP TEXT", "settle a step with a result you vouch for", _read_result, "Plan",
+         choices=_steps),
+    Verb("break", "break [STEP]", "hold the agent before a step",
+         lambda rest, c: cmd.SetBreakpoint(agent=c.agent, step=_step(rest, c)), "Plan", choices=_steps),
+    Verb("unbreak", "unbreak [STEP]", "clear a breakpoint",
+         lambda rest, c: cmd.SetBreakpoint(agent=c.agent, step=_step(rest, c), on=False), "Plan",
+         choices=_steps),
+    Verb("believe", "believe KEY VALUE", "put a belief into the agent's mind", _read_believe, "Mind",
+         choices=_beliefs),
+    Verb("forget", "forget KEY", "take a belief out of the agent's mind",
+         lambda rest, c: cmd.Forget(agent=c.agent, key=_only(rest, "a key")), "Mind", choices=_beliefs),
+    Verb("!", "! COMMAND ARGUMENTS", "call the sandbox tool yourself, in the agent's session", _read_call,
+         "Sandbox", aliases=("coder",)),
+    Verb("agent_create", "agent_create TYPE ID [TEXT|JSON]", "bring an agent to be", _read_create, "Agents",
+         choices=_agent_types),
+    Verb("agent_list", "agent_list", "the agents and what they do", _none(lambda c: Local("agent_list")),
+         "Agents", aliases=("agents",)),
+    Verb("agent_delete", "agent_delete ID", "remove an agent; its history stays",
+         lambda rest, c: cmd.DeleteAgent(agent=_only(rest, "an agent id")), "Agents", choices=_agents),
+    Verb("agent", "agent ID", "look at another agent",
+         lambda rest, c: Local("select_agent", _only(rest, "an agent id")), "Agents", choices=_agents),
+    Verb("status", "status", "where the agent stands", _none(lambda c: Local("status")), "Agents"),
+    Verb("theme", "theme [NAME]", "change colours", lambda rest, c: Local("theme", rest), "Cockpit",
+         choices=_themes),
+    Verb("help", "help [VERB]", "the words of this bar", lambda rest, c: Local("help", rest), "Cockpit",
+         aliases=("?",), choices=_verbs),
+    Verb("quit", "quit", "leave; agents stay where they are", _none(lambda c: Local("quit")), "Cockpit",
+         aliases=("exit", "q")),
+)  # fmt: skip
