@@ -99,7 +99,7 @@ def _rows(error: ErrorLine) -> tuple[Row, ...]:
             Piece(" " + subject, "dim" if error.resolved else "text"),
         ),
         indent=2,
-        most=2,
+        most=1 if error.resolved else 2,
         copy=" ".join(part for part in (kind, subject, message) if part),
     )
     rows = [head]

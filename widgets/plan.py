@@ -213,10 +213,10 @@ The part below shows the selected step's tool, arguments, where it came from, an
             return
         followed = _pending(self._model)
         head = (model.revision, len(model.steps)) != (self._model.revision, len(self._model.steps))
-        self._model = model
+        before, self._model = self._model, model
         self._list.set_notice(model.notice)
-        # A step that was moved away from being next keeps the cursor: it may have further to go.
-        moved = any(step.id == followed and step.status == "planned" for step in model.steps)
+        # A step that was next and is not any more was moved; it keeps the cursor and may go further.
+        moved = (_status(before, followed), _status(model, followed)) == ("next", "planned")
         follow = not self._list.cursor or (self._list.cursor == followed and not moved)
         self._list.set_rows([_row(step) for step in model.steps])
         if follow and (pending := _pending(model)):
@@ -248,6 +248,10 @@ def _pending(model: PlanModel) -> str:
     return next(
         (step.id for step in model.steps if step.status in ("next", "running", "failed", "unknown")), ""
     )
+
+
+def _status(model: PlanModel, step_id: str) -> str:
+    return next((step.status for step in model.steps if step.id == step_id), "")
 
 
 def _row(step: StepLine) -> Row:
@@ -308,7 +312,7 @@ def _argument(name: str, value: object, width: int) -> tuple[Pieces, ...]:
     text = clean(
         value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str)
     )
-    rows = text.split("\n")
+    rows = text.strip("\n").split("\n")
     label = f"  {name} "
     if len(rows) == 1:
         return wrap((Piece(label, "dim"), Piece(text)), width, indent=4, most=FOLD)

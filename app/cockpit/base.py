@@ -70,7 +70,8 @@ class CockpitBase(App[None]):
         bar = self.query_one("#command", CommandBar)
         if text:
             bar.set_text(text)
-        bar.focus()
+        # At once, not after the next refresh: a fast hand's next letters would be taken for keys of the plan.
+        self.screen_stack[0].set_focus(bar.input)
 
     async def _submit(self, command: cmd.Command) -> cmd.Receipt:
         """Send a command and show what came of it."""

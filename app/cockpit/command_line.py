@@ -60,7 +60,8 @@ class CommandLine(RunKeys, Leaving):
     def _command_entered(self, event: CommandBar.CommandEntered) -> None:
         self._history.add(event.text)
         try:
-            intent = read_line(event.text, self._bar_context())
+            # Who is used to vi types the colon in the bar too.
+            intent = read_line(event.text.lstrip(": "), self._bar_context())
         except GrammarError as error:
             self._say(str(error), "error")
             return

@@ -30,8 +30,8 @@ class Key:
     does: str
     shown: bool = False
     """Whether the footer shows it."""
-    anywhere: bool = False
-    """Whether it works in dialogs and while a text is typed too."""
+    first: bool = False
+    """Whether it comes before the keys of whatever has the focus, as in dialogs."""
 
     @property
     def id(self) -> str:
@@ -49,7 +49,7 @@ class Key:
             self.action,
             self.name,
             show=self.shown,
-            priority=self.anywhere,
+            priority=self.first,
             id=self.id,
             tooltip=self.does,
         )
@@ -85,7 +85,7 @@ KEYS: tuple[Key, ...] = (
     Key("5", "pane('session')", "session", "View", "The sandbox session"),
     Key("6", "pane('mind')", "mind", "View", "The mind stream"),
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
-    Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True),
+    Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True, first=True),
     Key("question_mark", "help", "help", "Cockpit", "All keys and commands", shown=True),
     Key(
         "ctrl+c",
@@ -93,9 +93,9 @@ KEYS: tuple[Key, ...] = (
         "interrupt",
         "Cockpit",
         "Copy a selection; else pause; twice leaves",
-        anywhere=True,
+        first=True,
     ),
-    Key("ctrl+q", "leave", "quit", "Cockpit", "Leave the cockpit; agents stay where they are", anywhere=True),
+    Key("ctrl+q", "leave", "quit", "Cockpit", "Leave the cockpit; agents stay where they are", first=True),
 )
 
 BINDINGS = [key.binding() for key in KEYS]

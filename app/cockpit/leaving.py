@@ -57,9 +57,11 @@ class Leaving(CockpitBase):
             self.run_worker(self._close_and_exit(0), name="leave")
             return
         names = ", ".join(state.agent_id for state in running)
+        again = any(state.action and state.action.step for state in running)
         model = ConfirmModel(
             f"Leave while {names} runs an action?",
-            "The action is cut off and recorded; it runs again when you let the agent go on.",
+            "The action is cut off and recorded"
+            + ("; it runs again when you let the agent go on." if again else "; it does not run again."),
             yes="leave",
             no="stay",
         )

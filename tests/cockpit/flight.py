@@ -1,0 +1,207 @@
+"""A cockpit under test: the real application on a real workspace, with keys in and the screen out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from textual.pilot import Pilot
+
+from app.cockpit import Cockpit
+from app.settings import Settings
+from engine.domain.state import AgentState, RunState
+from engine.engine import Engine
+from engine.journal import events as ev
+from engine.library import Mission, load_missions
+from widgets import CommandBar, GoalStack, PlanPane, SandboxPane, WorkingMemory
+
+Said = TypeVar("Said", bound=ev.Payload)
+PATIENCE_S = 12.0
+WAIT = """import sys, time
+print("begun", flush=True)
+time.sleep(float(sys.argv[1]))
+"""
+"""A script for the sandbox that says that it runs, and waits."""
+
+
+@dataclass
+class Flight:
+    """Keys, screen and journal of a running cockpit."""
+
+    app: Cockpit
+    pilot: Pilot[None]
+
+    async def until(self, holds: Callable[[], object], what: str = "", *, every: float = 0.01) -> None:
+        """Wait for a condition; fails with the screen when it does not come true."""
+        end = time.monotonic() + PATIENCE_S
+        while not holds():
+            if time.monotonic() > end:
+                raise AssertionError(f"never came true: {what or holds}\n{self.text}")
+            await self.pilot.pause(every)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def type(self, line: str) -> None:
+        """Enter a line in the command bar."""
+        bar = self.app.query_one("#command", CommandBar)
+        bar.focus()
+        bar.input.value = line
+        await self.pilot.pause()
+        await self.pilot.press("enter")
+
+    async def shows(self, *words: str) -> None:
+        """Wait until the screen holds all these words."""
+        # Composing the whole screen takes 20 ms, so that asking more often would keep it from being drawn.
+        await self.until(lambda: self.has(words), f"on the screen: {words}", every=0.05)
+
+    def has(self, words: Sequence[str]) -> bool:
+        """Whether the screen holds all these words now."""
+        text = self.text
+        return all(word in text for word in words)
+
+    async def says(self, *words: str) -> None:
+        """Wait until the message line under the command bar holds all these words."""
+        await self.until(lambda: all(word in self.message for word in words), f"message: {words}")
+
+    async def dialog(self, kind: type) -> None:
+        """Wait until a dialog of this class is open and drawn."""
+        await self.until(lambda: isinstance(self.app.screen, kind), kind.__name__)
+        await self.pilot.pause()
+
+    async def no_dialog(self) -> None:
+        await self.until(lambda: len(self.app.screen_stack) == 1, "no dialog")
+
+    @property
+    def text(self) -> str:
+        """The screen as text."""
+        return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
+
+    @property
+    def message(self) -> str:
+        return self.app.query_one("#command", CommandBar)._model.text
+
+    @property
+    def state(self) -> AgentState:
+        """The shown agent's state, as the projection has it; empty before there is one."""
+        return self.app._projector.state or AgentState()
+
+    @property
+    def engine(self) -> Engine:
+        assert self.app._engine is not None
+        return self.app._engine
+
+    @property
+    def plan(self) -> PlanPane:
+        return self.app.query_one("#plan", PlanPane)
+
+    @property
+    def session(self) -> SandboxPane:
+        return self.app.query_one("#session", SandboxPane)
+
+    @property
+    def goals(self) -> GoalStack:
+        return self.app.query_one("#goals", GoalStack)
+
+    @property
+    def memory(self) -> WorkingMemory:
+        return self.app.query_one("#memory", WorkingMemory)
+
+    @property
+    def session_text(self) -> str:
+        first, end = self.session.line_total()
+        return "\n".join(self.session.line(number)[0].text for number in range(first, end))
+
+    @property
+    def steps(self) -> dict[str, str]:
+        """Id and text of every step that the plan pane shows."""
+        return {row.key: row.copy for row in self.plan.steps.rows}
+
+    def row(self, step: str) -> str:
+        """A step as the plan pane shows it, with its mark and its words."""
+        row = next(row for row in self.plan.steps.rows if row.key == step)
+        return row.mark.text + " " + "".join(piece.text for piece in (*row.pieces, *row.tail))
+
+    def status_of(self, step: str) -> str:
+        found = self.state.find_step(step)
+        return found[1].status.value if found else ""
+
+    @property
+    def next_step(self) -> str:
+        return self.state.step.id if self.state.step else ""
+
+    async def journal(self, kind: type[Said], stream: str = "pilot-1") -> list[Said]:
+        """Every durable event of a kind."""
+        events = self.engine.events(0, stream=stream, follow=False)
+        said = [ev.payload_of(event) async for event in events]
+        return [payload for payload in said if isinstance(payload, kind)]
+
+    async def at_rest(self) -> None:
+        """Wait until nothing acts and nothing is allowed to."""
+        await self.until(
+            lambda: (
+                not self.state.acting
+                and not self.state.grants
+                and not self.state.requests
+                and (self.state.run is not RunState.RUNNING or not self.state.open_goals)
+            ),
+            "the agent at rest",
+        )
+
+    async def goal(self, text: str) -> None:
+        """Give the goal and wait for its plan."""
+        await self.type(f"goal {text}")
+        await self.until(
+            lambda: self.state.plan is not None and self.steps and self.state.action is not None, "a plan"
+        )
+        await self.press("escape")
+        await self.until(lambda: self.app.focused is self.plan.steps, "focus on the plan")
+
+    def script(self, name: str, source: str) -> None:
+        """Lay a Python script where the agent's commands find it."""
+        (self.engine.root / name).write_text(source, encoding="utf-8")
+
+    async def running(self, seconds: float = 60) -> None:
+        """Give a goal whose only step waits so long, and let it begin."""
+        self.script("wait.py", WAIT)
+        await self.goal(f"run 'python wait.py {seconds}'")
+        await self.press("s")
+        await self.until(lambda: "begun" in self.session_text.splitlines(), "the running command")
+
+    async def select(self, step: str) -> None:
+        """Put the cursor of the plan on a step, with the arrow keys."""
+        keys = list(self.steps)
+        for _ in keys:
+            if self.plan.selected == step:
+                return
+            down = keys.index(self.plan.selected) < keys.index(step) if self.plan.selected else True
+            await self.press("down" if down else "up")
+        assert self.plan.selected == step
+
+
+@asynccontextmanager
+async def cockpit(
+    workspace: Path,
+    *,
+    mission: str = "",
+    size: tuple[int, int] = (120, 35),
+    settings: Settings | None = None,
+    notifications: bool = False,
+) -> AsyncIterator[Flight]:
+    """Open the cockpit on a workspace and wait until it can be used."""
+    chosen: Mission | None = load_missions()[mission] if mission else None
+    home = workspace.parent / "home"
+    app = Cockpit(workspace, mission=chosen, settings=settings or Settings(home=home))
+    async with app.run_test(size=size, notifications=notifications) as pilot:
+        flight = Flight(app, pilot)
+        await flight.until(lambda: app._projector.state is not None, "the first agent")
+        if chosen is not None:
+            await flight.until(lambda: flight.steps and flight.state.action is not None, "the mission's plan")
+        yield flight
+        app._say("the test is over", "note")
+        await asyncio.sleep(0)

@@ -1,0 +1,252 @@
+"""The cockpit in a real terminal, as a process of its own: keys in through tmux, the screen out of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+PATIENCE_S = 20.0
+ROOT = Path(__file__).parents[2]
+COMMAND = f"{sys.executable} -m app.cli"
+
+pytestmark = [
+    pytest.mark.tmux,
+    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed: NOTHING here was tested"),
+]
+
+
+class Terminal:
+    """A terminal of tmux with a shell script in it, which tells the exit code when the cockpit ends."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.socket = f"pilothouse-{uuid.uuid4().hex[:12]}"
+        self.exit_file = home / "exit"
+
+    def tmux(self, *words: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-L", self.socket, *words], capture_output=True, text=True, check=True, timeout=20
+        )
+        return done.stdout
+
+    def fly(self, arguments: str, *, redirect: str = "", term: str = "") -> None:
+        """Start the cockpit; the window outlives it, so that the state of the terminal can be read."""
+        self.exit_file.unlink(missing_ok=True)
+        script = self.home / "fly.sh"
+        # exec keeps the process id that was written, and the shell around it lives on.
+        script.write_text(
+            f"cd {ROOT}\nunset COLUMNS LINES\n{'export TERM=' + term if term else ''}\n"
+            f"sh -c 'echo $$ > {self.home}/pid; exec {COMMAND} {arguments}' {redirect}\n"
+            f"echo $? > {self.exit_file}\nexec sleep 1000\n"
+        )
+        environment = ["-e", f"PILOTHOUSE_HOME={self.home}", "-e", "TEXTUAL_ANIMATIONS=none"]
+        self.tmux(
+            "-f", "/dev/null", "new-session", "-d", "-s", "t", "-x", "120", "-y", "35", *environment,
+            f"sh {script}",
+        )  # fmt: skip
+
+    def keys(self, *keys: str) -> None:
+        self.tmux("send-keys", "-t", "t", *keys)
+
+    def type(self, text: str) -> None:
+        self.tmux("send-keys", "-t", "t", "-l", text)
+
+    @property
+    def screen(self) -> str:
+        return self.tmux("capture-pane", "-p", "-t", "t")
+
+    def flag(self, name: str) -> str:
+        """A format variable of the pane, such as `alternate_on`."""
+        return self.tmux("display-message", "-p", "-t", "t", f"#{{{name}}}").strip()
+
+    @property
+    def pid(self) -> int:
+        return int((self.home / "pid").read_text())
+
+    def until(self, holds: Callable[[], object], what: str) -> None:
+        end = time.monotonic() + PATIENCE_S
+        while not holds():
+            assert time.monotonic() < end, f"never came true: {what}\n{self.screen}"
+            time.sleep(0.05)
+
+    def shows(self, *words: str) -> None:
+        self.until(lambda: all(word in self.screen for word in words), f"on the screen: {words}")
+
+    def ends(self) -> int:
+        """Wait for the end of the cockpit; answers its exit code."""
+        self.until(lambda: self.exit_file.exists() and self.exit_file.read_text().strip(), "the end")
+        return int(self.exit_file.read_text())
+
+    def in_order(self) -> bool:
+        """Whether the terminal is as it was: cursor visible, main screen, no mouse reporting."""
+        return (
+            self.flag("alternate_on") == "0"
+            and self.flag("cursor_flag") == "1"
+            and self.flag("mouse_any_flag") == "0"
+            and self.flag("mouse_sgr_flag") == "0"
+        )
+
+    def close(self) -> None:
+        with contextlib.suppress(subprocess.SubprocessError):
+            self.tmux("kill-server")
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    home = tmp_path / "home"
+    home.mkdir()
+    terminal = Terminal(home)
+    yield terminal
+    terminal.close()
+
+
+def first_flight(terminal: Terminal, workspace: Path) -> None:
+    terminal.fly(f"--workspace {workspace} --mission first-flight")
+    terminal.shows("mkdir first_flight", "PAUSED", "held next")
+
+
+def test_a_stepped_session(terminal: Terminal, tmp_path: Path) -> None:
+    first_flight(terminal, tmp_path / "ws")
+    assert not terminal.in_order()
+    terminal.keys("s")
+    terminal.shows("✓ mkdir first_flight", "▷ cd first_flight")
+    terminal.keys("s", "s", "s", "s")
+    terminal.shows("✓ run python -m unittest -v", "PAUSED")
+    terminal.keys(":")
+    terminal.type("! run echo typed-by-hand")
+    terminal.keys("Enter")
+    terminal.shows("typed-by-hand", "exit 0")
+    terminal.tmux("resize-window", "-t", "t", "-x", "80", "-y", "24")
+    terminal.shows("5 Session", "6 Mind", "✓ run python -m unittest")
+    terminal.keys("Escape")
+    terminal.keys("C-q")
+    assert terminal.ends() == 0
+    assert terminal.in_order()
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+)
+def test_a_signal_leaves_the_terminal_in_order(
+    terminal: Terminal, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    first_flight(terminal, tmp_path / "ws")
+    os.kill(terminal.pid, number)
+    assert terminal.ends() == code
+    assert terminal.in_order()
+    assert "Traceback" not in terminal.screen
+
+
+def test_letters_that_follow_the_colon_at_once_reach_the_bar(terminal: Terminal, tmp_path: Path) -> None:
+    first_flight(terminal, tmp_path / "ws")
+    terminal.type(":! run echo x-s-d-in-one-burst")
+    terminal.shows("❯ ! run echo x-s-d-in-one-burst")
+    terminal.keys("Enter")
+    terminal.shows("x-s-d-in-one-burst", "exit 0", "▷ mkdir first_flight", "PAUSED")
+
+
+def test_a_signal_while_a_command_runs_ends_the_command_too(terminal: Terminal, tmp_path: Path) -> None:
+    sandbox = tmp_path / "ws" / "sandbox"
+    sandbox.mkdir(parents=True)
+    (sandbox / "wait.py").write_text(
+        "import os, pathlib, time\npathlib.Path('pid').write_text(str(os.getpid()))\ntime.sleep(100)\n"
+    )
+    terminal.fly(f"--workspace {tmp_path / 'ws'}")
+    terminal.shows("PAUSED", "press : and type")
+    terminal.keys(":")
+    terminal.type("! run python wait.py")
+    terminal.keys("Enter")
+    terminal.until(lambda: (sandbox / "pid").exists() and (sandbox / "pid").read_text(), "the command")
+    os.kill(terminal.pid, signal.SIGTERM)
+    assert terminal.ends() == 143
+    assert terminal.in_order()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((sandbox / "pid").read_text()), 0)
+
+
+def test_after_kill_9_the_cockpit_opens_at_the_same_place(terminal: Terminal, tmp_path: Path) -> None:
+    workspace = tmp_path / "ws"
+    first_flight(terminal, workspace)
+    terminal.keys("s")
+    terminal.shows("▷ cd first_flight")
+    terminal.keys("s")
+    terminal.shows("✓ cd first_flight", "PAUSED")
+    os.kill(terminal.pid, signal.SIGKILL)
+    assert terminal.ends() == 137
+    terminal.tmux("kill-server")
+    terminal.fly(f"--workspace {workspace}")
+    terminal.shows("✓ mkdir first_flight", "✓ cd first_flight", "PAUSED", "Current directory is now")
+    terminal.keys("s")
+    terminal.shows("✓ write navigation.py")
+
+
+def test_ctrl_c_pauses_and_twice_leaves(terminal: Terminal, tmp_path: Path) -> None:
+    first_flight(terminal, tmp_path / "ws")
+    terminal.keys("Space")
+    terminal.shows("RUNNING")
+    terminal.keys("C-c")
+    terminal.shows("PAUSED", "ctrl+c again")
+    terminal.keys("C-c")
+    terminal.until(lambda: terminal.exit_file.exists() or "Leave while" in terminal.screen, "leaving")
+    if not terminal.exit_file.exists():
+        terminal.keys("y")
+    assert terminal.ends() == 0
+    assert terminal.in_order()
+
+
+@pytest.mark.parametrize(
+    ("redirect", "term"), [("2>/dev/null", ""), (">/dev/null", ""), ("</dev/null", ""), ("", "dumb")]
+)
+def test_without_a_whole_terminal_it_refuses_politely(
+    terminal: Terminal, tmp_path: Path, redirect: str, term: str
+) -> None:
+    terminal.fly(f"--workspace {tmp_path / 'ws'}", redirect=redirect, term=term)
+    assert terminal.ends() == 2
+    assert terminal.in_order()
+    if not redirect.startswith("2"):
+        assert "the cockpit needs a terminal" in terminal.screen
+    assert not (tmp_path / "ws" / ".pilothouse").exists()
+
+
+def test_a_workspace_that_is_open_elsewhere_is_refused_with_the_reason(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    first_flight(terminal, tmp_path / "ws")
+    second = Terminal(tmp_path / "second")
+    second.home.mkdir()
+    try:
+        second.fly(f"--workspace {tmp_path / 'ws'}")
+        assert second.ends() == 2
+        assert re.search(r"pilothouse: .*had this workspace open", second.screen)
+        assert second.in_order()
+    finally:
+        second.close()
+
+
+def test_what_a_command_prints_does_not_reach_the_terminal(terminal: Terminal, tmp_path: Path) -> None:
+    sandbox = tmp_path / "ws" / "sandbox"
+    sandbox.mkdir(parents=True)
+    (sandbox / "evil.py").write_text(
+        "print('\\x1b]0;OWNED\\x07\\x1b[2J\\x1b[?1049l\\x1b]52;c;T1dORUQ=\\x07\\x9b2Jdone-evil')\n"
+    )
+    terminal.fly(f"--workspace {tmp_path / 'ws'}")
+    terminal.shows("press : and type")
+    terminal.tmux("set", "-g", "set-clipboard", "on")
+    terminal.keys(":")
+    terminal.type("! run python evil.py")
+    terminal.keys("Enter")
+    terminal.shows("done-evil", "exit 0", "2 Plan")
+    assert "OWNED" not in terminal.flag("pane_title")
+    assert terminal.flag("alternate_on") == "1"
+    assert "OWNED" not in terminal.tmux("list-buffers")

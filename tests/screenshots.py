@@ -1,0 +1,129 @@
+"""Pictures of the cockpit, each from a real run: `python -m tests.screenshots [NAME …]`.
+
+Every picture is a real engine on a fresh workspace, flown by keys until the screen shows what the
+picture is about. Times of day and durations differ from run to run, nothing else does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from app.settings import Settings
+from tests.cockpit.flight import Flight, cockpit
+from widgets.dialogs import InterventionDialog, StepEditor
+
+OUT = Path(__file__).parents[1] / "screenshots"
+Scene = Callable[[Path], Awaitable[None]]
+
+
+async def _keep(flight: Flight, name: str) -> None:
+    """Save the screen once it stands still."""
+    await flight.pilot.pause()
+    (OUT / f"{name}.svg").write_text(flight.app.export_screenshot(title="pilothouse"), encoding="utf-8")
+
+
+async def _stepped(flight: Flight, actions: int) -> None:
+    for _ in range(actions):
+        done = flight.state.actions
+        await flight.press("s")
+        await flight.until(lambda done=done: flight.state.actions > done, "the action")  # type: ignore[misc]
+    await flight.at_rest()
+
+
+async def first_flight(workspace: Path) -> None:
+    """The wide layout in the middle of first-flight: the tests have run, a breakpoint is ahead."""
+    async with cockpit(workspace, mission="first-flight", size=(160, 45)) as flight:
+        await _stepped(flight, 6)
+        await flight.select("s8")
+        await flight.press("b")
+        await flight.until(lambda: "break" in flight.row("s8"))
+        await flight.select("s7")
+        await flight.press("s")
+        await flight.until(lambda: "Reykjavik" in flight.session_text, "the flight plan")
+        await _keep(flight, "first-flight")
+
+
+async def narrow(workspace: Path) -> None:
+    """The narrow layout: the plan, and beside it the pane that the tabs choose."""
+    async with cockpit(workspace, mission="first-flight", size=(80, 24)) as flight:
+        await _stepped(flight, 5)
+        await _keep(flight, "narrow")
+
+
+async def medium(workspace: Path) -> None:
+    """The wide layout at the smallest width that has room for it."""
+    async with cockpit(workspace, mission="first-flight", size=(100, 30)) as flight:
+        await _stepped(flight, 5)
+        await _keep(flight, "medium")
+
+
+async def intervention(workspace: Path) -> None:
+    """The operator's turn: what failed, what was tried, and what can be done."""
+    async with cockpit(workspace, mission="broken-build", size=(120, 35)) as flight:
+        await flight.press("space")
+        await flight.dialog(InterventionDialog)
+        await _keep(flight, "intervention")
+
+
+async def step_editor(workspace: Path) -> None:
+    """Editing a step: arguments are checked while they are typed."""
+    async with cockpit(workspace, mission="first-flight", size=(120, 35)) as flight:
+        await flight.select("s5")
+        await flight.press("e")
+        await flight.dialog(StepEditor)
+        await _keep(flight, "step-editor")
+
+
+async def command_bar(workspace: Path) -> None:
+    """The command bar offers goals that agents understand without a model."""
+    async with cockpit(workspace, mission="first-flight", size=(120, 35)) as flight:
+        await _stepped(flight, 2)
+        await flight.press("colon", *"goal write")
+        await flight.shows("goal write")
+        await _keep(flight, "command-bar")
+
+
+async def high_contrast(workspace: Path) -> None:
+    """The high-contrast theme, with a failure and its recovery."""
+    settings = Settings(theme="pilothouse-contrast", home=workspace.parent / "home")
+    async with cockpit(workspace, mission="broken-build", size=(120, 35), settings=settings) as flight:
+        await flight.press("space")
+        await flight.dialog(InterventionDialog)
+        await flight.press("escape")
+        await flight.no_dialog()
+        await _keep(flight, "high-contrast")
+
+
+SCENES: tuple[Scene, ...] = (
+    first_flight,
+    narrow,
+    medium,
+    intervention,
+    step_editor,
+    command_bar,
+    high_contrast,
+)
+
+
+def main(names: list[str]) -> int:
+    """Make the pictures with these names, or all."""
+    known = {scene.__name__: scene for scene in SCENES}  # type: ignore[attr-defined]
+    if unknown := [name for name in names if name not in known]:
+        sys.stderr.write(f"there is no picture '{unknown[0]}'; pictures: {', '.join(known)}\n")
+        return 2
+    os.environ["TEXTUAL_ANIMATIONS"] = "none"
+    OUT.mkdir(exist_ok=True)
+    for name in names or known:
+        with tempfile.TemporaryDirectory() as directory:
+            asyncio.run(known[name](Path(directory) / "workspace"))
+        sys.stderr.write(f"{name}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
