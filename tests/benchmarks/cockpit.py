@@ -56,7 +56,7 @@ Bare().run()
 FLOOD = (
     "! run python -c 'import sys,time; t=time.time(); n=0\n"
     "while n < 80000:\n"
-    "  n += 500; print(chr(10).join(f\"line {n} \" + \"x\" * 55 for _ in range(500)), flush=True)\n"
+    '  n += 500; print(chr(10).join(f"line {n} " + "x" * 55 for _ in range(500)), flush=True)\n'
     "  time.sleep(max(0, t + n / 10000 - time.time()))'"
 )
 
