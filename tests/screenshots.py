@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -24,7 +25,10 @@ Scene = Callable[[Path], Awaitable[None]]
 async def _keep(flight: Flight, name: str) -> None:
     """Save the screen once it stands still."""
     await flight.pilot.pause()
-    (OUT / f"{name}.svg").write_text(flight.app.export_screenshot(title="pilothouse"), encoding="utf-8")
+    picture = flight.app.export_screenshot(title="pilothouse")
+    # The reader's own monospaced font will do; a picture in a README should fetch nothing.
+    picture = re.sub(r"@font-face \{.*?\}\n?", "", picture, flags=re.DOTALL)
+    (OUT / f"{name}.svg").write_text(picture, encoding="utf-8")
 
 
 async def _stepped(flight: Flight, actions: int) -> None:

@@ -53,6 +53,8 @@ class StatusModel:
     """True when the tier is weaker than the operator may expect."""
     journal: str = ""
     """What is wrong with the journal, in a few words; empty when all is well."""
+    fault: str = ""
+    """Which agent ended by a fault of the program, and by what; empty when none did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,9 @@ def _cells(model: StatusModel) -> list[_Cell]:
     if model.journal:
         words = clean_line(model.journal)
         cells.append(_Cell(95, (Piece(f"✗ journal: {words}", "error"),), (Piece("✗ journal", "error"),)))
+    if model.fault:
+        words = clean_line(model.fault)
+        cells.append(_Cell(94, (Piece(f"✗ fault: {words}", "error"),), (Piece("✗ fault", "error"),)))
     return [cell for cell in cells if cell.full]
 
 
