@@ -10,7 +10,7 @@ from app.headless import at_rest, opened, wait_until
 from app.missions import lay_down
 from app.verbs import VERBS, Context, GrammarError, Local
 from engine.domain import commands as cmd
-from engine.domain.state import AgentState
+from engine.domain.state import AgentState, RunState
 from engine.engine import Engine
 from engine.library import load_missions
 
@@ -19,6 +19,8 @@ Answer = tuple[int, dict[str, Any], str]
 
 LETS_ACT = (cmd.Run, cmd.Step, cmd.CallTool)
 """Commands after which `do` waits until the agent rests."""
+LETS_PLAN = (cmd.AdoptGoal, cmd.ChangeGoal)
+"""Commands after which `do` waits until there is a plan to look at, or a question about it."""
 
 
 async def do_line(workspace: Path, line: str, *, agent: str = "") -> Answer:
@@ -46,6 +48,12 @@ async def do_line(workspace: Path, line: str, *, agent: str = "") -> Answer:
         return await _submit(engine, intent)
 
 
+def planned(state: AgentState) -> bool:
+    """True when the agent has a step to take, asks, or may not plan now."""
+    waits = state.run is RunState.STOPPED or state.intervention is not None
+    return waits or not state.open_goals or state.step is not None
+
+
 def context_of(engine: Engine, agent: str, state: AgentState | None) -> Context:
     """What a line is understood against in this workspace."""
     return Context(
@@ -62,12 +70,15 @@ async def _submit(engine: Engine, command: cmd.Command) -> Answer:
     since = await engine.head()
     receipt = await engine.submit(command, operator="cli")
     answer: dict[str, Any] = {"ok": receipt.ok, "message": receipt.message, "event": receipt.event}
-    if receipt.ok and isinstance(command, LETS_ACT):
-        state = await wait_until(engine, command.agent, at_rest)
+    if receipt.ok and isinstance(command, (*LETS_ACT, *LETS_PLAN)):
+        rests = at_rest if isinstance(command, LETS_ACT) else planned
+        state = await wait_until(engine, command.agent, rests)
         answer["mode"] = state.mode.value
         answer["summary"] = state.last_summary
         answer["events"] = await engine.head() - since
-        return 0, answer, f"{receipt.message} · {state.mode} · {state.last_summary}"
+        steps = len(state.plan.steps) if state.plan else 0
+        told = state.last_summary if isinstance(command, LETS_ACT) else f"{steps} steps planned"
+        return 0, answer, " · ".join(part for part in (receipt.message, state.mode, told) if part)
     return (0 if receipt.ok else 1), answer, receipt.message
 
 

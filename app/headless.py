@@ -101,19 +101,21 @@ class Run:
                 end = await self._follow(since)
         state = await engine.view(options.agent)
         goal = state.goals.get(self._goal)
+        actions = state.actions - before.actions
+        message = f"achieved in {actions} actions" if end.status is Status.GOAL_ACHIEVED else end.message
         result: dict[str, Any] = {
             "status": end.status.value,
             "goal": goal.text if goal else options.goal,
             "session": engine.session,
             "agent": options.agent,
             "loops": state.tick - before.tick,
-            "actions": state.actions - before.actions,
+            "actions": actions,
             "failed_actions": state.failed_actions - before.failed_actions,
             "thinker": state.config.thinker,
             "tokens": state.tokens - before.tokens,
             "cost_usd": round(state.cost_usd - before.cost_usd, 6),
             "duration_s": round(loop.time() - began, 3),
-            "message": end.message,
+            "message": message,
         }
         return {**result, "reason": end.reason} if end.reason else result
 
@@ -200,7 +202,7 @@ class Run:
     async def _end_of(self, said: ev.Payload) -> _End | None:
         if isinstance(said, ev.GoalEnded) and said.goal == self._goal:
             if said.status is GoalStatus.ACHIEVED:
-                return _End(Status.GOAL_ACHIEVED, said.reason or "achieved")
+                return _End(Status.GOAL_ACHIEVED, "")
             view = await self._engine.view(self._options.agent)
             planning = any(f.goal == self._goal and not f.step for f in view.failures)
             return _End(Status.FAILED, said.reason, "FAILED_PLANNING" if planning else "ERROR_LIMIT")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -123,8 +124,17 @@ def main(names: list[str]) -> int:
     os.environ["TEXTUAL_ANIMATIONS"] = "none"
     OUT.mkdir(exist_ok=True)
     for name in names or known:
-        with tempfile.TemporaryDirectory() as directory:
-            asyncio.run(known[name](Path(directory) / "workspace"))
+        # Always the same place, because tracebacks in the pictures name it.
+        place = Path(tempfile.gettempdir()) / "pilothouse"
+        try:
+            place.mkdir()
+        except FileExistsError:
+            sys.stderr.write(f"{place} exists already: remove it, for the pictures are made there\n")
+            return 1
+        try:
+            asyncio.run(known[name](place / "workspace"))
+        finally:
+            shutil.rmtree(place)
         sys.stderr.write(f"{name}\n")
     return 0
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.containers import Container
+from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.widgets import Footer
@@ -83,6 +84,15 @@ class Cockpit(CommandLine, ThemeWatch):
                 yield MindStream(id="mind")
         yield CommandBar(self._completions, history=self._history.lines, id="command")
         yield Footer(compact=True, show_command_palette=False)
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's choice; on a terminal, the one that survives its loss."""
+        chosen = super().get_driver_class()
+        if chosen.__name__ != "LinuxDriver":
+            return chosen
+        from app.cockpit.terminal import TerminalDriver
+
+        return TerminalDriver
 
     def get_line_filters(self) -> list[LineFilter]:
         """Textual's filters, and the one that lets no control character out."""

@@ -102,7 +102,9 @@ class ToolResult:
     @property
     def message(self) -> str:
         """One line that says what came of it, at most 150 characters."""
-        text = self.data.get("message") or self.data.get("stderr") or self.data.get("stdout") or ""
+        # What went well is told on standard output, what went wrong on standard error.
+        first, second = ("stdout", "stderr") if self.ok else ("stderr", "stdout")
+        text = self.data.get("message") or self.data.get(first) or self.data.get(second) or ""
         if not text and "items" in self.data:
             text = f"{len(self.data['items'])} items"
         if not text and "content" in self.data:

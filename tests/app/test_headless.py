@@ -66,7 +66,10 @@ async def test_lines_of_the_bar_work_without_a_screen(tmp_path: Path) -> None:
         return code, text
 
     assert await do("agent_create bdi_agent two a helper") == (0, "agent two created")
-    assert await do("goal create the directories src and docs") == (0, "goal g1 adopted")
+    assert await do("goal create the directories src and docs") == (
+        0,
+        "goal g1 adopted · PAUSED · 2 steps planned",
+    )
     code, text = await do("step")
     assert (code, "PAUSED" in text) == (0, True)
     code, text = await do("status")

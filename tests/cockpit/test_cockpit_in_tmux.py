@@ -100,6 +100,10 @@ class Terminal:
     def close(self) -> None:
         with contextlib.suppress(subprocess.SubprocessError):
             self.tmux("kill-server")
+        # A cockpit that does not end with its terminal fails a test of its own; none may be left behind here.
+        with contextlib.suppress(OSError, ValueError):
+            if b"app.cli" in Path(f"/proc/{self.pid}/cmdline").read_bytes():
+                os.kill(self.pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -189,6 +193,20 @@ def test_after_kill_9_the_cockpit_opens_at_the_same_place(terminal: Terminal, tm
     terminal.shows("✓ mkdir first_flight", "✓ cd first_flight", "PAUSED", "Current directory is now")
     terminal.keys("s")
     terminal.shows("✓ write navigation.py")
+
+
+def test_a_terminal_that_goes_away_ends_the_cockpit_and_frees_the_workspace(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    first_flight(terminal, tmp_path / "ws")
+    pid = terminal.pid
+    terminal.tmux("kill-server")
+    end = time.monotonic() + PATIENCE_S
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < end, "the cockpit outlived its terminal"
+        time.sleep(0.05)
+    terminal.fly(f"--workspace {tmp_path / 'ws'}")
+    terminal.shows("mkdir first_flight", "PAUSED", "held next")
 
 
 def test_ctrl_c_pauses_and_twice_leaves(terminal: Terminal, tmp_path: Path) -> None:

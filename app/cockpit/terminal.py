@@ -1,0 +1,52 @@
+"""The driver of the operator's terminal, which may go away at any moment."""
+
+from __future__ import annotations
+
+from typing import Any, TextIO
+
+from textual.drivers.linux_driver import LinuxDriver
+
+
+class _Lossy:
+    """A terminal's file; once writing to it fails, what is written is dropped.
+
+    Textual's writer thread would end by the error, and the first full queue after it would hold the
+    application for ever, with the workspace locked.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._gone = False
+
+    def write(self, text: str) -> int:
+        """Write, or drop."""
+        if not self._gone:
+            try:
+                self._file.write(text)
+            except OSError:
+                self._gone = True
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, where there is something to flush to."""
+        if not self._gone:
+            try:
+                self._file.flush()
+            except OSError:
+                self._gone = True
+
+    def fileno(self) -> int:
+        """The terminal's file descriptor."""
+        return self._file.fileno()
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self._file.isatty()
+
+
+class TerminalDriver(LinuxDriver):
+    """Textual's driver, which survives the loss of the terminal long enough to close in good order."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._file: Any = _Lossy(self._file)
