@@ -15,11 +15,11 @@ from engine.domain.ports import Ports
 from engine.journal.errors import JournalError, JournalMissing
 from engine.journal.store import JournalStore
 from engine.journal.verify import verify
+from engine.sandbox import SandboxPolicy, gets_through, layers
 from engine.sandbox.paths import KernelOpener, best_opener
+from engine.sandbox.tier import PROMISES, JailRefusal, best_jail, best_tier
 
 Answer = tuple[int, dict[str, Any], str]
-
-NOT_BUILT = "not built yet: commands run as you do, held only by the allow-list and a clean environment"
 
 
 async def examine(workspace: Path) -> Answer:
@@ -44,19 +44,27 @@ def _sandbox() -> dict[str, Any]:
         beneath = isinstance(best_opener(directory), KernelOpener)
     finally:
         os.close(directory)
-    return {
-        "tier": "PATHS",
-        "layers": {
-            "beneath_root": {
-                "ok": True,
-                "reason": "openat2" if beneath else "no openat2; a walk without links does the same, slower",
-            },
-            "environment": {"ok": True, "reason": "built from an allow-list"},
-            "process_tree": {"ok": sys.platform == "linux", "reason": "a supervisor ends whole trees"},
-            "landlock": {"ok": False, "reason": NOT_BUILT},
-            "seccomp": {"ok": False, "reason": NOT_BUILT},
-            "namespaces": {"ok": False, "reason": NOT_BUILT},
+    found, policy = layers(), SandboxPolicy()
+    tier, jail = best_tier(found), best_jail(policy)
+    own = {
+        "beneath_root": {
+            "ok": True,
+            "reason": "openat2" if beneath else "no openat2; a walk without links does the same, slower",
         },
+        "environment": {"ok": True, "reason": "built from an allow-list"},
+        "process_tree": {"ok": sys.platform == "linux", "reason": "a supervisor ends whole trees"},
+    }
+    tried = {
+        layer.name: {"ok": layer.ok, "reason": layer.reason, **({"fix": layer.fix} if layer.fix else {})}
+        for layer in found.reports
+    }
+    return {
+        "tier": tier.value,
+        "promise": PROMISES[tier],
+        "refusal": jail.message if isinstance(jail, JailRefusal) else "",
+        "gets_through": list(gets_through(tier, found)),
+        "layers": {**own, **tried},
+        "policy": policy.explain(),
     }
 
 
@@ -113,9 +121,14 @@ async def _journal(workspace: Path) -> dict[str, Any]:
 def _text(answer: dict[str, Any]) -> str:
     lines = [f"pilothouse {answer['version']} on Python {answer['python']}"]
     sandbox = answer["sandbox"]
-    lines.append(f"sandbox   {sandbox['tier']}")
+    lines.append(f"sandbox   {sandbox['tier']}: {sandbox['promise']}")
     for name, layer in sandbox["layers"].items():
         lines.append(f"  {'✓' if layer['ok'] else '✗'} {name:<14} {layer['reason']}")
+        if "fix" in layer:
+            lines.append(f"    {'':<14} fix: {layer['fix']}")
+    lines += [f"  ! gets through   {what}" for what in sandbox["gets_through"]]
+    lines += [f"  ✗ {sandbox['refusal']}"] if sandbox["refusal"] else []
+    lines += ["  policy of an agent, unless you change it", *(f"    {line}" for line in sandbox["policy"])]
     for name in ("terminal", "sqlite", "model", "journal"):
         part = answer[name]
         facts = ", ".join(f"{key} {value}" for key, value in part.items() if key not in ("ok", "reason"))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.sandbox.policy import SandboxPolicy
+from engine.sandbox.policy import Network, SandboxPolicy
 from engine.sandbox.programs import BASE_PYTHON, SYSTEM_PATH
 
 _PASSED = re.compile(r"LANG|LANGUAGE|LC_[A-Z]+|TZ")
@@ -36,19 +36,18 @@ def child_environment(
     """The whole environment of a command.
 
     Args:
-        root: the sandbox root; HOME and TMPDIR lie in its private directory.
-        policy: names that directory, and says whether network settings are passed on.
+        root: the sandbox root; HOME and TMPDIR lie there.
+        policy: names these directories, and says whether network settings are passed on.
         venv: active virtual environment relative to the root.
         parent: the cockpit's own environment.
     """
     parent = os.environ if parent is None else parent
-    home = root / policy.home
     path = [*SYSTEM_PATH, str(BASE_PYTHON.parent)]
     env = {name: value for name, value in parent.items() if _PASSED.fullmatch(name)}
     env.setdefault("LANG", "C.UTF-8")
     env |= {
-        "HOME": str(home),
-        "TMPDIR": str(home / "tmp"),
+        "HOME": str(root / policy.home),
+        "TMPDIR": str(root / policy.tmp),
         "TERM": "dumb",
         "PAGER": "cat",
         "GIT_PAGER": "cat",
@@ -64,7 +63,7 @@ def child_environment(
         env["VIRTUAL_ENV"] = str(root / venv)
         path.insert(0, str(root / venv / "bin"))
     env["PATH"] = os.pathsep.join(path)
-    if policy.network:
+    if policy.network is not Network.OFF:
         env |= _network_settings(parent)
     else:
         env["PIP_NO_INDEX"] = "1"

@@ -109,7 +109,7 @@ class SandboxFiles:
 
     def list(self, path: str) -> Listing:
         """The names in a directory."""
-        hidden = {self.policy.home, *self.policy.protected} if path == "." else set()
+        hidden = self.policy.hidden if path == "." else frozenset()
         items: list[str] = []
         with self.directory(path) as directory, os.scandir(directory) as entries:
             for entry in entries:

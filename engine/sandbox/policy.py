@@ -1,4 +1,4 @@
-"""What a sandbox session may use: limits, programs, network.
+"""What a sandbox session may use: limits, programs, files to read, network, and how strong its jail must be.
 
 Pure data. Defaults follow sandbox spec §5.5 and mastermind-and-simple-coder §4.2, with the time limits
 of the seed.
@@ -6,7 +6,12 @@ of the seed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
+from typing import Any
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -22,6 +27,37 @@ VENV_PROGRAMS = ("pytest", "ruff", "mypy", "black", "flake8", "coverage", "tox")
 """Allowed Python tools; an active virtual environment's own copy is preferred."""
 
 
+class Network(StrEnum):
+    """What commands may reach."""
+
+    OFF = "off"
+    PORTS = "ports"
+    """TCP to the policy's ports, and UDP, which name resolution needs."""
+    ON = "on"
+
+
+class Tier(StrEnum):
+    """How firmly commands are held, strongest first; sandbox spec §5.1."""
+
+    FULL = "FULL"
+    """Namespaces, Landlock and seccomp: what is not listed cannot be seen."""
+    KERNEL = "KERNEL"
+    """Landlock and seccomp: what is not listed cannot be read or changed."""
+    SEATBELT = "SEATBELT"
+    """The macOS sandbox: writes confined, secrets denied."""
+    PATHS = "PATHS"
+    """Commands are not confined; only the file commands are."""
+
+    @property
+    def strength(self) -> int:
+        """3 for FULL down to 0 for PATHS."""
+        return 3 - list(Tier).index(self)
+
+
+class PolicyError(ValueError):
+    """A policy that cannot be; the message names the field and says what is wrong."""
+
+
 @dataclass(frozen=True, slots=True)
 class SandboxPolicy:
     """Limits and grants of one sandbox; it belongs to the operator, never to an agent."""
@@ -32,6 +68,8 @@ class SandboxPolicy:
     """Seconds for package installers, clones and `create_venv`."""
     grace_s: float = 0.5
     """Seconds between SIGTERM and SIGKILL."""
+    cpu_s: int = 120
+    """Processor seconds of each process."""
     read_bytes: int = 10 * MIB
     """Largest file that `read` takes."""
     write_bytes: int = 10 * MIB
@@ -48,22 +86,42 @@ class SandboxPolicy:
     """Bytes of one stream that are passed on live."""
     memory_bytes: int = 4 * GIB
     """Resident memory of a command's whole process tree; also RLIMIT_DATA of each process."""
+    address_bytes: int = 16 * GIB
+    """RLIMIT_AS: address space of each process."""
+    memory_floor_bytes: int = 512 * MIB
+    """A command is ended when the machine's free memory falls below this."""
     file_bytes: int = 1 * GIB
     """RLIMIT_FSIZE: the largest file a command may write."""
     open_files: int = 1024
     processes: int = 256
-    """Processes a command may add to those the user has; the kernel does not hold root to it."""
-    disk_floor_bytes: int = 256 * MIB
+    """Threads of a command's whole process tree."""
+    disk_bytes: int = 5 * GIB
+    """Size of everything below the root; a command that exceeds it is ended."""
+    disk_entries: int = 200_000
+    """Files and directories below the root."""
+    disk_depth: int = 64
+    """Directories within each other below the root."""
+    disk_floor_bytes: int = 2 * GIB
     """A command is ended when free disk space falls below this."""
+    scratch_bytes: int = 1 * GIB
+    """Size of the private /tmp and of /dev/shm, each, where a command has its own."""
+    nice: int = 5
+    """How far commands stand back behind other work, 1 to 19."""
     programs: tuple[str, ...] = (*PYTHON_PROGRAMS, *VENV_PROGRAMS, *SYSTEM_PROGRAMS)
     """Names that `run` accepts as its first word. Good manners, not a boundary (sandbox spec §3.7)."""
-    network: bool = True
-    """Whether package-index and proxy settings are passed on.
-
-    False tells pip to ask no index; cutting commands off from the network is a confinement's work.
-    """
+    read_only: tuple[str, ...] = ()
+    """Absolute paths that commands may read and execute, besides the system's own directories."""
+    network: Network = Network.OFF
+    ports: tuple[int, ...] = (443, 80)
+    """TCP ports for the network `ports`."""
+    require: Tier = Tier.KERNEL
+    """The weakest jail in which a command may run."""
+    accept_paths: bool = False
+    """Whether the operator lets commands run without any jail; only then counts `require` PATHS."""
     home: str = ".home"
     """HOME of commands, a directory at the root that `ls` and `find` leave out."""
+    tmp: str = ".tmp"
+    """TMPDIR of commands, likewise."""
     protected: tuple[str, ...] = (".pilothouse",)
     """Names at the root that no file command may touch."""
 
@@ -71,7 +129,131 @@ class SandboxPolicy:
         for item in fields(self):
             value = getattr(self, item.name)
             if isinstance(value, (int, float)) and not isinstance(value, bool) and value <= 0:
-                raise ValueError(f"sandbox policy: {item.name} must be more than 0, not {value}")
+                raise PolicyError(f"sandbox policy: {item.name} must be more than 0, not {value}")
+        for port in self.ports:
+            if not 0 < port < 65536:
+                raise PolicyError(f"sandbox policy: {port} is no TCP port; use 1 to 65535")
+        for path in self.read_only:
+            if not path.strip("/") or path[0] != "/" or "\0" in path or ".." in path.split("/"):
+                raise PolicyError(f"sandbox policy: read_only needs absolute paths below /, not {path!r}")
+        for name in (self.home, self.tmp, *self.protected):
+            if not name or "/" in name or name in (".", ".."):
+                raise PolicyError(f"sandbox policy: {name!r} is no name at the root")
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """Names at the root that listings and searches leave out."""
+        return frozenset({self.home, self.tmp, *self.protected})
+
+    @property
+    def lowest(self) -> Tier:
+        """The weakest tier that will do: PATHS only when the operator accepted it."""
+        if self.accept_paths:
+            return Tier.PATHS
+        return Tier.SEATBELT if self.require is Tier.PATHS else self.require
+
+    def with_network(self, network: Network, *ports: int) -> SandboxPolicy:
+        """The policy with another grant of network; the ports stay when none is given."""
+        return replace(self, network=network, ports=ports or self.ports)
+
+    def tightened(self, other: SandboxPolicy) -> SandboxPolicy:
+        """The policy that allows only what both allow; places and names stay this policy's."""
+        merged: dict[str, Any] = {}
+        for item in fields(self):
+            mine, theirs = getattr(self, item.name), getattr(other, item.name)
+            if isinstance(mine, bool):
+                merged[item.name] = mine and theirs
+            elif isinstance(mine, (int, float)):
+                loosens_when_small = item.name.endswith("_floor_bytes") or item.name == "nice"
+                merged[item.name] = max(mine, theirs) if loosens_when_small else min(mine, theirs)
+        order = list(Network)
+        merged["programs"] = tuple(name for name in self.programs if name in other.programs)
+        merged["read_only"] = _common_paths(self.read_only, other.read_only)
+        merged["network"] = min(self.network, other.network, key=order.index)
+        merged["ports"] = self._common_ports(other)
+        merged["require"] = max(self.require, other.require, key=lambda tier: tier.strength)
+        merged["protected"] = tuple(dict.fromkeys((*self.protected, *other.protected)))
+        return replace(self, **merged)
+
+    def _common_ports(self, other: SandboxPolicy) -> tuple[int, ...]:
+        """Ports matter only where the network is PORTS; a network that is on grants all of them."""
+        if self.network is Network.ON:
+            return other.ports
+        if other.network is Network.ON:
+            return self.ports
+        return tuple(port for port in self.ports if port in other.ports)
+
+    def as_json(self) -> dict[str, Any]:
+        """The policy as plain JSON values, by field."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> SandboxPolicy:
+        """The policy of such an object; fields left out have their defaults.
+
+        Raises:
+            PolicyError: a field is unknown or its value is of the wrong kind.
+        """
+        hints = typing.get_type_hints(cls)
+        values = {}
+        for name, value in data.items():
+            if name not in hints:
+                raise PolicyError(f"sandbox policy: there is no field {name!r}")
+            values[name] = _checked(name, hints[name], value)
+        return cls(**values)
+
+    def explain(self) -> list[str]:
+        """What commands may do, in lines for people."""
+        network = {
+            Network.OFF: "off",
+            Network.PORTS: f"TCP ports {', '.join(map(str, self.ports))}, and UDP for names",
+            Network.ON: "on, without restriction",
+        }[self.network]
+        needs = "none: the operator lets commands run unconfined" if self.accept_paths else f"{self.lowest}"
+        return [
+            "files     read and write below the sandbox root only",
+            f"read      the system's programs and libraries{''.join(f', {path}' for path in self.read_only)}",
+            f"network   {network}",
+            f"time      {self.wall_clock_s:g} s, installers {self.install_s:g} s; "
+            f"{self.cpu_s} s of processor for each process",
+            f"memory    {size_text(self.memory_bytes)} for a command and all it starts",
+            f"processes {self.processes} threads for a command and all it starts",
+            f"disk      {size_text(self.disk_bytes)} and {self.disk_entries:,} entries below the root, "
+            f"{size_text(self.file_bytes)} for one file",
+            f"output    ended after {size_text(self.output_bytes)}",
+            f"programs  {', '.join(self.programs)}",
+            f"jail      at least {needs}",
+        ]
+
+
+def _common_paths(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
+    """The paths that lie below a path of the other side as well."""
+
+    def below(path: str, roots: tuple[str, ...]) -> bool:
+        return any(f"{path}/".startswith(f"{root.rstrip('/')}/") for root in roots)
+
+    both = [path for path in ours if below(path, theirs)] + [path for path in theirs if below(path, ours)]
+    return tuple(dict.fromkeys(both))
+
+
+def _checked(name: str, kind: Any, value: Any) -> Any:
+    """The value as the field's type, from JSON."""
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        if value not in list(kind):
+            raise PolicyError(f"sandbox policy: {name} is one of {', '.join(kind)}, not {value!r}")
+        return kind(value)
+    if isinstance(kind, types.GenericAlias):
+        inner = kind.__args__[0]
+        if not isinstance(value, (list, tuple)) or any(type(entry) is not inner for entry in value):
+            raise PolicyError(f"sandbox policy: {name} is a list of {inner.__name__}, not {value!r}")
+        return tuple(value)
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise PolicyError(f"sandbox policy: {name} is {kind.__name__}, not {value!r}")
+    return value
 
 
 def size_text(count: int) -> str:

@@ -1,33 +1,38 @@
 """Running a program in the sandbox: bounded in time, memory and output, and never leaving a process behind.
 
 Each command has a supervisor process of its own (see `engine.sandbox.supervisor`). A confinement, such as
-a kernel jail, slots in as one object that rewrites the launch.
+a kernel jail, slots in as one object that says how the command is held.
 """
 
 from __future__ import annotations
 
+import ast
 import asyncio
-import json
+import marshal
 import os
 import secrets
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO
 
 from engine.domain.ports import OutputSink
+from engine.sandbox.child import JAIL_FAILED
 from engine.sandbox.completion import to_the_end
+from engine.sandbox.confinement import Confined, Confinement, Launch
 from engine.sandbox.output import Capture
-from engine.sandbox.policy import SandboxPolicy
+from engine.sandbox.policy import SandboxPolicy, Tier
+from engine.sandbox.programs import BASE_PYTHON
+from engine.sandbox.specification import specification
 
-_SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
+BOOT = str(Path(__file__).resolve().with_name("boot.py"))
 _MARK = "PILOTHOUSE_RUN"
 _BACKSTOP_S = 15.0
 """Seconds past its own limit after which a supervisor is held to be stopped or lost."""
@@ -45,42 +50,14 @@ class Ended(StrEnum):
     OUTPUT = "output"
     """It wrote more than the policy's `output_bytes`."""
     MEMORY = "memory"
+    PROCESSES = "processes"
     DISK = "disk"
     LAUNCH = "launch"
     """The program could not be started."""
+    JAIL = "jail"
+    """A step of the confinement failed; the program did not run."""
     LOST = "lost"
     """Its supervisor was killed; what was left of the tree was found by its mark and killed too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """A program, ready to be executed."""
-
-    executable: str
-    """Absolute path."""
-    argv: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict)
-
-
-class Confinement(Protocol):
-    """What keeps a command inside the root, other than good manners."""
-
-    @property
-    def name(self) -> str:
-        """The tier, in the words of sandbox spec §5.1: FULL, KERNEL, SEATBELT, PATHS."""
-
-    def wrap(self, launch: Launch, root: Path, policy: SandboxPolicy) -> Launch:
-        """The launch that starts the program confined. It runs inside the supervisor."""
-
-
-class Unconfined:
-    """No confinement: only the file commands are held to the root, commands are not."""
-
-    name = "PATHS"
-
-    def wrap(self, launch: Launch, root: Path, policy: SandboxPolicy) -> Launch:
-        """The launch as it is."""
-        return launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +77,9 @@ class ProcessResult:
     leftover: int = 0
     """Processes that outlived the command and were ended."""
     problem: str = ""
-    """Why it could not be started."""
+    """Why it could not be started or confined (with the step's name first), or which limit it broke."""
+    tier: Tier = Tier.PATHS
+    """How firmly it was held."""
 
     @property
     def truncated(self) -> bool:
@@ -111,32 +90,44 @@ class ProcessResult:
 class Launcher:
     """Starts commands for one sandbox."""
 
-    def __init__(self, root: Path, policy: SandboxPolicy, confinement: Confinement | None = None) -> None:
+    def __init__(self, root: Path, policy: SandboxPolicy) -> None:
         self.root = root
         self.policy = policy
-        self.confinement: Confinement = confinement or Unconfined()
 
-    async def run(self, launch: Launch, cwd: int, *, limit_s: float, output: OutputSink) -> ProcessResult:
+    async def run(
+        self,
+        launch: Launch,
+        cwd: int,
+        *,
+        jail: Confinement,
+        limit_s: float,
+        output: OutputSink,
+        terminal: int = -1,
+    ) -> ProcessResult:
         """Run a program to its end; afterwards none of its processes is alive.
 
         Args:
             launch: executable, arguments and the whole environment.
-            cwd: descriptor of the working directory.
+            cwd: descriptor of the working directory, at the root or beneath it.
+            jail: what holds it to the root.
             limit_s: wall-clock seconds.
             output: receives output as it comes, on the event loop.
+            terminal: descriptor of a terminal that becomes the program's own, for a person who takes over;
+                then nothing comes as output. Without one it has no terminal and nothing to read.
 
         Raises:
             asyncio.CancelledError: after the whole tree has ended.
         """
         mark = secrets.token_hex(12)
         launch = replace(launch, env={**launch.env, _MARK: mark})
-        launch = self.confinement.wrap(launch, self.root, self.policy)
+        confined = jail.confine(launch, self.root, self.policy)
         running = _Running(self.policy, mark, limit_s)
-        running.start(launch, cwd)
+        running.start(launch, confined, self.root, cwd, terminal)
         try:
-            return await to_the_end(running.follow(output), on_cancel=running.stop)
+            result = await to_the_end(running.follow(output), on_cancel=running.stop)
         finally:
             running.stop()
+        return replace(result, tier=jail.tier)
 
 
 class _Running:
@@ -151,20 +142,36 @@ class _Running:
         self._overflowed = False
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, launch: Launch, cwd: int) -> None:
+    def start(self, launch: Launch, confined: Confined, root: Path, cwd: int, terminal: int) -> None:
         """Start the supervisor; about a millisecond, so it may run on the loop."""
         pipes = [os.pipe() for _ in range(4)]
         (life_read, self._life), (out, out_write), (err, err_write), (status, status_write) = pipes
+        data = specification(
+            launch,
+            confined,
+            self._policy,
+            root=root,
+            cwd=cwd,
+            terminal=terminal,
+            status=status_write,
+            limit_s=self._limit_s,
+        )
         try:
-            with tempfile.TemporaryFile() as file:
-                file.write(json.dumps(self._specification(launch, cwd, status_write)).encode())
-                file.seek(0)
+            with _file(marshal.dumps(data)) as spec, _file(_nul_ended(confined.outer_arguments)) as more:
+                outer, kept = [*confined.outer], [status_write, spec.fileno()]
+                if confined.outer_arguments:
+                    outer += ["--args", str(more.fileno()), "--"]
+                    kept.append(more.fileno())
+                if not confined.namespaces:
+                    kept.append(cwd)
+                if terminal >= 0:
+                    kept.append(terminal)
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", _SUPERVISOR, str(file.fileno())],
+                    [*outer, str(BASE_PYTHON), "-I", "-S", BOOT, "supervisor", str(spec.fileno())],
                     stdin=life_read,
                     stdout=out_write,
                     stderr=err_write,
-                    pass_fds=(cwd, status_write, file.fileno()),
+                    pass_fds=kept,
                     start_new_session=True,
                     cwd="/",
                     env={},
@@ -177,27 +184,6 @@ class _Running:
             for end in (life_read, out_write, err_write, status_write):
                 os.close(end)
         self._ends = (out, err, status)
-
-    def _specification(self, launch: Launch, cwd: int, status: int) -> dict[str, Any]:
-        policy = self._policy
-        return {
-            "executable": launch.executable,
-            "argv": list(launch.argv),
-            "env": dict(launch.env),
-            "cwd": cwd,
-            "status": status,
-            "limit_s": self._limit_s,
-            "grace_s": policy.grace_s,
-            "memory_bytes": policy.memory_bytes,
-            "disk_floor_bytes": policy.disk_floor_bytes,
-            "processes": policy.processes,
-            "rlimits": {
-                "RLIMIT_CORE": 0,
-                "RLIMIT_DATA": policy.memory_bytes,
-                "RLIMIT_FSIZE": policy.file_bytes,
-                "RLIMIT_NOFILE": policy.open_files,
-            },
-        }
 
     def stop(self) -> None:
         """Cut the life line: the supervisor ends the tree. Harmless when done twice."""
@@ -224,10 +210,13 @@ class _Running:
                 process.send_signal(signal.SIGKILL)
             self.stop()
             await asyncio.to_thread(process.wait)
-            report = _report(status.text)
+            up, _, told = status.text.partition("\n")
+            report = _report(told)
             if report is None:
                 await asyncio.to_thread(_kill_marked, self._mark)
             await asyncio.wait({out.ended, err.ended}, timeout=_DRAIN_S)
+            if not up:
+                report = _never_up(err.text)
         finally:
             for transport, capture in zip(transports, captures, strict=True):
                 transport.close()
@@ -272,7 +261,7 @@ class _Running:
             stdout_dropped=out.dropped,
             stderr_dropped=err.dropped,
             duration_s=report.get("duration_s", duration_s),
-            leftover=report["leftover"],
+            leftover=report.get("leftover", 0),
             problem=report["problem"],
         )
 
@@ -281,13 +270,32 @@ def _same(capture: Capture) -> Capture:
     return capture
 
 
+@contextmanager
+def _file(data: bytes) -> Iterator[BinaryIO]:
+    """An anonymous file that holds the data, to be read from its start."""
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        yield file
+
+
+def _nul_ended(arguments: Sequence[str]) -> bytes:
+    return b"".join(os.fsencode(argument) + b"\0" for argument in arguments)
+
+
 def _report(text: str) -> dict[str, Any] | None:
     """The supervisor's last word, or None when it died before."""
     try:
-        report = json.loads(text)
-    except json.JSONDecodeError:
+        report = ast.literal_eval(text)
+    except (SyntaxError, ValueError):
         return None
     return report if isinstance(report, dict) else None
+
+
+def _never_up(stderr: str) -> dict[str, Any]:
+    """The supervisor never started: what should have started it says why on standard error."""
+    problem = stderr.strip().rpartition("\n")[2] or "the supervisor did not start"
+    return {"ended": Ended.JAIL, "code": JAIL_FAILED, "problem": f"start: {problem}"}
 
 
 def _kill_marked(mark: str) -> None:

@@ -69,7 +69,7 @@ def _walk(files: SandboxFiles, start: str) -> Iterator[str]:
 
 def _children(files: SandboxFiles, path: str) -> list[tuple[str, bool]]:
     """Names of regular files and directories (True) worth searching, sorted; none in a venv."""
-    hidden = {files.policy.home, *files.policy.protected} if path == "." else set()
+    hidden = files.policy.hidden if path == "." else frozenset()
     with files.directory(path) as directory, os.scandir(directory) as scan:
         children = sorted(
             (entry.name, entry.is_dir(follow_symlinks=False))

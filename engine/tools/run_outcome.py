@@ -11,7 +11,7 @@ import signal
 from typing import Any
 
 from engine.domain.action import ErrorCode, ResultStatus, ToolResult
-from engine.sandbox.policy import SandboxPolicy, size_text
+from engine.sandbox.policy import Network, SandboxPolicy, Tier, size_text
 from engine.sandbox.process import Ended, ProcessResult
 
 _NETWORK_PROGRAMS = frozenset({"pip", "pip3", "git", "npm"})
@@ -24,6 +24,10 @@ _NETWORK_SIGNS = re.compile(
     r"|\b(?:ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET)\b"
 )
 
+_REFUSALS = re.compile(
+    r"Permission denied|Operation not permitted|Read-only file system|\b(?:EACCES|EPERM|EROFS)\b"
+)
+
 
 def run_result(argv: list[str], outcome: ProcessResult, limit_s: float, policy: SandboxPolicy) -> ToolResult:
     """The seed's answer to `run`: return code and both streams, and why it failed when it did."""
@@ -31,6 +35,7 @@ def run_result(argv: list[str], outcome: ProcessResult, limit_s: float, policy: 
         "return_code": outcome.return_code,
         "stdout": outcome.stdout,
         "stderr": outcome.stderr,
+        "tier": outcome.tier.value,
     }
     if outcome.truncated:
         data["truncated"] = {"stdout": outcome.stdout_dropped, "stderr": outcome.stderr_dropped}
@@ -38,11 +43,17 @@ def run_result(argv: list[str], outcome: ProcessResult, limit_s: float, policy: 
     if outcome.ended is Ended.LAUNCH:
         message = f"{argv[0]!r} could not be started: {outcome.problem}."
         return ToolResult(ResultStatus.ERROR, {"message": message}, ErrorCode.INTERNAL)
+    if outcome.ended is Ended.JAIL:
+        message = f"The jail could not be closed, so {argv[0]!r} did not run: {outcome.problem}."
+        data = {"message": message, "return_code": outcome.return_code, "tier": outcome.tier.value}
+        return ToolResult(ResultStatus.ERROR, data, ErrorCode.NOT_ALLOWED)
     if outcome.ended is Ended.EXIT and outcome.return_code == 0:
         return ToolResult(ResultStatus.SUCCESS, data, beliefs=beliefs)
     code, message = _failure(argv, outcome, limit_s, policy)
     if message:
         data["message"] = message
+    if hint := _hint(outcome, code, policy):
+        data["hint"] = hint
     return ToolResult(ResultStatus.FAILURE, data, code, beliefs=beliefs)
 
 
@@ -55,11 +66,10 @@ def _failure(
         case Ended.OUTPUT:
             size = size_text(policy.output_bytes)
             return ErrorCode.TOO_LARGE, f"Ended: it wrote more than {size} of output, the limit."
-        case Ended.MEMORY:
-            size = size_text(policy.memory_bytes)
-            return ErrorCode.TOO_LARGE, f"Ended: its processes took more than {size} of memory, the limit."
+        case Ended.MEMORY | Ended.PROCESSES:
+            return ErrorCode.TOO_LARGE, f"Ended: {outcome.problem}."
         case Ended.DISK:
-            return ErrorCode.NO_SPACE, "Ended: the disk was nearly full."
+            return ErrorCode.NO_SPACE, f"Ended: {outcome.problem}."
         case Ended.LOST:
             return ErrorCode.INTERNAL, "Its supervisor was killed; all of its processes were ended."
         case Ended.CANCELLED:
@@ -68,9 +78,25 @@ def _failure(
             return ErrorCode.EXIT_STATUS, f"Ended by signal {_signal_name(outcome.return_code or 0)}."
         case _:
             pass
-    if is_network_failure(argv, outcome.stdout, outcome.stderr):
+    if is_network_failure(argv, outcome.stdout, outcome.stderr) or (
+        policy.network is Network.OFF and is_install_without_index(argv, outcome.stdout + outcome.stderr)
+    ):
         return ErrorCode.NETWORK, ""
     return ErrorCode.EXIT_STATUS, ""
+
+
+def _hint(outcome: ProcessResult, code: ErrorCode, policy: SandboxPolicy) -> str:
+    """What an agent should know when it was the jail that said no."""
+    if code is ErrorCode.NETWORK and policy.network is not Network.ON:
+        return f"The network is {policy.network} in this sandbox; only the operator can grant more."
+    if outcome.tier is Tier.PATHS or not _REFUSALS.search(outcome.stderr + outcome.stdout):
+        return ""
+    return "The jail may have refused something. Do not work around it: ask the operator; see `policy`."
+
+
+def is_install_without_index(argv: list[str], output: str) -> bool:
+    """Whether pip found nothing because it may ask no index."""
+    return _program(argv) in ("pip", "pip3") and "No matching distribution found" in output
 
 
 def is_network_failure(argv: list[str], stdout: str, stderr: str) -> bool:
@@ -79,13 +105,16 @@ def is_network_failure(argv: list[str], stdout: str, stderr: str) -> bool:
     Package and repository programs say so anywhere in their output; of any other program only the
     last line on standard error counts, where an uncaught exception stands.
     """
-    program = argv[0]
-    if program.startswith("python") and argv[1:3] == ["-m", "pip"]:
-        program = "pip"
+    program = _program(argv)
     if program in _NETWORK_PROGRAMS:
         return _NETWORK_SIGNS.search(stdout + stderr) is not None
     last = stderr.rstrip().rpartition("\n")[2]
     return _NETWORK_SIGNS.search(last) is not None
+
+
+def _program(argv: list[str]) -> str:
+    """The program's name, `pip` for Python's module too."""
+    return "pip" if argv[0].startswith("python") and argv[1:3] == ["-m", "pip"] else argv[0]
 
 
 def _signal_name(return_code: int) -> str:

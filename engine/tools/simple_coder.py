@@ -18,13 +18,15 @@ from typing import Any, TypeVar
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult
 from engine.domain.ports import CallContext, CommandSpec
 from engine.sandbox.completion import to_the_end
+from engine.sandbox.confinement import Confinement, Launch
 from engine.sandbox.environment import child_environment
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError
-from engine.sandbox.policy import SandboxPolicy
-from engine.sandbox.process import Confinement, Ended, Launch, Launcher, ProcessResult
+from engine.sandbox.policy import SandboxPolicy, Tier
+from engine.sandbox.process import Ended, Launcher, ProcessResult
 from engine.sandbox.programs import BASE_PYTHON, command_prefix, validate_venv
 from engine.sandbox.search import search
+from engine.sandbox.tier import PROMISES, JailRefusal, best_jail
 from engine.tools.arguments import check_arguments
 from engine.tools.command_line import CommandLineError, split_command
 from engine.tools.registry import unknown_command
@@ -59,7 +61,8 @@ class SimpleCoder:
         Args:
             root: an existing directory.
             policy: limits and grants.
-            confinement: what holds programs to the root; none by default.
+            confinement: what holds programs to the root; the firmest jail of this machine by default,
+                when the policy is content with that one.
             environ: where the few settings that programs may see come from; the process's own by default.
 
         Raises:
@@ -67,12 +70,27 @@ class SimpleCoder:
         """
         self.policy = policy or SandboxPolicy()
         self.files = SandboxFiles(root, self.policy)
-        self.launcher = Launcher(self.files.root, self.policy, confinement)
+        self.launcher = Launcher(self.files.root, self.policy)
+        self._jail: Confinement | JailRefusal | None = confinement
+        self._kept = tuple(name for name in self.policy.protected if self.files.entry(name) is not None)
         self._environ = environ
 
     def close(self) -> None:
         """Let go of the sandbox root."""
         self.files.close()
+
+    @property
+    def jail(self) -> Confinement | JailRefusal:
+        """What holds programs to the root, or why none may run; blocking when it is asked for first."""
+        if self._jail is None:
+            self._jail = best_jail(self.policy)
+        return self._jail
+
+    @property
+    def tier(self) -> Tier:
+        """How firmly programs are held; PATHS where none may run. Blocking when it is asked for first."""
+        jail = self.jail
+        return Tier.PATHS if isinstance(jail, JailRefusal) else jail.tier
 
     async def call(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         """Run one command; see `engine.domain.ports.Tool.call`."""
@@ -223,6 +241,17 @@ class SimpleCoder:
     async def _help(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         return ToolResult(ResultStatus.SUCCESS, {"content": help_text()})
 
+    async def _policy(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        jail, gone = await _in_thread(lambda: (self.jail, self._missing_roots()))
+        held = jail.message if isinstance(jail, JailRefusal) else f"{jail.tier}: {PROMISES[jail.tier]}"
+        lines = [*self.policy.explain(), *(f"missing   {path} is not there" for path in gone)]
+        lines += [f"now       {held}", "Only the operator can change this."]
+        data = {"content": "\n".join(lines), "policy": self.policy.as_json(), "tier": self.tier.value}
+        return ToolResult(ResultStatus.SUCCESS, data)
+
+    def _missing_roots(self) -> list[str]:
+        return [path for path in self.policy.read_only if not Path(path).exists()]
+
     # Programs
 
     async def _create_venv(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
@@ -270,14 +299,23 @@ class SimpleCoder:
     async def _launch(self, argv: list[str], context: CallContext, limit_s: float) -> ProcessResult:
         session, files = context.session, self.files
 
-        def prepare() -> dict[str, str]:
-            files.make_directory(f"{self.policy.home}/tmp")
-            return child_environment(files.root, self.policy, session.venv, self._environ)
+        def prepare() -> tuple[Confinement | JailRefusal, dict[str, str]]:
+            for private in (self.policy.home, self.policy.tmp):
+                files.make_directory(private)
+            return self.jail, child_environment(files.root, self.policy, session.venv, self._environ)
 
-        env = await _in_thread(prepare)
+        jail, env = await _in_thread(prepare)
+        if isinstance(jail, JailRefusal):
+            raise PathError(ErrorCode.NOT_ALLOWED, jail.message)
+        if self._kept and jail.tier in (Tier.KERNEL, Tier.SEATBELT):
+            raise PathError(
+                ErrorCode.NOT_ALLOWED,
+                f"No command may run: {self._kept[0]!r} lies in the sandbox root, and only the jail FULL "
+                f"keeps commands away from it; this is {jail.tier}. Choose a sandbox root of its own.",
+            )
         with files.directory(self._path(".", context)) as cwd:
             launch = Launch(argv[0], tuple(argv), env)
-            return await self.launcher.run(launch, cwd, limit_s=limit_s, output=context.output)
+            return await self.launcher.run(launch, cwd, jail=jail, limit_s=limit_s, output=context.output)
 
     # Paths
 

@@ -1,6 +1,6 @@
 """The commands of SimpleCoder: their arguments and what they may change.
 
-Source: mastermind-and-simple-coder §4.2; append, replace, find, move and copy are our own.
+Source: mastermind-and-simple-coder §4.2; append, replace, find, move, copy and policy are our own.
 """
 
 from __future__ import annotations
@@ -93,6 +93,7 @@ _SPECS = (
         example='run "python main.py"',
     ),
     _reads("toggle_autonomous_mode", "Switch the safety for rm; only the operator can."),
+    _reads("policy", "Show what programs may do here; only the operator can change it."),
     _reads("help", "List the commands."),
 )
 

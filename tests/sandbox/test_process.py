@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.sandbox import JailRefusal, best_jail
+from engine.sandbox.confinement import Confined, Launch, Unconfined
 from engine.sandbox.environment import child_environment
-from engine.sandbox.policy import MIB, SandboxPolicy
-from engine.sandbox.process import Ended, Launch, Launcher, ProcessResult
+from engine.sandbox.policy import MIB, Network, SandboxPolicy, Tier
+from engine.sandbox.process import Ended, Launcher, ProcessResult
 
 PYTHON = sys.executable
 
@@ -38,7 +40,11 @@ class Bench:
         launch = Launch(argv[0], argv, env)
         launcher = Launcher(self.root, policy)
         return await launcher.run(
-            launch, self.cwd, limit_s=limit_s, output=lambda *said: self.live.append(said)
+            launch,
+            self.cwd,
+            jail=Unconfined(),
+            limit_s=limit_s,
+            output=lambda *said: self.live.append(said),
         )
 
     async def python(self, script: str, *args: str, **options: object) -> ProcessResult:
@@ -147,11 +153,11 @@ async def test_the_death_of_the_cockpit_ends_its_commands(bench: Bench) -> None:
     script = f"""
 import asyncio, os, sys
 from pathlib import Path
-from engine.sandbox import Launch, Launcher, SandboxPolicy
+from engine.sandbox import Launch, Launcher, SandboxPolicy, Unconfined
 cwd = os.open({str(bench.root)!r}, os.O_RDONLY)
 argv = ({PYTHON!r}, "-c", {TREE + "time.sleep(300)"!r})
 launcher = Launcher(Path({str(bench.root)!r}), SandboxPolicy(grace_s=0.2))
-asyncio.run(launcher.run(Launch(argv[0], argv, {{}}), cwd, limit_s=60, output=print))
+asyncio.run(launcher.run(Launch(argv[0], argv, {{}}), cwd, jail=Unconfined(), limit_s=60, output=print))
 """
     cockpit = await asyncio.create_subprocess_exec(PYTHON, "-c", script)
     await reached(bench.root / "started")
@@ -292,7 +298,7 @@ async def test_no_secret_of_the_cockpit_reaches_a_child(bench: Bench) -> None:
     }
     parent = {**secrets, "TZ": "UTC", "PIP_CERT": "/etc/cert.pem"}
     script = "import os; print(*(f'{k}={v}' for k, v in os.environ.items()), sep='\\n')"
-    done = await bench.python(script, parent=parent)
+    done = await bench.python(script, parent=parent, policy=SandboxPolicy(network=Network.ON))
     assert done.return_code == 0
     assert "sk-secret" not in done.stdout
     names = {line.partition("=")[0] for line in done.stdout.splitlines()}
@@ -312,14 +318,18 @@ print(b"sk-secret" in seen)
     launcher = Launcher(bench.root, SandboxPolicy())
     env = child_environment(bench.root, SandboxPolicy(), None)
     done = await launcher.run(
-        Launch(PYTHON, (PYTHON, "-c", script), env), bench.cwd, limit_s=30, output=lambda *_: None
+        Launch(PYTHON, (PYTHON, "-c", script), env),
+        bench.cwd,
+        jail=Unconfined(),
+        limit_s=30,
+        output=lambda *_: None,
     )
     assert done.stdout == "False"
 
 
 def test_without_the_network_no_index_setting_is_passed_on(tmp_path: Path) -> None:
     parent = {"PIP_INDEX_URL": "https://index.example/simple", "HTTPS_PROXY": "http://proxy.example"}
-    env = child_environment(tmp_path, SandboxPolicy(network=False), None, parent)
+    env = child_environment(tmp_path, SandboxPolicy(), None, parent)
     assert env.keys().isdisjoint(parent)
     assert env["PIP_NO_INDEX"] == "1"
 
@@ -330,24 +340,60 @@ def test_the_operators_pip_configuration_is_passed_on_without_credentials(tmp_pa
     (home / ".config/pip/pip.conf").write_text(
         "[global]\nfind-links = /wheels\n  /more\nindex-url = https://me:sk-secret@index.example/simple\n"
     )
-    env = child_environment(tmp_path, SandboxPolicy(), None, {"HOME": str(home)})
+    policy = SandboxPolicy(network=Network.PORTS)
+    env = child_environment(tmp_path, policy, None, {"HOME": str(home)})
     assert env["PIP_FIND_LINKS"] == "/wheels /more"
     assert "PIP_INDEX_URL" not in env
     assert env["HOME"] == str(tmp_path / ".home")
 
 
-async def test_a_confinement_wraps_the_launch(bench: Bench) -> None:
-    class Announcing:
-        name = "TEST"
+async def test_a_confinement_that_cannot_start_the_supervisor_is_a_failed_jail(bench: Bench) -> None:
+    class Broken:
+        tier = Tier.FULL
 
-        def wrap(self, launch: Launch, root: Path, policy: SandboxPolicy) -> Launch:
-            return Launch("/bin/sh", ("/bin/sh", "-c", f'echo {root.name}; exec "$@"', "sh", *launch.argv))
+        def confine(self, launch: Launch, root: Path, policy: SandboxPolicy) -> Confined:
+            return Confined(outer=("/bin/sh", "-c", "echo no namespaces here >&2; exit 1"))
 
-    launcher = Launcher(bench.root, SandboxPolicy(), Announcing())
-    done = await launcher.run(
-        Launch("/bin/echo", ("/bin/echo", "hi")), bench.cwd, limit_s=30, output=lambda *_: None
+    launcher = Launcher(bench.root, SandboxPolicy())
+    launch = Launch("/bin/touch", ("/bin/touch", "ran"))
+    done = await launcher.run(launch, bench.cwd, jail=Broken(), limit_s=30, output=lambda *_: None)
+    assert (done.ended, done.return_code) == (Ended.JAIL, 125)
+    assert done.problem == "start: no namespaces here"
+    assert not (bench.root / "ran").exists()
+
+
+@pytest.mark.parametrize("tier", [Tier.PATHS, Tier.KERNEL, Tier.FULL])
+async def test_a_terminal_becomes_the_programs_own(bench: Bench, tier: Tier) -> None:
+    jail = best_jail(SandboxPolicy(accept_paths=True), at_most=tier)
+    assert not isinstance(jail, JailRefusal)
+    if jail.tier is not tier:
+        pytest.skip(f"this machine gives {jail.tier}")
+    master, slave = os.openpty()
+    script = "read line; test -t 0 && test -t 2 && ps=$(stty size); echo got:$line:$ps; exit 5"
+    env = child_environment(bench.root, SandboxPolicy(), None, {})
+    run = asyncio.create_task(
+        Launcher(bench.root, SandboxPolicy()).run(
+            Launch("/bin/sh", ("/bin/sh", "-c", script), env),
+            bench.cwd,
+            jail=jail,
+            limit_s=30,
+            output=lambda *said: bench.live.append(said),
+            terminal=slave,
+        )
     )
-    assert done.stdout == f"{bench.root.name}\nhi"
+    os.write(master, b"hello\n")
+    done = await run
+    os.set_blocking(master, False)
+    seen = b""
+    async with asyncio.timeout(20):
+        while b"got:hello:0 0" not in seen:
+            try:
+                seen += os.read(master, 4096)
+            except BlockingIOError:
+                await asyncio.sleep(0.01)
+    os.close(slave)
+    os.close(master)
+    assert (done.return_code, bench.live) == (5, [])
 
 
 @pytest.mark.parametrize("name", ["wall_clock_s", "read_bytes", "output_bytes"])

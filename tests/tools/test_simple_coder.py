@@ -102,6 +102,7 @@ async def test_the_seeds_transcript(venv_root: Path, tmp_path: Path) -> None:
         ("return_code", 0),
         ("stdout", TRANSCRIPT_VERSION),
         ("stderr", ""),
+        ("tier", agent.tool.tier),
     ]
 
 
@@ -251,6 +252,7 @@ async def test_a_failing_program_is_failure_with_both_streams(agent: Agent) -> N
         "return_code": 3,
         "stdout": "a",
         "stderr": "b",
+        "tier": agent.tool.tier,
         "reason": "exit_status",
     }
     assert done.beliefs["run.last.return_code"] == 3
@@ -482,3 +484,26 @@ async def test_a_run_that_only_mentions_the_network_is_not_a_network_failure(age
     script = "import sys; sys.exit('Connection refused\\nFAILED (failures=1)')"
     result = await agent.run(["python", "-c", script])
     assert result.code is ErrorCode.EXIT_STATUS
+
+
+# The jail as an agent meets it
+
+
+async def test_a_refusal_of_the_jail_says_so_and_not_to_work_around_it(agent: Agent) -> None:
+    done = await agent.run(["python", "-c", "open('/usr/planted', 'w')"])
+    assert (done.status, done.data["tier"]) == (ResultStatus.FAILURE, agent.tool.tier)
+    assert "Do not work around it" in done.data["hint"]
+    assert "hint" not in (await agent.run(["python", "-c", "raise SystemExit(1)"])).data
+
+
+async def test_with_the_network_off_an_install_fails_with_a_hint(active: Agent) -> None:
+    done = await active.run("pip install surely-not-there")
+    assert (done.status, done.code) == (ResultStatus.FAILURE, ErrorCode.NETWORK)
+    assert "The network is off in this sandbox; only the operator can grant more." in done.data["hint"]
+
+
+async def test_home_and_scratch_of_programs_lie_at_the_root_and_are_not_listed(agent: Agent) -> None:
+    script = "import os, tempfile; print(os.environ['HOME'], tempfile.gettempdir())"
+    done = await agent.run(["python", "-c", script])
+    assert done.data["stdout"] == f"{agent.root}/.home {agent.root}/.tmp"
+    assert (await agent("ls")).data["items"] == []

@@ -1,0 +1,251 @@
+"""Snapshots of a workspace: taken before each mutating action, so that it can be brought back.
+
+Content-addressed and incremental: a snapshot of an unchanged tree reads only names and times, and adds
+nothing to the store. Kept are the content of files, permission bits, links, named pipes and empty
+directories; times come back with files that are rewritten. Owners, extended attributes, set-id bits of files
+and the sharing of hard links do not. Source: the workspace snapshots of issue 3, and
+mastermind-and-simple-coder §5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from engine.sandbox.completion import to_the_end
+from engine.sandbox.snapshot_collect import collect, verify
+from engine.sandbox.snapshot_errors import SnapshotError, SnapshotStopped
+from engine.sandbox.snapshot_objects import sync_file_system
+from engine.sandbox.snapshot_policy import SnapshotPolicy
+from engine.sandbox.snapshot_reading import HashingSink
+from engine.sandbox.snapshot_report import Changes, Cleared, Restoration, SnapshotInfo, Verification
+from engine.sandbox.snapshot_restore import Restore
+from engine.sandbox.snapshot_selection import selection_of
+from engine.sandbox.snapshot_store import Record, SnapshotStore
+from engine.sandbox.snapshot_tree import Comparison, entries_below
+from engine.sandbox.snapshot_walk import Walk, Walked
+
+T = TypeVar("T")
+Checkpoint = Callable[[], None]
+
+
+class Snapshots:
+    """The snapshots of one workspace.
+
+    Each operation runs in one worker thread, one at a time, and can be cancelled between any two files: then
+    nothing of a `take` counts, and a `restore` has left each file whole, in its old or its new state.
+
+    Args:
+        root_dir: the workspace. It is opened anew each time and must not be a link.
+        store_dir: made when missing. No agent may reach it; below the root it must lie under a name that the
+            policy protects.
+        policy: what is kept, and the limits.
+
+    Raises:
+        SnapshotError: from the constructor, when the store would lie where agents work; from every method,
+            when it was not done.
+    """
+
+    def __init__(self, root_dir: Path, store_dir: Path, policy: SnapshotPolicy | None = None) -> None:
+        self.policy = policy or SnapshotPolicy()
+        self._root = root_dir.absolute()
+        place = Path(os.path.realpath(store_dir))
+        self._store = SnapshotStore(place, self.policy.floor_bytes)
+        self._busy = asyncio.Lock()
+        root = Path(os.path.realpath(root_dir))
+        if place == root or (
+            place.is_relative_to(root) and not self.policy.protects(place.relative_to(root).parts[0])
+        ):
+            raise SnapshotError(
+                f"The snapshot store {store_dir} lies in the workspace; choose another place."
+            )
+
+    async def take(self, *, label: str = "") -> SnapshotInfo:
+        """Take a snapshot; if an equal one exists, that one gets the label and becomes the newest.
+
+        Raises:
+            SnapshotError: the root cannot be read, the disk refused, or another process uses the store;
+                nothing half-written counts.
+        """
+        return await self._run(lambda checkpoint: self._take(label, checkpoint))
+
+    async def diff(self, a: str, b: str) -> Changes:
+        """What happened from one snapshot to another, by their ids.
+
+        Raises:
+            SnapshotMissing: there is no such snapshot.
+            SnapshotDamaged: something it stands on is damaged.
+        """
+
+        def compare(checkpoint: Checkpoint) -> Changes:
+            comparison = Comparison(self._store.tree, checkpoint)
+            return comparison.run(self._store.manifest(a), self._store.manifest(b))
+
+        return await self._run(compare)
+
+    async def restore(
+        self,
+        id: str,  # noqa: A002
+        *,
+        paths: Collection[str] | None = None,
+        dry_run: bool = False,
+    ) -> Restoration:
+        """Bring the workspace, or some paths of it, back to a snapshot; with `dry_run`, only say how.
+
+        Args:
+            id: of the snapshot.
+            paths: escaped and relative to the root; None is everything. A path that the snapshot does not
+                have is removed.
+            dry_run: change nothing.
+
+        Raises:
+            SnapshotMissing: there is no such snapshot.
+            SnapshotDamaged: one of its directories cannot be read; nothing was changed.
+            SnapshotError: a path is malformed, or the root cannot be read.
+        """
+        return await self._run(lambda checkpoint: self._restore(id, paths, dry_run, checkpoint))
+
+    async def verify(self, id: str) -> Verification:  # noqa: A002
+        """Read everything a snapshot stands on and check it against its digests.
+
+        Raises:
+            SnapshotMissing: there is no such snapshot.
+        """
+        return await self._run(lambda checkpoint: verify(self._store, id, checkpoint))
+
+    async def list(self) -> tuple[SnapshotInfo, ...]:
+        """All snapshots, oldest first.
+
+        Raises:
+            SnapshotDamaged: the record of one cannot be read.
+        """
+        return await self._run(lambda _: tuple(record.info for record in self._store.records()))
+
+    async def forget(self, ids: Collection[str]) -> None:
+        """Give up snapshots; `collect` frees what only they needed.
+
+        Raises:
+            SnapshotMissing: there is none with one of the ids; none was given up.
+        """
+
+        def drop(_: Checkpoint) -> None:
+            with self._store.writing():
+                self._store.forget(set(ids))
+
+        await self._run(drop)
+
+    async def collect(self, *, keep: Collection[str] = (), budget_bytes: int | None = None) -> Cleared:
+        """Remove what no snapshot needs; while the store is over its budget, forget the oldest snapshots.
+
+        Args:
+            keep: ids that are not forgotten whatever they take.
+            budget_bytes: instead of the policy's `store_bytes`.
+
+        Raises:
+            SnapshotDamaged: a snapshot cannot be read, so that nothing is certain to be unneeded.
+        """
+        budget = self.policy.store_bytes if budget_bytes is None else budget_bytes
+
+        def clear(checkpoint: Checkpoint) -> Cleared:
+            with self._store.writing():
+                return collect(self._store, budget, keep, checkpoint)
+
+        return await self._run(clear)
+
+    async def _run(self, work: Callable[[Checkpoint], T]) -> T:
+        stop = threading.Event()
+
+        def checkpoint() -> None:
+            if stop.is_set():
+                raise SnapshotStopped("The snapshot operation was cancelled.")
+
+        async with self._busy:
+            return await to_the_end(asyncio.to_thread(work, checkpoint), stop.set)
+
+    @contextmanager
+    def _opened_root(self) -> Iterator[int]:
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            root = os.open(self._root, flags)
+        except OSError as error:
+            raise SnapshotError(
+                f"The workspace {self._root} cannot be opened ({error.strerror}); it must be a directory "
+                "and not a link."
+            ) from error
+        try:
+            yield root
+        except OSError as error:
+            raise SnapshotError(f"The workspace {self._root} cannot be read ({error.strerror}).") from error
+        finally:
+            os.close(root)
+
+    def _take(self, label: str, checkpoint: Checkpoint) -> SnapshotInfo:
+        begin = time.perf_counter()
+        with self._opened_root() as root, self._store.writing():
+            walked = Walk(root, self.policy, self._store.cache, self._store.objects, checkpoint).run()
+            snapshot = self._store.objects.put(walked.manifest.encoded())
+            times = self._store.put_times(walked.times)
+            checkpoint()
+            self._store.objects.commit()
+            info = self._info(walked, snapshot, label, time.perf_counter() - begin)
+            self._store.keep(Record(info, times))
+            self._store.cache.settle()
+        return info
+
+    def _info(self, walked: Walked, snapshot: str, label: str, seconds: float) -> SnapshotInfo:
+        return SnapshotInfo(
+            id=snapshot,
+            label=label,
+            number=self._store.next_number(),
+            files=walked.files,
+            directories=walked.manifest.directories,
+            bytes=walked.bytes,
+            new_bytes=self._store.objects.new_bytes,
+            skipped=walked.skipped.listed(),
+            skipped_more=walked.skipped.more,
+            collisions=walked.collisions.listed(),
+            hard_links=walked.hard_links,
+            duration_ms=round(seconds * 1000, 3),
+        )
+
+    def _restore(
+        self, snapshot: str, paths: Collection[str] | None, dry_run: bool, checkpoint: Checkpoint
+    ) -> Restoration:
+        with self._opened_root() as root, self._store.writing():
+            manifest = self._store.manifest(snapshot)
+            times = self._store.times(self._store.record(snapshot).times)
+            for _ in entries_below(manifest.tree, self._store.tree):
+                checkpoint()  # a damaged directory is found before anything is changed
+
+            def go(act: bool) -> Restoration:
+                chosen = selection_of(paths)
+                work = Restore(
+                    root,
+                    self._store,
+                    manifest,
+                    times,
+                    self.policy,
+                    chosen,
+                    act=act,
+                    checkpoint=checkpoint,
+                )
+                return work.run(snapshot)
+
+            done = go(act=not dry_run)
+            if dry_run:
+                return done
+            sync_file_system(root)
+            again = go(act=False)
+            walked = Walk(root, self.policy, self._store.cache, HashingSink(), checkpoint).run()
+            return replace(
+                done,
+                verified=not (again.steps or again.failed or done.failed),
+                identical=HashingSink().put(walked.manifest.encoded()) == snapshot,
+            )

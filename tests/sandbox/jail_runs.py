@@ -1,0 +1,138 @@
+"""Running programs in jails for the tests: in every tier, as root and as an ordinary user."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.sandbox import Tier, layers
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TIERS = [Tier.KERNEL, Tier.FULL]
+USERS = ["this user", "ordinary user"]
+ORDINARY = "ordinary user"
+
+
+def need(tier: Tier) -> None:
+    """Skip, saying why, where this machine does not give the tier."""
+    needed = ["landlock", "seccomp", *(["namespaces"] if tier is Tier.FULL else [])]
+    lacking = [layers()[name] for name in needed if not layers()[name].ok]
+    if lacking:
+        pytest.skip("; ".join(f"{layer.name}: {layer.reason} ({layer.fix})" for layer in lacking))
+
+
+@cache
+def free_uid() -> int:
+    """A user id that nobody has."""
+    taken = {entry.pw_uid for entry in pwd.getpwall()}
+    return next(uid for uid in range(54_321, 60_000) if uid not in taken)
+
+
+@cache
+def python_of(user: str) -> str:
+    """A Python that the user can run, with this repository readable; skips where there is none."""
+    if user != ORDINARY:
+        return sys.executable
+    for candidate in (os.path.realpath(sys.executable), "/usr/bin/python3", "/usr/local/bin/python3"):
+        code = "import sys, engine.sandbox; sys.exit(sys.version_info < (3, 11))"
+        try:
+            done = subprocess.run(
+                [candidate, "-c", code], env=environment(), cwd="/", capture_output=True, **ids(user)
+            )
+        except OSError:
+            continue
+        if done.returncode == 0:
+            return candidate
+    pytest.skip("no Python here that an ordinary user could run with this repository")
+
+
+def ids(user: str) -> dict[str, Any]:
+    """Arguments of Popen that become the user."""
+    if user != ORDINARY:
+        return {}
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user; this user is tested as it is")
+    return {"user": free_uid(), "group": free_uid(), "extra_groups": []}
+
+
+def environment() -> dict[str, str]:
+    return {"PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.defpath}
+
+
+class Room:
+    """A directory of a user's own, with a sandbox root in it."""
+
+    def __init__(self, base: Path, user: str) -> None:
+        self.base, self.user = base, user
+        self.root = base / "root"
+
+    def run(
+        self,
+        *argv: str,
+        tier: Tier,
+        limit_s: float = 60,
+        cwd: str = ".",
+        front: str = "",
+        **policy: Any,
+    ) -> dict[str, Any]:
+        """What came of a program; the words OUTSIDE, COCKPIT, ABSTRACT, PORT, ROOT stand for these.
+
+        Args:
+            front: Python that the cockpit's process runs first, such as a filter that takes a layer away.
+        """
+        shutil.rmtree(self.base / "outside", ignore_errors=True)
+        asked = {
+            "base": str(self.base),
+            "tier": tier,
+            "argv": argv,
+            "cwd": cwd,
+            "limit_s": limit_s,
+            "policy": policy,
+        }
+        driver = str(Path(__file__).with_name("jail_driver.py"))
+        code = f"{front}\nimport runpy; runpy.run_path({driver!r}, run_name='__main__')"
+        done = subprocess.run(
+            [python_of(self.user), "-c", code],
+            input=json.dumps(asked),
+            capture_output=True,
+            text=True,
+            env=environment(),
+            cwd="/",
+            timeout=120,
+            check=False,
+            **ids(self.user),
+        )
+        assert done.returncode == 0, done.stderr
+        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return answer
+
+    def python(self, script: str, *args: str, **more: Any) -> dict[str, Any]:
+        return self.run("python", "-c", script, *args, **more)
+
+
+@contextmanager
+def room(user: str) -> Iterator[Room]:
+    """A room that is taken away afterwards."""
+    # Not below /tmp, where FULL has a file system of its own and writing beside the root would succeed.
+    base = Path(tempfile.mkdtemp(prefix="jail-test-", dir="/var/tmp"))
+    try:
+        (base / "root").mkdir()
+        if ids(user):
+            for made in (base, base / "root"):
+                os.chown(made, free_uid(), free_uid())
+        python_of(user)
+        yield Room(base, user)
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
