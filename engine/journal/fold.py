@@ -379,10 +379,10 @@ def _started(state: AgentState, said: ev.ActionStarted, event: Event) -> None:
     if state.action is None:
         return
     state.action = replace(state.action, started=True, at=event.at, event=event.ref)
-    state.retry = None
     if not state.action.step:
         state.operator_actions += 1
         return
+    state.retry = None
     state.actions += 1
     state.loops += 1
     if state.run is RunState.PAUSED and state.grants:
