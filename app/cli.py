@@ -279,9 +279,12 @@ def _answered(options: argparse.Namespace, work: Any) -> int:
 
 def _coder(options: argparse.Namespace) -> int:
     from app.coder import coder
+    from app.settings import Settings
     from engine.engine import SANDBOX_DIRECTORY
 
-    return asyncio.run(coder(_workspace(options) / SANDBOX_DIRECTORY, options.commands))
+    workspace = _workspace(options)
+    policy = Settings.load(workspace).engine_config().policy
+    return asyncio.run(coder(workspace / SANDBOX_DIRECTORY, options.commands, policy=policy))
 
 
 def _doctor(options: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from app.lines import line_of
 from app.missions import lay_down
+from app.settings import Settings
 from engine.domain import commands as cmd
 from engine.domain.goal import GoalStatus
 from engine.domain.state import AgentState, RunState
@@ -93,6 +94,8 @@ class Run:
             await self._do(cmd.CreateAgent(agent=options.agent))
         before = await engine.view(options.agent)
         since = await engine.head()
+        if engine.health.sandbox:
+            print(engine.health.sandbox, file=self._err, flush=True)
         for problem in engine.health.library:
             print(f"recipes: {problem}", file=self._err, flush=True)
         with self._signals():
@@ -315,7 +318,7 @@ class _interrupting:  # noqa: N801  reads as a clause
 @asynccontextmanager
 async def opened(workspace: Path, config: EngineConfig | None = None) -> AsyncIterator[Engine]:
     """An engine on the workspace, closed in the end."""
-    engine = await Engine.open(workspace, config=config)
+    engine = await Engine.open(workspace, config=config or Settings.load(workspace).engine_config())
     try:
         yield engine
     finally:
@@ -328,6 +331,8 @@ async def run_goal(options: RunOptions, *, out: TextIO, err: TextIO) -> dict[str
     Raises:
         JournalError: the workspace cannot be opened.
     """
-    async with opened(options.workspace) as engine:
+    needed = options.mission is not None and options.mission.network
+    config = Settings.load(options.workspace).engine_config(network=needed)
+    async with opened(options.workspace, config) as engine:
         result = await Run(engine, options, out, err).run()
     return {**result, "journal_head": engine.final_head}

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.engine import EngineConfig
+from engine.sandbox.policy import Network, SandboxPolicy
 
 FILE = "pilothouse.toml"
 SIZE_LIMIT = 256 * 1024
@@ -27,8 +28,17 @@ class _CockpitTable(BaseModel):
     """Keys by binding id, such as `cockpit.step = "f10"`."""
 
 
+class _SandboxTable(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    network: Network = Network.OFF
+    """`off`, `ports` (HTTP and HTTPS with name look-up) or `on`."""
+    accept_paths: bool = False
+    """Run programs unconfined where the kernel offers no jail."""
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
+    sandbox: _SandboxTable = Field(default_factory=_SandboxTable)
     cockpit: _CockpitTable = Field(default_factory=_CockpitTable)
 
 
@@ -40,6 +50,8 @@ class Settings:
     keys: dict[str, str] = field(default_factory=dict)
     operator: str = "operator"
     """Name under which commands are recorded."""
+    network: Network = Network.OFF
+    accept_paths: bool = False
     home: Path = field(default_factory=lambda: _home(os.environ))
     problems: tuple[str, ...] = ()
     """What is wrong with the files, in sentences."""
@@ -54,6 +66,8 @@ class Settings:
         return cls(
             theme=theme or os.environ.get("PILOTHOUSE_THEME") or local.cockpit.theme or user.cockpit.theme,
             keys={**user.cockpit.keys, **local.cockpit.keys},
+            network=(local if "network" in local.sandbox.model_fields_set else user).sandbox.network,
+            accept_paths=local.sandbox.accept_paths or user.sandbox.accept_paths,
             operator=_operator(),
             home=home,
             problems=tuple(problems),
@@ -64,9 +78,15 @@ class Settings:
         """Where the operator's own themes are."""
         return self.home / "themes"
 
-    def engine_config(self) -> EngineConfig:
-        """How the engine is to be opened."""
-        return EngineConfig()
+    def engine_config(self, *, network: bool = False) -> EngineConfig:
+        """How the engine is to be opened.
+
+        Args:
+            network: a mission declares that it needs the network.
+        """
+        policy = SandboxPolicy(accept_paths=self.accept_paths)
+        granted = Network.PORTS if network and self.network is Network.OFF else self.network
+        return EngineConfig(policy=policy.with_network(granted))
 
 
 def _home(environ: Any) -> Path:

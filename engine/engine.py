@@ -31,7 +31,8 @@ from engine.loop.agent import Agent
 from engine.loop.perceive import WorkspacePerceiver
 from engine.loop.recording import Surroundings
 from engine.sandbox.paths import PathError
-from engine.sandbox.policy import SandboxPolicy
+from engine.sandbox.policy import SandboxPolicy, Tier
+from engine.sandbox.tier import JailRefusal
 from engine.thinkers.procedural import ProceduralThinker
 from engine.tools.mind import Mind
 from engine.tools.registry import ToolRegistry
@@ -69,6 +70,8 @@ class Health:
     library: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
     """Agents that ended by a fault of the program."""
+    sandbox: str = ""
+    """Why no program may run here, when the jail that the policy requires cannot be had."""
 
 
 class Engine:
@@ -94,6 +97,8 @@ class Engine:
         self._agents: dict[str, Agent] = {}
         self._log: StreamLog | None = None
         self._coder: SimpleCoder | None = None
+        self._tier = Tier.PATHS.value
+        self._refusal = ""
         self._tasks: list[asyncio.Task[None]] = []
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
         self._stop = asyncio.Event()
@@ -135,6 +140,10 @@ class Engine:
             self._coder = SimpleCoder(self.root, self.config.policy)
         except PathError as error:
             raise JournalError(f"{self.root} cannot be the sandbox: {error.message}") from error
+        # Finding out what this kernel offers takes trial processes; panes should not wait for them.
+        jail = await asyncio.to_thread(getattr, self._coder, "jail")
+        self._tier = self._coder.tier.value
+        self._refusal = jail.message if isinstance(jail, JailRefusal) else ""
         self.registry.register(self._coder)
         self.registry.register(Mind())
         streams = await self.store.streams()
@@ -357,8 +366,8 @@ class Engine:
 
     @property
     def tier(self) -> str:
-        """The sandbox tier that commands run in."""
-        return "PATHS"
+        """The sandbox tier that commands run in, found by trial when the workspace was opened."""
+        return self._tier
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -378,7 +387,7 @@ class Engine:
         logs = [agent.log for agent in self._agents.values()]
         trouble = next((str(log.trouble) for log in logs if log.trouble is not None), "")
         faults = tuple(f"{name}: {agent.fault}" for name, agent in self._agents.items() if agent.fault)
-        return Health(trouble, tuple(str(error) for error in self.library.errors), faults)
+        return Health(trouble, tuple(str(error) for error in self.library.errors), faults, self._refusal)
 
 
 def _recordable(command: cmd.Command) -> cmd.Command:

@@ -126,8 +126,9 @@ class Cockpit(CommandLine, ThemeWatch):
 
     async def _open(self) -> None:
         """Open the engine, show what was there, then follow events until the end."""
+        needed = self._mission is not None and self._mission.network
         try:
-            engine = await Engine.open(self._workspace, config=self._settings.engine_config())
+            engine = await Engine.open(self._workspace, config=self._settings.engine_config(network=needed))
         except (JournalError, OSError) as error:
             self.exit(return_code=2, message=Text(f"pilothouse: {clean_line(str(error))}"))
             return

@@ -265,7 +265,7 @@ def status(state: AgentState | None, health: Health, tier: str) -> StatusModel:
         sandbox=tier,
         sandbox_weak=tier == "PATHS",
         journal=health.journal,
-        fault="; ".join(health.agents),
+        fault="; ".join((*health.agents, *([health.sandbox] if health.sandbox else []))),
     )
 
 
