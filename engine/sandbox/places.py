@@ -115,8 +115,14 @@ def settings_paths(env: Mapping[str, str]) -> tuple[str, ...]:
             for word in value.split():
                 path = word.removeprefix("file://")
                 if path.startswith("/") and ".." not in path.split("/") and path.strip("/"):
-                    found.append(path)
+                    found.append(_whole_index(path) if "INDEX_URL" in name else path)
     return tuple(dict.fromkeys(found))
+
+
+def _whole_index(path: str) -> str:
+    """A local index's directory: the files that its `simple` pages name lie beside them."""
+    above, _, last = path.rstrip("/").rpartition("/")
+    return above if last == "simple" and above.count("/") > 1 else path
 
 
 def settings_ports(env: Mapping[str, str]) -> tuple[int, ...]:

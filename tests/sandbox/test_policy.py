@@ -124,6 +124,9 @@ def test_settings_of_the_index_name_files_and_ports() -> None:
     assert settings_paths(env) == ("/srv/wheels", "/srv/ca.pem")
     assert settings_ports(env) == (8443, 3128)
     assert settings_paths({"PIP_CERT": "/", "PIP_FIND_LINKS": "/a/../b"}) == ()
+    # A local index keeps its files beside its `simple` pages; never is a whole top directory meant.
+    assert settings_paths({"PIP_INDEX_URL": "file:///srv/index/simple"}) == ("/srv/index",)
+    assert settings_paths({"PIP_INDEX_URL": "file:///srv/simple"}) == ("/srv/simple",)
     assert settings_ports({"PIP_INDEX_URL": "https://index.example:port/"}) == ()
 
 
