@@ -300,7 +300,7 @@ def intervention(state: AgentState, last_words: str = "") -> InterventionModel |
         return None
     found = state.find_step(turn.step) if turn.step else None
     goal = state.goals.get(turn.goal)
-    disabled = {Offer.TAKE_SHELL: "comes with the kernel-enforced jail; ! COMMAND calls the sandbox tool"}
+    disabled = {Offer.TAKE_SHELL: "not there yet; type ! COMMAND to call the sandbox tool"}
     if found is None:
         nothing = "no step is concerned"
         disabled |= dict.fromkeys((Offer.EDIT_AND_RETRY, Offer.GIVE_RESULT, Offer.SKIP), nothing)
