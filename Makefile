@@ -34,7 +34,7 @@ lint: setup-test
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 bench: setup-test
 	$(BIN)/pilothouse bench

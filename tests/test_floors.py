@@ -22,6 +22,7 @@ FLOORS = [
     "engine.recovery",
     "engine.steering",
     "engine.thinkers",
+    "engine.snapshots",
     "engine.tools",
     "engine.sandbox",
     "engine.journal",

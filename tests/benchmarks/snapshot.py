@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from engine.sandbox.snapshot import Snapshots
+from engine.snapshots.workspace import Snapshots
 
 ROUNDS = 5
 FILES = 2_000

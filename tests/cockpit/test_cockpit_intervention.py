@@ -140,7 +140,7 @@ async def test_abort_asks_once_more(turn: Flight) -> None:
 
 async def test_the_shell_is_refused_with_the_reason(turn: Flight) -> None:
     await turn.press("t")
-    await turn.shows("Not possible now", "jail")
+    await turn.shows("Not possible now", "not there yet")
     assert isinstance(turn.app.screen, InterventionDialog)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Literal, NamedTuple
 
-from engine.sandbox.snapshot_entry import Directory, Kind, Manifest
-from engine.sandbox.snapshot_errors import SnapshotDamaged, SnapshotMissing
-from engine.sandbox.snapshot_report import Cleared, SkippedList, Verification
-from engine.sandbox.snapshot_store import Record, SnapshotStore
-from engine.sandbox.snapshot_tree import ROOT, Trail
+from engine.snapshots.entry import Directory, Kind, Manifest
+from engine.snapshots.errors import SnapshotDamaged, SnapshotMissing
+from engine.snapshots.report import Cleared, SkippedList, Verification
+from engine.snapshots.store import Record, SnapshotStore
+from engine.snapshots.tree import ROOT, Trail
 
 Checkpoint = Callable[[], None]
 """Called between any two objects; may raise to end the work."""

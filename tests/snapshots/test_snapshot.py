@@ -13,12 +13,12 @@ from types import SimpleNamespace
 import pytest
 from snapshot_samples import age, bytes_read, picture
 
-from engine.sandbox.snapshot import Snapshots
-from engine.sandbox.snapshot_entry import escape, unescape
-from engine.sandbox.snapshot_errors import SnapshotError, SnapshotMissing
-from engine.sandbox.snapshot_policy import SnapshotPolicy
-from engine.sandbox.snapshot_report import Skipped
-from engine.sandbox.snapshot_stat_cache import StatCache
+from engine.snapshots.entry import escape, unescape
+from engine.snapshots.errors import SnapshotError, SnapshotMissing
+from engine.snapshots.policy import SnapshotPolicy
+from engine.snapshots.report import Skipped
+from engine.snapshots.stat_cache import StatCache
+from engine.snapshots.workspace import Snapshots
 
 
 @pytest.fixture

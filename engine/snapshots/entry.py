@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from engine.sandbox.snapshot_errors import SnapshotDamaged
+from engine.snapshots.errors import SnapshotDamaged
 
 FORMAT = 1
 FILE_MODE = 0o777

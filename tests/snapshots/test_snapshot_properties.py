@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from snapshot_samples import picture
 
-from engine.sandbox.snapshot import Snapshots
-from engine.sandbox.snapshot_entry import escape, unescape
+from engine.snapshots.entry import escape, unescape
+from engine.snapshots.workspace import Snapshots
 
 NAMES = st.sampled_from(
     [b"a", b"b", b"c.py", b"bad\xff", b"new\nline", b"back\\slash", "\u00e9".encode(), b"A"]

@@ -75,8 +75,8 @@ def ordinary_user_directory() -> Iterator[Path]:
 _AS_USER = """
 import asyncio, os, sys
 from pathlib import Path
-from engine.sandbox.snapshot import Snapshots
-from engine.sandbox.snapshot_policy import SnapshotPolicy
+from engine.snapshots.workspace import Snapshots
+from engine.snapshots.policy import SnapshotPolicy
 async def main():
 {body}
 async def nothing(): await asyncio.to_thread(int)

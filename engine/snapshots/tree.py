@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from engine.sandbox.snapshot_entry import Directory, Entry, Kind, Manifest
-from engine.sandbox.snapshot_report import Changes, PathList
+from engine.snapshots.entry import Directory, Entry, Kind, Manifest
+from engine.snapshots.report import Changes, PathList
 
 Load = Callable[[str], Directory]
 """A directory by its digest."""

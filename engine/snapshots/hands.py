@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from engine.sandbox.paths import O_PATH
-from engine.sandbox.snapshot_cursor import Cursor
-from engine.sandbox.snapshot_objects import ZEROS
+from engine.snapshots.cursor import Cursor
+from engine.snapshots.objects import ZEROS
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OWNER = 0o700

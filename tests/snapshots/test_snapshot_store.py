@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from snapshot_samples import TOP, picture
 
-from engine.sandbox.snapshot import Snapshots
-from engine.sandbox.snapshot_errors import SnapshotDamaged, SnapshotError, SnapshotMissing
-from engine.sandbox.snapshot_policy import SnapshotPolicy
+from engine.snapshots.errors import SnapshotDamaged, SnapshotError, SnapshotMissing
+from engine.snapshots.policy import SnapshotPolicy
+from engine.snapshots.workspace import Snapshots
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def objects(tmp_path: Path) -> dict[str, Path]:
 _TAKE = """
 import asyncio, sys
 from pathlib import Path
-from engine.sandbox.snapshot import Snapshots
+from engine.snapshots.workspace import Snapshots
 async def main():
     snapshots = Snapshots(Path(sys.argv[1]), Path(sys.argv[2]))
     print("ready", flush=True)
@@ -88,9 +88,9 @@ async def test_kill_9_at_any_point_leaves_a_valid_store(root: Path, tmp_path: Pa
 _FULL_DISK = """
 import asyncio, os, subprocess, sys
 from pathlib import Path
-from engine.sandbox.snapshot import Snapshots
-from engine.sandbox.snapshot_errors import SnapshotError
-from engine.sandbox.snapshot_policy import SnapshotPolicy
+from engine.snapshots.workspace import Snapshots
+from engine.snapshots.errors import SnapshotError
+from engine.snapshots.policy import SnapshotPolicy
 root, store = Path(sys.argv[1]), Path(sys.argv[2])
 store.mkdir()
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "none", str(store)], check=True)

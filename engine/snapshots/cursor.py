@@ -12,7 +12,7 @@ import errno
 import os
 from dataclasses import dataclass
 
-from engine.sandbox.snapshot_entry import escape
+from engine.snapshots.entry import escape
 
 HELD = 48
 """Open ancestors; with the few others a walk needs, far below any limit on open files."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from engine.sandbox.snapshot_entry import escape, unescape
-from engine.sandbox.snapshot_errors import SnapshotError
+from engine.snapshots.entry import escape, unescape
+from engine.snapshots.errors import SnapshotError
 
 
 @dataclass(slots=True)

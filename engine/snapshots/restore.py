@@ -13,9 +13,9 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.sandbox import snapshot_hands as hands
-from engine.sandbox.snapshot_cursor import Cursor
-from engine.sandbox.snapshot_entry import (
+from engine.snapshots import hands
+from engine.snapshots.cursor import Cursor
+from engine.snapshots.entry import (
     DIRECTORY_MODE,
     FILE_MODE,
     KEPT,
@@ -26,15 +26,15 @@ from engine.sandbox.snapshot_entry import (
     escape,
     unescape,
 )
-from engine.sandbox.snapshot_errors import FileChanged, SnapshotDamaged, SnapshotMissing
-from engine.sandbox.snapshot_listing import listed_digest
-from engine.sandbox.snapshot_policy import SnapshotPolicy
-from engine.sandbox.snapshot_reading import HashingSink, content_digest
-from engine.sandbox.snapshot_report import PathList, Restoration, SkippedList
-from engine.sandbox.snapshot_selection import Selection
-from engine.sandbox.snapshot_store import SnapshotStore
-from engine.sandbox.snapshot_tree import ROOT, Trail
-from engine.sandbox.snapshot_walk import CHANGING
+from engine.snapshots.errors import FileChanged, SnapshotDamaged, SnapshotMissing
+from engine.snapshots.listing import listed_digest
+from engine.snapshots.policy import SnapshotPolicy
+from engine.snapshots.reading import HashingSink, content_digest
+from engine.snapshots.report import PathList, Restoration, SkippedList
+from engine.snapshots.selection import Selection
+from engine.snapshots.store import SnapshotStore
+from engine.snapshots.tree import ROOT, Trail
+from engine.snapshots.walk import CHANGING
 
 _AGAIN = CHANGING | {errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR}
 _SINK = HashingSink()

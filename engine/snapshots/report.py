@@ -1,6 +1,6 @@
 """What snapshot operations answer: values only.
 
-Paths are relative to the root, `/` between names that are escaped as `snapshot_entry.escape` does it, and `.`
+Paths are relative to the root, `/` between names that are escaped as `entry.escape` does it, and `.`
 for the root. Lists are bounded, because a hostile tree can make them as long as it likes; how many were left
 off is said beside them.
 """

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from engine.sandbox.snapshot_entry import Directory, Manifest, canonical
-from engine.sandbox.snapshot_errors import SnapshotDamaged, SnapshotError, SnapshotMissing
-from engine.sandbox.snapshot_objects import ObjectStore, sync_all
-from engine.sandbox.snapshot_report import SnapshotInfo
-from engine.sandbox.snapshot_stat_cache import StatCache
+from engine.snapshots.entry import Directory, Manifest, canonical
+from engine.snapshots.errors import SnapshotDamaged, SnapshotError, SnapshotMissing
+from engine.snapshots.objects import ObjectStore, sync_all
+from engine.snapshots.report import SnapshotInfo
+from engine.snapshots.stat_cache import StatCache
 
 
 @dataclass(frozen=True, slots=True)

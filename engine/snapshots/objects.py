@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from engine.sandbox.policy import MIB, size_text
-from engine.sandbox.snapshot_entry import digest_of, is_digest
-from engine.sandbox.snapshot_errors import SnapshotDamaged, SnapshotError, SnapshotMissing
+from engine.snapshots.entry import digest_of, is_digest
+from engine.snapshots.errors import SnapshotDamaged, SnapshotError, SnapshotMissing
 
 CHUNK = 1 * MIB
 ZEROS = bytes(CHUNK)

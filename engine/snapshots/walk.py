@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from engine.sandbox.policy import size_text
-from engine.sandbox.snapshot_cursor import Cursor
-from engine.sandbox.snapshot_entry import (
+from engine.snapshots.cursor import Cursor
+from engine.snapshots.entry import (
     DIRECTORY_MODE,
     FILE_MODE,
     KEPT,
@@ -26,12 +26,12 @@ from engine.sandbox.snapshot_entry import (
     collisions,
     escape,
 )
-from engine.sandbox.snapshot_errors import FileChanged
-from engine.sandbox.snapshot_listing import cache_entry, is_cache, is_venv, venv_entry
-from engine.sandbox.snapshot_policy import SnapshotPolicy
-from engine.sandbox.snapshot_reading import Sink, content_digest
-from engine.sandbox.snapshot_report import PathList, SkippedList
-from engine.sandbox.snapshot_stat_cache import StatCache
+from engine.snapshots.errors import FileChanged
+from engine.snapshots.listing import cache_entry, is_cache, is_venv, venv_entry
+from engine.snapshots.policy import SnapshotPolicy
+from engine.snapshots.reading import Sink, content_digest
+from engine.snapshots.report import PathList, SkippedList
+from engine.snapshots.stat_cache import StatCache
 
 CHANGING = frozenset(
     (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.EAGAIN, errno.ESTALE)

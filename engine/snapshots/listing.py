@@ -10,10 +10,10 @@ import os
 from collections.abc import Collection
 from itertools import islice
 
-from engine.sandbox.snapshot_cursor import OPEN_DIRECTORY, Cursor
-from engine.sandbox.snapshot_entry import Entry, Kind, canonical, escape
-from engine.sandbox.snapshot_policy import SnapshotPolicy
-from engine.sandbox.snapshot_reading import HashingSink, Sink, reading
+from engine.snapshots.cursor import OPEN_DIRECTORY, Cursor
+from engine.snapshots.entry import Entry, Kind, canonical, escape
+from engine.snapshots.policy import SnapshotPolicy
+from engine.snapshots.reading import HashingSink, Sink, reading
 
 VENV_OMITTED = "a virtual environment, left out by policy"
 CACHE_OMITTED = "a cache, left out by policy"

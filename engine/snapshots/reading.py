@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from engine.sandbox.snapshot_entry import digest_of
-from engine.sandbox.snapshot_errors import FileChanged
-from engine.sandbox.snapshot_objects import CHUNK
-from engine.sandbox.snapshot_stat_cache import StatCache, now_ns
+from engine.snapshots.entry import digest_of
+from engine.snapshots.errors import FileChanged
+from engine.snapshots.objects import CHUNK
+from engine.snapshots.stat_cache import StatCache, now_ns
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 

@@ -20,17 +20,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from engine.sandbox.completion import to_the_end
-from engine.sandbox.snapshot_collect import collect, verify
-from engine.sandbox.snapshot_errors import SnapshotError, SnapshotStopped
-from engine.sandbox.snapshot_objects import sync_file_system
-from engine.sandbox.snapshot_policy import SnapshotPolicy
-from engine.sandbox.snapshot_reading import HashingSink
-from engine.sandbox.snapshot_report import Changes, Cleared, Restoration, SnapshotInfo, Verification
-from engine.sandbox.snapshot_restore import Restore
-from engine.sandbox.snapshot_selection import selection_of
-from engine.sandbox.snapshot_store import Record, SnapshotStore
-from engine.sandbox.snapshot_tree import Comparison, entries_below
-from engine.sandbox.snapshot_walk import Walk, Walked
+from engine.snapshots.collect import collect, verify
+from engine.snapshots.errors import SnapshotError, SnapshotStopped
+from engine.snapshots.objects import sync_file_system
+from engine.snapshots.policy import SnapshotPolicy
+from engine.snapshots.reading import HashingSink
+from engine.snapshots.report import Changes, Cleared, Restoration, SnapshotInfo, Verification
+from engine.snapshots.restore import Restore
+from engine.snapshots.selection import selection_of
+from engine.snapshots.store import Record, SnapshotStore
+from engine.snapshots.tree import Comparison, entries_below
+from engine.snapshots.walk import Walk, Walked
 
 T = TypeVar("T")
 Checkpoint = Callable[[], None]

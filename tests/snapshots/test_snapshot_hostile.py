@@ -24,11 +24,11 @@ from snapshot_samples import (
     run_as_user,
 )
 
-from engine.sandbox.snapshot import Snapshots
-from engine.sandbox.snapshot_errors import FileChanged, SnapshotError
-from engine.sandbox.snapshot_policy import SnapshotPolicy
-from engine.sandbox.snapshot_reading import HashingSink, content_digest
-from engine.sandbox.snapshot_stat_cache import StatCache
+from engine.snapshots.errors import FileChanged, SnapshotError
+from engine.snapshots.policy import SnapshotPolicy
+from engine.snapshots.reading import HashingSink, content_digest
+from engine.snapshots.stat_cache import StatCache
+from engine.snapshots.workspace import Snapshots
 
 SECRET = b"the operator's secret"
 
@@ -594,7 +594,7 @@ async def test_another_file_system_is_not_entered(root: Path, tmp_path: Path) ->
     script = f"""
 import asyncio, os, subprocess, sys
 from pathlib import Path
-from engine.sandbox.snapshot import Snapshots
+from engine.snapshots.workspace import Snapshots
 root = Path({str(root)!r})
 (root / "mounted").mkdir()
 subprocess.run(["mount", "-t", "tmpfs", "none", root / "mounted"], check=True)
