@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from engine.actions.pipeline import Pipeline
 from engine.domain.action import SandboxSession, ToolResult
 from engine.domain.commands import parse_command
-from engine.domain.ports import CallContext, CommandSpec, Ports
+from engine.domain.ports import CallContext, CommandSpec, NoSessions, Ports
 from engine.domain.state import AgentState
 from engine.domain.thinking import PlanProposal, PlanRequest
 from engine.journal import events as ev
@@ -259,7 +259,7 @@ async def replay_stream(events: Sequence[Event], blob: Callable[[str], Awaitable
     world = _RecordedWorld(record, blob)
     registry = ToolRegistry([_DescribedTool("simple_coder", COMMANDS), Mind()])
     around = Surroundings(
-        _RecordedThinker(record), world, world, registry, record, _digest, Ports().randomness
+        _RecordedThinker(record), world, world, registry, record, _digest, Ports().randomness, NoSessions()
     )
 
     async def keep(batch: Sequence[Event]) -> Sequence[Event]:

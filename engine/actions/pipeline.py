@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from engine.actions.output import OutputPump
 from engine.domain.action import ErrorCode, ResultStatus, ToolResult, Undo
 from engine.domain.plan import StepStatus
-from engine.domain.ports import CallContext
+from engine.domain.ports import CallContext, SessionObserver
 from engine.domain.state import ActiveAction, AgentState
 from engine.journal import events as ev
 from engine.journal.errors import BlobError
@@ -73,7 +73,7 @@ def _broken(message: str) -> ToolResult:
     return ToolResult(ResultStatus.ERROR, {"message": message[:2_000]}, ErrorCode.INTERNAL)
 
 
-class Recorder(Protocol):
+class Recorder(SessionObserver, Protocol):
     """Where an action's events go: the agent that acts."""
 
     @property
@@ -173,7 +173,13 @@ class Pipeline:
     async def _start(self, action: ActiveAction, pump: OutputPump) -> ToolResult:
         state = self._recorder.state
         context = CallContext(
-            session=state.sandbox, actor=action.actor, output=pump, beliefs=state.belief_values()
+            session=state.sandbox,
+            agent=state.agent_id,
+            action=action.id,
+            observer=self._recorder,
+            actor=action.actor,
+            output=pump,
+            beliefs=state.belief_values(),
         )
         call = self._toolbox.call(action.id, action.tool, action.command, action.args, context)
         self._call = asyncio.create_task(_awaited(call), name=f"action {action.id}")

@@ -242,6 +242,44 @@ class Forget(Command):
     key: str
 
 
+class TakeShell(Command):
+    """Take the agent's shell: it is held, and the operator works in its sandbox."""
+
+    do: Literal["take_shell"] = "take_shell"
+
+
+class ReturnShell(Command):
+    """Hand the shell back; what changed meanwhile is offered as beliefs."""
+
+    do: Literal["return_shell"] = "return_shell"
+    note: str = Field(default="", max_length=2_000)
+    """A word to the agent about what was done."""
+
+
+class SettleChanges(Command):
+    """Say what of the changes made at the shell the agent is to know."""
+
+    do: Literal["settle_changes"] = "settle_changes"
+    accept: tuple[str, ...] | None = None
+    """Keys of the offered beliefs; None accepts all."""
+    follow: bool = True
+    """Whether the agent goes on in the directory and virtual environment in which the shell ended."""
+
+
+class StopJob(Command):
+    """End a background job."""
+
+    do: Literal["stop_job"] = "stop_job"
+    job: str
+
+
+class WaiveSnapshot(Command):
+    """Let a step run although the workspace could not be saved before it."""
+
+    do: Literal["waive_snapshot"] = "waive_snapshot"
+    step: str
+
+
 AnyCommand = (
     CreateAgent
     | DeleteAgent
@@ -267,6 +305,11 @@ AnyCommand = (
     | CallTool
     | Believe
     | Forget
+    | TakeShell
+    | ReturnShell
+    | SettleChanges
+    | StopJob
+    | WaiveSnapshot
 )
 
 

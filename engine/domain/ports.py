@@ -87,11 +87,67 @@ OutputSink = Callable[[str, str], None]
 """Receives `(stream, text)` while a tool runs; stream is `stdout` or `stderr`."""
 
 
+class SessionObserver(Protocol):
+    """Records what happens in a sandbox session beside the answers of its calls."""
+
+    def job_started(self, job: str, command: str, action: str) -> None:
+        """A program goes on in the background."""
+
+    def job_output(self, job: str, stream: str, text: str, skipped: int) -> None:
+        """A piece of what a job prints, and how many characters before it were not kept."""
+
+    def job_ended(self, job: str, ended: str, code: int | None, message: str) -> None:
+        """A job and everything it started has ended."""
+
+    def typed(self, action: str, text: str | None) -> None:
+        """The operator typed at the shell; None where the terminal's echo was off."""
+
+    def resized(self, action: str, rows: int, columns: int) -> None:
+        """The operator's terminal has another size."""
+
+
+class SessionControl(Protocol):
+    """What an agent's life does to its sandbox session; harmless where there is nothing to be done."""
+
+    def return_shell(self, agent: str) -> None:
+        """Let the operator's shell end in good order; its action finishes soon after."""
+
+    def stop_job(self, agent: str, job: str) -> None:
+        """End a background job; its end is observed soon after."""
+
+    def stop_jobs(self, agent: str) -> None:
+        """End all of the agent's background jobs."""
+
+    async def close(self, agent: str) -> None:
+        """End everything of the agent, and return when all ends were observed."""
+
+
+class NoSessions:
+    """Control where nothing runs, as in a replay."""
+
+    def return_shell(self, agent: str) -> None:
+        """See `SessionControl`."""
+
+    def stop_job(self, agent: str, job: str) -> None:
+        """See `SessionControl`."""
+
+    def stop_jobs(self, agent: str) -> None:
+        """See `SessionControl`."""
+
+    async def close(self, agent: str) -> None:
+        """See `SessionControl`."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """Everything a tool may know about a call besides its arguments."""
 
     session: SandboxSession
+    agent: str = ""
+    action: str = ""
+    """The action's id."""
+    observer: SessionObserver | None = None
+    """None where nothing records a session; then no job and no shell can be started."""
     actor: str = "agent"
     """`agent`, `operator:<name>` or `background:<job>`."""
     output: OutputSink = field(default=lambda _stream, _text: None)

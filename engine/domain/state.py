@@ -14,6 +14,7 @@ from engine.domain.belief import Belief
 from engine.domain.failure import Failure, Strategy
 from engine.domain.goal import Goal
 from engine.domain.plan import Plan, PlanStep
+from engine.domain.session import Handover, Job
 
 
 class RunState(StrEnum):
@@ -72,6 +73,8 @@ class ActiveAction:
     step: str = ""
     goal: str = ""
     started: bool = False
+    snapshot: str = ""
+    """Workspace snapshot taken for it; empty before that, and where none is taken."""
     at: str = ""
     """When it was requested, then when it started."""
     event: str = ""
@@ -155,6 +158,12 @@ class AgentState:
 
     action: ActiveAction | None = None
     requests: list[OperatorRequest] = field(default_factory=list)
+    jobs: dict[str, Job] = field(default_factory=dict)
+    """What runs in the background, and the newest of what did."""
+    handover: Handover | None = None
+    """What the operator changed at the shell and has not settled yet."""
+    unsaved_step: str = ""
+    """The step that the operator lets run without a workspace snapshot."""
     retry: Retry | None = None
     intervention: Intervention | None = None
     failures: list[Failure] = field(default_factory=list)
@@ -204,6 +213,12 @@ class AgentState:
     def acting(self) -> bool:
         """True while an action runs."""
         return self.action is not None and self.action.started
+
+    @property
+    def shell_taken(self) -> bool:
+        """True while the operator holds the shell, or waits for it."""
+        waiting = any(request.command == "shell" for request in self.requests)
+        return waiting or (self.action is not None and self.action.command == "shell")
 
     @property
     def mode(self) -> Mode:

@@ -17,6 +17,7 @@ from engine.domain.belief import BeliefSource
 from engine.domain.failure import FailureKind, Strategy
 from engine.domain.goal import GoalStatus
 from engine.domain.plan import PlanStep, StepStatus
+from engine.domain.session import OfferedBelief
 from engine.domain.state import AgentConfig
 from engine.domain.thinking import Uncovered
 from engine.journal.errors import JournalError
@@ -365,6 +366,136 @@ class OperatorActionQueued(Payload):
     tool: str
     command: str
     args: dict[str, Any]
+
+
+# ------------------------------------------------------------------ workspace snapshots
+
+
+class SnapshotTaken(Payload):
+    """The files of the sandbox were saved before an action."""
+
+    kind: ClassVar[str] = "snapshot.taken"
+    action: str
+    snapshot: str
+    """Its id; equal trees have equal ids."""
+    files: int
+    bytes: int
+    new_bytes: int
+    """Bytes that it added to the store."""
+    skipped: int = 0
+    """How many things it cannot bring back."""
+    duration_ms: int = 0
+
+
+class SnapshotFailed(Payload):
+    """The files of the sandbox could not be saved before an action."""
+
+    kind: ClassVar[str] = "snapshot.failed"
+    action: str
+    reason: str
+
+
+class SnapshotWaived(Payload):
+    """The operator lets a step run without a snapshot."""
+
+    kind: ClassVar[str] = "snapshot.waived"
+    step: str
+
+
+# ------------------------------------------------------------------ background jobs
+
+
+class JobStarted(Payload):
+    """A program goes on in the background of the session."""
+
+    kind: ClassVar[str] = "job.started"
+    external: ClassVar[bool] = True
+    job: str
+    command: str
+    action: str
+
+
+class JobOutput(Payload):
+    """A piece of what a job prints."""
+
+    kind: ClassVar[str] = "job.output"
+    external: ClassVar[bool] = True
+    job: str
+    stream: str
+    text: str
+    skipped: int = 0
+    """Characters before this piece that were not kept."""
+
+
+class JobEnded(Payload):
+    """A job has ended with everything it started."""
+
+    kind: ClassVar[str] = "job.ended"
+    external: ClassVar[bool] = True
+    job: str
+    ended: str
+    """Why: `exit`, `signal`, `cancelled`, `memory`, …; `unknown` when nobody saw it."""
+    code: int | None = None
+    message: str = ""
+
+
+class JobStopAsked(Payload):
+    """The operator wants a job ended."""
+
+    kind: ClassVar[str] = "job.stop_asked"
+    job: str
+
+
+# ------------------------------------------------------------------ the operator at the shell
+
+
+class ShellTyped(Payload):
+    """The operator typed at the shell."""
+
+    kind: ClassVar[str] = "shell.typed"
+    external: ClassVar[bool] = True
+    action: str
+    text: str = ""
+    hidden: bool = False
+    """True where the terminal's echo was off: what was typed is kept nowhere."""
+
+
+class ShellResized(Payload):
+    """The operator's terminal has another size; a recorded session plays back with it."""
+
+    kind: ClassVar[str] = "shell.resized"
+    external: ClassVar[bool] = True
+    action: str
+    rows: int
+    columns: int
+
+
+class ShellReturned(Payload):
+    """The operator hands the shell back."""
+
+    kind: ClassVar[str] = "shell.returned"
+    action: str
+    note: str = ""
+
+
+class ChangesOffered(Payload):
+    """What changed while the operator held the shell, put to them as beliefs for the agent."""
+
+    kind: ClassVar[str] = "shell.changes_offered"
+    external: ClassVar[bool] = True
+    action: str
+    offers: tuple[OfferedBelief, ...]
+    session: SandboxSession | None = None
+    """Where the shell stood at its end, when the agent would go on elsewhere."""
+
+
+class ChangesSettled(Payload):
+    """The operator said what the agent is to know; the session is where it goes on."""
+
+    kind: ClassVar[str] = "shell.changes_settled"
+    accepted: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+    session: SandboxSession | None = None
 
 
 # ------------------------------------------------------------------ recovery and intervention

@@ -13,14 +13,17 @@ from engine.domain.belief import Belief
 from engine.domain.failure import Failure, Strategy
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Plan, PlanStep, StepStatus
+from engine.domain.session import Handover, Job
 from engine.domain.state import ActiveAction, AgentState, Intervention, OperatorRequest, Retry, RunState
 from engine.journal import events as ev
 from engine.journal.event import Event
 
-SNAPSHOT_FORMAT = 1
+SNAPSHOT_FORMAT = 2
 """Raised whenever `AgentState` changes shape; older snapshots are then ignored."""
 
 FAILURES_KEPT = 100
+JOBS_KEPT = 20
+"""Background jobs that a state remembers after their end."""
 SUMMARY_LIMIT = 150
 LEARNING_RATE = 0.3
 """Weight of the newest outcome in a recovery's success rate, from 0.5 (seed parameter processing)."""
@@ -383,6 +386,7 @@ def _started(state: AgentState, said: ev.ActionStarted, event: Event) -> None:
         state.operator_actions += 1
         return
     state.retry = None
+    state.unsaved_step = ""
     state.actions += 1
     state.loops += 1
     if state.run is RunState.PAUSED and state.grants:
@@ -419,6 +423,51 @@ def _unknown(state: AgentState, said: ev.ActionOutcomeUnknown, event: Event) -> 
     if state.action is not None and state.action.step:
         state.failed_actions += 1
     _end_action(state)
+
+
+# ------------------------------------------------------------------ snapshots, jobs, the operator's shell
+
+
+@_on(ev.SnapshotTaken)
+def _saved(state: AgentState, said: ev.SnapshotTaken, event: Event) -> None:
+    if state.action is not None:
+        state.action = replace(state.action, snapshot=said.snapshot)
+
+
+@_on(ev.SnapshotWaived)
+def _waived(state: AgentState, said: ev.SnapshotWaived, event: Event) -> None:
+    state.unsaved_step = said.step
+
+
+@_on(ev.JobStarted)
+def _job_started(state: AgentState, said: ev.JobStarted, event: Event) -> None:
+    state.jobs[said.job] = Job(said.job, said.command, at=event.at, event=event.ref)
+
+
+@_on(ev.JobEnded)
+def _job_ended(state: AgentState, said: ev.JobEnded, event: Event) -> None:
+    job = state.jobs.pop(said.job, None)
+    if job is None:
+        return
+    state.jobs[said.job] = replace(
+        job, ended=said.ended, code=said.code, message=said.message, event=event.ref
+    )
+    over = [old.id for old in state.jobs.values() if not old.running]
+    for old in over[:-JOBS_KEPT]:
+        del state.jobs[old]
+
+
+@_on(ev.ChangesOffered)
+def _offered(state: AgentState, said: ev.ChangesOffered, event: Event) -> None:
+    state.handover = Handover(said.action, said.offers, said.session, event.ref)
+
+
+@_on(ev.ChangesSettled)
+def _settled(state: AgentState, said: ev.ChangesSettled, event: Event) -> None:
+    state.handover = None
+    state.perceived = False
+    if said.session is not None:
+        state.sandbox = said.session
 
 
 # ------------------------------------------------------------------ recovery and intervention

@@ -20,8 +20,9 @@ from engine.generation.validation import problems_of
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
 from engine.loop.acting import ActingAgent
-from engine.loop.decide import RefusedError, decide, fresh_id, renumber
+from engine.loop.decide import decide, fresh_id, renumber
 from engine.loop.heuristics import subject_of
+from engine.loop.outcome import RefusedError
 from engine.steering.gate import may_think
 
 
@@ -46,6 +47,9 @@ class Agent(ActingAgent):
         elif action is not None:
             withdrawn = ev.ActionWithdrawn(action=action.id, reason="the session ended before it started")
             self.append(withdrawn, "system", action.event, opened.ref)
+        for job in [job for job in self.state.jobs.values() if job.running]:
+            lost = ev.JobEnded(job=job.id, ended="unknown", message="the program ended while it ran")
+            self.append(lost, "system", job.event, opened.ref)
         if self.state.run is RunState.RUNNING:
             self.append(ev.AgentPaused(reason="reopened; it was running"), "system", opened.ref)
 
@@ -82,6 +86,7 @@ class Agent(ActingAgent):
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+        await self.around.control.close(self.state.agent_id)
         with suppress(JournalError):
             await self.log.commit()
         await self.log.close()
@@ -108,10 +113,23 @@ class Agent(ActingAgent):
             return Receipt(ok=False, message=str(error), event=received.ref)
         for payload in outcome.events:
             self.append(payload, actor, received.ref)
-        if any(isinstance(payload, ev.AgentStopped) for payload in outcome.events):
-            self.pipeline.cut()
+            self._reach_out(payload)
         self._changed.set()
         return Receipt(ok=True, message=outcome.message, event=received.ref)
+
+    def _reach_out(self, payload: ev.Payload) -> None:
+        """What a command does at once beyond the state: to what runs now."""
+        agent = self.state.agent_id
+        match payload:
+            case ev.AgentStopped():
+                self.pipeline.cut()
+                self.around.control.stop_jobs(agent)
+            case ev.AgentDeleted():
+                self.around.control.stop_jobs(agent)
+            case ev.JobStopAsked():
+                self.around.control.stop_job(agent, payload.job)
+            case ev.ShellReturned():
+                self.around.control.return_shell(agent)
 
     # -------------------------------------------------------------- the cycle
 

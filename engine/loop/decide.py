@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from engine.domain import commands as cmd
@@ -14,19 +14,9 @@ from engine.domain.state import AgentState, Mode, RunState
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
+from engine.loop import decide_session
+from engine.loop.outcome import Outcome, RefusedError
 from engine.tools.registry import ToolRegistry
-
-
-class RefusedError(Exception):
-    """The command cannot be carried out now; the message says why and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a command leads to."""
-
-    message: str
-    events: tuple[ev.Payload, ...] = ()
 
 
 def decide(state: AgentState, command: cmd.Command, registry: ToolRegistry) -> Outcome:
@@ -122,9 +112,18 @@ def _abort_goal(state: AgentState, said: cmd.AbortGoal, registry: ToolRegistry) 
 # ------------------------------------------------------------------ run control
 
 
-def _run(state: AgentState, said: cmd.Run, registry: ToolRegistry) -> Outcome:
+def _may_go_on(state: AgentState) -> None:
+    """Refuse while something waits for the operator."""
     if state.intervention is not None:
         raise RefusedError(f"the agent waits for your decision: {state.intervention.reason}")
+    if state.shell_taken:
+        raise RefusedError("you have the shell; hand it back first: ctrl+]")
+    if state.handover is not None:
+        raise RefusedError("say first what the agent is to know of your changes: settle, or press t")
+
+
+def _run(state: AgentState, said: cmd.Run, registry: ToolRegistry) -> Outcome:
+    _may_go_on(state)
     if said.until is not None:
         _goal(state, said.until)
     wanted = (RunState.RUNNING, said.max_loops, said.until, said.ask)
@@ -145,8 +144,7 @@ def _pause(state: AgentState, said: cmd.Pause, registry: ToolRegistry) -> Outcom
 
 
 def _step(state: AgentState, said: cmd.Step, registry: ToolRegistry) -> Outcome:
-    if state.intervention is not None:
-        raise RefusedError(f"the agent waits for your decision: {state.intervention.reason}")
+    _may_go_on(state)
     if state.run is RunState.RUNNING and state.acting:
         return Outcome("paused; the running action is this step", (ev.AgentPaused(reason="stepping"),))
     if not state.open_goals:
@@ -444,4 +442,9 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     cmd.CallTool: _call_tool,
     cmd.Believe: _believe,
     cmd.Forget: _forget,
+    cmd.TakeShell: decide_session.take_shell,
+    cmd.ReturnShell: decide_session.return_shell,
+    cmd.SettleChanges: decide_session.settle_changes,
+    cmd.StopJob: decide_session.stop_job,
+    cmd.WaiveSnapshot: decide_session.waive_snapshot,
 }

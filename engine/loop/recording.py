@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from engine.actions.pipeline import Pipeline, Toolbox
 from engine.domain.action import SandboxSession
-from engine.domain.ports import Clock, Randomness
+from engine.domain.ports import Clock, Randomness, SessionControl
 from engine.domain.state import AgentState
 from engine.domain.thinking import Thinker
 from engine.journal import events as ev
@@ -38,6 +38,7 @@ class Surroundings:
     clock: Clock
     put_blob: Callable[[bytes], Awaitable[str]]
     randomness: Callable[[int], Randomness]
+    control: SessionControl
 
 
 class RecordingAgent:
@@ -60,6 +61,30 @@ class RecordingAgent:
         # As stored, not the payload at hand: the order of its keys may differ, and must not matter.
         apply(self.state, event)
         return event
+
+    def _observe(self, payload: ev.Payload, actor: str) -> None:
+        self.append(payload, actor)
+        self.commit_soon()
+
+    def job_started(self, job: str, command: str, action: str) -> None:
+        """See `engine.domain.ports.SessionObserver`."""
+        self._observe(ev.JobStarted(job=job, command=command, action=action), "system")
+
+    def job_output(self, job: str, stream: str, text: str, skipped: int) -> None:
+        """See `engine.domain.ports.SessionObserver`."""
+        self._observe(ev.JobOutput(job=job, stream=stream, text=text, skipped=skipped), "system")
+
+    def job_ended(self, job: str, ended: str, code: int | None, message: str) -> None:
+        """See `engine.domain.ports.SessionObserver`."""
+        self._observe(ev.JobEnded(job=job, ended=ended, code=code, message=message), "system")
+
+    def typed(self, action: str, text: str | None) -> None:
+        """See `engine.domain.ports.SessionObserver`."""
+        self._observe(ev.ShellTyped(action=action, text=text or "", hidden=text is None), "operator")
+
+    def resized(self, action: str, rows: int, columns: int) -> None:
+        """See `engine.domain.ports.SessionObserver`."""
+        self._observe(ev.ShellResized(action=action, rows=rows, columns=columns), "operator")
 
     def poke(self) -> None:
         """Let a waiting agent look again whether it may go on."""

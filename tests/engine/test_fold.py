@@ -15,11 +15,12 @@ from engine.domain.failure import FailureKind, Strategy
 from engine.domain.goal import GoalStatus
 from engine.domain.plan import PlanStep, StepStatus
 from engine.domain.ports import SystemClock
+from engine.domain.session import OfferedBelief
 from engine.domain.state import AgentConfig, AgentState
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
 from engine.journal.event import GENESIS, Event, chain_hash
-from engine.journal.fold import apply, copy_state, dump_state, fold, load_state
+from engine.journal.fold import SNAPSHOT_FORMAT, apply, copy_state, dump_state, fold, load_state
 
 TEXTS = st.text(max_size=8) | st.sampled_from(["\ud800", "\x1b[31m", "a\0b", "\U0001f6f0"])
 VALUES = st.recursive(
@@ -39,6 +40,8 @@ PLAN_STEPS = st.lists(
     unique_by=lambda step: step.id,
 ).map(tuple)
 SESSIONS = st.builds(SandboxSession, cwd=st.sampled_from([".", "a"]), autonomous=st.booleans())
+JOBS = st.sampled_from(["j1", "j2"])
+OFFERS = st.lists(st.builds(OfferedBelief, TEXTS, VALUES, TEXTS), max_size=2).map(tuple)
 FAILURES, STRATEGIES = st.sampled_from(FailureKind), st.sampled_from(Strategy)
 
 FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
@@ -97,6 +100,18 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.BreakpointCleared: {"step": STEPS},
     ev.BreakpointHit: {"step": STEPS},
     ev.ThoughtRecorded: {"text": TEXTS},
+    ev.SnapshotTaken: {
+        "action": ACTIONS,
+        "snapshot": st.just("0f"),
+        "files": st.just(1),
+        "bytes": st.just(2),
+        "new_bytes": st.just(0),
+    },
+    ev.SnapshotWaived: {"step": STEPS},
+    ev.JobStarted: {"job": JOBS, "command": TEXTS, "action": ACTIONS},
+    ev.JobEnded: {"job": JOBS, "ended": st.just("exit"), "code": st.none() | st.integers(-9, 1)},
+    ev.ChangesOffered: {"action": ACTIONS, "offers": OFFERS, "session": st.none() | SESSIONS},
+    ev.ChangesSettled: {"accepted": st.just(("a",)), "session": st.none() | SESSIONS},
 }
 PAYLOADS = st.one_of([st.builds(kind, **fields) for kind, fields in FIELDS.items()])
 
@@ -143,6 +158,14 @@ def test_a_copy_does_not_move_with_its_original(payloads: list[ev.Payload], more
 def test_every_kind_of_event_is_generated_here() -> None:
     without_state = {"workspace.created", "session.opened", "session.closed"}
     quiet = {"plan.asked", "plan.generated", "action.held", "action.queued", "command.refused"}
+    quiet |= {
+        "snapshot.failed",
+        "job.output",
+        "job.stop_asked",
+        "shell.typed",
+        "shell.resized",
+        "shell.returned",
+    }
     generated = {kind.kind for kind in FIELDS}
     assert set(ev.kinds()) - generated <= without_state | quiet
 
@@ -162,7 +185,7 @@ async def test_states_are_restored_without_snapshots_too(flight: Flight) -> None
     await flight.do(cmd.Step)
     await flight.until(lambda s: s.actions == 1 and not s.acting)
     await flight.reopen()
-    assert await flight.engine.store.load_snapshot("pilot", None, 1) is not None
+    assert await flight.engine.store.load_snapshot("pilot", None, SNAPSHOT_FORMAT) is not None
     before = await flight.state()
     await flight.engine.store.drop_snapshots()
     assert await flight.engine.view("pilot", before.version) == fold(
