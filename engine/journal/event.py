@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 GENESIS = ""
 """Hash before the first event of a stream."""
@@ -34,9 +33,8 @@ def canonical(value: Any) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One thing that happened, as it is stored."""
+class Event(NamedTuple):
+    """One thing that happened, as it is stored; a named tuple, because events are made by the thousand."""
 
     stream: str
     """The agent (or `workspace`, `mastermind`) it belongs to; a branch of a stream is `name@branch`."""

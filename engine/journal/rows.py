@@ -47,18 +47,7 @@ def to_row(event: Event) -> Row:
 
 def placed(event: Event, seq: int) -> Event:
     """The event with its place in the workspace."""
-    return Event(
-        event.stream,
-        event.version,
-        event.at,
-        event.tick,
-        event.actor,
-        event.causes,
-        event.kind,
-        event.body,
-        event.hash,
-        seq,
-    )
+    return Event(*event[:-1], seq)
 
 
 def to_event(row: Row) -> Event:

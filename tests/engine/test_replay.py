@@ -6,7 +6,6 @@ That every other scenario of this folder replays is checked by the fixture that 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,7 @@ def _rechained(events: list[Event]) -> list[Event]:
             event.kind,
             event.body,
         )
-        out.append(replace(event, hash=head))
+        out.append(event._replace(hash=head))
     return out
 
 
@@ -114,7 +113,7 @@ async def test_what_was_changed_afterwards_is_named(
     place = next(n for n, event in enumerate(events) if event.kind == kind)
     body = {**json.loads(events[place].body), **changes}
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
-    forged = _rechained([*events[:place], replace(events[place], body=text), *events[place + 1 :]])
+    forged = _rechained([*events[:place], events[place]._replace(body=text), *events[place + 1 :]])
     replay = await replay_of(flight.workspace, forged)
     assert not replay.matches
     assert "event pilot:" in replay.difference
