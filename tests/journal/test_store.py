@@ -128,8 +128,7 @@ async def test_an_event_that_cannot_be_stored_does_not_touch_the_others_of_its_g
 async def test_a_value_of_the_wrong_type_is_refused_and_the_stream_goes_on(store, new_chain, before):
     chain = new_chain()
     events = chain.take(before + 1)
-    wrong = placed(events[-1], 0)
-    object.__setattr__(wrong, "tick", "first")
+    wrong = events[-1]._replace(tick="first")
 
     with pytest.raises(JournalRefused, match="cannot be stored"):
         await store.commit([*events[:-1], wrong])
