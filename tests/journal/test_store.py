@@ -110,8 +110,7 @@ async def test_a_conflict_does_not_touch_the_others_of_its_group(store, new_chai
 
 async def test_an_event_that_cannot_be_stored_does_not_touch_the_others_of_its_group(store, new_chain):
     good, bad, after = new_chain("good"), new_chain("bad"), new_chain("after")
-    spoiled = placed(bad.next(), 0)
-    object.__setattr__(spoiled, "actor", "operator:\ud800")
+    spoiled = bad.next()._replace(actor="operator:\ud800")
 
     answers = await asyncio.gather(
         store.commit(good.take(1)),
