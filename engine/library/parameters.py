@@ -116,7 +116,9 @@ def _filename(word: Word) -> bool:
 
 
 def _script(word: Word) -> bool:
-    return _path(word) and word.value.endswith(".py")
+    # What begins with a program, as in `run 'python x.py'`, is a command and no name of a file.
+    program, blank, _ = word.value.partition(" ")
+    return _path(word) and word.value.endswith(".py") and not (blank and program in PROGRAMS)
 
 
 def _full(pattern: re.Pattern[str]) -> Callable[[Word], bool]:

@@ -85,6 +85,19 @@ async def test_a_later_clause_may_point_back(goal: str, last: tuple[str, dict[st
     assert did(await propose(goal))[-1] == last
 
 
+@pytest.mark.parametrize(
+    ("goal", "command"),
+    [
+        ("run 'python x.py'", "python x.py"),
+        ("execute `python -m pytest test_x.py`", "python -m pytest test_x.py"),
+        ("run the script 'my script.py'", "python 'my script.py'"),
+        ("run 'python.py'", "python python.py"),
+    ],
+)
+async def test_a_quoted_command_is_a_command_and_a_quoted_script_a_script(goal: str, command: str) -> None:
+    assert did(await propose(goal)) == [("run", {"command": command})]
+
+
 async def test_the_project_the_agent_is_in_is_known_from_the_session() -> None:
     assert did(await propose("write a README", cwd="sea_tides"))[0][1]["content"].startswith("# Sea Tides\n")
 
