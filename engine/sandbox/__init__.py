@@ -13,6 +13,7 @@ from engine.sandbox.paths import PathError
 from engine.sandbox.policy import Network, PolicyError, SandboxPolicy, Tier
 from engine.sandbox.probe import LayerReport, Layers, layers
 from engine.sandbox.process import Ended, Launcher, ProcessResult
+from engine.sandbox.report import SandboxReport
 from engine.sandbox.tier import JailRefusal, best_jail, gets_through
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "ProcessResult",
     "SandboxFiles",
     "SandboxPolicy",
+    "SandboxReport",
     "Tier",
     "Unconfined",
     "best_jail",

@@ -14,6 +14,7 @@ import stat
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +59,12 @@ class SandboxFiles:
     def close(self) -> None:
         """Let go of the root's descriptor; harmless when done twice."""
         self._close()
+
+    def under(self, policy: SandboxPolicy) -> SandboxFiles:
+        """The same root, by the same descriptor, under another policy; of use until this one is closed."""
+        other = copy(self)
+        other.policy = policy
+        return other
 
     def relative(self, path: str, cwd: str = ".") -> str:
         """The path relative to the root; refuses what leaves the root and the protected names."""

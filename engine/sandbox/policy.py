@@ -6,6 +6,7 @@ of the seed.
 
 from __future__ import annotations
 
+import difflib
 import types
 import typing
 from collections.abc import Mapping
@@ -156,6 +157,38 @@ class SandboxPolicy:
         """The policy with another grant of network; the ports stay when none is given."""
         return replace(self, network=network, ports=ports or self.ports)
 
+    def accepting(self, tier: Tier) -> SandboxPolicy:
+        """The policy whose weakest jail is this one, because the operator said so."""
+        return replace(self, require=tier, accept_paths=tier is Tier.PATHS)
+
+    def narrowed(self, data: Mapping[str, Any]) -> SandboxPolicy:
+        """The policy tightened by some of its fields, as JSON; what would loosen it counts for nothing.
+
+        Raises:
+            PolicyError: a field is unknown or its value is of the wrong kind.
+        """
+        return self.tightened(self._asked(data))
+
+    def check_narrowing(self, data: Mapping[str, Any]) -> None:
+        """Refuse fields that ask for more than this policy allows.
+
+        Raises:
+            PolicyError: names the fields, or says what is wrong with one.
+        """
+        asked, given = self._asked(data), self.narrowed(data)
+        beyond = [name for name in data if _items(getattr(asked, name)) != _items(getattr(given, name))]
+        if beyond:
+            words = ", ".join(f"{name} {data[name]!r}" for name in beyond)
+            raise PolicyError(
+                f"sandbox policy: {words} is more than the workspace allows; it can only be less"
+            )
+
+    def _asked(self, data: Mapping[str, Any]) -> SandboxPolicy:
+        values = _values(data)
+        if "require" in values:  # whoever requires a jail does not do without one
+            values.setdefault("accept_paths", False)
+        return replace(self, **values)
+
     def tightened(self, other: SandboxPolicy) -> SandboxPolicy:
         """The policy that allows only what both allow; places and names stay this policy's."""
         merged: dict[str, Any] = {}
@@ -196,36 +229,49 @@ class SandboxPolicy:
         Raises:
             PolicyError: a field is unknown or its value is of the wrong kind.
         """
-        hints = typing.get_type_hints(cls)
-        values = {}
-        for name, value in data.items():
-            if name not in hints:
-                raise PolicyError(f"sandbox policy: there is no field {name!r}")
-            values[name] = _checked(name, hints[name], value)
-        return cls(**values)
+        return cls(**_values(data))
 
-    def explain(self) -> list[str]:
-        """What commands may do, in lines for people."""
+    def facts(self) -> dict[str, str]:
+        """What commands may do, in words by subject."""
         network = {
             Network.OFF: "off",
-            Network.PORTS: f"TCP ports {', '.join(map(str, self.ports))}, and UDP for names",
+            Network.PORTS: f"TCP ports {', '.join(map(str, self.ports))}; UDP to any port, which names need",
             Network.ON: "on, without restriction",
         }[self.network]
         needs = "none: the operator lets commands run unconfined" if self.accept_paths else f"{self.lowest}"
-        return [
-            "files     read and write below the sandbox root only",
-            f"read      the system's programs and libraries{''.join(f', {path}' for path in self.read_only)}",
-            f"network   {network}",
-            f"time      {self.wall_clock_s:g} s, installers {self.install_s:g} s; "
+        return {
+            "files": "read and write below the sandbox root only",
+            "read": f"the system's programs and libraries{''.join(f', {path}' for path in self.read_only)}",
+            "network": network,
+            "time": f"{self.wall_clock_s:g} s, installers {self.install_s:g} s; "
             f"{self.cpu_s} s of processor for each process",
-            f"memory    {size_text(self.memory_bytes)} for a command and all it starts",
-            f"processes {self.processes} threads for a command and all it starts",
-            f"disk      {size_text(self.disk_bytes)} and {self.disk_entries:,} entries below the root, "
+            "memory": f"{size_text(self.memory_bytes)} for a command and all it starts",
+            "processes": f"{self.processes} threads for a command and all it starts",
+            "disk": f"{size_text(self.disk_bytes)} and {self.disk_entries:,} entries below the root, "
             f"{size_text(self.file_bytes)} for one file",
-            f"output    ended after {size_text(self.output_bytes)}",
-            f"programs  {', '.join(self.programs)}",
-            f"jail      at least {needs}",
-        ]
+            "output": f"ended after {size_text(self.output_bytes)}",
+            "programs": ", ".join(self.programs),
+            "jail": f"at least {needs}",
+        }
+
+    def explain(self) -> list[str]:
+        """What commands may do, in lines for people."""
+        return [f"{subject:<9} {words}" for subject, words in self.facts().items()]
+
+
+def _values(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a policy from JSON."""
+    hints = typing.get_type_hints(SandboxPolicy)
+    for name in data:
+        if name not in hints:
+            near = difflib.get_close_matches(name, hints, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"fields: {', '.join(hints)}"
+            raise PolicyError(f"sandbox policy: there is no field {name!r}; {hint}")
+    return {name: _checked(name, hints[name], value) for name, value in data.items()}
+
+
+def _items(value: object) -> object:
+    return frozenset(value) if isinstance(value, tuple) else value
 
 
 def _common_paths(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:

@@ -36,9 +36,11 @@ class JailRefusal:
     """No jail that will do; nothing runs."""
 
     message: str
-    """What is missing and how to get it."""
+    """Why, what is missing, and how to get it."""
     missing: tuple[str, ...] = ()
     """Names of the layers."""
+    reason: str = ""
+    """The first sentence of the message."""
 
 
 def best_tier(found: Layers) -> Tier:
@@ -65,7 +67,8 @@ def best_jail(
         return _refusal(policy, found, tier)
     jail = _made(tier, found)
     if isinstance(jail, KernelJail) and (lacking := jail.lacks(policy)):
-        return JailRefusal(f"No command may run: {lacking}.", ("landlock",))
+        reason = f"No command may run: {lacking}."
+        return JailRefusal(reason, ("landlock",), reason)
     return jail
 
 
@@ -87,10 +90,12 @@ def _refusal(policy: SandboxPolicy, found: Layers, tier: Tier) -> JailRefusal:
     said = "; ".join(
         f"{report.name}: {report.reason}" + (f" — {report.fix}" if report.fix else "") for report in missing
     )
+    reason = f"No command may run: the policy requires the jail {wanted}, and this machine gives {tier}."
     return JailRefusal(
-        f"No command may run: the policy requires the jail {wanted}, and this machine gives {tier}. {said}. "
-        f"The operator can accept unconfined commands by setting accept_paths.",
+        f"{reason} {said}. Only the operator can accept {tier}: once with --accept-tier {tier.lower()}"
+        + (", for good with accept_paths in pilothouse.toml." if tier is Tier.PATHS else "."),
         tuple(report.name for report in missing),
+        reason,
     )
 
 

@@ -11,6 +11,7 @@ import posixpath
 import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -71,13 +72,22 @@ class SimpleCoder:
         self.policy = policy or SandboxPolicy()
         self.files = SandboxFiles(root, self.policy)
         self.launcher = Launcher(self.files.root, self.policy)
+        self._confinement = confinement
         self._jail: Confinement | JailRefusal | None = confinement
-        self._kept = tuple(name for name in self.policy.protected if self.files.entry(name) is not None)
+        self._kept = _present(self.files)
         self._environ = environ
 
     def close(self) -> None:
         """Let go of the sandbox root."""
         self.files.close()
+
+    def under(self, policy: SandboxPolicy) -> SimpleCoder:
+        """The same sandbox under another policy; of use until this one is closed."""
+        other = copy(self)
+        other.policy, other.files = policy, self.files.under(policy)
+        other.launcher = Launcher(self.files.root, policy)
+        other._jail, other._kept = self._confinement, _present(other.files)
+        return other
 
     @property
     def jail(self) -> Confinement | JailRefusal:
@@ -333,6 +343,11 @@ class SimpleCoder:
     def _check_directory(self, path: str) -> None:
         with self.files.directory(path):
             """It can be opened beneath the root, which is all that `cd` asks."""
+
+
+def _present(files: SandboxFiles) -> tuple[str, ...]:
+    """Names at the root that belong to Pilothouse."""
+    return tuple(name for name in files.policy.protected if files.entry(name) is not None)
 
 
 def _in_thread(work: Callable[[], T]) -> Coroutine[Any, Any, T]:

@@ -60,7 +60,8 @@ print(json.dumps([best_tier(found), {r.name: [r.ok, r.reason, r.fix] for r in fo
 """
 WITHOUT_LANDLOCK = FRONT + "forbid([444, 445, 446], errno.{})"
 WITHOUT_NAMESPACES = (
-    FRONT + "numbers = Numbers(kernel.MACHINE)\nforbid(numbers.of('unshare clone3'), errno.EPERM)\n"
+    FRONT + "numbers = Numbers(kernel.MACHINE)\nforbid(numbers.of('unshare'), errno.EPERM)\n"
+    "forbid(numbers.of('clone3'), errno.ENOSYS)\n"
     "program = bpf.Assembler(); after = program.fresh(); program.load(bpf.NUMBER)\n"
     "program.equal(numbers.of('clone')[0], no=after)\nprogram.load(bpf.low(0))\n"
     "hit = program.fresh(); program.any_bit(0x7E020000, yes=hit); program.end(bpf.ALLOW)\n"

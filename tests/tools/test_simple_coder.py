@@ -35,7 +35,10 @@ class Agent:
 
     async def __call__(self, name: str, /, **args: Any) -> ToolResult:
         context = CallContext(
-            self.session, self.actor, lambda *said: self.live.append(said), timeout_s=self.timeout_s
+            self.session,
+            actor=self.actor,
+            output=lambda *said: self.live.append(said),
+            timeout_s=self.timeout_s,
         )
         result = await self.tool.call(name, args, context)
         if result.session is not None:

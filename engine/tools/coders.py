@@ -1,0 +1,65 @@
+"""The tool `simple_coder` for all agents of a workspace: one sandbox, each agent under a policy of its own.
+
+An agent's policy is the workspace's, tightened by what the operator set when they created it. Nothing here
+can be reached by a call: only the operator's commands change a policy (sandbox spec §5.6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.domain.action import ToolResult
+from engine.domain.ports import CallContext, CommandSpec
+from engine.sandbox.policy import PolicyError, Tier
+from engine.tools.simple_coder import SimpleCoder
+
+
+def narrowing(meta: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields by which an agent's settings tighten the workspace's policy.
+
+    Raises:
+        PolicyError: they are no JSON object.
+    """
+    fields = meta.get("sandbox", {})
+    if not isinstance(fields, Mapping):
+        raise PolicyError('sandbox policy: it is a JSON object of fields, such as {"network": "off"}')
+    return fields
+
+
+class Coders:
+    """Answers each call by the coder under the caller's policy."""
+
+    id = SimpleCoder.id
+    description = SimpleCoder.description
+    commands: Mapping[str, CommandSpec] = SimpleCoder.commands
+
+    def __init__(self, coder: SimpleCoder) -> None:
+        self._shared = coder
+        self._narrowed: dict[str, Mapping[str, Any]] = {}
+        self._own: dict[str, SimpleCoder] = {}
+
+    def of(self, agent: str = "") -> SimpleCoder:
+        """The agent's coder; the workspace's for an agent without a policy of its own."""
+        return self._own.get(agent, self._shared)
+
+    def narrow(self, agent: str, fields: Mapping[str, Any]) -> None:
+        """Tighten an agent's policy by these fields, from now on.
+
+        Raises:
+            PolicyError: a field is unknown or its value is of the wrong kind.
+        """
+        if not fields:
+            return
+        self._own[agent] = self._shared.under(self._shared.policy.narrowed(fields))
+        self._narrowed[agent] = fields
+
+    def accept(self, tier: Tier) -> None:
+        """Let programs run in this jail or a firmer one, because the operator said so."""
+        self._shared = self._shared.under(self._shared.policy.accepting(tier))
+        for agent, fields in self._narrowed.items():
+            self.narrow(agent, fields)
+
+    async def call(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """Run one command; see `engine.domain.ports.Tool.call`."""
+        return await self.of(context.agent).call(command, args, context)
