@@ -69,6 +69,8 @@ def _say_session(said: ev.Payload) -> tuple[str, str, str] | None:
             return "○", "session", f"session {said.session} opened"
         case ev.SessionClosed():
             return "○", "session", f"session {said.session} closed"
+        case ev.TierAccepted():
+            return "!", "warning", f"programs run in the jail {said.tier}, as accepted: {said.reason}"
         case ev.AgentCreated():
             return "+", "session", f"agent {said.agent_id} created ({said.agent_type})"
         case ev.AgentDeleted():

@@ -31,9 +31,12 @@ from engine.loop.agent import Agent
 from engine.loop.perceive import WorkspacePerceiver
 from engine.loop.recording import Surroundings
 from engine.sandbox.paths import PathError
-from engine.sandbox.policy import SandboxPolicy, Tier
-from engine.sandbox.tier import JailRefusal
+from engine.sandbox.policy import PolicyError, SandboxPolicy, Tier
+from engine.sandbox.probe import layers
+from engine.sandbox.report import SandboxReport
+from engine.sandbox.tier import JailRefusal, best_jail
 from engine.thinkers.procedural import ProceduralThinker
+from engine.tools.coders import Coders, narrowing
 from engine.tools.mind import Mind
 from engine.tools.registry import ToolRegistry
 from engine.tools.simple_coder import SimpleCoder
@@ -69,7 +72,7 @@ class Health:
     journal: str = ""
     library: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
-    """Agents that ended by a fault of the program."""
+    """Agents that ended by a fault of the program or could not be taken up, with the reason."""
     sandbox: str = ""
     """Why no program may run here, when the jail that the policy requires cannot be had."""
 
@@ -97,8 +100,9 @@ class Engine:
         self._agents: dict[str, Agent] = {}
         self._log: StreamLog | None = None
         self._coder: SimpleCoder | None = None
-        self._tier = Tier.PATHS.value
-        self._refusal = ""
+        self._coders: Coders
+        self._faults: dict[str, str] = {}
+        """Agents that are here and cannot be taken up, with the reason."""
         self._tasks: list[asyncio.Task[None]] = []
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
         self._stop = asyncio.Event()
@@ -141,10 +145,9 @@ class Engine:
         except PathError as error:
             raise JournalError(f"{self.root} cannot be the sandbox: {error.message}") from error
         # Finding out what this kernel offers takes trial processes; panes should not wait for them.
-        jail = await asyncio.to_thread(getattr, self._coder, "jail")
-        self._tier = self._coder.tier.value
-        self._refusal = jail.message if isinstance(jail, JailRefusal) else ""
-        self.registry.register(self._coder)
+        await asyncio.to_thread(layers)
+        self._coders = Coders(self._coder)
+        self.registry.register(self._coders)
         self.registry.register(Mind())
         streams = await self.store.streams()
         version, head = streams.get(WORKSPACE, (0, GENESIS))
@@ -152,11 +155,17 @@ class Engine:
         if version == 0:
             self._note(ev.WorkspaceCreated(workspace=self._ports.ids.new("workspace")))
         self._note(ev.SessionOpened(session=self.session, version=__version__))
+        if self.sandbox().unconfined:
+            self._note(
+                ev.TierAccepted(session=self.session, tier=Tier.PATHS, reason="the session was opened so")
+            )
         await self._log.commit()
         for stream in streams:
             if stream != WORKSPACE and "@" not in stream:
                 state = await self._restore(stream)
-                if not state.deleted:
+                if why := "" if state.deleted else self._why_not(state.config):
+                    self._faults[stream] = why
+                elif not state.deleted:
                     await self._take_up(state)
         self._tasks = [
             asyncio.create_task(self._keep_journal_alive(), name="journal watch"),
@@ -232,8 +241,25 @@ class Engine:
                 state = load_state(found[1])
         return fold(await self.store.read(stream, state.version + 1, at), state)
 
+    def _why_not(self, config: AgentConfig, *, new: bool = False) -> str:
+        """Why no agent can live here with this configuration; empty when one can.
+
+        Args:
+            config: the configuration.
+            new: the operator is asking now, and is told when they ask for more than the workspace allows.
+        """
+        if config.thinker not in self._thinkers:
+            return f"there is no thinker '{config.thinker}'; thinkers: {', '.join(self._thinkers)}"
+        policy = self._coders.of().policy
+        try:
+            (policy.check_narrowing if new else policy.narrowed)(narrowing(config.meta))
+        except PolicyError as error:
+            return str(error)
+        return ""
+
     async def _take_up(self, state: AgentState) -> Agent:
         """Make a live agent of a state, in this session."""
+        self._coders.narrow(state.agent_id, narrowing(state.config.meta))
         self._snapshots[state.agent_id] = state.version
         log = StreamLog(state.agent_id, state.version, state.hash, self._ports.clock, self._commit)
         agent = Agent(state, log, self._surroundings(state))
@@ -259,7 +285,7 @@ class Engine:
         if command.agent in await self.store.streams():
             what = (
                 "exists already"
-                if command.agent in self._agents
+                if command.agent in self.agents
                 else "was deleted; its history bears the name"
             )
             return cmd.Receipt(ok=False, message=f"agent {command.agent} {what}; choose another id")
@@ -269,15 +295,15 @@ class Engine:
                 ok=False, message=f"there is no agent type '{command.agent_type}'; types: {known}"
             )
         thinker = str(command.config.get("thinker", "procedural"))
-        if thinker not in self._thinkers:
-            known = ", ".join(self._thinkers)
-            return cmd.Receipt(ok=False, message=f"there is no thinker '{thinker}'; thinkers: {known}")
+        config = AgentConfig(thinker=thinker, meta=command.config)
+        if why := self._why_not(config, new=True):
+            return cmd.Receipt(ok=False, message=why)
         log = StreamLog(command.agent, 0, GENESIS, self._ports.clock, self._commit)
         created = ev.AgentCreated(
             agent_id=command.agent,
             agent_type=command.agent_type,
             description=command.description,
-            config=AgentConfig(thinker=thinker, meta=command.config),
+            config=config,
         )
         event = log.append(created, actor=actor, causes=(), tick=0)
         await log.commit()
@@ -305,6 +331,8 @@ class Engine:
         try:
             if isinstance(command, cmd.CreateAgent):
                 return await self._create(command, actor)
+            if isinstance(command, cmd.AcceptTier):
+                return await self._accept_tier(command, actor)
             agent = self._agents.get(command.agent)
             if agent is None:
                 return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
@@ -318,7 +346,25 @@ class Engine:
         else:
             return receipt
 
+    async def _accept_tier(self, command: cmd.AcceptTier, actor: str) -> cmd.Receipt:
+        """Go on with less than the policy requires, for this session and recorded before it counts."""
+        report, tier = self.sandbox(), Tier(command.tier)
+        if not report.refusal:
+            return cmd.Receipt(ok=False, message=f"programs run already, in the jail {report.tier}")
+        if tier is not report.tier:
+            return cmd.Receipt(ok=False, message=f"this machine gives {report.tier}, not {tier}")
+        accepted = best_jail(report.policy.accepting(tier))
+        if isinstance(accepted, JailRefusal):
+            return cmd.Receipt(ok=False, message=accepted.message)
+        event = self._note(ev.TierAccepted(session=self.session, tier=tier, reason=report.refusal), actor)
+        assert self._log is not None
+        await self._log.commit()
+        self._coders.accept(tier)
+        return cmd.Receipt(ok=True, message=self.sandbox().standing, event=event.ref)
+
     def _no_agent(self, wanted: str) -> str:
+        if wanted in self._faults:
+            return f"agent {wanted} cannot be taken up: {self._faults[wanted]}"
         if not self._agents:
             return "there is no agent yet; agent_create bdi_agent ID makes one"
         return f"there is no agent '{wanted}'; agents: {', '.join(self._agents)}"
@@ -365,15 +411,27 @@ class Engine:
         """Goals in plain English that agents understand without a model."""
         return tuple(recipe.example for recipe in self.library.recipes)
 
-    @property
-    def tier(self) -> str:
-        """The sandbox tier that commands run in, found by trial when the workspace was opened."""
-        return self._tier
+    def sandbox(self, agent: str = "") -> SandboxReport:
+        """How an agent's programs are held; without one, those of agents that have no policy of their own."""
+        coder = self._coders.of(agent)
+        return SandboxReport(coder.policy, coder.jail, layers())
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """Ids of the agents that exist, oldest first."""
-        return tuple(self._agents)
+        """Ids of the agents that exist, oldest first; those that could not be taken up last."""
+        return (*self._agents, *self._faults)
+
+    def fault(self, agent: str) -> str:
+        """Why the agent does nothing and never will in this session; empty when it is well."""
+        live = self._agents.get(agent)
+        return self._faults.get(agent, "") if live is None else live.fault
+
+    async def faulted(self, agent: str) -> str:
+        """Wait until the agent's cycle has ended, and say why where that was a fault."""
+        live = self._agents.get(agent)
+        if live is not None:
+            await live.ended()
+        return self.fault(agent)
 
     async def blob(self, digest: str) -> bytes | None:
         """A large value by its digest, or None when it is gone or damaged."""
@@ -387,8 +445,9 @@ class Engine:
         """What does not work now."""
         logs = [agent.log for agent in self._agents.values()]
         trouble = next((str(log.trouble) for log in logs if log.trouble is not None), "")
-        faults = tuple(f"{name}: {agent.fault}" for name, agent in self._agents.items() if agent.fault)
-        return Health(trouble, tuple(str(error) for error in self.library.errors), faults, self._refusal)
+        faults = tuple(f"{name}: {fault}" for name in self.agents if (fault := self.fault(name)))
+        errors = tuple(str(error) for error in self.library.errors)
+        return Health(trouble, errors, faults, self.sandbox().refusal)
 
 
 def _recordable(command: cmd.Command) -> cmd.Command:

@@ -280,6 +280,14 @@ class WaiveSnapshot(Command):
     step: str
 
 
+class AcceptTier(Command):
+    """Let programs run in a weaker jail than the policy requires, until this session ends."""
+
+    do: Literal["accept_tier"] = "accept_tier"
+    tier: Literal["FULL", "KERNEL", "SEATBELT", "PATHS"]
+    """What this machine gives; the operator names it, so that nobody accepts less than they read."""
+
+
 AnyCommand = (
     CreateAgent
     | DeleteAgent
@@ -310,6 +318,7 @@ AnyCommand = (
     | SettleChanges
     | StopJob
     | WaiveSnapshot
+    | AcceptTier
 )
 
 

@@ -63,6 +63,16 @@ class SessionClosed(Payload):
     reason: str = ""
 
 
+class TierAccepted(Payload):
+    """The operator lets programs run in a weaker jail than the policy requires, until the session ends."""
+
+    kind: ClassVar[str] = "sandbox.tier_accepted"
+    session: str
+    tier: str
+    reason: str
+    """What was missing."""
+
+
 # ------------------------------------------------------------------ agent
 
 

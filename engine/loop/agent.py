@@ -91,6 +91,11 @@ class Agent(ActingAgent):
             await self.log.commit()
         await self.log.close()
 
+    async def ended(self) -> None:
+        """Return when the cycle has ended, however it did."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
     @property
     def fault(self) -> str:
         """Why the cycle ended by itself, which it never should; empty when it did not."""
