@@ -9,10 +9,15 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from engine import __version__
 
+if TYPE_CHECKING:
+    from engine.sandbox.policy import Tier
+
+EX_SOFTWARE, EX_CONFIG = 70, 78
+"""An agent ended by a fault of the program; there is no jail as the policy requires it (sysexits.h)."""
 Handler = Callable[[argparse.Namespace], int]
 
 
@@ -44,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"pilothouse {__version__}")
     top.add_argument("--mission", metavar="NAME", help="start this mission where the workspace is new")
     top.add_argument("--theme", metavar="NAME", help="colours of the cockpit")
+    _tier_option(top)
     top.set_defaults(handler=_cockpit)
     verbs = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
 
@@ -62,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--step", action="store_true", help="wait for Enter before each action")
     run.add_argument("--timeout", type=_seconds, metavar="S")
     run.add_argument("--events", action="store_true", help="print every event as one JSON line")
+    _tier_option(run)
     run.set_defaults(handler=_run)
 
     missions = verbs.add_parser("missions", parents=[common], help="the shipped missions")
@@ -70,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     do = verbs.add_parser("do", parents=[common], help="one line, as typed in the command bar")
     do.add_argument("line", nargs="+")
     do.add_argument("--agent", default="", metavar="ID")
+    _tier_option(do)
     do.set_defaults(handler=_do)
 
     sessions = verbs.add_parser(
@@ -91,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     coder.add_argument(
         "-c", dest="commands", action="append", metavar="COMMAND", help="run this and end; repeatable"
     )
+    _tier_option(coder)
     coder.set_defaults(handler=_coder)
 
     doctor = verbs.add_parser("doctor", parents=[common], help="what works on this machine")
@@ -115,6 +124,22 @@ def _common() -> _Parser:
     )
     common.add_argument("--quiet", action="store_true", help="no progress on standard error")
     return common
+
+
+def _tier_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--accept-tier",
+        choices=("full", "kernel", "paths"),
+        default=argparse.SUPPRESS,
+        help="the weakest jail in which programs may run; paths: unconfined where there is none",
+    )
+
+
+def _accepted(options: argparse.Namespace) -> Tier | None:
+    from engine.sandbox.policy import Tier
+
+    said = getattr(options, "accept_tier", None)
+    return Tier(said.upper()) if said else None
 
 
 def _positive(text: str) -> int:
@@ -194,7 +219,7 @@ def _cockpit(options: argparse.Namespace) -> int:
         return _run(options)
     from app.cockpit import fly
 
-    return fly(_workspace(options), mission=mission, theme=options.theme)
+    return fly(_workspace(options), mission=mission, theme=options.theme, accept=_accepted(options))
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -218,13 +243,14 @@ def _run(options: argparse.Namespace) -> int:
         timeout_s=options.timeout,
         events=options.events,
         quiet=_flag(options, "quiet"),
+        accept=_accepted(options),
     )
     try:
         result = asyncio.run(run_goal(run, out=sys.stdout, err=sys.stderr))
     except (JournalError, ValueError) as error:
         return _complain(_one_line(error))
-    _say(options, result, f"{result['status']}: {result['message']}")
-    return EXIT_CODES[Status(result["status"])]
+    status = Status(result["status"])
+    return _told(options, EXIT_CODES[status], result, result["message"], head=f"{status}: ")
 
 
 def _one_line(error: Exception) -> str:
@@ -254,7 +280,8 @@ def _missions(options: argparse.Namespace) -> int:
 def _do(options: argparse.Namespace) -> int:
     from app.doing import do_line
 
-    return _answered(options, do_line(_workspace(options), " ".join(options.line), agent=options.agent))
+    line, accept = " ".join(options.line), _accepted(options)
+    return _answered(options, do_line(_workspace(options), line, agent=options.agent, accept=accept))
 
 
 def _sessions(options: argparse.Namespace) -> int:
@@ -273,8 +300,18 @@ def _answered(options: argparse.Namespace, work: Any) -> int:
         return _complain(str(error))
     if code == 2:
         return _complain(text)
-    _say(options, answer, text)
-    return int(code)
+    return _told(options, code, answer, text)
+
+
+def _told(
+    options: argparse.Namespace, code: int, answer: dict[str, Any], text: str, *, head: str = ""
+) -> int:
+    """Print how it went; what kept the agent from running at all goes to standard error."""
+    if code in (EX_SOFTWARE, EX_CONFIG):
+        _complain(text)
+    if code not in (EX_SOFTWARE, EX_CONFIG) or _flag(options, "json"):
+        _say(options, answer, head + text)
+    return code
 
 
 def _coder(options: argparse.Namespace) -> int:
@@ -283,7 +320,7 @@ def _coder(options: argparse.Namespace) -> int:
     from engine.engine import SANDBOX_DIRECTORY
 
     workspace = _workspace(options)
-    policy = Settings.load(workspace).engine_config().policy
+    policy = Settings.load(workspace).engine_config(accept=_accepted(options)).policy
     return asyncio.run(coder(workspace / SANDBOX_DIRECTORY, options.commands, policy=policy))
 
 

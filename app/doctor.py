@@ -10,24 +10,27 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from app.settings import Settings
 from engine import __version__
 from engine.domain.ports import Ports
 from engine.journal.errors import JournalError, JournalMissing
 from engine.journal.store import JournalStore
 from engine.journal.verify import verify
-from engine.sandbox import SandboxPolicy, gets_through, layers
-from engine.sandbox.paths import KernelOpener, best_opener
-from engine.sandbox.tier import PROMISES, JailRefusal, best_jail, best_tier
+from engine.sandbox import SandboxPolicy, SandboxReport, best_jail, layers
+from engine.sandbox.tier import PROMISES
 
 Answer = tuple[int, dict[str, Any], str]
 
 
 async def examine(workspace: Path) -> Answer:
     """Look at everything; exit code 0 when nothing that is needed is broken, 1 otherwise."""
+    settings = Settings.load(workspace)
+    report = await asyncio.to_thread(_report, settings.engine_config().policy)
     answer = {
         "version": __version__,
         "python": sys.version.split()[0],
-        "sandbox": await asyncio.to_thread(_sandbox),
+        "sandbox": _sandbox(report),
+        "settings": {"ok": not settings.problems, "reason": "; ".join(settings.problems)},
         "terminal": _terminal(),
         "sqlite": _sqlite(),
         "model": _model(),
@@ -35,36 +38,24 @@ async def examine(workspace: Path) -> Answer:
     }
     journal = answer["journal"]
     good = bool(isinstance(journal, dict) and journal["ok"])
-    return (0 if good else 1), answer, _text(answer)
+    return (0 if good else 1), answer, _text(answer, report)
 
 
-def _sandbox() -> dict[str, Any]:
-    directory = os.open(os.curdir, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        beneath = isinstance(best_opener(directory), KernelOpener)
-    finally:
-        os.close(directory)
-    found, policy = layers(), SandboxPolicy()
-    tier, jail = best_tier(found), best_jail(policy)
-    own = {
-        "beneath_root": {
-            "ok": True,
-            "reason": "openat2" if beneath else "no openat2; a walk without links does the same, slower",
-        },
-        "environment": {"ok": True, "reason": "built from an allow-list"},
-        "process_tree": {"ok": sys.platform == "linux", "reason": "a supervisor ends whole trees"},
-    }
-    tried = {
-        layer.name: {"ok": layer.ok, "reason": layer.reason, **({"fix": layer.fix} if layer.fix else {})}
-        for layer in found.reports
-    }
+def _report(policy: SandboxPolicy) -> SandboxReport:
+    return SandboxReport(policy, best_jail(policy), layers())
+
+
+def _sandbox(report: SandboxReport) -> dict[str, Any]:
     return {
-        "tier": tier.value,
-        "promise": PROMISES[tier],
-        "refusal": jail.message if isinstance(jail, JailRefusal) else "",
-        "gets_through": list(gets_through(tier, found)),
-        "layers": {**own, **tried},
-        "policy": policy.explain(),
+        "tier": report.tier.value,
+        "promise": PROMISES[report.tier],
+        "refusal": report.refusal,
+        "gets_through": list(report.gets_through),
+        "layers": {
+            layer.name: {"ok": layer.ok, "reason": layer.reason, **({"fix": layer.fix} if layer.fix else {})}
+            for layer in report.layers
+        },
+        "policy": report.policy.explain(),
     }
 
 
@@ -118,20 +109,12 @@ async def _journal(workspace: Path) -> dict[str, Any]:
     return {"ok": found.ok, "events": found.events, "head": found.head, "reason": reason}
 
 
-def _text(answer: dict[str, Any]) -> str:
-    lines = [f"pilothouse {answer['version']} on Python {answer['python']}"]
-    sandbox = answer["sandbox"]
-    lines.append(f"sandbox   {sandbox['tier']}: {sandbox['promise']}")
-    for name, layer in sandbox["layers"].items():
-        lines.append(f"  {'✓' if layer['ok'] else '✗'} {name:<14} {layer['reason']}")
-        if "fix" in layer:
-            lines.append(f"    {'':<14} fix: {layer['fix']}")
-    lines += [f"  ! gets through   {what}" for what in sandbox["gets_through"]]
-    lines += [f"  ✗ {sandbox['refusal']}"] if sandbox["refusal"] else []
-    lines += ["  policy of an agent, unless you change it", *(f"    {line}" for line in sandbox["policy"])]
-    for name in ("terminal", "sqlite", "model", "journal"):
+def _text(answer: dict[str, Any], report: SandboxReport) -> str:
+    lines = [f"pilothouse {answer['version']} on Python {answer['python']}", f"sandbox   {report.summary}"]
+    lines.append(report.text())
+    for name in ("settings", "terminal", "sqlite", "model", "journal"):
         part = answer[name]
         facts = ", ".join(f"{key} {value}" for key, value in part.items() if key not in ("ok", "reason"))
-        why = f" — {part['reason']}" if part["reason"] else ""
-        lines.append(f"{'✓' if part['ok'] else '✗'} {name:<9} {facts}{why}")
+        said = " — ".join(text for text in (facts, part["reason"]) if text) or "nothing is wrong"
+        lines.append(f"{'✓' if part['ok'] else '✗'} {name:<9} {said}")
     return "\n".join(lines)

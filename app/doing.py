@@ -6,25 +6,32 @@ from pathlib import Path
 from typing import Any
 
 from app.grammar import find_verb, read_line, verb_of
-from app.headless import at_rest, opened, wait_until
+from app.headless import EXIT_CODES, Status, opened
 from app.missions import lay_down
+from app.settings import Settings
 from app.verbs import VERBS, Context, GrammarError, Local
+from app.waiting import AgentFaultError, at_rest, wait_until
 from engine.domain import commands as cmd
 from engine.domain.state import AgentState, RunState
 from engine.engine import Engine
 from engine.library import load_missions
+from engine.sandbox.policy import Tier
 
 Answer = tuple[int, dict[str, Any], str]
 """Exit code, JSON answer, text."""
 
-LETS_ACT = (cmd.Run, cmd.Step, cmd.CallTool)
+ACTS_ALONE = (cmd.Run, cmd.Step)
+"""Commands after which the agent acts, which it does not without the jail that its policy requires."""
+LETS_ACT = (*ACTS_ALONE, cmd.CallTool)
 """Commands after which `do` waits until the agent rests."""
 LETS_PLAN = (cmd.AdoptGoal, cmd.ChangeGoal)
 """Commands after which `do` waits until there is a plan to look at, or a question about it."""
 
 
-async def do_line(workspace: Path, line: str, *, agent: str = "") -> Answer:
+async def do_line(workspace: Path, line: str, *, agent: str = "", accept: Tier | None = None) -> Answer:
     """Carry out one line; exit code 0 when done, 1 when refused, 2 when not understood.
+
+    As for `run`, 70 means that the agent ended by a fault, 78 that there is no jail to let it act in.
 
     Raises:
         JournalError: the workspace cannot be opened.
@@ -34,7 +41,8 @@ async def do_line(workspace: Path, line: str, *, agent: str = "") -> Answer:
     except GrammarError as error:
         # A slip of the finger makes no workspace.
         return 2, {}, str(error)
-    async with opened(workspace) as engine:
+    config = Settings.load(workspace).engine_config(accept=accept)
+    async with opened(workspace, config) as engine:
         chosen = agent or (engine.agents[0] if engine.agents else "")
         if agent and agent not in engine.agents:
             return 2, {}, f"there is no agent '{agent}'; agents: {', '.join(engine.agents) or 'none yet'}"
@@ -45,7 +53,14 @@ async def do_line(workspace: Path, line: str, *, agent: str = "") -> Answer:
             return 2, {}, str(error)
         if isinstance(intent, Local):
             return await _do_locally(engine, intent, chosen)
-        return await _submit(engine, intent)
+        try:
+            return await _submit(engine, intent)
+        except AgentFaultError as error:
+            return _refused(Status.FAULT, str(error))
+
+
+def _refused(status: Status, message: str) -> Answer:
+    return EXIT_CODES[status], {"ok": False, "status": status.value, "message": message}, message
 
 
 def planned(state: AgentState) -> bool:
@@ -67,6 +82,10 @@ def context_of(engine: Engine, agent: str, state: AgentState | None) -> Context:
 
 
 async def _submit(engine: Engine, command: cmd.Command) -> Answer:
+    if fault := engine.fault(command.agent):
+        return _refused(Status.FAULT, fault)
+    if isinstance(command, ACTS_ALONE) and (refusal := engine.sandbox(command.agent).refusal):
+        return _refused(Status.NO_JAIL, refusal)
     since = await engine.head()
     receipt = await engine.submit(command, operator="cli")
     answer: dict[str, Any] = {"ok": receipt.ok, "message": receipt.message, "event": receipt.event}
@@ -90,6 +109,10 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             return await _agent_list(engine)
         case "status":
             return await _status(engine, agent)
+        case "policy":
+            report = engine.sandbox(agent)
+            answer = {"tier": report.tier.value, "refusal": report.refusal, "policy": report.policy.as_json()}
+            return 0, answer, report.text()
         case "mission":
             return await _mission(engine, intent.argument, agent)
         case "quit":
@@ -110,10 +133,20 @@ def help_text(verb: str = "") -> Answer:
 async def _agent_list(engine: Engine) -> Answer:
     states = [await engine.view(name) for name in engine.agents]
     rows = [
-        {"id": s.agent_id, "type": s.agent_type, "mode": s.mode.value, "goals": len(s.open_goals)}
+        {
+            "id": s.agent_id,
+            "type": s.agent_type,
+            "mode": s.mode.value,
+            "goals": len(s.open_goals),
+            "fault": engine.fault(s.agent_id),
+        }
         for s in states
     ]
-    lines = [f"{row['id']:<20} {row['type']:<12} {row['mode']:<13} {row['goals']} open goals" for row in rows]
+    lines = [
+        f"{row['id']:<20} {row['type']:<12} {row['mode']:<13} "
+        + (f"fault: {row['fault']}" if row["fault"] else f"{row['goals']} open goals")
+        for row in rows
+    ]
     return 0, {"agents": rows}, "\n".join(lines) or "no agents yet; agent_create bdi_agent ID makes one"
 
 

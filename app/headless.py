@@ -18,6 +18,7 @@ from typing import Any, TextIO
 from app.lines import line_of
 from app.missions import lay_down
 from app.settings import Settings
+from app.waiting import AgentFaultError, at_rest, wait_until
 from engine.domain import commands as cmd
 from engine.domain.goal import GoalStatus
 from engine.domain.state import AgentState, RunState
@@ -25,6 +26,7 @@ from engine.engine import Engine, EngineConfig
 from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.library import Mission
+from engine.sandbox.policy import Tier
 
 DEFAULT_AGENT = "pilot-1"
 
@@ -38,6 +40,10 @@ class Status(StrEnum):
     BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
     TIMED_OUT = "TIMED_OUT"
     INTERRUPTED = "INTERRUPTED"
+    FAULT = "FAULT"
+    """The agent ended by a fault of the program, or could not be taken up."""
+    NO_JAIL = "NO_JAIL"
+    """The jail that the policy requires cannot be had here; nothing ran."""
 
 
 EXIT_CODES = {
@@ -47,7 +53,10 @@ EXIT_CODES = {
     Status.BUDGET_EXCEEDED: 4,
     Status.TIMED_OUT: 5,
     Status.INTERRUPTED: 130,
+    Status.FAULT: 70,
+    Status.NO_JAIL: 78,
 }
+"""70 and 78 are EX_SOFTWARE and EX_CONFIG of sysexits.h; 78 is sandbox spec §5.6."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,8 @@ class RunOptions:
     events: bool = False
     """Print every event as one JSON line to standard output."""
     quiet: bool = False
+    accept: Tier | None = None
+    """The weakest jail in which programs may run; the settings say it otherwise."""
 
 
 @dataclass(slots=True)
@@ -94,8 +105,6 @@ class Run:
             await self._do(cmd.CreateAgent(agent=options.agent))
         before = await engine.view(options.agent)
         since = await engine.head()
-        if engine.health.sandbox:
-            print(engine.health.sandbox, file=self._err, flush=True)
         for problem in engine.health.library:
             print(f"recipes: {problem}", file=self._err, flush=True)
         with self._signals():
@@ -128,6 +137,10 @@ class Run:
     async def _start(self, before: AgentState) -> _End | None:
         """Adopt the goal above all others and set the agent running."""
         options = self._options
+        if fault := self._engine.fault(options.agent):
+            return _End(Status.FAULT, fault)
+        if refusal := self._engine.sandbox(options.agent).refusal:
+            return _End(Status.NO_JAIL, refusal)
         if before.intervention is not None:
             return _End(Status.NEEDS_OPERATOR, f"the agent still waits: {before.intervention.reason}")
         text = options.goal
@@ -156,14 +169,17 @@ class Run:
         """Watch events until the run has ended, time is up, or somebody interrupts."""
         watch = asyncio.create_task(self._watch(since))
         interrupt = asyncio.create_task(self._interrupted.wait())
+        fault = asyncio.create_task(self._engine.faulted(self._options.agent))
         stepper = asyncio.create_task(self._step_by_enter()) if self._options.step else None
-        tasks = {watch, interrupt, *([stepper] if stepper else [])}
+        tasks = {watch, interrupt, fault, *([stepper] if stepper else [])}
         try:
             done, _ = await asyncio.wait(
                 tasks, timeout=self._options.timeout_s, return_when=asyncio.FIRST_COMPLETED
             )
             if watch in done:
                 return watch.result()
+            if fault in done and interrupt not in done:
+                return _End(Status.FAULT, fault.result())
             if stepper in done and interrupt not in done and await self._goal_over():
                 # The input ended with the goal's last action; what came of it is just not durable yet.
                 return await watch
@@ -188,7 +204,7 @@ class Run:
 
     async def _settled(self) -> None:
         """Wait until the stopped agent's action has ended."""
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, AgentFaultError):
             async with asyncio.timeout(10):
                 await wait_until(self._engine, self._options.agent, lambda state: not state.acting)
 
@@ -276,26 +292,6 @@ class _Lines:
             loop.call_soon_threadsafe(self._ready.put_nowait, False)
 
 
-def at_rest(state: AgentState) -> bool:
-    """True when nothing runs, nothing is about to, and the agent can go no further by itself."""
-    if state.acting or state.grants or state.requests:
-        return False
-    return state.run is not RunState.RUNNING or state.intervention is not None or not state.open_goals
-
-
-async def wait_until(engine: Engine, agent: str, holds: Callable[[AgentState], bool]) -> AgentState:
-    """The agent's state as soon as something holds of it."""
-    since = await engine.head()
-    state = await engine.view(agent)
-    if holds(state):
-        return state
-    async for _event in engine.events(since, stream=agent):
-        state = await engine.view(agent)
-        if holds(state):
-            break
-    return state
-
-
 class _interrupting:  # noqa: N801  reads as a clause
     """SIGINT and SIGTERM call a function while the block runs."""
 
@@ -332,7 +328,7 @@ async def run_goal(options: RunOptions, *, out: TextIO, err: TextIO) -> dict[str
         JournalError: the workspace cannot be opened.
     """
     needed = options.mission is not None and options.mission.network
-    config = Settings.load(options.workspace).engine_config(network=needed)
+    config = Settings.load(options.workspace).engine_config(network=needed, accept=options.accept)
     async with opened(options.workspace, config) as engine:
         result = await Run(engine, options, out, err).run()
     return {**result, "journal_head": engine.final_head}

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.engine import EngineConfig
-from engine.sandbox.policy import Network, SandboxPolicy
+from engine.sandbox.policy import Network, SandboxPolicy, Tier
 
 FILE = "pilothouse.toml"
 SIZE_LIMIT = 256 * 1024
@@ -78,13 +78,16 @@ class Settings:
         """Where the operator's own themes are."""
         return self.home / "themes"
 
-    def engine_config(self, *, network: bool = False) -> EngineConfig:
+    def engine_config(self, *, network: bool = False, accept: Tier | None = None) -> EngineConfig:
         """How the engine is to be opened.
 
         Args:
             network: a mission declares that it needs the network.
+            accept: the weakest jail that will do, said on the command line; the settings say it otherwise.
         """
         policy = SandboxPolicy(accept_paths=self.accept_paths)
+        if accept is not None:
+            policy = policy.accepting(accept)
         granted = Network.PORTS if network and self.network is Network.OFF else self.network
         return EngineConfig(policy=policy.with_network(granted))
 
@@ -93,7 +96,10 @@ def _home(environ: Any) -> Path:
     chosen = environ.get("PILOTHOUSE_HOME")
     if chosen:
         return Path(chosen)
-    config = environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    try:
+        config = environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    except RuntimeError:  # no HOME, and a user that the system does not know
+        config = "/nonexistent"
     return Path(config) / "pilothouse"
 
 

@@ -295,6 +295,10 @@ def _agent_types(context: Context) -> Iterable[tuple[str, str]]:
     return [("bdi_agent", "an agent with goals, beliefs and plans")]
 
 
+def _tiers(context: Context) -> Iterable[tuple[str, str]]:
+    return [("kernel", "without namespaces"), ("paths", "UNCONFINED: nothing holds programs")]
+
+
 def _verbs(context: Context) -> Iterable[tuple[str, str]]:
     return [(verb.name, verb.help) for verb in VERBS]
 
@@ -350,6 +354,11 @@ VERBS: tuple[Verb, ...] = (
          lambda rest, c: cmd.Forget(agent=c.agent, key=_only(rest, "a key")), "Mind", choices=_beliefs),
     Verb("!", "! COMMAND ARGUMENTS", "call the sandbox tool yourself, in the agent's session", _read_call,
          "Sandbox", aliases=("coder",)),
+    Verb("policy", "policy", "what the agent's programs may do, and what holds them",
+         _none(lambda c: Local("policy")), "Sandbox"),
+    Verb("accept_tier", "accept_tier TIER", "let programs run in a weaker jail until this session ends",
+         lambda rest, c: cmd.AcceptTier.model_validate({"tier": _only(rest, "a tier").upper()}), "Sandbox",
+         choices=_tiers),
     Verb("agent_create", "agent_create TYPE ID [TEXT|JSON]", "bring an agent to be", _read_create, "Agents",
          choices=_agent_types),
     Verb("agent_list", "agent_list", "the agents and what they do", _none(lambda c: Local("agent_list")),

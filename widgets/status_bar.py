@@ -48,9 +48,9 @@ class StatusModel:
     errors: int = 0
     """Open errors."""
     sandbox: str = ""
-    """The sandbox tier: FULL, KERNEL, SEATBELT, PATHS."""
-    sandbox_weak: bool = False
-    """True when the tier is weaker than the operator may expect."""
+    """The sandbox tier and the network, such as `FULL · net off`."""
+    sandbox_alarm: str = ""
+    """Two words where programs are refused or unconfined; then this cell goes last of all."""
     journal: str = ""
     """What is wrong with the journal, in a few words; empty when all is well."""
     fault: str = ""
@@ -70,7 +70,10 @@ class StatusBar(Widget):
     """One line of cells; at narrow widths the least important ones shorten, then go."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *(f"status--{name}" for name in ("text", "dim", "strong", "accent", "success", "warning", "error")),
+        *(
+            f"status--{name}"
+            for name in ("text", "dim", "strong", "accent", "success", "warning", "error", "alarm")
+        ),
         *(f"status--{style}" for _, style in MODE_MARKS.values()),
     }
     DEFAULT_CSS = """
@@ -92,6 +95,7 @@ class StatusBar(Widget):
         & > .status--waiting { background: $error; color: $background; text-style: bold; }
         & > .status--intervention { background: $error; color: $background; text-style: bold underline; }
         & > .status--past { background: $secondary; color: $background; text-style: bold italic; }
+        & > .status--alarm { color: $text-error; text-style: bold reverse; }
         & > .status--stopped { color: $foreground; text-style: bold reverse; }
         &:ansi > .status--idle { background: ansi_default; text-style: bold underline; }
         &:ansi > .status--dim { color: ansi_default; text-style: dim; }
@@ -181,13 +185,7 @@ def _cells(model: StatusModel) -> list[_Cell]:
         _Cell(30, _background(model), (Piece(f"bg{model.background}"),) if model.background else ()),
         _errors(model),
     ]
-    if model.sandbox:
-        tier = Piece(clean_line(model.sandbox), "warning" if model.sandbox_weak else "dim")
-        cells.append(
-            _Cell(
-                70 if model.sandbox_weak else 25, (Piece("! " if model.sandbox_weak else ""), tier), (tier,)
-            )
-        )
+    cells += _sandbox(model)
     if model.journal:
         words = clean_line(model.journal)
         cells.append(_Cell(95, (Piece(f"✗ journal: {words}", "error"),), (Piece("✗ journal", "error"),)))
@@ -195,6 +193,14 @@ def _cells(model: StatusModel) -> list[_Cell]:
         words = clean_line(model.fault)
         cells.append(_Cell(94, (Piece(f"✗ fault: {words}", "error"),), (Piece("✗ fault", "error"),)))
     return [cell for cell in cells if cell.full]
+
+
+def _sandbox(model: StatusModel) -> list[_Cell]:
+    words = clean_line(model.sandbox)
+    if model.sandbox_alarm:
+        alarm = Piece(f" ! {clean_line(model.sandbox_alarm)} ", "alarm")
+        return [_Cell(99, (Piece(f" ! {words} ", "alarm"),), (alarm,))]
+    return [_Cell(75, _some(words, "dim"), _some(words.partition(" ")[0], "dim"))]
 
 
 def _some(text: str, style: str) -> Pieces:

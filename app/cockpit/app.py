@@ -32,6 +32,7 @@ from engine.engine import Engine
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
 from engine.library import Mission, load_missions
+from engine.sandbox.policy import Tier
 from widgets import (
     CommandBar,
     ControlCharacterFilter,
@@ -128,7 +129,8 @@ class Cockpit(CommandLine, ThemeWatch):
         """Open the engine, show what was there, then follow events until the end."""
         needed = self._mission is not None and self._mission.network
         try:
-            engine = await Engine.open(self._workspace, config=self._settings.engine_config(network=needed))
+            config = self._settings.engine_config(network=needed, accept=self._accept)
+            engine = await Engine.open(self._workspace, config=config)
         except (JournalError, OSError) as error:
             self.exit(return_code=2, message=Text(f"pilothouse: {clean_line(str(error))}"))
             return
@@ -148,6 +150,7 @@ class Cockpit(CommandLine, ThemeWatch):
             self._say(f"{problems[0]}{more}", "error")
         if self._projector.state is not None and self._projector.state.intervention is not None:
             self._say("the agent waits for your decision: press i", "note")
+        self._offer_no_jail()
         self.run_worker(self._watch_themes(), name="themes")
         await self._follow(engine, since)
 
@@ -189,12 +192,10 @@ class Cockpit(CommandLine, ThemeWatch):
     # -------------------------------------------------------------- drawing
 
     def _frame(self) -> None:
-        if not self.is_running:
-            return
-        if self._projector.dirty:
+        if self.is_running:
+            # Health and the sandbox change without an event of an agent.
+            self._projector.dirty.add(Pane.STATUS)
             self._draw()
-        else:
-            self._draw_status(self._projector.state)
 
     def _draw(self) -> None:
         """Give every visible pane that is out of date its model; the others wait until they are seen."""
@@ -233,15 +234,15 @@ class Cockpit(CommandLine, ThemeWatch):
     def _draw_status(self, state: AgentState | None) -> None:
         if self._engine is None:
             return
-        model = views.status(state, self._engine.health, self._engine.tier)
+        model = views.status(state, self._engine.health, self._engine.sandbox(self._agent))
         self.query_one("#status", StatusBar).show(model)
         self._draw_tabs(model)
 
 
-def fly(workspace: Path, *, mission: Mission | None, theme: str | None) -> int:
+def fly(workspace: Path, *, mission: Mission | None, theme: str | None, accept: Tier | None) -> int:
     """Open the cockpit and stay until the operator leaves; answers the exit code."""
     settings = Settings.load(workspace, theme=theme)
-    app = Cockpit(workspace, mission=mission, settings=settings)
+    app = Cockpit(workspace, mission=mission, settings=settings, accept=accept)
     app.run()
     sys.stdout.flush()
     return app.return_code or 0

@@ -20,14 +20,23 @@ from engine.domain.state import AgentState
 from engine.domain.text import clean, clean_line
 from engine.engine import Engine
 from engine.library import Mission
+from engine.sandbox.policy import Tier
 from widgets import CommandBar, CommandBarModel
 
 
 class CockpitBase(App[None]):
     """The state of the cockpit; the classes over it add one concern each."""
 
-    def __init__(self, workspace: Path, *, mission: Mission | None = None, settings: Settings) -> None:
+    def __init__(
+        self,
+        workspace: Path,
+        *,
+        mission: Mission | None = None,
+        settings: Settings,
+        accept: Tier | None = None,
+    ) -> None:
         super().__init__()
+        self._accept = accept
         self._workspace = workspace
         self._mission = mission
         self._settings = settings

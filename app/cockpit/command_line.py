@@ -7,8 +7,8 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from app.cockpit import keymap
-from app.cockpit.leaving import Leaving
 from app.cockpit.run_keys import RunKeys
+from app.cockpit.sandbox_keys import SandboxKeys
 from app.doing import context_of, help_text
 from app.grammar import complete, read_line
 from app.missions import lay_down
@@ -19,7 +19,7 @@ from widgets import CommandBar, Completion, PlanPane
 from widgets.dialogs import HelpDialog, HelpGroup, HelpKey, HelpModel
 
 
-class CommandLine(RunKeys, Leaving):
+class CommandLine(RunKeys, SandboxKeys):
     """What is typed in the bar, and the words it knows."""
 
     def action_command(self) -> None:
@@ -79,6 +79,8 @@ class CommandLine(RunKeys, Leaving):
                 self.action_leave()
             case "help":
                 self._help(intent.argument)
+            case "policy":
+                self.action_policy()
             case "theme":
                 self._change_theme(intent.argument)
             case "select_agent":

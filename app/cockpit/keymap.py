@@ -84,6 +84,7 @@ KEYS: tuple[Key, ...] = (
     Key("4", "pane('errors')", "errors", "View", "Errors"),
     Key("5", "pane('session')", "session", "View", "The sandbox session"),
     Key("6", "pane('mind')", "mind", "View", "The mind stream"),
+    Key("P", "policy", "policy", "View", "What the agent's programs may do, and what holds them"),
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
     Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True, first=True),
     Key("question_mark", "help", "help", "Cockpit", "All keys and commands", shown=True),

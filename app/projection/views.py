@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from app.lines import call_text
@@ -11,6 +12,8 @@ from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, Plan, PlanStep, StepStatus
 from engine.domain.state import AgentState, Mode
 from engine.engine import Health
+from engine.sandbox.report import Mark, SandboxReport
+from engine.sandbox.tier import PROMISES
 from widgets import (
     AgentLine,
     ErrorLine,
@@ -23,7 +26,7 @@ from widgets import (
     StepLine,
     WorkingMemoryModel,
 )
-from widgets.dialogs import InterventionModel, Offer
+from widgets.dialogs import InterventionModel, NoJailModel, Offer, PolicyModel, PolicyRow
 from widgets.goal_stack import AgentMark, GoalMark
 from widgets.pieces import cut_text
 from widgets.plan import StepMark
@@ -249,11 +252,13 @@ def _error(state: AgentState, failure: Failure) -> ErrorLine:
 # ------------------------------------------------------------------ status and intervention
 
 
-def status(state: AgentState | None, health: Health, tier: str) -> StatusModel:
+def status(state: AgentState | None, health: Health, sandbox: SandboxReport) -> StatusModel:
     """The status line."""
+    held = StatusModel(sandbox=sandbox.summary, sandbox_alarm=sandbox.alarm, journal=health.journal)
     if state is None:
-        return StatusModel(point="no agent yet", sandbox=tier, sandbox_weak=True, journal=health.journal)
-    return StatusModel(
+        return replace(held, point="no agent yet")
+    return replace(
+        held,
         agent=state.agent_id,
         mode=_MODES[state.mode],
         point=_point(state),
@@ -262,10 +267,7 @@ def status(state: AgentState | None, health: Health, tier: str) -> StatusModel:
         tokens=state.tokens,
         cost_usd=state.cost_usd,
         errors=len(open_failures(state)),
-        sandbox=tier,
-        sandbox_weak=tier == "PATHS",
-        journal=health.journal,
-        fault="; ".join((*health.agents, *([health.sandbox] if health.sandbox else []))),
+        fault="; ".join(health.agents),
     )
 
 
@@ -286,6 +288,23 @@ def _point(state: AgentState) -> str:
             if not state.acting or state.action is None:
                 return ""
             return cut_text(call_text(state.action.command, state.action.args), POINT_CELLS)
+
+
+_ROW_STYLES: Mapping[Mark, str] = {Mark.GOOD: "success", Mark.BAD: "error", Mark.WARNING: "warning"}
+
+
+def policy(agent: str, sandbox: SandboxReport) -> PolicyModel:
+    """What programs of an agent may do, and what holds them."""
+    rows = (
+        PolicyRow(row.mark, row.label, row.text, _ROW_STYLES.get(row.mark, "text")) for row in sandbox.rows()
+    )
+    return PolicyModel(agent, tuple(rows))
+
+
+def no_jail(sandbox: SandboxReport) -> NoJailModel:
+    """What the operator is told where the jail that the policy requires cannot be had."""
+    mends = tuple((layer.name, layer.reason, layer.fix) for layer in sandbox.missing)
+    return NoJailModel(sandbox.reason, sandbox.tier, PROMISES[sandbox.tier], mends)
 
 
 def intervention(state: AgentState, last_words: str = "") -> InterventionModel | None:

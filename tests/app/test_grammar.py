@@ -94,6 +94,8 @@ LINES = [
     ("agent_delete other", cmd.DeleteAgent(agent="other")),
     ("agent other", Local("select_agent", "other")),
     ("status", Local("status")),
+    ("policy", Local("policy")),
+    ("accept_tier Paths", cmd.AcceptTier(tier="PATHS")),
     ("theme dusk", Local("theme", "dusk")),
     ("help", Local("help")),
     ("? goal", Local("help", "goal")),

@@ -29,10 +29,14 @@ def test_no_width_is_exceeded_and_the_mode_is_the_last_to_go(width: int) -> None
 
 
 def test_at_eighty_columns_what_matters_for_safety_is_there() -> None:
-    line = plain(line_of(replace(STATUS, journal="disk full", sandbox="PATHS", sandbox_weak=True), 80))
+    unconfined = replace(STATUS, sandbox="PATHS · programs NOT CONFINED", sandbox_alarm="UNCONFINED")
+    line = plain(line_of(replace(unconfined, journal="disk full"), 80))
 
-    for part in ("PAUSED", "explorer-1", "✗ journal", "✗1", "PATHS"):
+    for part in ("PAUSED", "explorer-1", "✗ journal", "✗1", "UNCONFINED"):
         assert part in line
+    for width in range(30, 161):
+        assert "! " in plain(line_of(unconfined, width))
+        assert "CONFINED" in plain(line_of(unconfined, width))
 
 
 @pytest.mark.parametrize("mode", list(MODE_MARKS))

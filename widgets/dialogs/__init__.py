@@ -14,6 +14,8 @@ from widgets.dialogs.intervention import (
     InterventionModel,
     Offer,
 )
+from widgets.dialogs.no_jail import NoJailChoice, NoJailDialog, NoJailModel
+from widgets.dialogs.policy import PolicyDialog, PolicyModel, PolicyRow
 from widgets.dialogs.step_editor import StepDraft, StepEdit, StepEditor
 
 __all__ = [
@@ -26,7 +28,13 @@ __all__ = [
     "InterventionChoice",
     "InterventionDialog",
     "InterventionModel",
+    "NoJailChoice",
+    "NoJailDialog",
+    "NoJailModel",
     "Offer",
+    "PolicyDialog",
+    "PolicyModel",
+    "PolicyRow",
     "StepDraft",
     "StepEdit",
     "StepEditor",
