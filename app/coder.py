@@ -21,6 +21,7 @@ from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolRe
 from engine.domain.ports import CallContext, CommandSpec
 from engine.domain.text import clean_line
 from engine.sandbox import PathError, SandboxPolicy
+from engine.sandbox.files import make_root
 from engine.tools import SimpleCoder
 
 BANNER = "--- SimpleCoder Interactive Session ---\nType 'help' for a list of commands, or 'exit' to quit."
@@ -56,8 +57,8 @@ async def coder(
     source, out = source or sys.stdin, out or sys.stdout
     try:
         tool = _opened(root, policy)
-    except (OSError, PathError) as error:
-        print(f"The sandbox root {str(root)!r} cannot be used: {error}", file=sys.stderr)
+    except PathError as error:
+        print(f"pilothouse: there is no sandbox to work in: {clean_line(error.message)}", file=sys.stderr)
         return 2
     try:
         shell = Shell(tool, out)
@@ -71,7 +72,7 @@ async def coder(
 
 
 def _opened(root: Path, policy: SandboxPolicy | None) -> SimpleCoder:
-    root.mkdir(parents=True, exist_ok=True)
+    make_root(root)
     return SimpleCoder(root, policy)
 
 

@@ -30,6 +30,7 @@ from engine.library.plan_library import PlanLibrary
 from engine.loop.agent import Agent
 from engine.loop.perceive import WorkspacePerceiver
 from engine.loop.recording import Surroundings
+from engine.sandbox.files import make_root
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import PolicyError, SandboxPolicy, Tier
 from engine.sandbox.probe import layers
@@ -139,11 +140,11 @@ class Engine:
         return engine
 
     async def _begin(self) -> None:
-        await asyncio.to_thread(_make_directory, self.root)
         try:
+            await asyncio.to_thread(make_root, self.root)
             self._coder = SimpleCoder(self.root, self.config.policy)
         except PathError as error:
-            raise JournalError(f"{self.root} cannot be the sandbox: {error.message}") from error
+            raise JournalError(f"There is no sandbox to work in: {error.message}") from error
         # Finding out what this kernel offers takes trial processes; panes should not wait for them.
         await asyncio.to_thread(layers)
         self._coders = Coders(self._coder)
@@ -487,10 +488,3 @@ def _lives(pid: str) -> bool:
     except (ValueError, OverflowError, PermissionError):
         return True
     return True
-
-
-def _make_directory(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise JournalError(f"{path} cannot be made ({error.strerror}): choose another workspace.") from error

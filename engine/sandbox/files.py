@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.domain.action import ErrorCode
+from engine.sandbox.names import shown
 from engine.sandbox.paths import Opener, PathError, best_opener, refusal, relative_path
 from engine.sandbox.policy import SandboxPolicy, size_text
 
@@ -31,9 +32,27 @@ class Listing:
     """Names in a directory."""
 
     items: tuple[str, ...]
-    """Sorted; directories end in `/`; bytes that are no UTF-8 are shown as `\\xNN`."""
+    """Sorted, as `engine.sandbox.names` shows them; directories end in `/`."""
     total: int
     """How many there are, before the limit."""
+
+
+def make_root(path: Path) -> None:
+    """Make the directory of a sandbox and its parents; one that exists is fine.
+
+    Raises:
+        PathError: says what stands in the way, and what to do.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = "there is a file of that name" if error.errno == errno.EEXIST else error.strerror
+        if path.is_symlink():
+            why = f"it is a symbolic link to {str(path.readlink())!r}, which is no directory"
+        message = (
+            f"{str(path)!r} cannot be made: {why}. Remove what is in the way, or choose another workspace."
+        )
+        raise PathError(ErrorCode.PERMISSION, message) from error
 
 
 class SandboxFiles:
@@ -46,6 +65,11 @@ class SandboxFiles:
 
     def __init__(self, root: Path, policy: SandboxPolicy | None = None, opener: Opener | None = None) -> None:
         self.policy = policy or SandboxPolicy()
+        if root.is_symlink():
+            message = (
+                f"{str(root)!r} is a symbolic link to {str(root.readlink())!r}; name the directory itself."
+            )
+            raise PathError(ErrorCode.NOT_ALLOWED, message)
         self.root = Path(os.path.realpath(root))
         if self.root == Path("/"):
             raise PathError(ErrorCode.NOT_ALLOWED, "The sandbox root must not be '/'; choose a directory.")
@@ -65,6 +89,23 @@ class SandboxFiles:
         other = copy(self)
         other.policy = policy
         return other
+
+    def check_root(self) -> None:
+        """Refuse when another directory, or none, is where the root was when it was opened.
+
+        What was opened stays held, so nothing leads elsewhere; but a program would be started by the path.
+        """
+        held = os.fstat(self._root)
+        try:
+            there = self.root.lstat()
+        except OSError:
+            there = None
+        if there is None or not os.path.samestat(held, there):
+            message = (
+                f"The sandbox root {str(self.root)!r} was moved, replaced or deleted while it was in use. "
+                "Put it back, or close the workspace and open it again."
+            )
+            raise PathError(ErrorCode.PERMISSION, message)
 
     def relative(self, path: str, cwd: str = ".") -> str:
         """The path relative to the root; refuses what leaves the root and the protected names."""
@@ -125,8 +166,7 @@ class SandboxFiles:
                 is_directory = entry.is_dir(follow_symlinks=False) or (
                     entry.is_symlink() and self._leads_to_directory(path, entry.name)
                 )
-                shown = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
-                items.append(shown + "/" if is_directory else shown)
+                items.append(shown(entry.name) + "/" if is_directory else shown(entry.name))
         items.sort()
         return Listing(tuple(items[: self.policy.list_entries]), len(items))
 

@@ -15,6 +15,7 @@ from collections import deque
 from typing import Protocol
 
 from engine.domain.action import ErrorCode
+from engine.sandbox.names import meant, shown
 
 MAX_PATH_BYTES = 4095
 MAX_NAME_BYTES = 255
@@ -60,16 +61,17 @@ _CODES: dict[int, tuple[ErrorCode, str]] = {
 }
 
 
-def refusal(error: OSError, shown: str) -> PathError:
-    """What a failed system call means for the path as the caller wrote it."""
+def refusal(error: OSError, path: str) -> PathError:
+    """What a failed system call means for a path."""
     fallback = (ErrorCode.INTERNAL, f"failed: {os.strerror(error.errno or 0)}")
     code, text = _CODES.get(error.errno or 0, fallback)
-    return PathError(code, f"{shown!r} {text}")
+    return PathError(code, f"'{shown(path)}' {text}")
 
 
 def relative_path(root: str, cwd: str, path: str) -> str:
     """The path relative to the root, without `.` and `..`; `.` is the root itself.
 
+    Path and directory are text as `engine.sandbox.names` has it, the answer is a name of the file system.
     `..` is taken away by words, as a shell's `cd` does. An absolute path is accepted when it lies below
     the root's own path.
 
@@ -80,9 +82,15 @@ def relative_path(root: str, cwd: str, path: str) -> str:
         raise PathError(ErrorCode.BAD_ARGUMENTS, "The path is empty; give a name, or '.' for this directory.")
     if "\0" in path:
         raise PathError(ErrorCode.BAD_ARGUMENTS, f"The path {path!r} holds a NUL character.")
+    asked = path
+    try:
+        path, cwd = meant(path), meant(cwd)
+    except UnicodeEncodeError:
+        message = f"The path {asked!r} is not valid Unicode; write a byte that is no text as \\xNN."
+        raise PathError(ErrorCode.BAD_ARGUMENTS, message) from None
     outside = PathError(
         ErrorCode.OUTSIDE_ROOT,
-        f"{path!r} is outside of the sandbox root; use a path relative to the root's directories.",
+        f"{asked!r} is outside of the sandbox root; use a path relative to the root's directories.",
     )
     parts: list[str] = [] if cwd == "." else cwd.split("/")
     if path.startswith("/"):
@@ -98,20 +106,17 @@ def relative_path(root: str, cwd: str, path: str) -> str:
             _check_name(part)
             parts.append(part)
     joined = "/".join(parts)
-    if len(joined.encode()) > MAX_PATH_BYTES:
+    if len(os.fsencode(joined)) > MAX_PATH_BYTES:
         raise PathError(ErrorCode.BAD_ARGUMENTS, f"The path is longer than {MAX_PATH_BYTES} bytes.")
     return joined or "."
 
 
 def _check_name(name: str) -> None:
-    try:
-        size = len(name.encode())
-    except UnicodeEncodeError:
-        raise PathError(ErrorCode.BAD_ARGUMENTS, f"The name {name!r} is not valid Unicode.") from None
+    size = len(os.fsencode(name))
     if size > MAX_NAME_BYTES:
-        shown = f"{name[:40]}…"
+        shortened = f"{name[:40]}…"
         raise PathError(
-            ErrorCode.BAD_ARGUMENTS, f"The name {shown!r} has {size} bytes; {MAX_NAME_BYTES} is the most."
+            ErrorCode.BAD_ARGUMENTS, f"The name {shortened!r} has {size} bytes; {MAX_NAME_BYTES} is the most."
         )
 
 

@@ -78,7 +78,7 @@ def _children(files: SandboxFiles, path: str) -> list[tuple[str, bool]]:
         )
     if any(name == "pyvenv.cfg" for name, _ in children):
         return []
-    return [child for child in children if child[0].isprintable()]
+    return children
 
 
 def _matching_lines(files: SandboxFiles, path: str, text: str) -> Iterator[tuple[int, str]]:

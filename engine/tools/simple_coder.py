@@ -22,6 +22,7 @@ from engine.sandbox.completion import to_the_end
 from engine.sandbox.confinement import Confinement, Launch
 from engine.sandbox.environment import child_environment
 from engine.sandbox.files import SandboxFiles
+from engine.sandbox.names import meant, shown
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import SandboxPolicy, Tier
 from engine.sandbox.process import Ended, Launcher, ProcessResult
@@ -117,6 +118,7 @@ class SimpleCoder:
             return _error(ErrorCode.BAD_ARGUMENTS, checked.message)
         handler: _Handler = getattr(self, f"_{command}")
         try:
+            await _in_thread(self.files.check_root)
             return await handler(checked.args, context)
         except PathError as refused:
             return _error(refused.code, refused.message)
@@ -133,9 +135,9 @@ class SimpleCoder:
     async def _cd(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         path = self._path(args["path"], context)
         await _in_thread(lambda: self._check_directory(path))
-        shown = "./" if path == "." else f"./{path}"
-        session = replace(context.session, cwd=path)
-        return _session_changed(f"Current directory is now: {shown}", session)
+        session = replace(context.session, cwd=shown(path))
+        place = "" if path == "." else session.cwd
+        return _session_changed(f"Current directory is now: ./{place}", session)
 
     async def _mkdir(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         path = self._path(args["path"], context)
@@ -229,6 +231,8 @@ class SimpleCoder:
     async def _activate_venv(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         path = self._venv_path(args["venv_name"], context)
         await _in_thread(lambda: validate_venv(self.files, path))
+        if shown(path) != path:
+            return _error(ErrorCode.BAD_ARGUMENTS, f"{shown(path)!r} cannot be a venv's path; rename it.")
         session = replace(context.session, venv=path)
         return _session_changed(f"Venv '{args['venv_name']}' is now active for this session.", session)
 
@@ -361,7 +365,7 @@ def _limit(own: float, context: CallContext) -> float:
 
 def _seen_from(cwd: str, path: str) -> str:
     """The path as it can be given to the next call."""
-    return posixpath.relpath(path, cwd)
+    return shown(posixpath.relpath(path, meant(cwd)))
 
 
 def _encoded(text: str, argument: str) -> bytes:

@@ -268,7 +268,7 @@ def test_protected_names_are_nobody_elses(files: SandboxFiles) -> None:
 def test_names_that_are_no_utf8_are_listed_escaped(files: SandboxFiles) -> None:
     os.close(os.open(os.fsencode(files.root) + b"/bad\xff", os.O_CREAT | os.O_WRONLY))
     (files.root / "esc\x1b[2J").write_text("")
-    assert files.list(".").items == ("bad\\xff", "esc\x1b[2J")
+    assert files.list(".").items == ("bad\\xff", "esc\\x1b[2J")
 
 
 def test_find_skips_binaries_links_and_build_folders(files: SandboxFiles, outside: Path) -> None:
