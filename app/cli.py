@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import json
 import os
 import sys
@@ -31,6 +32,9 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code of CONTRACTS.md."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal of another encoding shows what it can
+            stream.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(argv)
     handler: Handler = options.handler
     try:
@@ -160,9 +164,12 @@ def _seconds(text: str) -> float:
 
 def _workspace(options: argparse.Namespace) -> Path:
     chosen = getattr(options, "workspace", None)
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        raise SystemExit(_complain("the current directory was deleted; change to another one")) from None
     if chosen is not None:
-        return Path(chosen).absolute()
-    here = Path.cwd()
+        return here / Path(chosen)
     return here / "workspace" if (here / "workspace").is_dir() else here
 
 

@@ -117,7 +117,7 @@ def _read(path: Path, problems: list[str]) -> _File:
     except FileNotFoundError:
         return _File()
     except OSError as error:
-        problems.append(f"{path.name} cannot be read: {error.strerror}")
+        problems.append(f"{path} cannot be read: {error.strerror}")
         return _File()
     if len(content) > SIZE_LIMIT:
         problems.append(f"{path.name} is larger than {SIZE_LIMIT // 1024} KiB and was left out")

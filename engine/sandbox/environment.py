@@ -58,6 +58,7 @@ def child_environment(
         "PIP_NO_INPUT": "1",
         "PIP_PROGRESS_BAR": "off",
         "PIP_REQUIRE_VIRTUALENV": "1",
+        "npm_config_update_notifier": "false",
     }
     if venv is not None:
         env["VIRTUAL_ENV"] = str(root / venv)
@@ -66,7 +67,8 @@ def child_environment(
     if policy.network is not Network.OFF:
         env |= _network_settings(parent)
     else:
-        env["PIP_NO_INDEX"] = "1"
+        # Installers that know it fail at once; npm would try again for more than a minute.
+        env |= {"PIP_NO_INDEX": "1", "npm_config_offline": "true"}
     return env
 
 

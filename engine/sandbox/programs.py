@@ -23,6 +23,20 @@ SYSTEM_PATH = (
     *("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"),
     "/opt/homebrew/bin",
 )
+TERMINAL_PROGRAMS = (
+    *("emacs", "htop", "less", "man", "more", "nano", "screen", "ssh", "stty", "tmux", "top", "tty"),
+    *("vi", "vim", "watch"),
+)
+"""Programs that are of use on a terminal only."""
+_INSTEAD = {
+    **dict.fromkeys(
+        ("bash", "sh", "zsh"),
+        " There is no shell: name the program itself; the operator can take a shell (key t).",
+    ),
+    "cd": " Use the cd command of simple_coder; a program cannot change the session's directory.",
+    "rm": " Use the rm command of simple_coder, which needs the operator's autonomous mode.",
+    "sudo": " Nothing here runs as another user.",
+}
 BASE_PYTHON = Path(os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable))
 """The interpreter beneath whatever virtual environment the cockpit itself runs in."""
 
@@ -60,14 +74,19 @@ def command_prefix(
 
 def _not_allowed(name: str, policy: SandboxPolicy) -> str:
     if "/" in name:
+        script = f" For a script: `run python {name}`." if name.endswith(".py") else ""
         return (
-            f"{name!r} is a path; `run` takes the name of an allowed program. "
-            f"For a script: `run python {name}`."
+            f"{name!r} is a path; `run` takes the name of an allowed program.{script} "
+            f"Allowed: {', '.join(sorted(policy.programs))}."
+        )
+    if name in TERMINAL_PROGRAMS:
+        return (
+            f"{name!r} needs a terminal, and `run` has none. The operator can take the shell (key t) and use "
+            "it there."
         )
     near = difflib.get_close_matches(name, policy.programs, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    if name == "rm":
-        hint = " Use the rm command of simple_coder, which needs the operator's autonomous mode."
+    hint = _INSTEAD.get(name, hint)
     return f"{name!r} is not an allowed program.{hint} Allowed: {', '.join(sorted(policy.programs))}."
 
 

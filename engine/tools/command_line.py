@@ -20,6 +20,10 @@ _OPERATORS = {
     "$(": "Run the inner command first and use what it prints.",
     "\n": "Run one command at a time.",
 }
+_WORTH_A_LOOK = re.compile(r"""\\.|'[^']*'|"(?:[^"\\]|\\.)*"|['"\\|&;><`$\n*?]""", re.DOTALL)
+"""A quoted or escaped part whole, or a character that only a shell would understand."""
+LINE_LIMIT = 64 * 1024
+"""Characters of a command given as one string; longer texts belong into a file."""
 _VARIABLE = re.compile(r"\$(?:\w+|\{)")
 
 
@@ -34,6 +38,11 @@ def split_command(command: str | Sequence[str]) -> list[str]:
         CommandLineError: it is empty, a quote is open, a word holds a NUL, or it needs a shell.
     """
     if isinstance(command, str):
+        if len(command) > LINE_LIMIT:
+            raise CommandLineError(
+                f"The command has {len(command):,} characters and {LINE_LIMIT:,} is the most. Put what is "
+                "long into a file and give the program its name."
+            )
         _refuse_shell_syntax(command.strip())
         try:
             words = shlex.split(command)
@@ -57,27 +66,21 @@ def _quote_problem(error: ValueError) -> str:
 
 
 def _refuse_shell_syntax(command: str) -> None:
-    quote = ""
-    position = 0
-    while position < len(command):
-        character = command[position]
-        if quote:
-            if character == "\\" and quote == '"':
-                position += 1
-            elif character == quote:
-                quote = ""
-        elif character in "'\"":
-            quote = character
-        elif character == "\\":
-            position += 1
-        else:
-            _refuse_unquoted(command, position)
-            if character in "*?" and not _plain_word(command, position):
+    plain_to = 0
+    for found in _WORTH_A_LOOK.finditer(command):
+        mark, position = found[0], found.start()
+        if mark in ("'", '"'):
+            return  # it is not closed, which is told elsewhere
+        if len(mark) > 1 or mark == "\\":
+            continue
+        _refuse_unquoted(command, position)
+        if mark in "*?" and position >= plain_to:
+            plain_to = _plain_word_end(command, position)
+            if not plain_to:
                 raise CommandLineError(
-                    f"There is no shell to expand {character!r}. Name the files, or quote it if it is "
+                    f"There is no shell to expand {mark!r}. Name the files, or quote it if it is "
                     "meant as it stands."
                 )
-        position += 1
 
 
 def _refuse_unquoted(command: str, position: int) -> None:
@@ -95,8 +98,8 @@ def _refuse_unquoted(command: str, position: int) -> None:
         )
 
 
-def _plain_word(command: str, position: int) -> bool:
-    """Whether `*` or `?` stands in an address or a version, where shells leave it alone."""
+def _plain_word_end(command: str, position: int) -> int:
+    """Where the word ends, if it is an address or a version: shells leave `*` and `?` alone there. Else 0."""
     start = max(command.rfind(" ", 0, position), command.rfind("\t", 0, position)) + 1
     word = re.split(r"\s", command[start:], maxsplit=1)[0]
-    return "://" in word or "==" in word
+    return start + len(word) if "://" in word or "==" in word else 0

@@ -6,6 +6,8 @@ code alone.
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import signal
 from typing import Any
@@ -21,12 +23,35 @@ _NETWORK_SIGNS = re.compile(
     r"|Name or service not known|nodename nor servname|Could not resolve (?:host|proxy)"
     r"|Could not resolve hostname|Failed to connect to|Network is unreachable|No route to host"
     r"|Connection (?:refused|timed out|reset by peer)|Connection to \S+ timed out"
-    r"|\b(?:ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET)\b"
+    r"|\b(?:ENOTFOUND|ENOTCACHED|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET)\b"
 )
 
 _REFUSALS = re.compile(
     r"Permission denied|Operation not permitted|Read-only file system|\b(?:EACCES|EPERM|EROFS)\b"
 )
+_NO_TERMINAL = re.compile(
+    r"EOFError: EOF when reading a line|Inappropriate ioctl for device|terminal prompts disabled"
+    r"|[Nn]ot a (?:tty|terminal)|(?:isn't|is not|not to|not from|needs?|requires) an? (?:tty|terminal)"
+    r"|failed tty get|[Tt]erminal is dumb|TERM environment variable|Error opening terminal|/dev/tty"
+)
+"""How programs say that they miss a terminal, or somebody who answers."""
+_LAUNCH_FAILURES: dict[str, tuple[ErrorCode, str]] = {
+    os.strerror(errno.E2BIG): (
+        ErrorCode.TOO_LARGE,
+        "One argument may have 128 KiB, all together about 2 MiB: put long text into a file.",
+    ),
+    os.strerror(errno.ENOEXEC): (
+        ErrorCode.WRONG_TYPE,
+        f"It is no program for this machine ({os.uname().machine}), or a script without a first line such as "
+        "#!/usr/bin/env python3.",
+    ),
+    os.strerror(errno.ENOENT): (ErrorCode.NOT_FOUND, "It, or what its first line names, is not there."),
+    os.strerror(errno.EACCES): (
+        ErrorCode.PERMISSION,
+        "It, or what its first line names, may not be run.",
+    ),
+}
+"""What a refused start means, by the system's own words for it."""
 
 
 def run_result(argv: list[str], outcome: ProcessResult, limit_s: float, policy: SandboxPolicy) -> ToolResult:
@@ -41,8 +66,9 @@ def run_result(argv: list[str], outcome: ProcessResult, limit_s: float, policy: 
         data["truncated"] = {"stdout": outcome.stdout_dropped, "stderr": outcome.stderr_dropped}
     beliefs = {"run.last.command": " ".join(argv), "run.last.return_code": outcome.return_code}
     if outcome.ended is Ended.LAUNCH:
-        message = f"{argv[0]!r} could not be started: {outcome.problem}."
-        return ToolResult(ResultStatus.ERROR, {"message": message}, ErrorCode.INTERNAL)
+        code, why = _LAUNCH_FAILURES.get(outcome.problem, (ErrorCode.INTERNAL, ""))
+        message = f"{argv[0]!r} could not be started: {outcome.problem}. {why}".rstrip()
+        return ToolResult(ResultStatus.ERROR, {"message": message}, code)
     if outcome.ended is Ended.JAIL:
         message = f"The jail could not be closed, so {argv[0]!r} did not run: {outcome.problem}."
         data = {"message": message, "return_code": outcome.return_code, "tier": outcome.tier.value}
@@ -87,6 +113,11 @@ def _failure(
 
 def _hint(outcome: ProcessResult, code: ErrorCode, policy: SandboxPolicy) -> str:
     """What an agent should know when it was the jail that said no."""
+    if outcome.ended in (Ended.EXIT, Ended.TIMEOUT) and _NO_TERMINAL.search(outcome.stderr + outcome.stdout):
+        return (
+            "There is no terminal here and nothing to read. Give the input as arguments or in a file; the "
+            "operator can take the shell, which has a terminal (key t)."
+        )
     if code is ErrorCode.NETWORK and policy.network is not Network.ON:
         return f"The network is {policy.network} in this sandbox; only the operator can grant more."
     if outcome.tier is Tier.PATHS or not _REFUSALS.search(outcome.stderr + outcome.stdout):

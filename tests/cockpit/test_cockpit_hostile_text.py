@@ -186,7 +186,8 @@ async def test_a_hostile_session_of_earlier_is_shown_again_and_is_harmless(tmp_p
     async with cockpit(tmp_path / "ws") as flight:
         flight.script("printer.py", PRINTER)
         await flight.type("! run python printer.py")
-        await flight.until(lambda: flight.state.operator_actions == 1)
+        await flight.until(lambda: "invalid" in flight.session_text, "its output")
+        await flight.at_rest()
     async with cockpit(tmp_path / "ws") as flight:
         await flight.until(lambda: "invalid" in flight.session_text, "the earlier output")
         assert_clean(flight)

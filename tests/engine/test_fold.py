@@ -156,7 +156,7 @@ def test_a_copy_does_not_move_with_its_original(payloads: list[ev.Payload], more
 
 
 def test_every_kind_of_event_is_generated_here() -> None:
-    without_state = {"workspace.created", "session.opened", "session.closed"}
+    without_state = {"workspace.created", "session.opened", "session.closed", "sandbox.tier_accepted"}
     quiet = {"plan.asked", "plan.generated", "action.held", "action.queued", "command.refused"}
     quiet |= {
         "snapshot.failed",

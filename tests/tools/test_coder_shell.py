@@ -96,7 +96,7 @@ async def test_a_root_that_cannot_be_used_is_exit_code_2(
 ) -> None:
     (tmp_path / "file").write_text("")
     assert await coder(tmp_path / "file", ["ls"]) == 2
-    assert "cannot be used" in capsys.readouterr().err
+    assert "there is no sandbox to work in" in capsys.readouterr().err
 
 
 async def test_what_a_program_prints_is_inert(tmp_path: Path) -> None:

@@ -40,8 +40,15 @@ def test_shell_syntax_is_refused_with_what_to_do(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["", "  ", [], [""], "echo 'open", 'echo "open', "echo \\", ["a\0b"], "a\ud800"]
+    "command",
+    ["", "  ", [], [""], "echo 'open", 'echo "open', "echo \\", ["a\0b"], "a\ud800", "echo " + "x" * 70_000],
 )
 def test_what_cannot_be_run_is_refused(command: str | list[str]) -> None:
     with pytest.raises(CommandLineError):
         split_command(command)
+
+
+def test_a_quote_that_is_not_closed_is_named_whatever_follows_it() -> None:
+    for command in ("echo 'a | b", 'echo "a > b', "echo a 'b' 'c; d"):
+        with pytest.raises(CommandLineError, match="a quote is not closed"):
+            split_command(command)
