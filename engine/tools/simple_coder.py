@@ -11,7 +11,6 @@ import posixpath
 import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -57,6 +56,7 @@ class SimpleCoder:
         *,
         confinement: Confinement | None = None,
         environ: Mapping[str, str] | None = None,
+        files: SandboxFiles | None = None,
     ) -> None:
         """Open the sandbox.
 
@@ -66,16 +66,17 @@ class SimpleCoder:
             confinement: what holds programs to the root; the firmest jail of this machine by default,
                 when the policy is content with that one.
             environ: where the few settings that programs may see come from; the process's own by default.
+            files: the root, where it is open already.
 
         Raises:
             PathError: the root is no directory, or cannot be one.
         """
         self.policy = policy or SandboxPolicy()
-        self.files = SandboxFiles(root, self.policy)
+        self.files = files or SandboxFiles(root, self.policy)
         self.launcher = Launcher(self.files.root, self.policy)
         self._confinement = confinement
         self._jail: Confinement | JailRefusal | None = confinement
-        self._kept = _present(self.files)
+        self._kept = tuple(name for name in self.policy.protected if self.files.entry(name) is not None)
         self._environ = environ
 
     def close(self) -> None:
@@ -83,12 +84,11 @@ class SimpleCoder:
         self.files.close()
 
     def under(self, policy: SandboxPolicy) -> SimpleCoder:
-        """The same sandbox under another policy; of use until this one is closed."""
-        other = copy(self)
-        other.policy, other.files = policy, self.files.under(policy)
-        other.launcher = Launcher(self.files.root, policy)
-        other._jail, other._kept = self._confinement, _present(other.files)
-        return other
+        """A coder over the same root under another policy; of use until this one is closed."""
+        files = self.files.under(policy)
+        return SimpleCoder(
+            files.root, policy, confinement=self._confinement, environ=self._environ, files=files
+        )
 
     @property
     def jail(self) -> Confinement | JailRefusal:
@@ -347,11 +347,6 @@ class SimpleCoder:
     def _check_directory(self, path: str) -> None:
         with self.files.directory(path):
             """It can be opened beneath the root, which is all that `cd` asks."""
-
-
-def _present(files: SandboxFiles) -> tuple[str, ...]:
-    """Names at the root that belong to Pilothouse."""
-    return tuple(name for name in files.policy.protected if files.entry(name) is not None)
 
 
 def _in_thread(work: Callable[[], T]) -> Coroutine[Any, Any, T]:
