@@ -82,6 +82,8 @@ def context_of(engine: Engine, agent: str, state: AgentState | None) -> Context:
 
 
 async def _submit(engine: Engine, command: cmd.Command) -> Answer:
+    if isinstance(command, cmd.AcceptTier):
+        return 2, {}, "what is accepted ends with this line; give it the option --accept-tier instead"
     if fault := engine.fault(command.agent):
         return _refused(Status.FAULT, fault)
     if isinstance(command, ACTS_ALONE) and (refusal := engine.sandbox(command.agent).refusal):

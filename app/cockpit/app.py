@@ -207,10 +207,11 @@ class Cockpit(CommandLine, ThemeWatch):
                 self._projector.dirty.add(pane)
 
     def _draw_pane(self, pane: Pane, state: AgentState | None) -> None:
-        shown = state or AgentState()
+        shown, engine = state or AgentState(), self._engine
         match pane:
             case Pane.GOALS:
-                goals = views.goal_stack(self._projector.states, self._agent)
+                faulty = [name for name in engine.agents if engine.fault(name)] if engine else []
+                goals = views.goal_stack(self._projector.states, self._agent, faulty)
                 self.query_one("#goals", GoalStack).show(goals)
             case Pane.PLAN:
                 self.query_one("#plan", PlanPane).show(views.plan(shown))

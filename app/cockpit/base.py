@@ -49,8 +49,11 @@ class CockpitBase(App[None]):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with settings, themes and recipes, in sentences."""
-        return (*self._problems, *(self._engine.health.library if self._engine is not None else ()))
+        """What is wrong with settings, themes, recipes and agents, in sentences."""
+        if self._engine is None:
+            return tuple(self._problems)
+        health = self._engine.health
+        return (*self._problems, *health.library, *health.agents)
 
     @property
     def _agent(self) -> str:

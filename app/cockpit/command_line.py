@@ -137,7 +137,7 @@ class CommandLine(RunKeys, SandboxKeys):
         wrong = tuple(HelpKey(f"{number}", problem) for number, problem in enumerate(self.problems, 1))
         groups = (*keymap.help_groups(self._keys), HelpGroup("Words of the command bar", words))
         if wrong:
-            groups = (HelpGroup("Problems with your files", wrong), *groups)
+            groups = (HelpGroup("Problems", wrong), *groups)
         model = HelpModel(groups, about=about)
         self.push_screen(HelpDialog(model))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -67,13 +67,18 @@ _STEP_MARKS: Mapping[StepStatus, StepMark] = {
 # ------------------------------------------------------------------ goals and agents
 
 
-def goal_stack(states: Iterable[AgentState], selected: str) -> GoalStackModel:
-    """The selected agent's goals, and all agents below them."""
+def goal_stack(states: Iterable[AgentState], selected: str, faulty: Collection[str] = ()) -> GoalStackModel:
+    """The selected agent's goals, and all agents below them; faulty ones never run in this session."""
     known = list(states)
     chosen = next((state for state in known if state.agent_id == selected), None)
     return GoalStackModel(
         goals=tuple(_goals(chosen)) if chosen else (),
-        agents=tuple(_agent(state, state.agent_id == selected) for state in known),
+        agents=tuple(
+            AgentLine(state.agent_id, "stopped", "fault", state.agent_id == selected)
+            if state.agent_id in faulty
+            else _agent(state, state.agent_id == selected)
+            for state in known
+        ),
     )
 
 

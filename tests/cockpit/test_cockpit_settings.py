@@ -41,7 +41,7 @@ async def test_several_problems_are_all_kept_to_be_read(tmp_path: Path) -> None:
     async with cockpit(workspace, settings=Settings.load(workspace)) as flight:
         await flight.says("pilothouse.toml", "and 1 more: ? lists them")
         await flight.press("escape", "question_mark")
-        await flight.shows("Problems with your files", "pilothouse.toml", "mine.toml")
+        await flight.shows("Problems", "pilothouse.toml", "mine.toml")
 
 
 async def test_the_workspace_file_wins_over_the_users_and_the_command_line_over_both(
