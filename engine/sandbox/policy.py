@@ -238,7 +238,7 @@ class SandboxPolicy:
             Network.PORTS: f"TCP ports {', '.join(map(str, self.ports))}; UDP to any port, which names need",
             Network.ON: "on, without restriction",
         }[self.network]
-        needs = "none: the operator lets commands run unconfined" if self.accept_paths else f"{self.lowest}"
+        needs = "none is required: the operator lets commands run unconfined"
         return {
             "files": "read and write below the sandbox root only",
             "read": f"the system's programs and libraries{''.join(f', {path}' for path in self.read_only)}",
@@ -251,7 +251,7 @@ class SandboxPolicy:
             f"{size_text(self.file_bytes)} for one file",
             "output": f"ended after {size_text(self.output_bytes)}",
             "programs": ", ".join(self.programs),
-            "jail": f"at least {needs}",
+            "jail": needs if self.accept_paths else f"at least {self.lowest}",
         }
 
     def explain(self) -> list[str]:

@@ -94,11 +94,8 @@ class SandboxReport:
     @property
     def missing(self) -> tuple[LayerReport, ...]:
         """The layers for want of which no program may run."""
-        return (
-            tuple(self.found[name] for name in self.jail.missing)
-            if isinstance(self.jail, JailRefusal)
-            else ()
-        )
+        names = self.jail.missing if isinstance(self.jail, JailRefusal) else ()
+        return tuple(self.found[name] for name in names)
 
     @property
     def gets_through(self) -> tuple[str, ...]:
@@ -107,15 +104,16 @@ class SandboxReport:
 
     def rows(self) -> list[Row]:
         """The whole report: what holds programs, each layer, what gets through, and the policy."""
-        held = Mark.BAD if self.refusal else Mark.WARNING if self.unconfined else Mark.GOOD
-        rows = [Row(held, "now", self.standing), Row(Mark.HEADING, "Layers of the jail", "")]
+        mark = Mark.BAD if self.refusal else Mark.WARNING if self.unconfined else Mark.GOOD
+        rows = [Row(mark, "now", self.standing), Row(Mark.HEADING, "Layers of the jail", "")]
         for layer in self.layers:
             rows.append(Row(Mark.GOOD if layer.ok else Mark.BAD, layer.name, layer.reason))
             rows += [Row(Mark.FACT, "", f"fix: {layer.fix}")] if layer.fix else []
         if self.gets_through:
             rows.append(Row(Mark.HEADING, f"What gets through in {self.tier}", ""))
             rows += [Row(Mark.WARNING, "", what) for what in self.gets_through]
-        rows.append(Row(Mark.HEADING, "What programs may do", ""))
+        held = "; nothing holds them to files and network here" if self.unconfined else ""
+        rows.append(Row(Mark.HEADING, f"What programs may do{held}", ""))
         return rows + [Row(Mark.FACT, subject, words) for subject, words in self.policy.facts().items()]
 
     def text(self) -> str:
