@@ -51,9 +51,9 @@ async def do_line(workspace: Path, line: str, *, agent: str = "", accept: Tier |
             intent = read_line(line, context_of(engine, chosen, state))
         except GrammarError as error:
             return 2, {}, str(error)
-        if isinstance(intent, Local):
-            return await _do_locally(engine, intent, chosen)
         try:
+            if isinstance(intent, Local):
+                return await _do_locally(engine, intent, chosen)
             return await _submit(engine, intent)
         except AgentFaultError as error:
             return _refused(Status.FAULT, str(error))
