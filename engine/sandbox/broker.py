@@ -25,6 +25,8 @@ _OPENAT2 = 437
 _BENEATH_NO_MAGIC = 0x08 | 0x02
 _AT_FDCWD, _NOFOLLOW, _EMPTY_PATH = -100, 0x100, 0x1000
 _MAX_PATH = 4096
+_LAST_ADDRESS = (1 << 63) - 1
+"""Beyond it lies the kernel; a seek could not even name it."""
 _SET_ID = 0o6000
 _CALLS = "chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat utime utimes futimesat utimensat"
 
@@ -143,10 +145,22 @@ class _Caller:
         self.pid = pid
 
     def read(self, address: int, size: int) -> bytes:
-        """Bytes at an address, fewer at the end of a mapping."""
+        """Bytes at an address, fewer at the end of a mapping; the address is the caller's to choose."""
+        if address > _LAST_ADDRESS:
+            raise CallRefusedError(errno.EFAULT)
         with open(f"/proc/{self.pid}/mem", "rb", buffering=0) as memory:  # noqa: PTH123
             memory.seek(address)
-            return memory.read(size) or b""
+            try:
+                return memory.read(size) or b""
+            except OSError:
+                raise CallRefusedError(errno.EFAULT) from None
+
+    def words(self, address: int, count: int) -> tuple[int, ...]:
+        """Signed words of 64 bits at an address."""
+        found = self.read(address, 8 * count)
+        if len(found) < 8 * count:
+            raise CallRefusedError(errno.EFAULT)
+        return struct.unpack(f"={count}q", found)
 
     def text(self, address: int) -> bytes:
         """The C string at an address."""
@@ -183,13 +197,15 @@ def _times(name: str, rest: list[int], caller: _Caller) -> bytes | None:
     """The two timestamps of the call as `struct timespec`, None for now."""
     if "utime" not in name or not rest[0]:
         return None
-    if name == "utimensat":
-        return caller.read(rest[0], 32)
     if name == "utime":
-        accessed, modified = struct.unpack("=qq", caller.read(rest[0], 16))
-        return struct.pack("=qqqq", accessed, 0, modified, 0)
-    seconds = struct.unpack("=qqqq", caller.read(rest[0], 32))
-    return struct.pack("=qqqq", seconds[0], seconds[1] * 1000, seconds[2], seconds[3] * 1000)
+        accessed, modified = caller.words(rest[0], 2)
+        return struct.pack("=4q", accessed, 0, modified, 0)
+    words = caller.words(rest[0], 4)
+    if name == "utimensat":
+        return struct.pack("=4q", *words)
+    if any(not 0 <= part < 1_000_000 for part in words[1::2]):
+        raise CallRefusedError(errno.EINVAL)
+    return struct.pack("=4q", words[0], words[1] * 1000, words[2], words[3] * 1000)
 
 
 def _change(name: str, descriptor: int, rest: list[int], times: bytes | None) -> None:

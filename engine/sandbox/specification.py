@@ -52,6 +52,7 @@ def specification(
         "rlimits": _rlimits(confined, policy),
         "scope": confined.scope,
         "canary": _INIT if confined.namespaces else os.getpid(),
+        "reserve": not confined.namespaces,
         "landlock": None if confined.rules is None else _landlock(confined.rules),
         "filter": confined.filter,
         "broker": list(confined.broker),

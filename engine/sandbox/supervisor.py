@@ -41,7 +41,6 @@ class Watch:
         self.broker: Broker | None = None
         self.alone = False
         """True when no child is left, the command's orphans included."""
-        kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         capabilities.drop_all()
         root = os.open(spec["root"], os.O_RDONLY | os.O_DIRECTORY)
         self.cwd = spec["cwd"] if spec["cwd"] >= 0 else _walk(root, spec["cwd_path"], spec["cwd_identity"])
@@ -50,6 +49,9 @@ class Watch:
         if spec["scope"]:
             landlock.enter_signal_scope()
             self.guarded = tree.out_of_reach([os.getppid(), spec["canary"]])
+        if self.guarded and spec["reserve"]:
+            tree.leave_reserve()
+        kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         self.wake = _wake_by_signals()
 
     def start(self) -> tuple[str, str]:
@@ -183,8 +185,9 @@ def main(arguments: list[str]) -> None:
 
     The keys of the specification: executable, argv, env; cwd (a descriptor, or -1 and cwd_path with
     cwd_identity); terminal (a descriptor, or -1); root; status (a descriptor for the report); limit_s,
-    grace_s, nice; limits and rlimits by name; scope and canary (a process outside) for `kill(-1)`; landlock
-    (None or files, ports, scope, paths, connect), filter (BPF), broker (roots whose metadata may be changed).
+    grace_s, nice; limits and rlimits by name; scope and canary (a process outside) for `kill(-1)`; reserve
+    (whether nothing else ends the tree when this process is killed); landlock (None or files, ports, scope,
+    paths, connect), filter (BPF), broker (roots whose metadata may be changed).
     """
     with os.fdopen(int(arguments[0]), "rb") as file:
         spec = marshal.load(file)

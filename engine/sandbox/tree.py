@@ -82,6 +82,32 @@ def _real_user(pid: int) -> int:
     return -1
 
 
+def leave_reserve() -> None:
+    """Leave a process that kills the whole tree when this one ends, in whatever way.
+
+    Only after the guard held. It is nobody's child, so it is not counted among the command's processes; it
+    must be left before this process becomes a subreaper. Source: sandbox spec §6 case 61.
+    """
+    end, _kept_open = os.pipe()
+    between = os.fork()
+    if between == 0:
+        try:
+            if os.fork() == 0:
+                _kill_at_end_of(end)
+        finally:
+            os._exit(0)
+    os.waitpid(between, 0)
+    os.close(end)
+
+
+def _kill_at_end_of(pipe: int) -> None:
+    """Hold nothing but the pipe, wait for its end, and kill."""
+    os.dup2(pipe, 0)
+    os.closerange(1, os.sysconf("SC_OPEN_MAX"))
+    os.read(0, 1)
+    kill_all(True, 0)
+
+
 def kill_all(guarded: bool, ancestor: int) -> None:
     """Kill every process of the command at once where the guard held, else one by one.
 

@@ -286,6 +286,69 @@ threading.Thread(target=die).start()
     assert living(place) == []
 
 
+KILL_THE_SUPERVISOR = """
+import os, threading, time
+from pathlib import Path
+def words(pid, name):
+    try: return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError: return b""
+def ours(pid):
+    while pid > 1 and pid != os.getpid():
+        pid = int(words(pid, "stat").rpartition(b")")[2].split()[1] or 0) if words(pid, "stat") else 0
+    return pid > 1
+def die():
+    while not os.path.exists(STARTED): time.sleep(0.01)
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        said = words(pid, "cmdline")
+        if b"boot.py\\0supervisor" in said and b"bwrap" not in said and ours(pid): os.kill(pid, 9)
+threading.Thread(target=die).start()
+"""
+
+
+def test_the_death_of_the_supervisor_ends_even_what_hid_its_origin(place: Room, tier: Tier) -> None:
+    script = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0: os.execve("/bin/sleep", ["sleep", "300"], {})
+    os._exit(0)
+os.wait()
+open("started", "w").close(); time.sleep(300)
+"""
+    front = f"STARTED = {str(place.root / 'started')!r}\n{KILL_THE_SUPERVISOR}"
+    done = place.python(script, tier=tier, front=front, grace_s=0.1)
+    assert done["ended"] == "lost"
+    until = time.monotonic() + 20
+    while living(place) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert living(place) == []
+
+
+def test_wild_pointers_and_times_are_refused_and_end_nothing(place: Room, tier: Tier) -> None:
+    script = """
+import ctypes, mmap, os, platform, struct
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+page = libc.mmap(None, ctypes.c_size_t(8192), 3, 0x22, -1, 0)
+libc.munmap(ctypes.c_void_p(page + 4096), ctypes.c_size_t(4096))
+wild = [ctypes.c_void_p(at) for at in (8, page + 4088, page + 4096, 2**47, 2**63 - 1, 2**64 - 8)]
+ctypes.memset(ctypes.c_void_p(page), 120, 4096)
+open("f", "w").close()
+def utimes(at): return libc.syscall(235, b"f", at) if platform.machine() == "x86_64" else -1
+for at in wild:
+    for call in (lambda: libc.chmod(at, 0o4755), lambda: libc.utimensat(-100, b"f", at, 0),
+                 lambda: utimes(at), lambda: libc.lchown(at, -1, -1)):
+        assert call() == -1, at
+for word in (2**62, -(2**62), 2**63 - 1):
+    times = struct.pack("=4q", word, word, word, word)
+    assert libc.utimensat(-100, b"f", times, 0) == utimes(times) == -1
+os.utime("f", (7, 7))
+print(os.stat("f").st_mtime)
+"""
+    done = place.python(script, tier=tier)
+    assert (done["ended"], done["stdout"]) == ("exit", "7.0"), done
+
+
 def living(place: Room) -> list[str]:
     found = []
     for entry in Path("/proc").iterdir():
