@@ -51,8 +51,13 @@ _NEW_TIME = 0x80
 _X32 = 0x40000000
 _MSG_FASTOPEN = 0x20000000
 _TCP, _TCP_FASTOPEN_CONNECT = 6, 30
-_COMMANDS = (0x5412, 0x541C, 0x541D, 0x5423, 0x40086602, 0x401C5820)
-"""TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD, FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR."""
+_COMMANDS = (
+    *(0x5412, 0x541C, 0x541D, 0x5423),  # TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD
+    *(0x40086602, 0x401C5820, 0x40087602, 0x40806685),
+)
+"""The last four, FS_IOC_SETFLAGS, _FSSETXATTR, _SETVERSION and _ENABLE_VERITY, change files open for reading."""
+_WATCHES = (1024, 1026)
+"""F_SETLEASE, by which an owner keeps others from opening a file that it may only read, and F_NOTIFY."""
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _STREAM, _DATAGRAM, _SEQUENCED = 1, 2, 5
 _TYPE = 0xF
@@ -69,7 +74,7 @@ class FilterOptions:
     unix_sockets: bool = False
     """Whether AF_UNIX sockets may be made; the rule is in `engine.sandbox.jail`."""
     namespaces: bool = False
-    """Whether nothing outside can be seen, so that watching and attributes of files are harmless."""
+    """Whether files outside cannot be named, so that watching them is harmless."""
     broker: bool = True
     """Whether somebody answers for changes of metadata."""
     landlock_abi: int = 7
@@ -89,16 +94,17 @@ def build_filter(options: FilterOptions, machine: str) -> bytes:
     never = _NEVER
     if not options.namespaces:
         never += " inotify_add_watch"
-        _forbid(program, numbers.of(_ATTRIBUTES), _UNSUPPORTED)
     if options.landlock_abi < 3:
         never += " truncate"
     _forbid(program, numbers.of(never), _REFUSED)
+    _forbid(program, numbers.of(_ATTRIBUTES), _UNSUPPORTED)  # among them the access lists of devices
     _forbid(program, numbers.of(_WITHOUT), _UNKNOWN)
     _metadata(program, numbers, options)
     _new_files(program, numbers)
     _other_processes(program, numbers, options)
     _namespaces(program, numbers)
     _guard(program, numbers.of("ioctl"), lambda: _unless(program, low(1), _COMMANDS, _REFUSED))
+    _guard(program, numbers.of("fcntl"), lambda: _unless(program, low(1), _WATCHES, _REFUSED))
     _sockets(program, numbers, options)
     program.end(bpf.ALLOW)
     return program.assemble()
@@ -176,17 +182,19 @@ def _if_bits(program: Assembler, offset: int, bits: int, action: int, otherwise:
 
 
 def _metadata(program: Assembler, numbers: Numbers, options: FilterOptions) -> None:
-    """Set-id bits go to the broker everywhere; all of it where files outside can be named."""
+    """All of it goes to the broker; without one only set-id bits are held back.
+
+    In namespaces too: devices, the global entries of /proc and inherited descriptors are the host's own.
+    """
     answered = bpf.NOTIFY if options.broker else _REFUSED
-    everything = options.broker and not options.namespaces
     for names, mode in _MODES:
-        otherwise = answered if everything else bpf.ALLOW
+        otherwise = answered if options.broker else bpf.ALLOW
         _guard(
             program,
             numbers.of(names),
             partial(_if_bits, program, low(mode), _SET_ID, answered, otherwise),
         )
-    if everything:
+    if options.broker:
         _forbid(program, numbers.of(_OWNERS_AND_TIMES), bpf.NOTIFY)
 
 

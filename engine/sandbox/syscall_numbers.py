@@ -118,6 +118,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "sendmmsg": (307, 269),
     "setsockopt": (54, 208),
     "ioctl": (16, 29),
+    "fcntl": (72, 25),
     "openat2": (437, 437),
     "open": (2, None),
     "openat": (257, 56),
