@@ -8,7 +8,6 @@ pip and the console scripts of a validated virtual environment come from that en
 from __future__ import annotations
 
 import difflib
-import filecmp
 import os
 import stat
 import sys
@@ -133,10 +132,19 @@ def validate_venv(files: SandboxFiles, venv: str) -> None:
         target = Path(os.path.realpath(path))
         if target != BASE_PYTHON and not _is_system_python(target):
             raise _no_venv(venv, "its bin/python is not a link to this machine's Python")
-        if target.parent != Path(os.path.realpath(home)):
+        if "\0" in home or target.parent != Path(os.path.realpath(home)):
             raise _no_venv(venv, "its pyvenv.cfg names another Python as its home")
-    elif not stat.S_ISREG(python.st_mode) or not filecmp.cmp(path, BASE_PYTHON, shallow=False):
+    elif not stat.S_ISREG(python.st_mode) or not _is_base_python(files, f"{venv}/bin/python"):
         raise _no_venv(venv, "its bin/python is neither a link to nor a copy of this machine's Python")
+
+
+def _is_base_python(files: SandboxFiles, path: str) -> bool:
+    """Whether a file beneath the root has the base interpreter's bytes; never waits for a pipe put there."""
+    size = BASE_PYTHON.stat().st_size
+    try:
+        return files.read_bytes(path, size) == BASE_PYTHON.read_bytes()
+    except PathError:
+        return False
 
 
 def _configured_home(text: str) -> str:

@@ -295,6 +295,21 @@ def test_find_goes_down_a_deep_tree_without_recursion(files: SandboxFiles) -> No
     subprocess.run(["rm", "-rf", str(files.root / "d")], check=True)
 
 
+def test_a_tree_is_removed_however_deep(files: SandboxFiles, outside: Path) -> None:
+    here = os.open(files.root, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+        os.symlink(outside, "link", dir_fd=here)
+        os.mkdir("other", dir_fd=here)
+    os.close(here)
+    files.remove_tree("d")
+    assert os.listdir(files.root) == []
+    assert (outside / "f").read_text() == SECRET
+
+
 def test_the_slash_is_no_sandbox_root() -> None:
     with pytest.raises(PathError) as error:
         SandboxFiles(Path("/"))

@@ -412,7 +412,18 @@ async def test_pip_without_a_venv_does_not_touch_the_host(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize(
-    "fake", ["empty", "no config", "own python", "linked bin", "foreign home", "own link", "link to sh"]
+    "fake",
+    [
+        "empty",
+        "no config",
+        "own python",
+        "pipe",
+        "linked bin",
+        "foreign home",
+        "no home",
+        "own link",
+        "link to sh",
+    ],
 )
 async def test_a_fake_venv_is_refused(active: Agent, tmp_path: Path, fake: str) -> None:
     agent = Agent(tmp_path)
@@ -427,6 +438,11 @@ async def test_a_fake_venv_is_refused(active: Agent, tmp_path: Path, fake: str) 
         (venv / "bin/python").unlink()
         (venv / "bin/python").write_text("#!/bin/sh\necho owned\n")
         (venv / "bin/python").chmod(0o755)
+    elif fake == "pipe":
+        (venv / "bin/python").unlink()
+        os.mkfifo(venv / "bin/python")
+    elif fake == "no home":
+        (venv / "pyvenv.cfg").write_bytes(b"home = /usr\0bin\n")
     elif fake == "linked bin":
         (venv / "bin").rename(tmp_path / "mybin")
         (venv / "bin").symlink_to("../mybin")
