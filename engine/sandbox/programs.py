@@ -38,6 +38,7 @@ _INSTEAD = {
 }
 BASE_PYTHON = Path(os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable))
 """The interpreter beneath whatever virtual environment the cockpit itself runs in."""
+_MAX_LINKS = 8
 
 
 def command_prefix(
@@ -125,17 +126,31 @@ def validate_venv(files: SandboxFiles, venv: str) -> None:
     if binaries is None or not stat.S_ISDIR(binaries.st_mode):
         raise _no_venv(venv, "its bin is not a directory of its own")
     python = files.entry(f"{venv}/bin/python")
-    path = files.root / venv / "bin" / "python"
     if python is None:
         raise _no_venv(venv, "it has no bin/python")
     if stat.S_ISLNK(python.st_mode):
-        target = Path(os.path.realpath(path))
-        if target != BASE_PYTHON and not _is_system_python(target):
+        target = _linked_python(files, venv)
+        if target is None or (target != BASE_PYTHON and not _is_system_python(target)):
             raise _no_venv(venv, "its bin/python is not a link to this machine's Python")
         if "\0" in home or target.parent != Path(os.path.realpath(home)):
             raise _no_venv(venv, "its pyvenv.cfg names another Python as its home")
     elif not stat.S_ISREG(python.st_mode) or not _is_base_python(files, f"{venv}/bin/python"):
         raise _no_venv(venv, "its bin/python is neither a link to nor a copy of this machine's Python")
+
+
+def _linked_python(files: SandboxFiles, venv: str) -> Path | None:
+    """Where the links that begin at bin/python, each beside the last, lead on the host; None for nowhere."""
+    name = "python"
+    try:
+        with files.directory(f"{venv}/bin") as directory:
+            for _ in range(_MAX_LINKS):
+                target = os.readlink(name, dir_fd=directory)
+                if target.startswith("/"):
+                    return Path(os.path.realpath(target))
+                name = target
+    except OSError:
+        pass  # it is no link after all, or somebody swaps it
+    return None
 
 
 def _is_base_python(files: SandboxFiles, path: str) -> bool:

@@ -55,7 +55,7 @@ _COMMANDS = (
     *(0x5412, 0x541C, 0x541D, 0x5423),  # TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD
     *(0x40086602, 0x401C5820, 0x40087602, 0x40806685),
 )
-"""The last four, FS_IOC_SETFLAGS, _FSSETXATTR, _SETVERSION and _ENABLE_VERITY, change files open for reading."""
+"""The last four, FS_IOC_SETFLAGS, FSSETXATTR, SETVERSION and ENABLE_VERITY, change files open for reading."""
 _WATCHES = (1024, 1026)
 """F_SETLEASE, by which an owner keeps others from opening a file that it may only read, and F_NOTIFY."""
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16

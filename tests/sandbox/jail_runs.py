@@ -74,8 +74,8 @@ def environment() -> dict[str, str]:
 class Room:
     """A directory of a user's own, with a sandbox root in it."""
 
-    def __init__(self, base: Path, user: str) -> None:
-        self.base, self.user = base, user
+    def __init__(self, base: Path, user: str, tmp: str) -> None:
+        self.base, self.user, self.tmp = base, user, tmp
         self.root = base / "root"
 
     def run(
@@ -89,12 +89,16 @@ class Room:
     ) -> dict[str, Any]:
         """What came of a program; the words OUTSIDE, COCKPIT, ABSTRACT, PORT, ROOT stand for these.
 
+        FACTS stands for all that a program is told of what lies outside, as JSON.
+
         Args:
             front: Python that the cockpit's process runs first, such as a filter that takes a layer away.
         """
-        shutil.rmtree(self.base / "outside", ignore_errors=True)
+        for made in ("outside", "operator", "state"):
+            shutil.rmtree(self.base / made, ignore_errors=True)
         asked = {
             "base": str(self.base),
+            "tmp": self.tmp,
             "tier": tier,
             "argv": argv,
             "cwd": cwd,
@@ -123,16 +127,20 @@ class Room:
 
 
 @contextmanager
-def room(user: str) -> Iterator[Room]:
+def room(user: str, where: str = "/var/tmp") -> Iterator[Room]:
     """A room that is taken away afterwards."""
     # Not below /tmp, where FULL has a file system of its own and writing beside the root would succeed.
-    base = Path(tempfile.mkdtemp(prefix="jail-test-", dir="/var/tmp"))
+    base = Path(tempfile.mkdtemp(prefix="jail-test-", dir=where))
     try:
         (base / "root").mkdir()
         if ids(user):
             for made in (base, base / "root"):
                 os.chown(made, free_uid(), free_uid())
         python_of(user)
-        yield Room(base, user)
+        with tempfile.NamedTemporaryFile(prefix="jail-test-") as of_another_program:
+            of_another_program.write(b"the secret")
+            of_another_program.flush()
+            os.chmod(of_another_program.name, 0o644)
+            yield Room(base, user, of_another_program.name)
     finally:
         shutil.rmtree(base, ignore_errors=True)
