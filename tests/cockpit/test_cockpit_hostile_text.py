@@ -191,3 +191,20 @@ async def test_a_hostile_session_of_earlier_is_shown_again_and_is_harmless(tmp_p
     async with cockpit(tmp_path / "ws") as flight:
         await flight.until(lambda: "invalid" in flight.session_text, "the earlier output")
         assert_clean(flight)
+
+
+async def test_output_that_imitates_the_cockpit_stays_in_its_pane(hostile: Flight) -> None:
+    picture = "\x1b[7m JAIL NONE IMITATED \x1b[0m ╭─ Approve? IMITATED ─╮ ▸ yes   no │ FULL · net off"
+    moves = ("\x1b[1;1H", "\x1b[99A", "\x1b[s\x1b[H", "\x1b[?1049h", "\x1b[;100H", "\r\x1b[2A", "\x1bM" * 50)
+    lines = [f"{move}{picture}{row}" for row in range(40) for move in moves]
+    hostile.script("printer.py", f"print({chr(10).join(lines)!r})\nprint('the last line')")
+    await hostile.type("! run python printer.py")
+    await hostile.until(lambda: hostile.state.operator_actions == 1, "the command")
+    await hostile.shows("the last line")
+    rows = hostile.text.splitlines()
+    found = [(m.start(), y) for y, row in enumerate(rows) for m in re.finditer("IMITATED", row)]
+    region = hostile.session.region
+    assert found
+    assert all(region.contains(x, y) and region.contains(x + 7, y) for x, y in found)
+    assert_clean(hostile)
+    assert len(hostile.app.screen_stack) == 1

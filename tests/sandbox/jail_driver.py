@@ -171,13 +171,19 @@ async def main() -> None:
         facts = {**names, "ROOT": root, "FACTS": json.dumps(outside.facts)}
         words = [str(facts.get(word, word)) for word in asked["argv"]]
         before = outside.look()
-        done = await run([str(BASE_PYTHON), *words[1:]] if words[0] == "python" else words)
+        running = asyncio.create_task(run([str(BASE_PYTHON), *words[1:]] if words[0] == "python" else words))
+        if asked["cancel"]:
+            while not (root / asked["cancel"]).exists() and not running.done():
+                await asyncio.sleep(0.01)
+            running.cancel()
+        await asyncio.wait({running})
         after = outside.look()
     for other in others:
         other.cancel()
         await asyncio.wait({other})
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-    answer = {"signals": outside.signals} | dataclasses.asdict(done) | {"changed": changed, "untouched": not changed, "alive": alive(root)}
+    done = {"ended": "cancelled"} if running.cancelled() else dataclasses.asdict(running.result())
+    answer = {"signals": outside.signals} | done | {"changed": changed, "untouched": not changed, "alive": alive(root)}
     print(json.dumps(answer))
 
 

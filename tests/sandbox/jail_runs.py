@@ -85,6 +85,7 @@ class Room:
         limit_s: float = 60,
         cwd: str = ".",
         front: str = "",
+        cancel: str = "",
         **policy: Any,
     ) -> dict[str, Any]:
         """What came of a program; the words OUTSIDE, COCKPIT, ABSTRACT, PORT, ROOT stand for these.
@@ -93,6 +94,7 @@ class Room:
 
         Args:
             front: Python that the cockpit's process runs first, such as a filter that takes a layer away.
+            cancel: a file at the root; once it is there the run is cancelled.
         """
         for made in ("outside", "operator", "state"):
             shutil.rmtree(self.base / made, ignore_errors=True)
@@ -103,6 +105,7 @@ class Room:
             "argv": argv,
             "cwd": cwd,
             "limit_s": limit_s,
+            "cancel": cancel,
             "policy": policy,
         }
         driver = str(Path(__file__).with_name("jail_driver.py"))
