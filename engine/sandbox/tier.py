@@ -27,7 +27,10 @@ _SEEN = (
     "names and values of extended attributes outside",
     "statfs of a file system outside",
     "chdir to a directory outside, without reading it",
+    "that a process outside exists, its group, session and priority",
 )
+_CHANGED = "chmod, chown and times of files outside"
+_NODES = "chmod, chown and times of devices and entries of /proc, where root runs it"
 _NEEDS = {Tier.FULL: ("landlock", "seccomp", "namespaces"), Tier.KERNEL: ("landlock", "seccomp")}
 
 
@@ -103,6 +106,7 @@ def gets_through(tier: Tier, found: Layers) -> tuple[str, ...]:
     """What a command in this tier can still learn or do outside, in words; sandbox spec §3.1."""
     if tier is Tier.PATHS:
         return ("everything that the user running Pilothouse can do",)
-    if tier is not Tier.KERNEL:
-        return ()
-    return _SEEN if found["broker"].ok else (*_SEEN, "chmod, chown and times of files outside")
+    held = found["broker"].ok
+    if tier is Tier.KERNEL:
+        return _SEEN if held else (*_SEEN, _CHANGED)
+    return () if held or tier is not Tier.FULL else (_NODES,)

@@ -149,11 +149,12 @@ def test_ports_need_a_landlock_that_knows_them() -> None:
     assert not isinstance(best_jail(SandboxPolicy(), layers_with("landlock", "seccomp", abi=3)), JailRefusal)
 
 
-def test_kernel_names_what_gets_through() -> None:
+def test_each_tier_names_what_gets_through() -> None:
     found = layers_with("landlock", "seccomp", "broker")
-    assert len(gets_through(Tier.KERNEL, found)) == 5
-    assert len(gets_through(Tier.KERNEL, layers_with("landlock", "seccomp"))) == 6
+    assert len(gets_through(Tier.KERNEL, found)) == 6
+    assert len(gets_through(Tier.KERNEL, layers_with("landlock", "seccomp"))) == 7
     assert gets_through(Tier.FULL, found) == ()
+    assert len(gets_through(Tier.FULL, layers_with("landlock", "seccomp"))) == 1
 
 
 async def test_without_a_jail_the_session_runs_nothing_and_says_why(tmp_path: Path) -> None:

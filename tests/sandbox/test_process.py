@@ -215,6 +215,16 @@ async def test_endless_output_is_ended_and_the_loop_stays_responsive(bench: Benc
     assert ticks >= 5
 
 
+async def test_both_streams_without_end_are_ended(bench: Bench) -> None:
+    script = "import os\nwhile True: os.write(1, b'out' * 9999); os.write(2, b'err' * 9999)"
+    done = await bench.python(script, policy=SandboxPolicy(output_bytes=8 * MIB, grace_s=0.2))
+    assert done.ended is Ended.OUTPUT
+    assert (done.stdout[:6], done.stderr[:6]) == ("outout", "errerr")
+    assert done.stdout_dropped
+    assert done.stderr_dropped
+    assert bench.alive() == []
+
+
 async def test_endless_output_within_the_output_limit_ends_by_time(bench: Bench) -> None:
     script = "import time\nwhile True: print('tick', flush=True); time.sleep(0.01)"
     done = await bench.python(script, limit_s=1.0)

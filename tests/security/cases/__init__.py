@@ -1,0 +1,14 @@
+"""The hundred cases of sandbox spec §6, by number."""
+
+from __future__ import annotations
+
+from tests.security.cases import commands, configuration, native, network, processes
+from tests.security.case import Case
+
+CASES: tuple[Case, ...] = (
+    *native.CASES,
+    *commands.CASES,
+    *processes.CASES,
+    *network.CASES,
+    *configuration.CASES,
+)

@@ -1,0 +1,216 @@
+"""Running the checks of the catalogue and putting what came of them into columns."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.sandbox import Tier, layers
+from engine.sandbox.tier import best_tier
+from tests.sandbox.jail_runs import ORDINARY, REPOSITORY, USERS, environment, ids, python_of, room
+from tests.security.case import Case, Column, Outcome, Result
+from tests.security.inside import script
+from tests.security.race import NAIVE
+
+Found = dict[str, str]
+"""Outcomes by the name of the attempt."""
+Results = dict[Column, tuple[Result, ...]]
+
+_OWNED = "signal by the owner of a socket"
+"""The attempt that only the driver can judge: by the signals that arrived."""
+_PATIENCE_S = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Everything that was run."""
+
+    inside: Mapping[Column, Found | str]
+    """Outcomes by column, or why the column cannot be had here."""
+    native: Mapping[bool, Found] = field(default_factory=dict)
+    """Outcomes by whether root ran them."""
+    races: Mapping[bool, Mapping[str, Any]] = field(default_factory=dict)
+    tests: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By node id without parameters: parameters and `passed`, `skipped: why` or `failed: why`."""
+    changed: Mapping[Column, tuple[str, ...]] = field(default_factory=dict)
+    """What lay outside and was changed, seen from outside."""
+
+
+def columns() -> list[tuple[Column, Tier, str]]:
+    """Column, tier and user of everything that this user can try."""
+    root = os.getuid() == 0
+    users = [(ORDINARY, False), ("this user", True)] if root else [("this user", False)]
+    found = [(Column.NO_JAIL, Tier.PATHS, users[0][0])]
+    for tier in (Tier.FULL, Tier.KERNEL):
+        for user, as_root in users:
+            found.append((Column(f"{tier} {'root' if as_root else 'user'}"), tier, user))
+    return found
+
+
+def inside(tier: Tier, user: str) -> tuple[Found, tuple[str, ...]]:
+    """Make every attempt in a jail of this tier; outcomes, and what was changed outside."""
+    policy = {"accept_paths": True} if tier is Tier.PATHS else {"require": tier}
+    with room(user) as place:
+        done = place.python(script(), "FACTS", tier=tier, limit_s=90, **policy)
+    if done.get("return_code") != 0:
+        raise RuntimeError(f"the attempts did not run to their end: {done}")
+    found: Found = json.loads(done["stdout"])
+    found[_OWNED] = "through" if done["signals"] else "no signal came"
+    return found, tuple(done["changed"])
+
+
+def native(user: str, entries: int) -> Found:
+    """Attack the file commands as this user."""
+    return dict(_program("tests.security.native", user, str(entries)))
+
+
+def race(user: str, seconds: float) -> dict[str, Any]:
+    """Race every verb as this user; in memory, where a write need not wait for a disk."""
+    return _program("tests.security.race", user, str(seconds), where="/dev/shm")
+
+
+def _program(module: str, user: str, *words: str, where: str = "/var/tmp") -> dict[str, Any]:
+    where = where if os.access(where, os.W_OK) else "/var/tmp"
+    with room(user, where) as place:
+        done = subprocess.run(
+            [python_of(user), "-m", module, str(place.root), *words],
+            env=environment(), cwd="/", capture_output=True, text=True, timeout=_PATIENCE_S, check=False,
+            **ids(user),
+        )  # fmt: skip
+    if done.returncode != 0:
+        raise RuntimeError(f"{module} as {user}: {done.stderr[-2000:]}")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def run_tests(nodes: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Run tests of this repository by node id; outcomes by node id and parameters."""
+    with tempfile.TemporaryDirectory() as directory:
+        report = Path(directory, "report.xml")
+        words = ["-q", "-p", "no:cacheprovider", "-n", "2", "--dist", "load", f"--junitxml={report}"]
+        subprocess.run(
+            [sys.executable, "-m", "pytest", *words, *sorted(set(nodes))],
+            cwd=REPOSITORY, capture_output=True, timeout=_PATIENCE_S, check=False,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        )  # fmt: skip
+        return _reported(report) if report.exists() else {}
+
+
+def _reported(report: Path) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for case in ET.parse(report).getroot().iter("testcase"):  # noqa: S314 - written by ourselves
+        name, _, parameters = case.get("name", "").partition("[")
+        node = f"{case.get('classname', '').replace('.', '/')}.py::{name}"
+        said = "passed"
+        for kind in ("skipped", "failure", "error"):
+            if (element := case.find(kind)) is not None:
+                said = f"{'skipped' if kind == 'skipped' else 'failed'}: {element.get('message', '')[:200]}"
+        found.setdefault(node, {})[parameters.rstrip("]")] = said
+    return found
+
+
+def measure(cases: Iterable[Case], *, seconds: float, entries: int) -> Measured:
+    """Run everything that the cases name; the races come last, by themselves."""
+    cases = tuple(cases)
+    gives = best_tier(layers())
+    with ThreadPoolExecutor(1) as beside:
+        tests: Future[dict[str, dict[str, str]]] = beside.submit(
+            run_tests, [node for case in cases for node in case.tests]
+        )
+        made: dict[Column, Found | str] = {
+            column: "only root can try this" for column in Column if column.root and os.getuid() != 0
+        }
+        changed: dict[Column, tuple[str, ...]] = {}
+        for column, tier, user in columns():
+            try:
+                if tier.strength > gives.strength:
+                    made[column] = f"this machine gives {gives}"
+                else:
+                    made[column], changed[column] = inside(tier, user)
+            except pytest.skip.Exception as why:
+                made[column] = str(why)
+        users = USERS if os.getuid() == 0 else ["this user"]
+        attacked = {user != ORDINARY and os.getuid() == 0: native(user, entries) for user in users}
+        outcomes = tests.result()
+    raced = {user != ORDINARY and os.getuid() == 0: race(user, seconds) for user in users}
+    return Measured(made, attacked, raced, outcomes, changed)
+
+
+def results(case: Case, measured: Measured) -> Results:
+    """What came of a case in each column."""
+    return {column: tuple(_in(case, column, measured)) for column in Column}
+
+
+def _in(case: Case, column: Column, measured: Measured) -> Iterable[Result]:
+    found = measured.inside.get(column, "it was not tried")
+    bare = column is Column.NO_JAIL
+    for name in (*case.inside, *case.seen, *case.works):
+        if isinstance(found, str):
+            yield Result(name, Outcome.ABSENT, found)
+        else:
+            allowed = bare or (name in case.seen and column.tier == "KERNEL")
+            yield _judged(name, found.get(name, "broken: it was not made"), name in case.works, allowed)
+    if not bare:
+        yield from _tests(case, column, measured)
+        if column.root in measured.native:
+            for name in case.native:
+                said = measured.native[column.root].get(name, "it was not tried")
+                yield Result(name, Outcome.STOPPED if said == "stopped" else Outcome.THROUGH, said)
+    yield from _races(case, column, measured)
+
+
+def _judged(name: str, said: str, must_work: bool, allowed: bool) -> Result:
+    if said.startswith("n.a.: "):
+        return Result(name, Outcome.ABSENT, said.removeprefix("n.a.: "))
+    if said.startswith("broken: "):
+        return Result(name, Outcome.BROKEN, said)
+    if must_work:
+        return Result(name, Outcome.WORKS if said == "through" else Outcome.BROKEN, said)
+    return Result(name, Outcome.THROUGH if said == "through" else Outcome.STOPPED, said, allowed)
+
+
+def _races(case: Case, column: Column, measured: Measured) -> Iterable[Result]:
+    scores = measured.races.get(column.root, {})
+    if not case.race or not scores:
+        return
+    if column is Column.NO_JAIL:
+        leaks = scores[NAIVE]["leaks"]
+        yield Result(NAIVE, Outcome.THROUGH if leaks else Outcome.STOPPED, f"{leaks} leaks", allowed=True)
+        return
+    for verb in case.race:
+        score = scores[verb]
+        outcome = Outcome.THROUGH if score["leaks"] else Outcome.STOPPED
+        yield Result(f"race: {verb}", outcome, score["example"] or f"0 of {score['tries']}")
+
+
+def _tests(case: Case, column: Column, measured: Measured) -> Iterable[Result]:
+    """Tests belong to the columns that their parameters name, and to all of the user's who ran them."""
+    for node in case.tests:
+        runs = measured.tests.get(node)
+        if runs is None:
+            yield Result(node, Outcome.BROKEN, "the test did not run")
+            continue
+        for parameters, said in runs.items():
+            if _belongs(parameters, column):
+                outcome = Outcome.STOPPED if said == "passed" else Outcome.BROKEN
+                outcome = Outcome.ABSENT if said.startswith("skipped") else outcome
+                yield Result(f"{node.partition('::')[2]}[{parameters}]", outcome, said)
+
+
+def _belongs(parameters: str, column: Column) -> bool:
+    words = parameters.replace("-", " ").split()
+    if any(tier in words for tier in ("FULL", "KERNEL")) and column.tier not in words:
+        return False
+    root = os.getuid() == 0 and ORDINARY not in parameters
+    return root == column.root
