@@ -13,10 +13,12 @@ from typing import Any
 from app.settings import Settings
 from engine import __version__
 from engine.domain.ports import Ports
+from engine.engine import SANDBOX_DIRECTORY
 from engine.journal.errors import JournalError, JournalMissing
 from engine.journal.store import JournalStore
 from engine.journal.verify import verify
-from engine.sandbox import SandboxPolicy, SandboxReport, best_jail, layers
+from engine.sandbox import PathError, SandboxFiles, SandboxPolicy, SandboxReport, best_jail, layers
+from engine.sandbox.shared import shared_files
 from engine.sandbox.tier import PROMISES
 
 Answer = tuple[int, dict[str, Any], str]
@@ -30,6 +32,7 @@ async def examine(workspace: Path) -> Answer:
         "version": __version__,
         "python": sys.version.split()[0],
         "sandbox": _sandbox(report),
+        "root": await asyncio.to_thread(_root, workspace / SANDBOX_DIRECTORY),
         "settings": {"ok": not settings.problems, "reason": "; ".join(settings.problems)},
         "terminal": _terminal(),
         "sqlite": _sqlite(),
@@ -57,6 +60,28 @@ def _sandbox(report: SandboxReport) -> dict[str, Any]:
         },
         "policy": report.policy.explain(),
     }
+
+
+def _root(root: Path) -> dict[str, Any]:
+    """The sandbox root, and what in it a program could change outside."""
+    if not root.exists() and not root.is_symlink():
+        return {"ok": True, "reason": "no sandbox here yet"}
+    try:
+        files = SandboxFiles(root)
+    except PathError as error:
+        return {"ok": False, "reason": error.message}
+    try:
+        found = shared_files(files)
+    finally:
+        files.close()
+    if not found.count:
+        return {"ok": True, "reason": "" if found.whole else "too large to be looked at as a whole"}
+    examples = ", ".join(found.examples) + (" …" if found.count > len(found.examples) else "")
+    reason = (
+        f"{found.count} of its files have a name outside of it too, and a program that writes them changes "
+        f"them there: {examples}. Copy them to new files if they are not meant to be shared"
+    )
+    return {"ok": False, "reason": reason}
 
 
 def _terminal() -> dict[str, Any]:
@@ -112,7 +137,7 @@ async def _journal(workspace: Path) -> dict[str, Any]:
 def _text(answer: dict[str, Any], report: SandboxReport) -> str:
     lines = [f"pilothouse {answer['version']} on Python {answer['python']}", f"sandbox   {report.summary}"]
     lines.append(report.text())
-    for name in ("settings", "terminal", "sqlite", "model", "journal"):
+    for name in ("root", "settings", "terminal", "sqlite", "model", "journal"):
         part = answer[name]
         facts = ", ".join(f"{key} {value}" for key, value in part.items() if key not in ("ok", "reason"))
         said = " — ".join(text for text in (facts, part["reason"]) if text) or "nothing is wrong"

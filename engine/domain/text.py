@@ -16,7 +16,7 @@ _SEQUENCES = re.compile(
     r"|[\x9d\x90\x98\x9e\x9f][^\x07\x1b\x9c]*+(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]?"
 )
-"""A string without an end goes to the next escape, as in a terminal; looking further would take time squared."""
+"""A string without an end goes to the next escape, as in a terminal; looking further takes time squared."""
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069"
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"

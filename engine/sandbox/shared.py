@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from engine.sandbox.files import SandboxFiles
+from engine.sandbox.names import shown
 from engine.sandbox.paths import PathError
 
 EXAMPLES = 3
@@ -25,7 +26,7 @@ class Shared:
     count: int = 0
     """Files that have a name outside of the root."""
     examples: list[str] = field(default_factory=list)
-    """Paths of the first few, relative to the root; bytes that are no UTF-8 are shown as `\\xNN`."""
+    """Paths of the first few, relative to the root, as text; see `engine.sandbox.names`."""
     whole: bool = True
     """Whether all of the root was looked at, as far as the policy's limits on its size go."""
 
@@ -42,7 +43,7 @@ def shared_files(files: SandboxFiles) -> Shared:
             links[identity] = status.st_nlink
     outside = sorted(min(paths) for identity, paths in names.items() if len(paths) < links[identity])
     found.count = len(outside)
-    found.examples = [os.fsencode(path).decode("utf-8", "backslashreplace") for path in outside[:EXAMPLES]]
+    found.examples = [shown(path) for path in outside[:EXAMPLES]]
     return found
 
 

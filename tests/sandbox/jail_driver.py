@@ -25,9 +25,9 @@ from engine.sandbox import (
     JailRefusal,
     Launch,
     Launcher,
+    ProcessResult,
     SandboxPolicy,
     Tier,
-    Unconfined,
     best_jail,
 )
 from engine.sandbox.environment import child_environment
@@ -183,7 +183,11 @@ async def main() -> None:
         await asyncio.wait({other})
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     done = {"ended": "cancelled"} if running.cancelled() else dataclasses.asdict(running.result())
-    answer = {"signals": outside.signals} | done | {"changed": changed, "untouched": not changed, "alive": alive(root)}
+    answer = (
+        {"signals": outside.signals}
+        | done
+        | {"changed": changed, "untouched": not changed, "alive": alive(root)}
+    )
     print(json.dumps(answer))
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-ROOMS = [path for room in ("app", "widgets", "themes", "engine") for path in (REPOSITORY / room).rglob("*.py")]
+ROOMS = [
+    path for room in ("app", "widgets", "themes", "engine") for path in (REPOSITORY / room).rglob("*.py")
+]
 STARTS = {"system", "popen", "startfile", "posix_spawn", "posix_spawnp", "fork", "forkpty"}
 """Calls of `os` that start a program, besides the families exec and spawn."""
 
@@ -45,7 +47,9 @@ def test_only_the_sandbox_starts_programs() -> None:
     assert found == {}
 
 
-@pytest.mark.parametrize("words", [("doctor", "--json"), ("run", "--mission", "first-flight")], ids=["doctor", "run"])
+@pytest.mark.parametrize(
+    "words", [("doctor", "--json"), ("run", "--mission", "first-flight")], ids=["doctor", "run"]
+)
 def test_a_cockpit_started_among_planted_modules_loads_none(tmp_path: Path, words: tuple[str, ...]) -> None:
     launcher, sandbox, mark = tmp_path / "pilothouse", tmp_path / "sandbox", tmp_path / "loaded"
     launcher.mkdir()

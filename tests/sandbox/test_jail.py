@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from engine.sandbox import Tier
-from tests.sandbox.jail_runs import TIERS, USERS, Room, need, room
-
+from tests.sandbox.jail_runs import Room, need
 
 # Work that must go on: issue 3
 

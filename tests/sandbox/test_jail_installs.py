@@ -1,4 +1,4 @@
-"""Python's own tools in the jail: venvs, wheels, hostile packages and pytest; sandbox spec §6 cases 31, 66."""
+"""Python's own tools in the jail: venvs, wheels, hostile packages, pytest; sandbox spec §6 cases 31, 66."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from tests.sandbox.jail_runs import Room, environment, ids, python_of
 HOSTILE = """
 import json, os
 found = []
-for path in (BASE + "/outside/secret", BASE + "/operator/.ssh/id_ed25519", BASE + "/state/private", "/etc/shadow"):
+for name in ("outside/secret", "operator/.ssh/id_ed25519", "state/private", "../../../etc/shadow"):
+    path = BASE + "/" + name
     try: found.append(open(path).read())
     except OSError: pass
 for path in (BASE + "/operator/.bashrc", BASE + "/outside/new", "/usr/lib/planted"):
@@ -35,9 +36,10 @@ with open(BASE + "/root/told", "a") as file: file.write(json.dumps(found) + "\\n
 BACKEND = """
 import zipfile
 def build_wheel(directory, settings=None, metadata=None):
-    with open(BASE + "/root/hostile.whl", "rb") as made, open(directory + "/hostile-1.0-py3-none-any.whl", "wb") as file:
+    name = "hostile-1.0-py3-none-any.whl"
+    with open(BASE + "/root/hostile.whl", "rb") as made, open(directory + "/" + name, "wb") as file:
         file.write(made.read())
-    return "hostile-1.0-py3-none-any.whl"
+    return name
 """
 SETUP = "from setuptools import setup\nsetup(name='old', version='1.0', py_modules=[])\n"
 
@@ -125,7 +127,9 @@ def test_packages_are_installed_and_hostile_ones_learn_nothing(
 def test_pytest_runs_from_packages_that_the_operator_grants(place: Room, tier: Tier) -> None:
     packages = Path(pytest.__file__).parent.parent
     front = f"import sys; sys.path.append({str(packages)!r}); import pytest"
-    usable = subprocess.run([python_of(place.user), "-c", front], env=environment(), **ids(place.user), check=False)
+    usable = subprocess.run(
+        [python_of(place.user), "-c", front], env=environment(), **ids(place.user), check=False
+    )
     if usable.returncode != 0:
         pytest.skip(f"{packages} is of no use to this user's Python")
     (place.root / "test_it.py").write_text(

@@ -1,4 +1,4 @@
-"""The catalogue of sandbox spec §6: every case has its checks, and what can be tried quickly is tried here."""
+"""The catalogue of sandbox spec §6: every case has its checks; what can be tried quickly is tried here."""
 
 from __future__ import annotations
 
@@ -116,9 +116,7 @@ def test_doctor_names_what_was_measured_to_get_through(tier: Tier) -> None:
 
 async def test_doctor_prints_what_gets_through_in_its_tier(tmp_path: Path) -> None:
     _, answer, text = await examine(tmp_path)
-    assert answer["sandbox"]["gets_through"] == list(
-        gets_through(Tier(answer["sandbox"]["tier"]), layers())
-    )
+    assert answer["sandbox"]["gets_through"] == list(gets_through(Tier(answer["sandbox"]["tier"]), layers()))
     assert all(line in text for line in answer["sandbox"]["gets_through"])
 
 
@@ -129,7 +127,7 @@ def measured(**outcomes: str) -> Measured:
     """What `make security` would have found in the jail; everything else was not tried."""
     found = {name: "EACCES" for case in CASES for name in (*case.inside, *case.seen)}
     found |= {name: "through" for case in CASES for name in case.works} | outcomes
-    return Measured({column: found for column in Column})
+    return Measured(dict.fromkeys(Column, found))
 
 
 def test_the_table_fits_into_a_report_and_counts_attempts() -> None:
@@ -146,13 +144,17 @@ def test_what_must_be_stopped_and_gets_through_fails_the_run() -> None:
         found = results(case, measured(read=said))
         assert sum(result.bad for results_ in found.values() for result in results_) == columns
     seen = results(CASES[35], measured(stat="through"))
-    bad = {column for column, found in seen.items() for result in found if result.bad and result.name == "stat"}
+    bad = {
+        column for column, found in seen.items() for result in found if result.bad and result.name == "stat"
+    }
     assert bad == {Column.FULL_USER, Column.FULL_ROOT}
 
 
 def test_what_must_work_and_does_not_fails_the_run() -> None:
     broken = results(CASES[68], measured(pipe="EPERM"))[Column.FULL_ROOT]
-    assert [result.name for result in broken if result.outcome is Outcome.BROKEN and result.name == "pipe"] == ["pipe"]
+    assert [
+        result.name for result in broken if result.outcome is Outcome.BROKEN and result.name == "pipe"
+    ] == ["pipe"]
 
 
 # Cases that need a word of their own
@@ -173,4 +175,3 @@ def test_a_grant_of_ports_says_that_every_host_is_meant() -> None:
     text = (REPOSITORY / "ARCHITECTURE.md").read_text(encoding="utf-8")
     assert "a cloud's metadata address" in " ".join(text.split())
     assert "UDP" in "\n".join(SandboxPolicy(network="ports").explain())  # type: ignore[arg-type]
-

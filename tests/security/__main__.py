@@ -1,4 +1,4 @@
-"""`python -m tests.security`: try every case on this machine and print the table; 1 when something got through."""
+"""Try every case of the catalogue on this machine and print the table; 1 when something got through."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ FLAT_BYTES = 96 << 20
 """What the largest read may add to the memory; the policy's limit is 10 MiB."""
 
 
-class Through(Exception):
+class ThroughError(Exception):
     """The attack did what it wanted."""
 
 
@@ -70,9 +70,9 @@ class Bench:
         async with asyncio.timeout(PATIENCE_S):
             answer = await self.call(verb, cwd, **args)
         if answer.status is not ResultStatus.ERROR:
-            raise Through(f"{verb} {args}: {answer.data}")
+            raise ThroughError(f"{verb} {args}: {answer.data}")
         if codes and answer.code not in codes:
-            raise Through(f"{verb} {args}: {answer.code} instead of {codes}")
+            raise ThroughError(f"{verb} {args}: {answer.code} instead of {codes}")
 
     async def every_verb_refused(self, path: str, *codes: ErrorCode) -> None:
         """All that a path can be given to."""
@@ -90,10 +90,10 @@ class Bench:
     def untouched(self) -> None:
         """Nothing outside was even opened."""
         if events := self.watch.events():
-            raise Through(f"outside: {events[:5]}")
+            raise ThroughError(f"outside: {events[:5]}")
         files = {str(path.relative_to(self.outside)): path.read_text() for path in self.outside.rglob("f")}
         if files != {"f": WORD, "d/f": WORD} or len(list(self.outside.rglob("*"))) != 3:
-            raise Through(f"outside is now {files}")
+            raise ThroughError(f"outside is now {files}")
         self.watch.events()
 
 
@@ -103,7 +103,16 @@ LINKED = (ErrorCode.OUTSIDE_ROOT, ErrorCode.WRONG_TYPE, ErrorCode.EXISTS, ErrorC
 
 @check("paths that leave the root")
 async def _(bench: Bench) -> None:
-    for path in ("../x", "../outside/f", "a/../../x", "/etc/passwd", "//etc", str(bench.outside / "f"), "/", ".."):
+    for path in (
+        "../x",
+        "../outside/f",
+        "a/../../x",
+        "/etc/passwd",
+        "//etc",
+        str(bench.outside / "f"),
+        "/",
+        "..",
+    ):
         await bench.every_verb_refused(path, *OUT)
 
 
@@ -126,7 +135,7 @@ async def _(bench: Bench) -> None:
         await bench.refused("copy", *LINKED, source=name, target=f"stolen-{name}")
         found = await bench.call("find", text=WORD)
         if found.data.get("items"):
-            raise Through(f"find: {found.data}")
+            raise ThroughError(f"find: {found.data}")
 
 
 @check("a link to a directory outside")
@@ -176,7 +185,7 @@ async def _(bench: Bench) -> None:
     (bench.root / "link").symlink_to("../outside/f")
     answer = await bench.call("rm", path="link")
     if not answer.ok or (bench.root / "link").is_symlink():
-        raise Through(f"the link was not removed: {answer.data}")
+        raise ThroughError(f"the link was not removed: {answer.data}")
 
 
 @check("rm of the root")
@@ -185,7 +194,7 @@ async def _(bench: Bench) -> None:
     for path in (".", "/", str(bench.root), "..", "", "a/..", "./", "a"):
         await bench.refused("rm", path=path)
     if not (bench.root / "a").is_dir():
-        raise Through("a directory was removed")
+        raise ThroughError("a directory was removed")
 
 
 @check("a working directory replaced by a link")
@@ -246,7 +255,7 @@ async def _(bench: Bench) -> None:
         growing.join()
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     if grown > FLAT_BYTES:
-        raise Through(f"memory grew by {grown >> 20} MiB")
+        raise ThroughError(f"memory grew by {grown >> 20} MiB")
 
 
 @check("malformed paths")
@@ -259,16 +268,28 @@ async def _(bench: Bench) -> None:
 
 @check("hostile names are listed, read and removed")
 async def _(bench: Bench) -> None:
-    names = [b"esc\x1b[2J", b"new\nline", "rtl\u202egnp".encode(), b"-rf", b"--", b" ", b"[x]", b"quote'\"", b"back\\slash"]
-    for name in names:
-        Path(os.fsdecode(os.fsencode(bench.root) + b"/" + name)).write_text(name.decode())
-    for shown in (await bench.call("ls")).data["items"]:
-        answer = await bench.call("read", path=shown)
-        if answer.data.get("content") != shown:
-            raise Through(f"{shown!r} was read as {answer.data}")
-        await bench.call("rm", path=shown)
+    names = [b"esc\x1b[2J", b"new\nline", "rtl\u202egnp".encode(), b"-rf", b"--", b" ", b"[x]", b"quote'\""]
+    names += [
+        b"bad\xff\xfe",
+        b"half\xed\xa0\x80",
+        b"back\\slash",
+        b"\\x1b",
+        b"\\x5c",
+        b"\x7f",
+        "\u200bx".encode(),
+    ]
+    for number, name in enumerate(names):
+        Path(os.fsdecode(os.fsencode(bench.root) + b"/" + name)).write_text(str(number))
+    items = (await bench.call("ls")).data["items"]
+    if not all(item.isprintable() for item in items):
+        raise ThroughError(f"not all are shown escaped: {items}")
+    read = [(await bench.call("read", path=item)).data.get("content") for item in items]
+    if sorted(read, key=str) != sorted(map(str, range(len(names)))):
+        raise ThroughError(f"{items} were read as {read}")
+    for item in items:
+        await bench.call("rm", path=item)
     if left := os.listdir(os.fsencode(bench.root)):
-        raise Through(f"{left} could not be removed")
+        raise ThroughError(f"{left} could not be removed")
 
 
 @check("a file with a second name outside")
@@ -289,7 +310,7 @@ async def _(bench: Bench) -> None:
         os.close(os.open(bench.root / "many" / str(number), os.O_CREAT | os.O_WRONLY))
     answer = await bench.call("ls", path="many")
     if len(answer.data["items"]) > bench.tool.policy.list_entries:
-        raise Through(f"{len(answer.data['items'])} names were listed")
+        raise ThroughError(f"{len(answer.data['items'])} names were listed")
     bench.tool.files.remove_tree("many")
 
 
@@ -342,7 +363,7 @@ def _planted(bench: Bench, *names: str) -> Path:
 
 def _never_ran(mark: Path) -> None:
     if mark.exists():
-        raise Through("a planted program ran without a jail")
+        raise ThroughError("a planted program ran without a jail")
 
 
 async def _every_verb(bench: Bench) -> None:
@@ -381,7 +402,16 @@ async def _(bench: Bench) -> None:
 @check("modules planted in the working directory")
 async def _(bench: Bench) -> None:
     code = f"open({str(bench.base / 'ran')!r}, 'w').close()\n"
-    names = ("json", "os", "marshal", "_signal", "sitecustomize", "usercustomize", "encodings/__init__", "engine/__init__")
+    names = (
+        "json",
+        "os",
+        "marshal",
+        "_signal",
+        "sitecustomize",
+        "usercustomize",
+        "encodings/__init__",
+        "engine/__init__",
+    )
     for name in names:
         path = bench.root / f"{name}.py"
         path.parent.mkdir(exist_ok=True)
@@ -391,7 +421,7 @@ async def _(bench: Bench) -> None:
     await _every_verb(bench)
     answer = await bench.call("run", command="echo ran")
     if answer.data.get("stdout") != "ran":
-        raise Through(f"no command ran: {answer.data}")
+        raise ThroughError(f"no command ran: {answer.data}")
     _never_ran(bench.base / "ran")
 
 
@@ -405,7 +435,7 @@ async def _(bench: Bench) -> None:
     for command in ("ls", "git --version", "python --version"):
         answer = await tool.call("run", {"command": command}, CallContext(SandboxSession(), "agent"))
         if answer.status is not ResultStatus.SUCCESS:
-            raise Through(f"{command}: {answer.data}")
+            raise ThroughError(f"{command}: {answer.data}")
     tool.close()
     _never_ran(mark)
 
@@ -418,11 +448,14 @@ async def _(bench: Bench) -> None:
     home = f"home = {BASE_PYTHON.parent}\n"
     (venv / "pyvenv.cfg").write_text(home)
     if not (await bench.call("activate_venv", venv_name="v")).ok:
-        raise Through("the genuine one was refused, so the others prove nothing")
+        raise ThroughError("the genuine one was refused, so the others prove nothing")
     shutil.copytree(venv, bench.outside / "v", symlinks=True)
     bench.watch.events()
     fakes: dict[str, Callable[[], object]] = {
-        "bin outside": lambda: (shutil.rmtree(venv / "bin"), (venv / "bin").symlink_to(bench.outside / "v/bin")),
+        "bin outside": lambda: (
+            shutil.rmtree(venv / "bin"),
+            (venv / "bin").symlink_to(bench.outside / "v/bin"),
+        ),
         "home elsewhere": lambda: (venv / "pyvenv.cfg").write_text(f"home = {bench.outside}\n"),
         "settings outside": lambda: (
             (venv / "pyvenv.cfg").unlink(),
@@ -433,7 +466,7 @@ async def _(bench: Bench) -> None:
     for name, fake in fakes.items():
         fake()
         if (await bench.call("activate_venv", venv_name="v")).ok:
-            raise Through(name)
+            raise ThroughError(name)
         if venv.is_symlink():
             break
         shutil.rmtree(venv)
@@ -459,10 +492,12 @@ async def _(bench: Bench) -> None:
         path.write_text(text)
     after = child_environment(bench.root, policy, None)
     if before != after or any("evil" in value for value in after.values()):
-        raise Through("the cockpit's own settings changed")
-    inside = await bench.call("run", command=["python", "-c", "import os; print(os.path.exists(os.environ['HOME'] + '/.npmrc'))"])
+        raise ThroughError("the cockpit's own settings changed")
+    inside = await bench.call(
+        "run", command=["python", "-c", "import os; print(os.path.exists(os.environ['HOME'] + '/.npmrc'))"]
+    )
     if inside.data.get("stdout") != "True":
-        raise Through(f"inside they are of use: {inside.data}")
+        raise ThroughError(f"inside they are of use: {inside.data}")
 
 
 @check("an agent changes its policy")
@@ -471,7 +506,7 @@ async def _(bench: Bench) -> None:
     before = bench.tool.policy.as_json()
     (await bench.call("policy")).data["policy"]["network"] = "on"
     if bench.tool.policy.as_json() != before or bench.tool.policy.network is not Network.OFF:
-        raise Through("the policy changed")
+        raise ThroughError("the policy changed")
 
 
 @check("an agent arms rm itself")
@@ -480,7 +515,7 @@ async def _(bench: Bench) -> None:
     (bench.root / "f").write_text("x")
     answer = await bench.tool.call("rm", {"path": "f"}, CallContext(SandboxSession(), "agent"))
     if answer.code is not ErrorCode.NOT_ALLOWED or not (bench.root / "f").exists():
-        raise Through("rm worked without being armed")
+        raise ThroughError("rm worked without being armed")
 
 
 async def main(base: Path, entries: int) -> dict[str, str]:
@@ -494,7 +529,7 @@ async def main(base: Path, entries: int) -> dict[str, str]:
             await work(bench)
             bench.untouched()
             found[name] = "stopped"
-        except (Through, TimeoutError) as error:
+        except (ThroughError, TimeoutError) as error:
             found[name] = str(error)[:300] or "it was not answered"
         finally:
             bench.watch.close()

@@ -1,10 +1,11 @@
 """The race of cases 8 and 9: a swapper inside the jail against every file command of SimpleCoder.
 
-`python -m tests.security.race BASE SECONDS` prints a JSON object: tries, done, refused and leaks by verb. The
-swapper exchanges, as fast as it can, directories and files with links that lead outside (renameat2
+`python -m tests.security.race BASE SECONDS` prints a JSON object: tries, done, refused and leaks by verb.
+The swapper exchanges, as fast as it can, directories and files with links that lead outside (renameat2
 EXCHANGE); each verb has a directory of its own on both sides, which is watched from outside, so that even a
-file that was only opened counts as a leak. The verbs run in groups of four at once on one loop, each group for the
-given seconds. `resolve, check, open` is the naive way, raced alike to show what the swapper is worth.
+file that was only opened counts as a leak. The verbs run in groups of four or five at once on one loop, each
+group for the given seconds. `resolve, check, open` is the naive way, raced alike to show what the swapper is
+worth.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ SWAPPER = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
 pairs = [(f"{verb}/{one}".encode(), f"{verb}/{two}".encode())
-         for verb in sys.argv[1:] for one, two in (("d", "to-d"), ("f", "to-f"), ("d", "to-d2"), ("f", "to-f2"))]
+         for verb in sys.argv[1:]
+         for one, two in (("d", "to-d"), ("f", "to-f"), ("d", "to-d2"), ("f", "to-f2"))]
 for one, two in pairs:
     for _ in range(2):
         if libc.renameat2(-100, one, -100, two, 2): sys.exit(os.strerror(ctypes.get_errno()))

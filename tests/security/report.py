@@ -15,10 +15,10 @@ WIDTH = 110
 _CELL = 12
 _TITLE = WIDTH - 5 - len(Column) * (_CELL + 1)
 NOT_HERE = (
-    "aarch64: its table of calls and its filter are run by an interpreter (test_seccomp_filter), not by a kernel",
-    "delegated cgroups: there is no session manager here that delegates one; limits are sampled",
-    "file systems that ignore case, NFS, FUSE, overlayfs: none of them can be mounted here",
-    "macOS, WSL, AppArmor, Yama: this kernel has none of them",
+    "aarch64: test_seccomp_filter runs its filter by an interpreter; no such kernel was at hand",
+    "delegated cgroups: they are not used; limits that no rlimit holds are sampled",
+    "roots on file systems that ignore case, NFS, FUSE, overlayfs: none was prepared",
+    "macOS, WSL, and what AppArmor or Yama would refuse besides",
 )
 """What of sandbox spec §7 no column shows."""
 
@@ -37,7 +37,10 @@ def table(cases: Iterable[Case], measured: Measured, *, markdown: bool = False) 
 
 def _line(row: list[str]) -> str:
     number, title, *cells = row
-    return f"{number:>3}  {title[:_TITLE]:<{_TITLE}}" + "".join(f" {text[:_CELL]:<{_CELL}}" for text in cells).rstrip()
+    return (
+        f"{number:>3}  {title[:_TITLE]:<{_TITLE}}"
+        + "".join(f" {text[:_CELL]:<{_CELL}}" for text in cells).rstrip()
+    )
 
 
 def cell(found: Iterable[Result]) -> str:
@@ -69,9 +72,9 @@ def summary(cases: Iterable[Case], measured: Measured) -> list[str]:
         named = sum(result.outcome is Outcome.THROUGH and result.allowed for result in found)
         through = f"{named} through{' by design' if column is not Column.NO_JAIL else ''}"
         lines.append(
-            f"{column.value:<12} {len(found) - count[Outcome.ABSENT]:>4} attempts: {count[Outcome.STOPPED]} stopped, "
-            f"{through}, {count[Outcome.WORKS]} work, {count[Outcome.ABSENT]} n.a., "
-            f"{sum(result.bad for result in found)} failed"
+            f"{column.value:<12} {len(found) - count[Outcome.ABSENT]:>4} attempts: "
+            f"{count[Outcome.STOPPED]} stopped, {through}, {count[Outcome.WORKS]} work, "
+            f"{count[Outcome.ABSENT]} n.a., {sum(result.bad for result in found)} failed"
         )
     return lines
 
@@ -100,9 +103,8 @@ def races(measured: Measured, seconds: float) -> list[str]:
         for verb in (NAIVE, *VERBS):
             if verb in scores:
                 one = scores[verb]
-                lines.append(
-                    f"  {who} {verb:<22} {one['done']:>7,} + {one['refused']:>7,} = {one['tries']:>8,} {one['leaks']:>8,}"
-                )
+                sums = f"{one['done']:>7,} + {one['refused']:>7,} = {one['tries']:>8,}"
+                lines.append(f"  {who} {verb:<22} {sums} {one['leaks']:>8,}")
     return lines
 
 
@@ -138,7 +140,7 @@ def failures(cases: Iterable[Case], measured: Measured) -> list[str]:
             lines.append(f"{column}: changed outside: {', '.join(names[:5])}")
     for root, scores in measured.races.items():
         if scores and not scores[NAIVE]["leaks"]:
-            lines.append(f"the swapper never won against a naive tool as {'root' if root else 'user'}: it proves nothing")
+            lines.append(f"the swapper never beat a naive tool as {'root' if root else 'user'}: no proof")
     return lines
 
 
@@ -146,5 +148,5 @@ def heading() -> str:
     """Which machine it was."""
     found = layers()
     names = ", ".join(report.name for report in found.reports if report.ok)
-    return f"{platform.system()} {platform.release()} {platform.machine()}, Python {platform.python_version()}: {names}"
-
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    return f"{system}, Python {platform.python_version()}: {names}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.security.cases import commands, configuration, native, network, processes
 from tests.security.case import Case
+from tests.security.cases import commands, configuration, native, network, processes
 
 CASES: tuple[Case, ...] = (
     *native.CASES,

@@ -90,8 +90,7 @@ CASES = (
         "a build backend and a setup.py that read keys, plant files and look for secrets",
         "they learn and change nothing",
         tests=(
-            "tests/sandbox/test_jail_installs.py::"
-            "test_packages_are_installed_and_hostile_ones_learn_nothing",
+            "tests/sandbox/test_jail_installs.py::test_packages_are_installed_and_hostile_ones_learn_nothing",
         ),
     ),
     Case(
@@ -158,7 +157,11 @@ CASES = (
         "Writing the interpreter",
         "base Python, its site-packages and scripts, the cockpit's packages",
         inside=(
-            *("write the library", "plant in the interpreter's purelib", "plant in the interpreter's scripts"),
+            *(
+                "write the library",
+                "plant in the interpreter's purelib",
+                "plant in the interpreter's scripts",
+            ),
             *("plant in the interpreter's stdlib", "plant in the cockpit's packages"),
         ),
     ),

@@ -38,7 +38,7 @@ CASES = (
     Case(
         87,
         "Venvs that are none",
-        "bin, settings or all of it outside; home elsewhere; a pipe, a shell, a program of one's own for python",
+        "bin, settings or all of it outside; home elsewhere; a pipe, a shell, an own program for python",
         native=("a venv whose parts lie outside",),
         tests=(
             f"{_CODER}test_a_fake_venv_is_refused",

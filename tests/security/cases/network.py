@@ -50,8 +50,7 @@ CASES = (
         "install from an index on a granted port; install with the network off",
         "works; fails soon, with a hint",
         tests=(
-            "tests/sandbox/test_jail_installs.py::"
-            "test_packages_are_installed_and_hostile_ones_learn_nothing",
+            "tests/sandbox/test_jail_installs.py::test_packages_are_installed_and_hostile_ones_learn_nothing",
             f"{_JAIL}test_a_port_of_the_policy_is_reached",
             "tests/tools/test_simple_coder.py::test_with_the_network_off_an_install_fails_with_a_hint",
         ),

@@ -34,9 +34,7 @@ CASES = (
         49,
         "Looking into the cockpit",
         "ptrace attach and seize, process_vm_readv and _writev, pidfd_getfd, kcmp",
-        inside=(
-            *("ptrace", "ptrace seize", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp"),
-        ),
+        inside=(*("ptrace", "ptrace seize", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp"),),
     ),
     Case(
         50,
@@ -151,7 +149,10 @@ CASES = (
         "su, sudo, pkexec, newuidmap, fusermount, mount; capabilities; another user id",
         "no privilege",
         inside=(
-            *(f"{name} gains nothing" for name in ("su", "sudo", "pkexec", "newuidmap", "fusermount", "mount")),
+            *(
+                f"{name} gains nothing"
+                for name in ("su", "sudo", "pkexec", "newuidmap", "fusermount", "mount")
+            ),
             *("privileges can be gained", "a capability is held", "become another user"),
         ),
     ),

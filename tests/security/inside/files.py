@@ -11,11 +11,18 @@ attempt("remove by linked directory")(lambda: (os.symlink(OUTSIDE, "l3"), os.unl
 attempt("list outside")(lambda: os.listdir(OUTSIDE))
 attempt("walk in from a directory outside")(lambda: (os.chdir(OUTSIDE), open("secret").close()))
 attempt("private file of the same user")(reads(f"{STATE}/private"))
-for _secret in (".ssh/id_ed25519", ".aws/credentials", ".config/gh/hosts.yml", ".local/share/keyrings/login.keyring"):
+for _secret in (
+    ".ssh/id_ed25519",
+    ".aws/credentials",
+    ".config/gh/hosts.yml",
+    ".local/share/keyrings/login.keyring",
+):
     attempt(f"operator's {_secret}")(reads(f"{HOME}/{_secret}"))
 for _place in (".bashrc", ".config/autostart/x.desktop", ".local/bin/git"):
     attempt(f"plant {_place}")(appends(f"{HOME}/{_place}"))
-attempt("plant a crontab", control=False)(first_of(appends("/var/spool/cron/crontabs/x"), appends("/etc/cron.d/x")))
+attempt("plant a crontab", control=False)(
+    first_of(appends("/var/spool/cron/crontabs/x"), appends("/etc/cron.d/x"))
+)
 attempt("shadow")(reads("/etc/shadow"))
 attempt("private keys")(lambda: os.listdir("/etc/ssl/private"))
 attempt("another program's file in /tmp")(reads(F["tmp"]))
@@ -48,7 +55,9 @@ _CHANGES: dict[str, Callable[[str], object]] = {
 for _name, _change in _CHANGES.items():
     attempt(f"{_name} outside")(lambda c=_change: c(SECRET))
     attempt(f"{_name} outside by ..")(lambda c=_change: c(f"{'../' * 12}{SECRET}"))
-    attempt(f"{_name} outside by link")(lambda c=_change, n=_name: (os.symlink(SECRET, f"c-{n}"), c(f"c-{n}")))
+    attempt(f"{_name} outside by link")(
+        lambda c=_change, n=_name: (os.symlink(SECRET, f"c-{n}"), c(f"c-{n}"))
+    )
     attempt(f"{_name} outside by directory")(lambda c=_change: (os.chdir(OUTSIDE), c("secret")))
 attempt("chmod outside by descriptor")(
     lambda: os.chmod("secret", 0o777, dir_fd=os.open(OUTSIDE, os.O_PATH | os.O_DIRECTORY))
@@ -65,7 +74,9 @@ attempt("access list of a device", control=False)(
 )
 attempt("chmod a file of /proc", control=False)(lambda: os.chmod("/proc/uptime", 0o444))
 attempt("chmod the interpreter", control=False)(lambda: os.chmod(sys.executable, 0o777))
-attempt("fchmod the interpreter", control=False)(lambda: os.fchmod(os.open(sys.executable, os.O_RDONLY), 0o777))
+attempt("fchmod the interpreter", control=False)(
+    lambda: os.fchmod(os.open(sys.executable, os.O_RDONLY), 0o777)
+)
 attempt("lease on a file of the library", control=False)(
     lambda: fcntl.fcntl(os.open(os.__file__, os.O_RDONLY), 1024, fcntl.F_RDLCK)
 )
@@ -80,7 +91,9 @@ def _set_version() -> None:
 attempt("version of the interpreter's inode", control=False)(_set_version)
 attempt("set-id on creation")(lambda: os.open("suid", os.O_CREAT | os.O_WRONLY, 0o4755))
 attempt("set-id by mknod")(lambda: os.mknod("suid2", 0o104755))
-attempt("inotify outside")(lambda: libc.inotify_add_watch(libc.inotify_init(), OUTSIDE.encode(), 2) >= 0 or raised())
+attempt("inotify outside")(
+    lambda: libc.inotify_add_watch(libc.inotify_init(), OUTSIDE.encode(), 2) >= 0 or raised()
+)
 
 
 def _fanotify() -> None:
@@ -95,15 +108,19 @@ attempt("file handles")(
 attempt("open by handle")(lambda: call(on(304, 265), -100, struct.pack("=II", 8, 1) + bytes(8), 0))
 attempt("write the library", control=False)(lambda: open(os.__file__, "a").close())
 for _name in ("purelib", "scripts", "stdlib"):
-    attempt(f"plant in the interpreter's {_name}", control=False)(appends(f"{sysconfig.get_path(_name)}/planted.py"))
+    attempt(f"plant in the interpreter's {_name}", control=False)(
+        appends(f"{sysconfig.get_path(_name)}/planted.py")
+    )
 attempt("plant in the cockpit's packages", control=False)(appends(f"{F['packages']}/planted.pth"))
 attempt("execute outside")(lambda: subprocess.run([f"{OUTSIDE}/tool"], check=True))
 
 
 def _by_loader() -> None:
-    loaders = [path for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1") if os.path.exists(path)]
+    loaders = [
+        path for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1") if os.path.exists(path)
+    ]
     if not loaders:
-        raise NotHere("the loader is elsewhere")
+        raise NotHereError("the loader is elsewhere")
     subprocess.run([loaders[0], f"{OUTSIDE}/program", "/dev/null"], check=True, capture_output=True)
 
 

@@ -18,7 +18,7 @@ def v6() -> None:
         made.connect((f"::ffff:{'127.0.0.1'}", PORT))
     except OSError as error:
         if CONTROL and error.errno == errno.EADDRNOTAVAIL:
-            raise NotHere("no IPv6 here") from None
+            raise NotHereError("no IPv6 here") from None
         raise
 
 
@@ -28,7 +28,7 @@ def opened(family: int, kind: int, protocol: int = 0) -> None:
         socket.socket(family, kind, protocol)
     except OSError as error:
         if CONTROL and error.errno in (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT, errno.EPERM, errno.EACCES):
-            raise NotHere("this kernel or user has no such socket") from None
+            raise NotHereError("this kernel or user has no such socket") from None
         raise
 
 
@@ -38,8 +38,12 @@ attempt("name by DNS")(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).
 attempt("tcp by IPv6")(v6)
 attempt("udp by IPv6")(lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM))
 attempt("mptcp")(lambda: connect(socket.AF_INET, socket.SOCK_STREAM, 262))
-attempt("tcp fast open by sendto")(lambda: fast_open(lambda s: s.sendto(b"x", 0x20000000, ("127.0.0.1", PORT))))
-attempt("tcp fast open by sendmsg")(lambda: fast_open(lambda s: s.sendmsg([b"x"], (), 0x20000000, ("127.0.0.1", PORT))))
+attempt("tcp fast open by sendto")(
+    lambda: fast_open(lambda s: s.sendto(b"x", 0x20000000, ("127.0.0.1", PORT)))
+)
+attempt("tcp fast open by sendmsg")(
+    lambda: fast_open(lambda s: s.sendmsg([b"x"], (), 0x20000000, ("127.0.0.1", PORT)))
+)
 attempt("listen without a name")(lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM).listen())
 attempt("bind")(lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM).bind(("127.0.0.1", 0)))
 attempt("raw")(lambda: opened(socket.AF_INET, socket.SOCK_RAW, 1))
@@ -65,18 +69,18 @@ def _machine_code(code: bytes) -> int:
 def _ia32() -> None:
     """getpid by the table of 32-bit programs: mov eax, 20; int 0x80; ret."""
     if not X86:
-        raise NotHere("only x86_64 has it")
+        raise NotHereError("only x86_64 has it")
     if _machine_code(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3") != os.getpid():
-        raise Stopped("no such call")
+        raise StoppedError("no such call")
 
 
 def _x32() -> None:
     if not X86:
-        raise NotHere("only x86_64 has it")
+        raise NotHereError("only x86_64 has it")
     try:
         call(0x40000000 + 39)
     except OSError:
-        raise (NotHere("this kernel has no x32") if CONTROL else Stopped("no such call")) from None
+        raise (NotHereError("this kernel has no x32") if CONTROL else StoppedError("no such call")) from None
 
 
 attempt("ia32 call")(_ia32)
@@ -98,11 +102,21 @@ attempt("datagram to a path")(
 )
 _SERVICES = (
     *("/var/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock"),
-    *(f"/run/user/{os.getuid()}/{name}" for name in ("bus", "systemd/private", "gnupg/S.gpg-agent", "wayland-0")),
-    *("/run/dbus/system_bus_socket", "/run/systemd/private", "/tmp/.X11-unix/X0", f"/tmp/tmux-{os.getuid()}/default"),
+    *(
+        f"/run/user/{os.getuid()}/{name}"
+        for name in ("bus", "systemd/private", "gnupg/S.gpg-agent", "wayland-0")
+    ),
+    *(
+        "/run/dbus/system_bus_socket",
+        "/run/systemd/private",
+        "/tmp/.X11-unix/X0",
+        f"/tmp/tmux-{os.getuid()}/default",
+    ),
     *(f"/tmp/ssh-{os.getuid()}/agent", f"/tmp/vscode-ipc-{os.getuid()}.sock"),
 )
-attempt("sockets of the system, desktop and tmux", control=False)(first_of(*(lambda a=s: _unix(a) for s in _SERVICES)))
+attempt("sockets of the system, desktop and tmux", control=False)(
+    first_of(*(lambda a=s: _unix(a) for s in _SERVICES))
+)
 attempt("keyring")(lambda: call(on(250, 219), 0, -4, 1))
 attempt("add a key")(lambda: call(on(248, 217), b"user", b"jail-test", b"x", 1, -2))
 # Made and taken away again: such things outlive their maker.

@@ -41,16 +41,16 @@ NO_CONTROL = "n.a.: not tried without a jail, for it would change the machine"
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-class NotHere(Exception):
+class NotHereError(Exception):
     """This machine lacks what the attempt needs."""
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """The attempt came to nothing, without an error of the kernel's to show for it."""
 
 
 def _stop(why: str) -> None:
-    raise Stopped(why)
+    raise StoppedError(why)
 
 
 def _opened(descriptor: int) -> bool:
@@ -88,9 +88,9 @@ def outcome_of(work: Callable[[], object]) -> str:
         return errno.errorcode.get(error.errno or 0, str(error) or "refused")
     except subprocess.CalledProcessError as error:
         return f"exit {error.returncode}"
-    except NotHere as error:
+    except NotHereError as error:
         return f"n.a.: {error}"
-    except (Stopped, MemoryError, RuntimeError) as error:
+    except (StoppedError, MemoryError, RuntimeError) as error:
         return str(error) or type(error).__name__
     return "through"
 
@@ -143,13 +143,13 @@ def tells(program: str, command: str, **env: str) -> Callable[[], None]:
 
     def work() -> None:
         if shutil.which(program) is None:
-            raise NotHere(f"{program} is not installed")
+            raise NotHereError(f"{program} is not installed")
         done = subprocess.run(
             ["/bin/sh", "-c", command],
             capture_output=True, text=True, stdin=subprocess.DEVNULL, env={**os.environ, **env}, check=False,
         )  # fmt: skip
         if WORD not in done.stdout + done.stderr:
-            raise Stopped("the secret was not told")
+            raise StoppedError("the secret was not told")
 
     return work
 

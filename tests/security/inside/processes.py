@@ -48,12 +48,16 @@ attempt("process_vm_writev", control=False)(lambda: _moved(on(311, 271)))
 attempt("pidfd_getfd")(lambda: call(438, os.pidfd_open(COCKPIT), 0, 0))
 attempt("kcmp")(lambda: call(on(312, 272), COCKPIT, COCKPIT, 0, 0, 0))
 attempt("prlimit")(lambda: resource.prlimit(COCKPIT, resource.RLIMIT_NOFILE))
-attempt("setpriority")(lambda: os.setpriority(os.PRIO_PROCESS, COCKPIT, os.getpriority(os.PRIO_PROCESS, COCKPIT)))
+attempt("setpriority")(
+    lambda: os.setpriority(os.PRIO_PROCESS, COCKPIT, os.getpriority(os.PRIO_PROCESS, COCKPIT))
+)
 attempt("setpriority of the user", control=False)(lambda: os.setpriority(os.PRIO_USER, os.getuid(), 19))
 attempt("oom score of the cockpit")(lambda: Path(f"/proc/{COCKPIT}/oom_score_adj").write_text("1000"))
 attempt("affinity")(lambda: os.sched_setaffinity(COCKPIT, os.sched_getaffinity(0)))
 attempt("scheduler")(lambda: os.sched_setscheduler(COCKPIT, os.SCHED_OTHER, os.sched_param(0)))
-attempt("scheduler's attributes")(lambda: call(on(314, 274), COCKPIT, struct.pack("=IIQiIQQQ", 48, 0, 0, 0, 0, 0, 0, 0), 0))
+attempt("scheduler's attributes")(
+    lambda: call(on(314, 274), COCKPIT, struct.pack("=IIQiIQQQ", 48, 0, 0, 0, 0, 0, 0, 0), 0)
+)
 attempt("priority of input and output")(lambda: call(on(251, 30), 1, COCKPIT, 0x4004))
 attempt("user namespace")(lambda: call(on(272, 97), 0x10000000))
 attempt("user namespace by clone")(lambda: call(on(56, 220), 0x10000011, 0, 0, 0, 0) or os._exit(0))
@@ -63,7 +67,7 @@ attempt("nested bwrap")(
 
 
 def _missing(program: str) -> None:
-    raise NotHere(f"{program} is not installed")
+    raise NotHereError(f"{program} is not installed")
 
 
 # Privileges
@@ -80,7 +84,7 @@ def _capabilities() -> None:
     call(on(125, 90), struct.pack("=II", 0x20080522, 0), held)
     bounding = any(libc.prctl(23, number, 0, 0, 0) == 1 for number in range(41)) and os.getuid() == 0
     if not any(held.raw) and not bounding:
-        raise Stopped("none is held")
+        raise StoppedError("none is held")
 
 
 attempt("a capability is held")(_capabilities)

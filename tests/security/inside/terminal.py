@@ -24,7 +24,9 @@ attempt("TIOCLINUX")(lambda: push(0x541C))
 attempt("TIOCSETD")(lambda: call(on(16, 29), _own_terminal(), 0x5423, struct.pack("=i", 0)))
 attempt("TIOCCONS", control=False)(lambda: call(on(16, 29), _own_terminal(), 0x541D))
 attempt("/dev/tty")(lambda: os.open("/dev/tty", os.O_RDWR))
-attempt("the cockpit's terminal")(lambda: os.write(os.open(F["terminal"], os.O_WRONLY | os.O_NOCTTY), b"planted"))
+attempt("the cockpit's terminal")(
+    lambda: os.write(os.open(F["terminal"], os.O_WRONLY | os.O_NOCTTY), b"planted")
+)
 attempt("TIOCSTI on the cockpit's terminal")(
     lambda: call(on(16, 29), os.open(F["terminal"], os.O_RDWR | os.O_NOCTTY), termios.TIOCSTI, b"x")
 )
@@ -32,7 +34,13 @@ attempt("any terminal or console for writing", control=False)(
     first_of(
         *(
             lambda p=path: os.open(p, os.O_WRONLY | os.O_NOCTTY)
-            for path in ("/dev/console", "/dev/tty0", "/dev/tty1", "/dev/ttyS0", *(f"/dev/pts/{n}" for n in range(64)))
+            for path in (
+                "/dev/console",
+                "/dev/tty0",
+                "/dev/tty1",
+                "/dev/ttyS0",
+                *(f"/dev/pts/{n}" for n in range(64)),
+            )
         )
     )
 )

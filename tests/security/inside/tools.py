@@ -4,22 +4,27 @@ attempt("find -exec")(tells("find", f"find . -maxdepth 0 -exec cat {SECRET} ';'"
 attempt("xargs")(tells("xargs", f"echo {SECRET} | xargs cat"))
 attempt("awk system")(tells("awk", f"awk 'BEGIN {{ system(\"cat {SECRET}\") }}'"))
 attempt("sed e")(tells("sed", f"echo x | sed '1e cat {SECRET}'"))
-attempt("tar --to-command")(tells("tar", f"echo x > m; tar -cf m.tar m; tar -xf m.tar --to-command 'cat {SECRET}'"))
+attempt("tar --to-command")(
+    tells("tar", f"echo x > m; tar -cf m.tar m; tar -xf m.tar --to-command 'cat {SECRET}'")
+)
 attempt("rsync -e")(tells("rsync", f"echo 'cat {SECRET} >&2' > r.sh; rsync -e 'sh r.sh' x:y ."))
 attempt("git alias")(tells("git", f"git -c alias.x='!cat {SECRET}' x"))
-attempt("git's pager")(tells("git", f"git init -q g; cd g; echo w > w; git add w; git grep -O'cat {SECRET}' w"))
+attempt("git's pager")(
+    tells("git", f"git init -q g; cd g; echo w > w; git add w; git grep -O'cat {SECRET}' w")
+)
 attempt("ssh ProxyCommand")(tells("ssh", f"ssh -o ProxyCommand='cat {SECRET} >&2' nowhere"))
 attempt("make")(tells("make", f"printf 'x:\\n\\tcat {SECRET}\\n' > Makefile; make x"))
 attempt("npm script")(
-    tells("npm", f"mkdir -p n; cd n; echo '{{\"scripts\":{{\"x\":\"cat {SECRET}\"}}}}' > package.json; npm run x")
+    tells("npm", f'mkdir -p n; cd n; echo \'{{"scripts":{{"x":"cat {SECRET}"}}}}\' > package.json; npm run x')
 )
 attempt("vim -c")(tells("vim", f"vim -es -u NONE -c '!cat {SECRET}' -c q"))
 
 
 def _tar_absolute() -> None:
     if shutil.which("tar") is None:
-        raise NotHere("tar is not installed")
-    sh(f"echo x > t; tar -cf t.tar --transform 's,^t,{OUTSIDE}/new,' -P t; tar -xPf t.tar; test -e {OUTSIDE}/new")
+        raise NotHereError("tar is not installed")
+    sh(f"echo x > t; tar -cf t.tar --transform 's,^t,{OUTSIDE}/new,' -P t; tar -xPf t.tar")
+    sh(f"test -e {OUTSIDE}/new")
 
 
 attempt("tar -P")(_tar_absolute)
@@ -35,7 +40,7 @@ __attribute__((constructor)) static void told(void) {
 
 def _preload() -> None:
     if shutil.which("gcc") is None:
-        raise NotHere("gcc is not installed")
+        raise NotHereError("gcc is not installed")
     Path("p.c").write_text(_CONSTRUCTOR % SECRET)
     sh("gcc -shared -fPIC p.c -o p.so")
     tells("env", f"env LD_PRELOAD={HERE}/p.so true")()
@@ -59,7 +64,7 @@ def _memfd(*words: str) -> str:
     with os.fdopen(told) as file:
         said = file.read()
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
-        raise Stopped("the program failed")
+        raise StoppedError("the program failed")
     return said
 
 

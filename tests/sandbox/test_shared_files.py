@@ -1,0 +1,66 @@
+"""A root that shares files with another place is reported: sandbox spec §6 case 16."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from app.doctor import examine
+from engine.domain.action import ErrorCode
+from engine.engine import SANDBOX_DIRECTORY
+from engine.sandbox import PathError, SandboxFiles, SandboxPolicy
+from engine.sandbox.shared import shared_files
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    made = tmp_path / SANDBOX_DIRECTORY
+    (made / "a/b").mkdir(parents=True)
+    (tmp_path / "outside").write_text("x")
+    return made
+
+
+def test_files_with_a_name_outside_are_named(root: Path) -> None:
+    (root / "alone").write_text("x")
+    (root / "twice").write_text("x")
+    os.link(root / "twice", root / "a/b/again")
+    assert shared_files(SandboxFiles(root)).count == 0
+    for name in ("a/b/one", "a/two", "esc\x1b[2J", "z"):
+        (root / name).hardlink_to(root.parent / "outside")
+        assert shared_files(SandboxFiles(root)).count == 1
+    (root.parent / "other").write_text("x")
+    (root / "a/other").hardlink_to(root.parent / "other")
+    found = shared_files(SandboxFiles(root))
+    assert (found.count, found.examples, found.whole) == (2, ["a/b/one", "a/other"], True)
+
+
+def test_links_lead_nowhere_and_the_limits_hold(root: Path) -> None:
+    (root / "up").symlink_to("..")
+    (root / "f").symlink_to("../outside")
+    os.link(root.parent / "outside", root.parent / "other")
+    assert shared_files(SandboxFiles(root)).count == 0
+    for number in range(20):
+        (root / f"a/{number}").mkdir()
+    assert not shared_files(SandboxFiles(root, SandboxPolicy(disk_entries=10))).whole
+
+
+async def test_doctor_reports_what_a_program_could_change_outside(root: Path) -> None:
+    _, answer, text = await examine(root.parent)
+    assert answer["root"]["ok"]
+    (root / "a/shared").hardlink_to(root.parent / "outside")
+    _, answer, text = await examine(root.parent)
+    assert not answer["root"]["ok"]
+    assert "1 of its files have a name outside" in text
+    assert "a/shared" in text
+
+
+async def test_a_root_that_is_a_link_is_refused_and_reported(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / SANDBOX_DIRECTORY).symlink_to("elsewhere")
+    with pytest.raises(PathError) as error:
+        SandboxFiles(tmp_path / SANDBOX_DIRECTORY)
+    assert error.value.code is ErrorCode.NOT_ALLOWED
+    _, answer, _ = await examine(tmp_path)
+    assert "symbolic link" in answer["root"]["reason"]
