@@ -147,7 +147,7 @@ class CallContext:
     action: str = ""
     """The action's id."""
     observer: SessionObserver | None = None
-    """None where nothing records a session; then no job and no shell can be started."""
+    """None where nothing records a session: jobs then live unrecorded, and no shell can be taken."""
     actor: str = "agent"
     """`agent`, `operator:<name>` or `background:<job>`."""
     output: OutputSink = field(default=lambda _stream, _text: None)
