@@ -22,6 +22,7 @@ from engine.domain.ports import CallContext, CommandSpec, Parameter
 from engine.domain.text import clean_line
 from engine.sandbox import PathError, SandboxPolicy
 from engine.sandbox.files import make_root
+from engine.sandbox.jobs import listed
 from engine.tools import SimpleCoder
 
 BANNER = "--- SimpleCoder Interactive Session ---\nType 'help' for a list of commands, or 'exit' to quit."
@@ -69,8 +70,7 @@ async def coder(
         return await shell.read_lines(source)
     finally:
         if running := tool.sessions.jobs.running(""):
-            names = ", ".join(f"{job.id} {clean_line(job.command)}" for job in running)
-            print(f"background jobs end with this shell: {names}", file=sys.stderr)
+            print(f"background jobs end with this shell: {listed(running)}", file=sys.stderr)
         await tool.sessions.close("")
         tool.close()
 

@@ -8,3 +8,178 @@ from typing import Any
 from app.grammar import find_verb, read_line, verb_of
 from app.headless import EXIT_CODES, Status, opened
 from app.lines import ending_jobs
+from app.missions import lay_down
+from app.settings import Settings
+from app.verbs import VERBS, Context, GrammarError, Local
+from app.waiting import AgentFaultError, at_rest, wait_until
+from engine.domain import commands as cmd
+from engine.domain.state import AgentState, RunState
+from engine.engine import Engine
+from engine.library import load_missions
+from engine.sandbox.policy import Tier
+
+Answer = tuple[int, dict[str, Any], str]
+"""Exit code, JSON answer, text."""
+
+ACTS_ALONE = (cmd.Run, cmd.Step)
+"""Commands after which the agent acts, which it does not without the jail that its policy requires."""
+LETS_ACT = (*ACTS_ALONE, cmd.CallTool)
+"""Commands after which `do` waits until the agent rests."""
+LETS_PLAN = (cmd.AdoptGoal, cmd.ChangeGoal)
+"""Commands after which `do` waits until there is a plan to look at, or a question about it."""
+
+
+async def do_line(workspace: Path, line: str, *, agent: str = "", accept: Tier | None = None) -> Answer:
+    """Carry out one line; exit code 0 when done, 1 when refused, 2 when not understood.
+
+    As for `run`, 70 means that the agent ended by a fault, 78 that there is no jail to let it act in.
+
+    Raises:
+        JournalError: the workspace cannot be opened.
+    """
+    try:
+        verb_of(line)
+    except GrammarError as error:
+        # A slip of the finger makes no workspace.
+        return 2, {}, str(error)
+    config = Settings.load(workspace).engine_config(accept=accept)
+    async with opened(workspace, config) as engine:
+        chosen = agent or (engine.agents[0] if engine.agents else "")
+        if agent and agent not in engine.agents:
+            return 2, {}, f"there is no agent '{agent}'; agents: {', '.join(engine.agents) or 'none yet'}"
+        state = await engine.view(chosen) if chosen else None
+        try:
+            intent = read_line(line, context_of(engine, chosen, state))
+        except GrammarError as error:
+            return 2, {}, str(error)
+        try:
+            if isinstance(intent, Local):
+                return await _do_locally(engine, intent, chosen)
+            return await _submit(engine, intent)
+        except AgentFaultError as error:
+            return _refused(Status.FAULT, str(error))
+
+
+def _refused(status: Status, message: str) -> Answer:
+    return EXIT_CODES[status], {"ok": False, "status": status.value, "message": message}, message
+
+
+def planned(state: AgentState) -> bool:
+    """True when the agent has a step to take, asks, or may not plan now."""
+    waits = state.run is RunState.STOPPED or state.intervention is not None
+    return waits or not state.open_goals or state.step is not None
+
+
+def context_of(engine: Engine, agent: str, state: AgentState | None) -> Context:
+    """What a line is understood against in this workspace."""
+    return Context(
+        agent=agent,
+        state=state,
+        agents=engine.agents,
+        missions=tuple(load_missions()),
+        examples=engine.examples,
+        spec_of=engine.describe_command,
+    )
+
+
+async def _submit(engine: Engine, command: cmd.Command) -> Answer:
+    if isinstance(command, cmd.AcceptTier):
+        return 2, {}, "what is accepted ends with this line; give it the option --accept-tier instead"
+    if fault := engine.fault(command.agent):
+        return _refused(Status.FAULT, fault)
+    if isinstance(command, ACTS_ALONE) and (refusal := engine.sandbox(command.agent).refusal):
+        return _refused(Status.NO_JAIL, refusal)
+    since = await engine.head()
+    receipt = await engine.submit(command, operator="cli")
+    answer: dict[str, Any] = {"ok": receipt.ok, "message": receipt.message, "event": receipt.event}
+    if receipt.ok and isinstance(command, (*LETS_ACT, *LETS_PLAN)):
+        rests = at_rest if isinstance(command, LETS_ACT) else planned
+        state = await wait_until(engine, command.agent, rests)
+        answer["mode"] = state.mode.value
+        answer["summary"] = state.last_summary
+        answer["events"] = await engine.head() - since
+        steps = len(state.plan.steps) if state.plan else 0
+        told = state.last_summary if isinstance(command, LETS_ACT) else f"{steps} steps planned"
+        parts = (receipt.message, state.mode, told, ending_jobs(state.running_jobs))
+        return 0, answer, " · ".join(part for part in parts if part)
+    return (0 if receipt.ok else 1), answer, receipt.message
+
+
+async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
+    match intent.action:
+        case "help":
+            return help_text(intent.argument)
+        case "agent_list":
+            return await _agent_list(engine)
+        case "status":
+            return await _status(engine, agent)
+        case "policy":
+            report = engine.sandbox(agent)
+            answer = {"tier": report.tier.value, "refusal": report.refusal, "policy": report.policy.as_json()}
+            return 0, answer, report.text()
+        case "mission":
+            return await _mission(engine, intent.argument, agent)
+        case "quit":
+            return 0, {"ok": True, "message": "bye"}, "bye"
+    return 2, {}, f"'{intent.action}' works in the cockpit only"
+
+
+def help_text(verb: str = "") -> Answer:
+    """The verbs, or one of them."""
+    try:
+        verbs = (find_verb(verb),) if verb else VERBS
+    except GrammarError as error:
+        return 2, {}, str(error)
+    rows = [{"verb": v.name, "usage": v.usage, "help": v.help, "aliases": list(v.aliases)} for v in verbs]
+    return 0, {"verbs": rows}, "\n".join(f"{v.usage:<44} {v.help}" for v in verbs)
+
+
+async def _agent_list(engine: Engine) -> Answer:
+    states = [await engine.view(name) for name in engine.agents]
+    rows = [
+        {
+            "id": s.agent_id,
+            "type": s.agent_type,
+            "mode": s.mode.value,
+            "goals": len(s.open_goals),
+            "fault": engine.fault(s.agent_id),
+        }
+        for s in states
+    ]
+    lines = [
+        f"{row['id']:<20} {row['type']:<12} {row['mode']:<13} "
+        + (f"fault: {row['fault']}" if row["fault"] else f"{row['goals']} open goals")
+        for row in rows
+    ]
+    return 0, {"agents": rows}, "\n".join(lines) or "no agents yet; agent_create bdi_agent ID makes one"
+
+
+async def _status(engine: Engine, agent: str) -> Answer:
+    if not agent:
+        return 2, {}, "there is no agent yet; agent_create bdi_agent ID makes one"
+    state = await engine.view(agent)
+    answer = {
+        "agent": agent,
+        "mode": state.mode.value,
+        "point": state.pause_point.value,
+        "goals": [{"id": g.id, "text": g.text, "status": g.status.value} for g in state.goals.values()],
+        "step": state.step.id if state.step else "",
+        "waits_for": state.intervention.reason if state.intervention else "",
+        "actions": state.actions,
+        "failed_actions": state.failed_actions,
+    }
+    goals = "; ".join(f"{g.id} {g.status}: {g.text}" for g in state.goals.values()) or "no goals"
+    return 0, answer, f"{agent} {state.mode} ({state.pause_point}) · {goals}"
+
+
+async def _mission(engine: Engine, name: str, agent: str) -> Answer:
+    missions = load_missions()
+    if name not in missions:
+        return 2, {}, f"there is no mission '{name}'; missions: {', '.join(missions)}"
+    if not agent:
+        return 2, {}, "there is no agent yet; agent_create bdi_agent ID makes one"
+    receipt = await lay_down(engine, agent, missions[name])
+    if not receipt.ok:
+        return 1, {"ok": False, "message": receipt.message}, receipt.message
+    await wait_until(engine, agent, lambda state: not state.requests and not state.acting)
+    return await _submit(engine, cmd.AdoptGoal(agent=agent, text=missions[name].goal))

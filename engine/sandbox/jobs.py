@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
 from engine.domain.action import ErrorCode
 from engine.domain.ports import SessionObserver
+from engine.domain.text import clean_line
 from engine.sandbox.completion import to_the_end
 from engine.sandbox.confinement import Confinement, Launch
 from engine.sandbox.paths import PathError
@@ -226,10 +227,9 @@ class Jobs:
     def _make_room(self, agent: str, most: int) -> None:
         running = self.running(agent)
         if len(running) >= most:
-            listed = ", ".join(f"{job.id} {job.command[:60]}" for job in running)
             raise PathError(
                 ErrorCode.NOT_ALLOWED,
-                f"{len(running)} jobs run already, and no more may: {listed}. "
+                f"{len(running)} jobs run already, and no more may: {listed(running)}. "
                 f"End one first, as with: stop_job {running[0].id}",
             )
         over = [job.id for job in self.of(agent) if job.over.is_set()]
@@ -252,6 +252,11 @@ class Jobs:
         for job in self.of(agent):
             await job.over.wait()
         self._table.pop(agent, None)
+
+
+def listed(jobs: Sequence[BackgroundJob]) -> str:
+    """Jobs by name and command, on one line."""
+    return ", ".join(f"{job.id} {clean_line(job.command, limit=60)}" for job in jobs)
 
 
 def end_text(result: ProcessResult, policy: SandboxPolicy, ran_s: float) -> str:

@@ -11,7 +11,7 @@ from engine.domain.action import ErrorCode, ResultStatus, ToolResult
 from engine.domain.ports import CallContext
 from engine.domain.text import clean_line
 from engine.sandbox.confinement import Confinement, Launch
-from engine.sandbox.jobs import BackgroundJob, Jobs, duration_text
+from engine.sandbox.jobs import BackgroundJob, Jobs, duration_text, listed
 from engine.sandbox.paths import PathError
 from engine.sandbox.process import Launcher
 from engine.tools.command_line import split_command
@@ -110,8 +110,7 @@ class JobCommands:
         if ident or not jobs:
             return self._jobs.get(context.agent, ident)
         if len(running) > 1:
-            listed = ", ".join(f"{job.id} {job.command[:60]}" for job in running)
-            raise PathError(ErrorCode.BAD_ARGUMENTS, f"Several jobs run; name one of {listed}.")
+            raise PathError(ErrorCode.BAD_ARGUMENTS, f"Several jobs run; name one of {listed(running)}.")
         return (running or jobs)[-1]
 
 
