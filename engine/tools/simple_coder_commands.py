@@ -98,7 +98,7 @@ _SPECS = (
     ),
     CommandSpec(
         "start",
-        "Start an allowed program in the background; it goes on until it ends or is stopped.",
+        "Start an allowed program in the background; a server needs the network 'on' to listen.",
         (_COMMAND,),
         mutates=True,
         undo=Undo.IRREVERSIBLE,

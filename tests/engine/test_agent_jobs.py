@@ -108,6 +108,41 @@ async def test_a_program_that_ends_at_once_fails_its_step(flight: Flight) -> Non
     assert not state.running_jobs
 
 
+async def test_an_agent_starts_waits_for_and_ends_its_own_job(flight: Flight) -> None:
+    await flight.plan(
+        start(TICK),
+        act("wait_job", text="tick 3"),
+        act("job_output", lines=2),
+        act("stop_job"),
+        act("jobs"),
+        act("wait_job"),
+    )
+    await flight.do(cmd.Run)
+    state = await flight.until(lambda s: s.intervention)
+    (job,) = state.jobs
+    said = [end.result for end in await flight.payloads(ev.ActionFinished)]
+    assert said[1]["message"] == f"Job {job} printed 'tick 3'."
+    assert [line.split()[0] for line in said[2]["content"].splitlines()] == ["tick", "tick"]
+    assert said[3]["message"].startswith(f"Job {job} stopped after ")
+    assert said[4]["items"][0].startswith(f"{job} | stopped after ")
+    assert said[5]["message"].startswith(f"Job {job} stopped after ")
+    (before, after) = [
+        kind
+        for kind in map(lambda event: event.kind, await flight.events())
+        if kind in ("job.started", "job.ended")
+    ]
+    assert (before, after) == ("job.started", "job.ended")
+
+
+async def test_what_may_not_run_may_not_be_started(flight: Flight) -> None:
+    for command in ("sh -c 'sleep 1'", "python x.py &", "python x.py > log"):
+        await flight.do(cmd.CallTool, command="start", args={"command": command})
+    await flight.until(lambda s: s.operator_actions == 3 and not s.action)
+    codes = [end.code for end in await flight.payloads(ev.ActionFinished)]
+    assert codes == ["not_allowed", "bad_arguments", "bad_arguments"]
+    assert not (await flight.state()).jobs
+
+
 async def test_output_that_comes_at_any_moment_replays(flight: Flight) -> None:
     await started(flight, TICK)
     steps = await flight.plan(
