@@ -165,8 +165,10 @@ def _say_job(said: ev.Payload) -> tuple[str, str, str] | None:
             return "▶", "action", f"job {said.job} runs: {said.command}"
         case ev.JobEnded(code=0):
             return "✓", "success", f"job {said.job} {said.message}"
+        case ev.JobEnded(ended="cancelled"):
+            return "■", "operator", f"job {said.job} {said.message}"
         case ev.JobEnded():
-            return "■", "warning", f"job {said.job} {said.message}"
+            return "✗", "warning", f"job {said.job} {said.message}"
         case ev.JobStopAsked():
             return "■", "operator", f"job {said.job} is to end"
     return None

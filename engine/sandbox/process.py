@@ -220,7 +220,7 @@ class _Running:
                 process.send_signal(signal.SIGKILL)
             self._patience = None
             self.stop()
-            await asyncio.to_thread(process.wait)
+            await asyncio.to_thread(_reap, process)
             report = status.report
             if report is None:
                 await asyncio.to_thread(_kill_marked, self._mark)
@@ -310,6 +310,15 @@ def _never_up(stderr: str) -> dict[str, Any]:
     """The supervisor never started: what should have started it says why on standard error."""
     problem = stderr.strip().rpartition("\n")[2] or "the supervisor did not start"
     return {"ended": Ended.JAIL, "code": JAIL_FAILED, "problem": f"start: {problem}"}
+
+
+def _reap(process: subprocess.Popen[bytes]) -> None:
+    """Collect a process that has nothing left to do; one that somebody stopped would never end by itself."""
+    try:
+        process.wait(_DRAIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _kill_marked(mark: str) -> None:
