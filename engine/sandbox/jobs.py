@@ -229,7 +229,7 @@ class Jobs:
         if len(running) >= most:
             raise PathError(
                 ErrorCode.NOT_ALLOWED,
-                f"{len(running)} jobs run already, and no more may: {listed(running)}. "
+                f"No more than {most} jobs may run at a time, and these do: {listed(running)}. "
                 f"End one first, as with: stop_job {running[0].id}",
             )
         over = [job.id for job in self.of(agent) if job.over.is_set()]

@@ -6,10 +6,10 @@ from engine.sandbox.jobs import Jobs
 
 
 class Sessions:
-    """The background jobs of all agents, as their lives reach them."""
+    """The background jobs of all agents of one sandbox, as the agents' lives reach them."""
 
-    def __init__(self, jobs: Jobs) -> None:
-        self.jobs = jobs
+    def __init__(self) -> None:
+        self.jobs = Jobs()
 
     def return_shell(self, agent: str) -> None:
         """Nothing to be done: no shell is opened yet."""

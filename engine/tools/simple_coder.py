@@ -22,7 +22,6 @@ from engine.sandbox.completion import to_the_end
 from engine.sandbox.confinement import Confinement, Launch
 from engine.sandbox.environment import child_environment
 from engine.sandbox.files import SandboxFiles
-from engine.sandbox.jobs import Jobs
 from engine.sandbox.names import meant, shown
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import SandboxPolicy, Tier
@@ -80,7 +79,7 @@ class SimpleCoder:
         self.policy = policy or SandboxPolicy()
         self.files = files or SandboxFiles(root, self.policy)
         self.launcher = Launcher(self.files.root, self.policy)
-        self.sessions = sessions or Sessions(Jobs())
+        self.sessions = sessions or Sessions()
         jobs = JobCommands(self.sessions.jobs, self.launcher, self._prepared)
         self._beside: Mapping[str, _Handler] = jobs.handlers
         self._confinement = confinement

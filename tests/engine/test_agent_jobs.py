@@ -206,7 +206,7 @@ async def test_agents_have_their_own_jobs_and_as_many_as_the_policy_says(flight:
     for _ in range(jobs):
         await started(flight, TICK)
     await flight.do(cmd.CallTool, command="start", args={"command": script(TICK)})
-    await flight.until(lambda s: s.last_summary.startswith(f"{jobs} jobs run already"))
+    await flight.until(lambda s: s.last_summary.startswith(f"No more than {jobs} jobs may run"))
     (failed,) = [said for said in await flight.payloads(ev.ActionFinished) if said.code]
     assert "End one first, as with: stop_job j1" in failed.result["message"]
     own = await started(flight, TICK, agent="other")
@@ -219,6 +219,17 @@ async def test_agents_have_their_own_jobs_and_as_many_as_the_policy_says(flight:
     listed = (await flight.payloads(ev.ActionFinished, "other"))[-1].result["items"]
     assert len(listed) == 1
     assert listed[0].startswith("j1 | running for ")
+
+
+async def test_an_agents_own_policy_holds_for_its_jobs(flight: Flight) -> None:
+    await flight.do(cmd.CreateAgent, agent="other", config={"sandbox": {"jobs": 1, "job_s": 0.7}})
+    await started(flight, TICK)
+    await started(flight, TICK, agent="other")
+    await flight.do(cmd.CallTool, agent="other", command="start", args={"command": script(TICK)})
+    await flight.until(lambda s: s.last_summary.startswith("No more than 1 jobs may run"), "other")
+    state = await flight.until(lambda s: not s.running_jobs, "other")
+    assert [job.ended for job in state.jobs.values()] == ["timeout"]
+    assert (await flight.state()).running_jobs
 
 
 async def test_a_flood_is_slowed_counted_and_ended(flight: Flight) -> None:

@@ -56,13 +56,21 @@ async def main() -> None:
     assert not isinstance(jail, JailRefusal), jail.message
     for name in (policy.home, policy.tmp):
         (root / name).mkdir(exist_ok=True)
-    jobs, watcher, started = Jobs(Launcher(root, policy)), Watcher(), list[BackgroundJob]()
+    jobs, watcher, started = Jobs(), Watcher(), list[BackgroundJob]()
+    launcher = Launcher(root, policy)
     for number, argv in enumerate(asked["commands"], 1):
         words = [str(BASE_PYTHON) if word == "PYTHON" else word for word in argv]
         launch = Launch(words[0], tuple(words), child_environment(root, policy, None))
         cwd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
         job = await jobs.start(
-            "pilot", " ".join(argv), launch, cwd, jail=jail, action=f"a{number}", observer=watcher
+            "pilot",
+            " ".join(argv),
+            launch,
+            cwd,
+            launcher=launcher,
+            jail=jail,
+            action=f"a{number}",
+            observer=watcher,
         )
         os.close(cwd)
         started.append(job)
