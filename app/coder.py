@@ -18,15 +18,16 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult
-from engine.domain.ports import CallContext, CommandSpec
+from engine.domain.ports import CallContext, CommandSpec, Parameter
 from engine.domain.text import clean_line
 from engine.sandbox import PathError, SandboxPolicy
 from engine.sandbox.files import make_root
+from engine.sandbox.jobs import listed
 from engine.tools import SimpleCoder
 
 BANNER = "--- SimpleCoder Interactive Session ---\nType 'help' for a list of commands, or 'exit' to quit."
 ACTOR = "operator:shell"
-_WHOLE_REST = {"run": "command", "write": "content", "append": "content"}
+_WHOLE_REST = {"run": "command", "start": "command", "write": "content", "append": "content"}
 """Commands whose last argument is the rest of the line, with this argument's name."""
 
 
@@ -68,6 +69,9 @@ async def coder(
             return await shell.interact(source)
         return await shell.read_lines(source)
     finally:
+        if running := tool.sessions.jobs.running(""):
+            print(f"background jobs end with this shell: {listed(running)}", file=sys.stderr)
+        await tool.sessions.close("")
         tool.close()
 
 
@@ -187,8 +191,8 @@ class LineError(Exception):
 def parse_line(line: str, spec_of: Callable[[str], CommandSpec | None]) -> tuple[str, dict[str, Any]]:
     """The command and its arguments by name.
 
-    Words are split as a shell would. The last argument of run, write and append is the rest of the line
-    as it was typed, quotes and all, unless the rest is one quoted word.
+    Words are split as a shell would. The last argument of run, start, write and append is the rest of the
+    line as it was typed, quotes and all, unless the rest is one quoted word.
 
     Raises:
         LineError: a quote is open, or there are more words than arguments.
@@ -210,7 +214,23 @@ def parse_line(line: str, spec_of: Callable[[str], CommandSpec | None]) -> tuple
     if len(given) > len(names):
         takes = " ".join(names) or "no arguments"
         raise LineError(f"{command} takes {takes}; quote an argument that has blanks in it.")
-    return command, dict(zip(names, given, strict=False))
+    return command, {
+        parameter.name: _value(parameter, word)
+        for parameter, word in zip(spec.parameters, given, strict=False)
+    }
+
+
+def _value(parameter: Parameter, word: str) -> Any:
+    """A word as what the argument is; one that does not fit stays, and the tool says so."""
+    try:
+        match parameter.type:
+            case "integer":
+                return int(word)
+            case "number":
+                return float(word)
+    except ValueError:
+        pass  # no number
+    return word
 
 
 def _rest(line: str, skip: int) -> str:

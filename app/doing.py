@@ -7,6 +7,7 @@ from typing import Any
 
 from app.grammar import find_verb, read_line, verb_of
 from app.headless import EXIT_CODES, Status, opened
+from app.lines import ending_jobs
 from app.missions import lay_down
 from app.settings import Settings
 from app.verbs import VERBS, Context, GrammarError, Local
@@ -99,7 +100,8 @@ async def _submit(engine: Engine, command: cmd.Command) -> Answer:
         answer["events"] = await engine.head() - since
         steps = len(state.plan.steps) if state.plan else 0
         told = state.last_summary if isinstance(command, LETS_ACT) else f"{steps} steps planned"
-        return 0, answer, " · ".join(part for part in (receipt.message, state.mode, told) if part)
+        parts = (receipt.message, state.mode, told, ending_jobs(state.running_jobs))
+        return 0, answer, " · ".join(part for part in parts if part)
     return (0 if receipt.ok else 1), answer, receipt.message
 
 

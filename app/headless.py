@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TextIO
 
-from app.lines import line_of
+from app.lines import ending_jobs, line_of
 from app.missions import lay_down
 from app.settings import Settings
 from app.waiting import AgentFaultError, at_rest, wait_until
@@ -112,6 +112,8 @@ class Run:
             if end is None:
                 end = await self._follow(since)
         state = await engine.view(options.agent)
+        if (ending := ending_jobs(state.running_jobs)) and not options.quiet:
+            print(ending, file=self._err, flush=True)
         goal = state.goals.get(self._goal)
         actions = state.actions - before.actions
         message = f"achieved in {actions} actions" if end.status is Status.GOAL_ACHIEVED else end.message

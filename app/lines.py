@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.domain.action import ResultStatus
 from engine.domain.goal import GoalStatus
 from engine.domain.plan import StepStatus
+from engine.domain.session import Job
 from engine.domain.text import clean_line
 from engine.journal import events as ev
 from engine.journal.event import Event
@@ -49,6 +51,14 @@ def call_text(command: str, args: dict[str, object]) -> str:
     return clean_line(f"{command} {shown}", limit=120)
 
 
+def ending_jobs(jobs: Sequence[Job]) -> str:
+    """What becomes of running jobs when the session ends, on a line; empty when there are none."""
+    if not jobs:
+        return ""
+    listed = ", ".join(f"{job.id} {clean_line(job.command, limit=80)}" for job in jobs)
+    return f"{'jobs end' if len(jobs) > 1 else 'job ends'} with the session: {listed}"
+
+
 def _argument_text(text: str) -> str:
     """An argument in a line; a longer text by its size."""
     lines = text.strip("\n").count("\n") + 1
@@ -56,7 +66,7 @@ def _argument_text(text: str) -> str:
 
 
 def _say(said: ev.Payload) -> tuple[str, str, str] | None:
-    for tell in (_say_session, _say_goal, _say_plan, _say_action, _say_trouble):
+    for tell in (_say_session, _say_goal, _say_plan, _say_action, _say_job, _say_trouble):
         line = tell(said)
         if line is not None:
             return line
@@ -146,6 +156,21 @@ def _say_action(said: ev.Payload) -> tuple[str, str, str] | None:
             return "■", "warning", f"{said.action} cut off: {said.reason}"
         case ev.ActionOutcomeUnknown():
             return "!", "warning", f"{said.action}: outcome unknown"
+    return None
+
+
+def _say_job(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.JobStarted():
+            return "▶", "action", f"job {said.job} runs: {said.command}"
+        case ev.JobEnded(code=0):
+            return "✓", "success", f"job {said.job} {said.message}"
+        case ev.JobEnded(ended="cancelled"):
+            return "■", "operator", f"job {said.job} {said.message}"
+        case ev.JobEnded():
+            return "✗", "warning", f"job {said.job} {said.message}"
+        case ev.JobStopAsked():
+            return "■", "operator", f"job {said.job} is to end"
     return None
 
 

@@ -234,6 +234,13 @@ def _read_call(rest: str, context: Context) -> Intent:
     return cmd.CallTool(agent=context.agent, command=command, args=args)
 
 
+def _read_stop_job(rest: str, context: Context) -> Intent:
+    running = [job for job, _ in _jobs(context)]
+    if not rest and len(running) != 1:
+        raise GrammarError(f"name the job; running jobs: {', '.join(running) or 'none'}")
+    return cmd.StopJob(agent=context.agent, job=_only(rest or running[0], "a job").lower())
+
+
 def _read_believe(rest: str, context: Context) -> Intent:
     key, text = _word(rest.replace("=", " ", 1) if re.match(r"\S+=", rest) else rest, "a key")
     try:
@@ -267,6 +274,10 @@ def _steps(context: Context) -> Iterable[tuple[str, str]]:
 
 def _goals(context: Context) -> Iterable[tuple[str, str]]:
     return [(goal.id, goal.text) for goal in context.state.open_goals] if context.state else []
+
+
+def _jobs(context: Context) -> Iterable[tuple[str, str]]:
+    return [(job.id, job.command) for job in context.state.running_jobs] if context.state else []
 
 
 def _agents(context: Context) -> Iterable[tuple[str, str]]:
@@ -359,6 +370,9 @@ VERBS: tuple[Verb, ...] = (
     Verb("accept_tier", "accept_tier TIER", "let programs run in a weaker jail until this session ends",
          lambda rest, c: cmd.AcceptTier.model_validate({"tier": _only(rest, "a tier").upper()}), "Sandbox",
          choices=_tiers),
+    Verb("jobs", "jobs", "list the background jobs; ! start COMMAND begins one",
+         _none(lambda c: cmd.CallTool(agent=c.agent, command="jobs", args={})), "Sandbox"),
+    Verb("stop_job", "stop_job [JOB]", "end a background job", _read_stop_job, "Sandbox", choices=_jobs),
     Verb("agent_create", "agent_create TYPE ID [TEXT|JSON]", "bring an agent to be", _read_create, "Agents",
          choices=_agent_types),
     Verb("agent_list", "agent_list", "the agents and what they do", _none(lambda c: Local("agent_list")),

@@ -14,7 +14,7 @@ from typing import Any
 from engine import __version__
 from engine.actions.pipeline import LiveToolbox
 from engine.domain import commands as cmd
-from engine.domain.ports import Clock, CommandSpec, NoSessions, Ports
+from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.state import AgentConfig, AgentState
 from engine.domain.thinking import Thinker
 from engine.generation.notation import NESTING_LIMIT, too_deep
@@ -271,6 +271,7 @@ class Engine:
         return agent
 
     def _surroundings(self, state: AgentState) -> Surroundings:
+        assert self._coder is not None
         return Surroundings(
             thinker=self._thinkers[state.config.thinker],
             toolbox=LiveToolbox(self.registry),
@@ -279,7 +280,7 @@ class Engine:
             clock=self._ports.clock,
             put_blob=self.blobs.put,
             randomness=self._ports.randomness,
-            control=NoSessions(),
+            control=self._coder.sessions,
         )
 
     async def _create(self, command: cmd.CreateAgent, actor: str) -> cmd.Receipt:

@@ -42,6 +42,8 @@ class Sgr:
 
 
 PLAIN = Sgr()
+LEAD = Sgr(dim=True)
+"""The look of a line's source before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class AnsiStream:
         self._string = 0
         self._reset_line()
         self._look = PLAIN
-        self._kind = "out"
+        self._kind, self._source = "out", ""
 
     # Lines
 
@@ -126,11 +128,11 @@ class AnsiStream:
 
     # Input
 
-    def feed(self, text: str, kind: str = "out") -> None:
-        """Take some output; a change of kind begins a new line."""
-        if kind != self._kind:
+    def feed(self, text: str, kind: str = "out", source: str = "") -> None:
+        """Take some output; a change of kind or source begins a new line, and the source leads its lines."""
+        if (kind, source) != (self._kind, self._source):
             self.end_line()
-            self._kind = kind
+            self._kind, self._source = kind, source
         if not self._pending and not self._string and not _SPECIAL.search(text):
             self._feed_plain(text)
             return
@@ -266,9 +268,10 @@ class AnsiStream:
             self._length = self._column
 
     def _open_line(self) -> AnsiLine:
-        text = "".join(run for run, _ in self._runs)
-        spans: list[Span] = []
-        at = 0
+        lead = f"{self._source}│ " if self._source else ""
+        text = lead + "".join(run for run, _ in self._runs)
+        spans = [Span(0, len(lead), LEAD)] if lead else []
+        at = len(lead)
         for run, look in self._runs:
             if look is not PLAIN and look != PLAIN:
                 spans.append(Span(at, at + len(run), look))

@@ -37,6 +37,8 @@ class SessionChunk:
     text: str
     kind: ChunkKind = "out"
     """`prompt` is a prompt with its command, a line of its own; `note` is the cockpit's own remark."""
+    source: str = ""
+    """The background job that it comes from; empty for what the agent does itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class SessionModel:
     """Output that was not kept."""
     held_by: str = ""
     """Who holds the session's keyboard, when it is not the agent."""
+    jobs: int = 0
+    """Background jobs that run."""
     notice: Notice | None = None
 
 
@@ -67,7 +71,8 @@ class SandboxPane(LinePane):
         "or : and type ! ls to call the sandbox yourself."
     )
     HELP = """## Sandbox session
-❯ marks a command, ┆ what went to standard error. Left and right (h, l) show the rest of long lines.
+❯ marks a command, ┆ what went to standard error, j12│ a line of the background job j12.
+Left and right (h, l) show the rest of long lines.
 Scroll up to read: the pane stays where you are and counts what is new; end or G follows again.
 The lower border says how the last command ended, how long it took, and what was not kept.
 """
@@ -98,10 +103,10 @@ The lower border says how the last command ended, how long it took, and what was
         for chunk in chunks:
             if chunk.kind in ("prompt", "note"):
                 self._stream.end_line()
-                self._stream.feed(chunk.text.rstrip("\n"), chunk.kind)
+                self._stream.feed(chunk.text.rstrip("\n"), chunk.kind, chunk.source)
                 self._stream.end_line()
             else:
-                self._stream.feed(chunk.text, chunk.kind)
+                self._stream.feed(chunk.text, chunk.kind, chunk.source)
         self.lines_changed(self._stream.end - before)
 
     def show(self, model: SessionModel) -> None:
@@ -199,6 +204,8 @@ def _caption(model: SessionModel) -> list[str]:
         parts.append(f"{model.duration_s:.1f} s")
     if model.bytes_hidden:
         parts.append(f"{size_text(model.bytes_hidden)} not shown")
+    if model.jobs:
+        parts.append(f"{model.jobs} job{'s' * (model.jobs > 1)}")
     return parts
 
 

@@ -7,6 +7,7 @@ import asyncio
 from textual.widgets import Input, TextArea
 
 from app.cockpit.base import CockpitBase
+from app.lines import ending_jobs
 from engine.domain import commands as cmd
 from engine.domain.state import AgentState, RunState
 from widgets.dialogs import ConfirmDialog, ConfirmModel
@@ -51,20 +52,26 @@ class Leaving(CockpitBase):
         return bool(text)
 
     def action_leave(self) -> None:
-        """Leave; ask first when that would cut an action off."""
+        """Leave; ask first when that would cut an action or a background job off."""
         running = [state for state in self._projector.states if state.acting]
+        jobs = [job for state in self._projector.states for job in state.running_jobs]
+        if not running and jobs:
+            self._ask_to_leave("Leave while background jobs run?", f"The {ending_jobs(jobs)}.")
+            return
         if not running:
             self.run_worker(self._close_and_exit(0), name="leave")
             return
         names = ", ".join(state.agent_id for state in running)
         again = any(state.action and state.action.step for state in running)
-        model = ConfirmModel(
+        self._ask_to_leave(
             f"Leave while {names} runs an action?",
             "The action is cut off and recorded"
-            + ("; it runs again when you let the agent go on." if again else "; it does not run again."),
-            yes="leave",
-            no="stay",
+            + ("; it runs again when you let the agent go on." if again else "; it does not run again.")
+            + (f" Besides, the {ending_jobs(jobs)}." if jobs else ""),
         )
+
+    def _ask_to_leave(self, question: str, consequence: str) -> None:
+        model = ConfirmModel(question, consequence, yes="leave", no="stay")
         self.push_screen(ConfirmDialog(model), self._leave_confirmed)
 
     def _leave_confirmed(self, yes: bool | None) -> None:

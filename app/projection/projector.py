@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -11,12 +11,13 @@ from app.lines import Line, call_text, line_of
 from engine.domain.action import ResultStatus
 from engine.domain.belief import BeliefSource
 from engine.domain.state import AgentState
-from engine.domain.text import clean
+from engine.domain.text import clean, clean_line
 from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.journal.fold import apply
 from widgets import MindLine, MindModel, SessionChunk, SessionModel
 from widgets.mind import MindKind
+from widgets.session import ChunkKind, size_text
 
 MIND_KEPT = 2_000
 SESSION_KEPT = 400
@@ -39,7 +40,7 @@ class Pane(StrEnum):
     STATUS = "status"
 
 
-_QUIET = (ev.ActionOutput,)
+_QUIET = (ev.ActionOutput, ev.JobOutput)
 """Events that change nothing but the session pane."""
 _NOT_OF_THE_MIND = (ev.ActionStarted, ev.ActionHeld, ev.StepGranted, ev.SessionOpened, ev.SessionClosed)
 """Events that the plan and the session pane show already."""
@@ -68,6 +69,8 @@ class _Shown:
     """Chunks that the pane has not been given yet; the oldest go where nobody looks for long."""
     session: SessionModel = field(default_factory=SessionModel)
     hidden: int = 0
+    jobs_hidden: dict[str, int] = field(default_factory=dict)
+    """Characters of each running job's output that were not kept."""
     last_words: dict[str, str] = field(default_factory=dict)
     """The end of what each failing step printed last."""
 
@@ -166,7 +169,7 @@ class Projector:
             return [], SessionModel()
         fresh = list(shown.fresh)
         shown.fresh.clear()
-        return fresh, shown.session
+        return fresh, replace(shown.session, jobs=len(shown.state.running_jobs))
 
     def last_words(self, step: str) -> str:
         """The end of what a step printed when it failed; empty when it printed nothing."""
@@ -197,6 +200,17 @@ class Projector:
                 return [SessionChunk(f"cut off: {payload.reason}", "note")]
             case ev.ActionOutcomeUnknown():
                 return [SessionChunk("the program ended here; the outcome is unknown", "note")]
+            case ev.JobStarted():
+                return [SessionChunk(clean_line(payload.command), "prompt", _job(payload))]
+            case ev.JobOutput():
+                hidden = shown.jobs_hidden.get(payload.job, 0) + payload.skipped
+                shown.jobs_hidden[payload.job] = hidden
+                stream: ChunkKind = "err" if payload.stream == "stderr" else "out"
+                return [SessionChunk(payload.text, stream, _job(payload))]
+            case ev.JobEnded():
+                hidden = shown.jobs_hidden.pop(payload.job, 0)
+                more = f" · {size_text(hidden)} not shown" if hidden else ""
+                return [SessionChunk(payload.message + more, "note", _job(payload))]
             case ev.AgentOpened() if shown.chunks:
                 return [SessionChunk("— a new session —", "note")]
         return []
@@ -231,10 +245,16 @@ def _told_by_its_step(state: AgentState, payload: ev.Payload) -> bool:
     return isinstance(payload, ev.ActionFinished) and state.action is not None and bool(state.action.step)
 
 
+def _job(said: ev.JobStarted | ev.JobOutput | ev.JobEnded) -> str:
+    return clean_line(said.job, limit=16)
+
+
 def _last_words(chunks: deque[SessionChunk]) -> str:
     """The last lines after the newest prompt that say something."""
     said: list[str] = []
     for chunk in reversed(chunks):
+        if chunk.source:
+            continue  # a background job's words, not the step's
         if chunk.kind == "prompt":
             break
         said.append(chunk.text)

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
-from engine.actions.output import OutputPump
 from engine.domain.action import ErrorCode, ResultStatus, ToolResult, Undo
 from engine.domain.plan import StepStatus
 from engine.domain.ports import CallContext, SessionObserver
@@ -16,6 +15,7 @@ from engine.domain.state import ActiveAction, AgentState
 from engine.journal import events as ev
 from engine.journal.errors import BlobError
 from engine.journal.event import Event, canonical
+from engine.sandbox.pump import OutputPump
 from engine.tools.arguments import Checked
 from engine.tools.registry import ToolRegistry
 

@@ -143,11 +143,6 @@ class CallContext:
     """Everything a tool may know about a call besides its arguments."""
 
     session: SandboxSession
-    agent: str = ""
-    action: str = ""
-    """The action's id."""
-    observer: SessionObserver | None = None
-    """None where nothing records a session; then no job and no shell can be started."""
     actor: str = "agent"
     """`agent`, `operator:<name>` or `background:<job>`."""
     output: OutputSink = field(default=lambda _stream, _text: None)
@@ -155,6 +150,11 @@ class CallContext:
     """Wall-clock limit asked for by the caller; the tool's own limit also holds."""
     beliefs: Mapping[str, Any] = field(default_factory=dict)
     """Belief values of the caller, by key."""
+    agent: str = ""
+    action: str = ""
+    """The action's id."""
+    observer: SessionObserver | None = None
+    """None where nothing records a session: jobs then live unrecorded, and no shell can be taken."""
 
     @property
     def by_operator(self) -> bool:

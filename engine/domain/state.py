@@ -215,6 +215,11 @@ class AgentState:
         return self.action is not None and self.action.started
 
     @property
+    def running_jobs(self) -> list[Job]:
+        """Background jobs that have not ended, oldest first."""
+        return [job for job in self.jobs.values() if job.running]
+
+    @property
     def shell_taken(self) -> bool:
         """True while the operator holds the shell, or waits for it."""
         waiting = any(request.command == "shell" for request in self.requests)

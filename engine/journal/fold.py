@@ -442,6 +442,12 @@ def _waived(state: AgentState, said: ev.SnapshotWaived, event: Event) -> None:
 @_on(ev.JobStarted)
 def _job_started(state: AgentState, said: ev.JobStarted, event: Event) -> None:
     state.jobs[said.job] = Job(said.job, said.command, at=event.at, event=event.ref)
+    _believe_of_job(state, said.job, f"running: {said.command}", event)
+
+
+def _believe_of_job(state: AgentState, job: str, value: str, event: Event) -> None:
+    key = f"job.{job}"
+    state.beliefs[key] = Belief(key, value, event=event.ref, tick=event.tick)
 
 
 @_on(ev.JobEnded)
@@ -452,9 +458,11 @@ def _job_ended(state: AgentState, said: ev.JobEnded, event: Event) -> None:
     state.jobs[said.job] = replace(
         job, ended=said.ended, code=said.code, message=said.message, event=event.ref
     )
+    _believe_of_job(state, said.job, said.message or said.ended, event)
     over = [old.id for old in state.jobs.values() if not old.running]
     for old in over[:-JOBS_KEPT]:
         del state.jobs[old]
+        state.beliefs.pop(f"job.{old}", None)
 
 
 @_on(ev.ChangesOffered)

@@ -176,9 +176,14 @@ TYPES: dict[str, ParameterType] = {
         ParameterType("text", Shape.WORDS, _text, "text, best in quotes"),
         ParameterType("rest", Shape.REST, _text, "text, best in quotes"),
         ParameterType("command", Shape.REST, _command, "a command that starts with an allowed program"),
+        ParameterType("program", Shape.WORDS, _command, "a command that starts with an allowed program"),
     )
 }
 """Parameter types by the name patterns use."""
+
+
+COMMANDS = frozenset({"command", "program"})
+"""Types whose value is a whole command; after a `program` the pattern may go on."""
 
 
 def value_of(kind: ParameterType, words: Sequence[Word], source: str) -> Value | Reference:
@@ -197,7 +202,7 @@ def value_of(kind: ParameterType, words: Sequence[Word], source: str) -> Value |
 
 def fault(kind: ParameterType, value: Value) -> str | None:
     """Why the whole value cannot stand although its words can, or None."""
-    if kind.name != "command" or not isinstance(value, str):
+    if kind.name not in COMMANDS or not isinstance(value, str):
         return None
     if not _harmless(value):
         return "the command holds a line break or a control character: give one command on one line"

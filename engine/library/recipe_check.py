@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from engine.library.parameters import TYPES, ParameterType, Shape
+from engine.library.parameters import COMMANDS, TYPES, ParameterType, Shape
 from engine.library.pattern import Pattern
 from engine.library.recipe_tables import RecipeTable, StepTable
 from engine.library.template import TemplateError, slots_of
 
 RESERVED = frozenset({"project", "item"})
 """Names that the thinker gives values itself."""
-_PLAIN_TYPES = frozenset({"command", "number"})
+_PLAIN_TYPES = COMMANDS | {"number"}
 """Types whose values cannot break out of a command, or are a command."""
 _SAFE_FILTERS = frozenset({"shell", "slug", "snake", "camel"})
 """Filters after which a value is one argument of a command."""
@@ -78,7 +78,7 @@ def _of_step(
     for name in step.depends_on:
         if name not in seen:
             yield f"it depends on '{name}', no id of an earlier step", "correct depends_on", name
-    running = step.op == "act" and step.command == "run"
+    running = step.op == "act" and step.command in ("run", "start")
     for template in (step.description, *_strings(step.args)):
         command = running and template == step.args.get("command")
         yield from _of_template(template, known, types, command=command)

@@ -18,8 +18,8 @@
 
 A step may also have `id` and `depends_on` (ids of earlier steps of the recipe), and `each`, a list
 parameter for whose items it is repeated as `{item}`. `{project}` is the name of the project the
-agent is in. In the command of a `run` step, a parameter needs the filter `shell` (or one that leaves
-letters only: `slug`, `snake`, `camel`).
+agent is in. In the command of a `run` or `start` step, a parameter needs the filter `shell` (or one that
+leaves letters only: `slug`, `snake`, `camel`).
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ class Agent(ActingAgent):
         elif action is not None:
             withdrawn = ev.ActionWithdrawn(action=action.id, reason="the session ended before it started")
             self.append(withdrawn, "system", action.event, opened.ref)
-        for job in [job for job in self.state.jobs.values() if job.running]:
-            lost = ev.JobEnded(job=job.id, ended="unknown", message="the program ended while it ran")
+        for job in self.state.running_jobs:
+            lost = ev.JobEnded(job=job.id, ended="unknown", message="ended with Pilothouse; nobody saw how")
             self.append(lost, "system", job.event, opened.ref)
         if self.state.run is RunState.RUNNING:
             self.append(ev.AgentPaused(reason="reopened; it was running"), "system", opened.ref)

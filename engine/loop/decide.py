@@ -140,7 +140,13 @@ def _pause(state: AgentState, said: cmd.Pause, registry: ToolRegistry) -> Outcom
     if state.mode is Mode.PAUSED:
         return Outcome("already paused")
     message = "paused; the running action ends by itself" if state.acting else "paused"
-    return Outcome(message, (ev.AgentPaused(reason="paused by the operator"),))
+    return Outcome(message + _jobs(state, "go on"), (ev.AgentPaused(reason="paused by the operator"),))
+
+
+def _jobs(state: AgentState, what: str) -> str:
+    """What becomes of the background jobs, for the end of a receipt; empty when none runs."""
+    count = len(state.running_jobs)
+    return f"; {count} background job{'s' * (count > 1)}: {what}" if count else ""
 
 
 def _step(state: AgentState, said: cmd.Step, registry: ToolRegistry) -> Outcome:
@@ -153,16 +159,18 @@ def _step(state: AgentState, said: cmd.Step, registry: ToolRegistry) -> Outcome:
 
 
 def _stop(state: AgentState, said: cmd.Stop, registry: ToolRegistry) -> Outcome:
-    if state.run is RunState.STOPPED:
+    if state.run is RunState.STOPPED and not state.acting and not state.running_jobs:
         return Outcome("already stopped")
     running = f"; {state.action.command} is cut off" if state.acting and state.action else ""
-    return Outcome(f"stopped{running}", (ev.AgentStopped(reason=said.reason),))
+    message = f"stopped{running}{_jobs(state, 'ended')}"
+    return Outcome(message, (ev.AgentStopped(reason=said.reason),))
 
 
 def _delete(state: AgentState, said: cmd.DeleteAgent, registry: ToolRegistry) -> Outcome:
     if state.acting:
         raise RefusedError("an action is running; stop the agent first")
-    return Outcome(f"agent {state.agent_id} deleted; its history stays", (ev.AgentDeleted(),))
+    message = f"agent {state.agent_id} deleted; its history stays{_jobs(state, 'ended')}"
+    return Outcome(message, (ev.AgentDeleted(),))
 
 
 # ------------------------------------------------------------------ plan

@@ -63,7 +63,7 @@ def stop_job(state: AgentState, said: cmd.StopJob, registry: ToolRegistry) -> Ou
     """End a background job."""
     job = state.jobs.get(said.job)
     if job is None or not job.running:
-        running = ", ".join(job.id for job in state.jobs.values() if job.running) or "none"
+        running = ", ".join(job.id for job in state.running_jobs) or "none"
         what = f"there is no job '{said.job}'" if job is None else f"job {said.job} has ended"
         raise RefusedError(f"{what}; running jobs: {running}")
     return Outcome(f"job {said.job} is being ended", (ev.JobStopAsked(job=said.job),))

@@ -62,21 +62,28 @@ class RecordingAgent:
         apply(self.state, event)
         return event
 
-    def _observe(self, payload: ev.Payload, actor: str) -> None:
-        self.append(payload, actor)
+    def _observe(self, payload: ev.Payload, actor: str, *causes: str) -> None:
+        self.append(payload, actor, *causes)
         self.commit_soon()
+
+    def _job_event(self, job: str) -> str:
+        """The event that a job's next one follows from."""
+        return self.state.jobs[job].event if job in self.state.jobs else ""
 
     def job_started(self, job: str, command: str, action: str) -> None:
         """See `engine.domain.ports.SessionObserver`."""
-        self._observe(ev.JobStarted(job=job, command=command, action=action), "system")
+        cause = self.state.action.event if self.state.action is not None else ""
+        self._observe(ev.JobStarted(job=job, command=command, action=action), "system", cause)
 
     def job_output(self, job: str, stream: str, text: str, skipped: int) -> None:
         """See `engine.domain.ports.SessionObserver`."""
-        self._observe(ev.JobOutput(job=job, stream=stream, text=text, skipped=skipped), "system")
+        said = ev.JobOutput(job=job, stream=stream, text=text, skipped=skipped)
+        self._observe(said, "system", self._job_event(job))
 
     def job_ended(self, job: str, ended: str, code: int | None, message: str) -> None:
         """See `engine.domain.ports.SessionObserver`."""
-        self._observe(ev.JobEnded(job=job, ended=ended, code=code, message=message), "system")
+        said = ev.JobEnded(job=job, ended=ended, code=code, message=message)
+        self._observe(said, "system", self._job_event(job))
 
     def typed(self, action: str, text: str | None) -> None:
         """See `engine.domain.ports.SessionObserver`."""

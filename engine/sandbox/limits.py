@@ -25,6 +25,10 @@ _CPU_NOTICE_S = 1
 """Seconds between SIGXCPU, which says why a program ends, and SIGKILL."""
 _COUNT_S = 0.02
 """Seconds between two counts of threads, where these must be watched closely."""
+CALM_S = 60.0
+"""Seconds after which a command is looked at less and less often: a background job lives for hours."""
+CALMEST = 4.0
+"""How many times less often in the end."""
 _PAGE = resource.getpagesize()
 
 
@@ -95,8 +99,8 @@ class DiskWalk:
         self.entries = 0
         self.too_deep = False
 
-    def step(self) -> None:
-        """Go on for a while; begins again when the time for it has come."""
+    def step(self, calm: float = 1.0) -> None:
+        """Go on for a while; begins again when the time for it has come, which calm makes later."""
         now = time.monotonic()
         if not self._stack:
             if now < self._next:
@@ -110,7 +114,7 @@ class DiskWalk:
         done = not self._stack
         self.bytes = size if done else max(self.bytes, size)
         self.entries = entries if done else max(self.entries, entries)
-        self._next = time.monotonic() + self._spent * _WALK_SHARE
+        self._next = time.monotonic() + self._spent * _WALK_SHARE * calm
 
     def _advance(self) -> None:
         directory, names = self._stack[-1]
@@ -148,7 +152,8 @@ class Sampler:
         self._walk = DiskWalk(root, limits["disk_depth"])
         self._disk_floor = min(limits["disk_floor_bytes"], self._free_disk() // 2)
         self._memory_floor = min(limits["memory_floor_bytes"], free_memory() // 2)
-        self._due = time.monotonic() + SAMPLE_S
+        self._begun = time.monotonic()
+        self._due = self._begun + SAMPLE_S
         # The kernel holds root to no number of processes, and a fork bomb does not wait for the next look.
         self._counting = os.getuid() == 0
         self._threads_before = threads_of_machine()
@@ -160,15 +165,20 @@ class Sampler:
     def wait_s(self) -> float:
         """Seconds until the next look."""
         left = max(0.0, self._due - time.monotonic())
-        return min(left, _COUNT_S) if self._counting else left
+        return min(left, _COUNT_S * self._calm()) if self._counting else left
+
+    def _calm(self) -> float:
+        return min(CALMEST, max(1.0, (time.monotonic() - self._begun) / CALM_S))
 
     def breach(self) -> tuple[str, str]:
         """What kind of limit is broken, and the words for it; empty when none is or it is not yet time."""
         grown = self._counting and self._grown()
         if time.monotonic() < self._due and not grown:
             return "", ""
-        self._due = time.monotonic() + SAMPLE_S
-        return self._tree() or self._disk() or ("", "")
+        self._due = time.monotonic() + SAMPLE_S * self._calm()
+        broken = self._tree() or self._disk() or ("", "")
+        self._threads_before = threads_of_machine()  # what came since was counted, and is not the command's
+        return broken
 
     def _grown(self) -> bool:
         """Whether the machine has so many threads more that they may be the command's."""
@@ -188,7 +198,7 @@ class Sampler:
     def _disk(self) -> tuple[str, str] | None:
         if self._free_disk() < self._disk_floor:
             return "disk", "the disk was nearly full"
-        self._walk.step()
+        self._walk.step(self._calm())
         if self._walk.bytes > self._limits["disk_bytes"]:
             return "disk", "the sandbox took more disk than the limit"
         if self._walk.entries > self._limits["disk_entries"]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+from collections import deque
 from collections.abc import Callable
 
 _FLUSH_S = 0.03
-_FLUSH_CHARACTERS = 16 * 1024
+_PORTIONS = 64
+"""All that a stream may pass on passes in so many portions, or more smaller ones: in about two seconds."""
 
 
 class Capture(asyncio.Protocol):
@@ -36,14 +38,14 @@ class Capture(asyncio.Protocol):
     ) -> None:
         self._name = name
         self._head_size, self._tail_size = head, tail
-        self._stream_left = stream
+        self._stream_left, self._portion = stream, max(1, stream // _PORTIONS)
         self._limit = limit
         self._sink, self._overflow = sink, overflow
         self._head, self._tail = bytearray(), bytearray()
         self.total = 0
         """Bytes received."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._pending: list[str] = []
+        self._pending: deque[str] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self._loop.create_future()
@@ -92,12 +94,17 @@ class Capture(asyncio.Protocol):
 
     def _flush(self) -> None:
         self._timer = None
-        text = "".join(self._pending)
-        self._pending = [text[_FLUSH_CHARACTERS:]] if len(text) > _FLUSH_CHARACTERS else []
+        portion, room = [], self._portion
+        while self._pending and room > 0:
+            text = self._pending.popleft()
+            if len(text) > room:
+                self._pending.appendleft(text[room:])
+            portion.append(text[:room])
+            room -= len(text)
         if self._pending:
             self._timer = self._loop.call_later(_FLUSH_S, self._flush)
-        if text:
-            self._sink(self._name, text[:_FLUSH_CHARACTERS])
+        if said := "".join(portion):
+            self._sink(self._name, said)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The last holder of the pipe is gone."""
@@ -111,7 +118,7 @@ class Capture(asyncio.Protocol):
             self._timer.cancel()
             self._timer = None
         text = "".join(self._pending) + self._decoder.decode(b"", final=True)
-        self._pending = []
+        self._pending.clear()
         if text:
             self._sink(self._name, text)
         self.ended.set_result(None)

@@ -67,10 +67,16 @@ class SandboxPolicy:
     """Seconds a command may run."""
     install_s: float = 300.0
     """Seconds for package installers, clones and `create_venv`."""
+    job_s: float = 8 * 3600.0
+    """Seconds a background job may run."""
+    jobs: int = 8
+    """Background jobs of one agent at a time."""
     grace_s: float = 0.5
     """Seconds between SIGTERM and SIGKILL."""
     cpu_s: int = 120
     """Processor seconds of each process."""
+    job_cpu_s: int = 3600
+    """Processor seconds of each process of a background job."""
     read_bytes: int = 10 * MIB
     """Largest file that `read` takes."""
     write_bytes: int = 10 * MIB
@@ -84,7 +90,7 @@ class SandboxPolicy:
     output_bytes: int = 64 * MIB
     """Bytes of one stream after which the command is ended."""
     streamed_bytes: int = 1 * MIB
-    """Bytes of one stream that are passed on live."""
+    """Bytes of one stream that are passed on live; a job's are all passed on."""
     memory_bytes: int = 4 * GIB
     """Resident memory of a command's whole process tree; also RLIMIT_DATA of each process."""
     address_bytes: int = 16 * GIB
@@ -152,6 +158,11 @@ class SandboxPolicy:
         if self.accept_paths:
             return Tier.PATHS
         return Tier.SEATBELT if self.require is Tier.PATHS else self.require
+
+    @property
+    def for_jobs(self) -> SandboxPolicy:
+        """The policy as it holds for a background job, which is to live and to be watched for long."""
+        return replace(self, cpu_s=self.job_cpu_s, streamed_bytes=self.output_bytes)
 
     def with_network(self, network: Network, *ports: int) -> SandboxPolicy:
         """The policy with another grant of network; the ports stay when none is given."""
@@ -245,6 +256,8 @@ class SandboxPolicy:
             "network": network,
             "time": f"{self.wall_clock_s:g} s, installers {self.install_s:g} s; "
             f"{self.cpu_s} s of processor for each process",
+            "jobs": f"{self.jobs} in the background at a time, {self.job_s / 3600:g} h each; "
+            f"{self.job_cpu_s} s of processor for each process",
             "memory": f"{size_text(self.memory_bytes)} for a command and all it starts",
             "processes": f"{self.processes} threads for a command and all it starts",
             "disk": f"{size_text(self.disk_bytes)} and {self.disk_entries:,} entries below the root, "

@@ -6,7 +6,6 @@ a kernel jail, slots in as one object that says how the command is held.
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import marshal
 import os
@@ -15,13 +14,13 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from engine.domain.ports import OutputSink
 from engine.sandbox.child import JAIL_FAILED
@@ -31,13 +30,14 @@ from engine.sandbox.output import Capture
 from engine.sandbox.policy import SandboxPolicy, Tier
 from engine.sandbox.programs import BASE_PYTHON
 from engine.sandbox.specification import specification
+from engine.sandbox.status import Status
 
 BOOT = str(Path(__file__).resolve().with_name("boot.py"))
 _MARK = "PILOTHOUSE_RUN"
 _BACKSTOP_S = 15.0
 """Seconds past its own limit after which a supervisor is held to be stopped or lost."""
 _DRAIN_S = 2.0
-_MAX_TRUST_PIPE = 64 * 1024
+P = TypeVar("P", bound=asyncio.Protocol)
 
 
 class Ended(StrEnum):
@@ -103,6 +103,7 @@ class Launcher:
         limit_s: float,
         output: OutputSink,
         terminal: int = -1,
+        started: Callable[[], None] = lambda: None,
     ) -> ProcessResult:
         """Run a program to its end; afterwards none of its processes is alive.
 
@@ -114,6 +115,7 @@ class Launcher:
             output: receives output as it comes, on the event loop.
             terminal: descriptor of a terminal that becomes the program's own, for a person who takes over;
                 then nothing comes as output. Without one it has no terminal and nothing to read.
+            started: called on the event loop once the program is up; not at all when it never is.
 
         Raises:
             asyncio.CancelledError: after the whole tree has ended.
@@ -124,7 +126,7 @@ class Launcher:
         running = _Running(self.policy, mark, limit_s)
         running.start(launch, confined, self.root, cwd, terminal)
         try:
-            result = await to_the_end(running.follow(output), on_cancel=running.stop)
+            result = await to_the_end(running.follow(output, started), on_cancel=running.stop)
         finally:
             running.stop()
         return replace(result, tier=jail.tier)
@@ -141,6 +143,7 @@ class _Running:
         self._ends: tuple[int, int, int] = (-1, -1, -1)
         self._overflowed = False
         self._process: subprocess.Popen[bytes] | None = None
+        self._patience: asyncio.Timeout | None = None
 
     def start(self, launch: Launch, confined: Confined, root: Path, cwd: int, terminal: int) -> None:
         """Start the supervisor; about a millisecond, so it may run on the loop."""
@@ -187,60 +190,72 @@ class _Running:
 
     def stop(self) -> None:
         """Cut the life line: the supervisor ends the tree. Harmless when done twice."""
-        if self._life >= 0:
-            os.close(self._life)
-            self._life = -1
+        if self._life < 0:
+            return
+        os.close(self._life)
+        self._life = -1
+        if self._patience is not None and not self._patience.expired():
+            self._patience.reschedule(asyncio.get_running_loop().time() + self._grace_s)
+
+    @property
+    def _grace_s(self) -> float:
+        """Seconds in which a supervisor that should end the tree has ended it."""
+        return self._policy.grace_s + _BACKSTOP_S
 
     def _overflow(self) -> None:
         self._overflowed = True
         self.stop()
 
-    async def follow(self, output: OutputSink) -> ProcessResult:
+    async def follow(self, output: OutputSink, started: Callable[[], None]) -> ProcessResult:
         """Read until the supervisor reports, and put the result together."""
-        started = time.monotonic()
-        captures, transports = await self._connect(output)
-        out, err, status = captures
+        begun = time.monotonic()
         process = self._process
         assert process is not None, "follow comes after start"
+        out, err, status, transports = await self._connect(output, started)
         try:
             try:
-                async with asyncio.timeout(self._limit_s + self._policy.grace_s + _BACKSTOP_S):
+                async with asyncio.timeout(self._limit_s + self._grace_s) as self._patience:
                     await status.ended
             except TimeoutError:
                 process.send_signal(signal.SIGKILL)
+            self._patience = None
             self.stop()
-            await asyncio.to_thread(process.wait)
-            up, _, told = status.text.partition("\n")
-            report = _report(told)
+            await asyncio.to_thread(_reap, process)
+            report = status.report
             if report is None:
                 await asyncio.to_thread(_kill_marked, self._mark)
             await asyncio.wait({out.ended, err.ended}, timeout=_DRAIN_S)
-            if not up:
+            if not status.up:
                 report = _never_up(err.text)
         finally:
-            for transport, capture in zip(transports, captures, strict=True):
+            for transport in transports:
                 transport.close()
-                capture.finish()
-        return self._result(report, out, err, time.monotonic() - started)
+            for reader in (out, err, status):
+                reader.finish()
+        return self._result(report, out, err, time.monotonic() - begun)
 
-    async def _connect(self, output: OutputSink) -> tuple[list[Capture], list[asyncio.BaseTransport]]:
-        policy, loop = self._policy, asyncio.get_running_loop()
-        captures: list[Capture] = []
+    async def _connect(
+        self, output: OutputSink, started: Callable[[], None]
+    ) -> tuple[Capture, Capture, Status, list[asyncio.BaseTransport]]:
+        out, err = (self._capture(name, output) for name in ("stdout", "stderr"))
+        status = Status(started)
+        loop = asyncio.get_running_loop()
         transports: list[asyncio.BaseTransport] = []
-        for name, end in zip(("stdout", "stderr", ""), self._ends, strict=True):
-            capture = Capture(
-                name,
-                head=policy.output_head_bytes if name else _MAX_TRUST_PIPE,
-                tail=policy.output_tail_bytes if name else 0,
-                stream=policy.streamed_bytes if name else 0,
-                limit=policy.output_bytes,
-                sink=output,
-                overflow=self._overflow,
-            )
-            transport, _ = await loop.connect_read_pipe(partial(_same, capture), os.fdopen(end, "rb"))
-            captures.append(capture)
+        for reader, end in zip((out, err, status), self._ends, strict=True):
+            transport, _ = await loop.connect_read_pipe(partial(_same, reader), os.fdopen(end, "rb"))
             transports.append(transport)
-        return captures, transports
+        return out, err, status, transports
+
+    def _capture(self, name: str, output: OutputSink) -> Capture:
+        return Capture(
+            name,
+            head=self._policy.output_head_bytes,
+            tail=self._policy.output_tail_bytes,
+            stream=self._policy.streamed_bytes,
+            limit=self._policy.output_bytes,
+            sink=output,
+            overflow=self._overflow,
+        )
 
     def _result(
         self, report: dict[str, Any] | None, out: Capture, err: Capture, duration_s: float
@@ -266,8 +281,16 @@ class _Running:
         )
 
 
-def _same(capture: Capture) -> Capture:
-    return capture
+def signal_name(return_code: int) -> str:
+    """What ended a program whose return code is negative: `SIGSEGV (11)`."""
+    try:
+        return f"{signal.Signals(-return_code).name} ({-return_code})"
+    except ValueError:
+        return str(-return_code)
+
+
+def _same(reader: P) -> P:
+    return reader
 
 
 @contextmanager
@@ -283,19 +306,19 @@ def _nul_ended(arguments: Sequence[str]) -> bytes:
     return b"".join(os.fsencode(argument) + b"\0" for argument in arguments)
 
 
-def _report(text: str) -> dict[str, Any] | None:
-    """The supervisor's last word, or None when it died before."""
-    try:
-        report = ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return None
-    return report if isinstance(report, dict) else None
-
-
 def _never_up(stderr: str) -> dict[str, Any]:
     """The supervisor never started: what should have started it says why on standard error."""
     problem = stderr.strip().rpartition("\n")[2] or "the supervisor did not start"
     return {"ended": Ended.JAIL, "code": JAIL_FAILED, "problem": f"start: {problem}"}
+
+
+def _reap(process: subprocess.Popen[bytes]) -> None:
+    """Collect a process that has nothing left to do; one that somebody stopped would never end by itself."""
+    try:
+        process.wait(_DRAIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _kill_marked(mark: str) -> None:

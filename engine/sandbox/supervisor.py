@@ -210,6 +210,7 @@ def _run(spec: dict[str, Any]) -> dict[str, Any]:
     begun = time.monotonic()
     ended, problem = watch.start()
     if not ended:
+        os.write(spec["status"], b"started\n")
         ended, problem = watch.until_end()
     duration = time.monotonic() - begun
     # What outgrows its limits would go on growing through the grace.

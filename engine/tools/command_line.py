@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 _OPERATORS = {
     "|": "Run the commands one after the other.",
-    "&": "Run the commands one after the other; nothing runs in the background.",
+    "&": "Run the commands one after the other; what is to go on in the background has the command start.",
     ";": "Run the commands one after the other.",
     ">": "Use the write command to put text into a file.",
     "<": "Give the program the file's name instead.",

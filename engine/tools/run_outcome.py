@@ -9,12 +9,11 @@ from __future__ import annotations
 import errno
 import os
 import re
-import signal
 from typing import Any
 
 from engine.domain.action import ErrorCode, ResultStatus, ToolResult
 from engine.sandbox.policy import Network, SandboxPolicy, Tier, size_text
-from engine.sandbox.process import Ended, ProcessResult
+from engine.sandbox.process import Ended, ProcessResult, signal_name
 
 _NETWORK_PROGRAMS = frozenset({"pip", "pip3", "git", "npm"})
 _NETWORK_SIGNS = re.compile(
@@ -101,7 +100,7 @@ def _failure(
         case Ended.CANCELLED:
             return ErrorCode.CANCELLED, "Cancelled."
         case Ended.SIGNAL:
-            return ErrorCode.EXIT_STATUS, f"Ended by signal {_signal_name(outcome.return_code or 0)}."
+            return ErrorCode.EXIT_STATUS, f"Ended by signal {signal_name(outcome.return_code or 0)}."
         case _:
             pass
     if is_network_failure(argv, outcome.stdout, outcome.stderr) or (
@@ -146,10 +145,3 @@ def is_network_failure(argv: list[str], stdout: str, stderr: str) -> bool:
 def _program(argv: list[str]) -> str:
     """The program's name, `pip` for Python's module too."""
     return "pip" if argv[0].startswith("python") and argv[1:3] == ["-m", "pip"] else argv[0]
-
-
-def _signal_name(return_code: int) -> str:
-    try:
-        return f"{signal.Signals(-return_code).name} ({-return_code})"
-    except ValueError:
-        return str(-return_code)

@@ -10,7 +10,8 @@ import asyncio
 import posixpath
 import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,12 +28,14 @@ from engine.sandbox.policy import SandboxPolicy, Tier
 from engine.sandbox.process import Ended, Launcher, ProcessResult
 from engine.sandbox.programs import BASE_PYTHON, command_prefix, validate_venv
 from engine.sandbox.search import search
+from engine.sandbox.sessions import Sessions
 from engine.sandbox.tier import PROMISES, JailRefusal, best_jail
 from engine.tools.arguments import check_arguments
 from engine.tools.command_line import CommandLineError, split_command
 from engine.tools.registry import unknown_command
 from engine.tools.run_outcome import run_result
 from engine.tools.simple_coder_commands import COMMANDS, help_text
+from engine.tools.simple_coder_jobs import Held, JobCommands
 
 T = TypeVar("T")
 _Handler = Callable[[Mapping[str, Any], CallContext], Awaitable[ToolResult]]
@@ -57,6 +60,7 @@ class SimpleCoder:
         confinement: Confinement | None = None,
         environ: Mapping[str, str] | None = None,
         files: SandboxFiles | None = None,
+        sessions: Sessions | None = None,
     ) -> None:
         """Open the sandbox.
 
@@ -67,6 +71,7 @@ class SimpleCoder:
                 when the policy is content with that one.
             environ: where the few settings that programs may see come from; the process's own by default.
             files: the root, where it is open already.
+            sessions: what goes on there beside the calls, where another coder shares it.
 
         Raises:
             PathError: the root is no directory, or cannot be one.
@@ -74,6 +79,9 @@ class SimpleCoder:
         self.policy = policy or SandboxPolicy()
         self.files = files or SandboxFiles(root, self.policy)
         self.launcher = Launcher(self.files.root, self.policy)
+        self.sessions = sessions or Sessions()
+        jobs = JobCommands(self.sessions.jobs, self.launcher, self._prepared)
+        self._beside: Mapping[str, _Handler] = jobs.handlers
         self._confinement = confinement
         self._jail: Confinement | JailRefusal | None = confinement
         self._kept = tuple(name for name in self.policy.protected if self.files.entry(name) is not None)
@@ -87,7 +95,12 @@ class SimpleCoder:
         """A coder over the same root under another policy; of use until this one is closed."""
         files = self.files.under(policy)
         return SimpleCoder(
-            files.root, policy, confinement=self._confinement, environ=self._environ, files=files
+            files.root,
+            policy,
+            confinement=self._confinement,
+            environ=self._environ,
+            files=files,
+            sessions=self.sessions,
         )
 
     @property
@@ -116,12 +129,14 @@ class SimpleCoder:
         checked = check_arguments(spec, args)
         if checked.problems:
             return _error(ErrorCode.BAD_ARGUMENTS, checked.message)
-        handler: _Handler = getattr(self, f"_{command}")
+        handler: _Handler = self._beside.get(command) or getattr(self, f"_{command}")
         try:
             await _in_thread(self.files.check_root)
             return await handler(checked.args, context)
         except PathError as refused:
             return _error(refused.code, refused.message)
+        except CommandLineError as error:
+            return _error(ErrorCode.BAD_ARGUMENTS, str(error))
 
     # Files
 
@@ -279,9 +294,8 @@ class SimpleCoder:
         limit_s = _limit(self.policy.install_s, context)
         complete = False
         try:
-            outcome = await self._launch(
-                argv, replace(context, session=replace(context.session, venv=None)), limit_s
-            )
+            plain = replace(context, session=replace(context.session, venv=None))
+            outcome = await self._launch(self._held(argv, plain), context, limit_s)
             complete = outcome.ended is Ended.EXIT and outcome.return_code == 0
         finally:
             if not complete:  # half an environment would stand in the way of a second try
@@ -296,21 +310,31 @@ class SimpleCoder:
             self.files.remove_tree(path)
 
     async def _run(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
-        try:
-            argv = split_command(args["command"])
-        except CommandLineError as error:
-            return _error(ErrorCode.BAD_ARGUMENTS, str(error))
-        venv = context.session.venv
-        prefix = await _in_thread(lambda: command_prefix(argv[0], self.files, self.policy, venv))
-        limit_s = _limit(self._time_for(argv), context)
-        outcome = await self._launch([*prefix, *argv[1:]], context, limit_s)
-        return run_result(argv, outcome, limit_s, self.policy)
+        words = split_command(args["command"])
+        limit_s = _limit(self._time_for(words), context)
+        outcome = await self._launch(self._prepared(words, context), context, limit_s)
+        return run_result(words, outcome, limit_s, self.policy)
 
     def _time_for(self, argv: list[str]) -> float:
         installs = argv[0] in _SLOW_PROGRAMS or argv[1:3] == ["-m", "pip"] or argv[:2] == ["git", "clone"]
         return max(self.policy.install_s, self.policy.wall_clock_s) if installs else self.policy.wall_clock_s
 
-    async def _launch(self, argv: list[str], context: CallContext, limit_s: float) -> ProcessResult:
+    async def _launch(
+        self, prepared: AbstractAsyncContextManager[Held], context: CallContext, limit_s: float
+    ) -> ProcessResult:
+        async with prepared as (launch, cwd, jail):
+            return await self.launcher.run(launch, cwd, jail=jail, limit_s=limit_s, output=context.output)
+
+    @asynccontextmanager
+    async def _prepared(self, words: list[str], context: CallContext) -> AsyncIterator[Held]:
+        """A command line ready to be launched: an allowed program, held as the policy requires."""
+        venv = context.session.venv
+        prefix = await _in_thread(lambda: command_prefix(words[0], self.files, self.policy, venv))
+        async with self._held([*prefix, *words[1:]], context) as held:
+            yield held
+
+    @asynccontextmanager
+    async def _held(self, argv: list[str], context: CallContext) -> AsyncIterator[Held]:
         session, files = context.session, self.files
 
         def prepare() -> tuple[Confinement | JailRefusal, dict[str, str]]:
@@ -328,8 +352,7 @@ class SimpleCoder:
                 f"keeps commands away from it; this is {jail.tier}. Choose a sandbox root of its own.",
             )
         with files.directory(self._path(".", context)) as cwd:
-            launch = Launch(argv[0], tuple(argv), env)
-            return await self.launcher.run(launch, cwd, jail=jail, limit_s=limit_s, output=context.output)
+            yield Launch(argv[0], tuple(argv), env), cwd, jail
 
     # Paths
 

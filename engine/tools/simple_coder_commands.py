@@ -16,6 +16,10 @@ def _path(description: str, name: str = "path", default: str | None = None) -> P
     return Parameter(name, description, required=default is None, default=default, kind="path")
 
 
+_COMMAND = Parameter("command", "Program and arguments, as one string or a list of words", kind="shell")
+_JOB = Parameter(
+    "job", "Its id, such as j12; the only one that runs when left out", required=False, default=""
+)
 _VENV = Parameter("venv_name", "Its name: letters, digits, _ . and -", kind="name")
 
 
@@ -87,10 +91,42 @@ _SPECS = (
     CommandSpec(
         "run",
         "Run an allowed program without a shell.",
-        (Parameter("command", "Program and arguments, as one string or a list of words", kind="shell"),),
+        (_COMMAND,),
         mutates=True,
         undo=Undo.IRREVERSIBLE,
         example='run "python main.py"',
+    ),
+    CommandSpec(
+        "start",
+        "Start an allowed program in the background; a server needs the network 'on' to listen.",
+        (_COMMAND,),
+        mutates=True,
+        undo=Undo.IRREVERSIBLE,
+        example='start "python app.py"',
+    ),
+    _reads("jobs", "List the background jobs with their newest line."),
+    _reads(
+        "job_output",
+        "Show the newest output of a background job.",
+        _JOB,
+        Parameter("lines", "How many lines, 1 to 500", type="integer", required=False, default=20),
+        example="job_output j12 50",
+    ),
+    _reads(
+        "wait_job",
+        "Wait until a background job has ended, or has printed a text.",
+        _JOB,
+        Parameter("text", "The text, when it is that to wait for", required=False, default=""),
+        Parameter("seconds", "For how long at most", type="number", required=False, default=10),
+        example="wait_job j12 'Serving HTTP'",
+    ),
+    CommandSpec(
+        "stop_job",
+        "End a background job with all that it started.",
+        (_JOB,),
+        mutates=True,
+        undo=Undo.IRREVERSIBLE,
+        example="stop_job j12",
     ),
     _reads("toggle_autonomous_mode", "Switch the safety for rm; only the operator can."),
     _reads("policy", "Show what programs may do here; only the operator can change it."),

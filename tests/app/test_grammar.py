@@ -11,6 +11,7 @@ from app.verbs import VERBS, Context, GrammarError, Local
 from engine.domain import commands as cmd
 from engine.domain.goal import Goal
 from engine.domain.plan import Plan, PlanStep
+from engine.domain.session import Job
 from engine.domain.state import AgentState
 from engine.tools.simple_coder_commands import COMMANDS
 
@@ -21,6 +22,7 @@ def context() -> Context:
         agent_id="pilot",
         goals={"g1": Goal("g1", "first"), "g2": Goal("g2", "second")},
         current_goal="g2",
+        jobs={"j2": Job("j2", "make", ended="exit"), "j3": Job("j3", "python -m http.server")},
         plans={"g2": Plan("p1", "g2", steps=(PlanStep("s7", "list"), PlanStep("s8", "read")))},
     )
     return Context(
@@ -88,6 +90,14 @@ LINES = [
         "!run python -c 'print(1)'",
         _pilot(cmd.CallTool, command="run", args={"command": "python -c 'print(1)'"}),
     ),
+    (
+        "! start python -m http.server",
+        _pilot(cmd.CallTool, command="start", args={"command": "python -m http.server"}),
+    ),
+    ("! job_output j3 50", _pilot(cmd.CallTool, command="job_output", args={"job": "j3", "lines": 50})),
+    ("jobs", _pilot(cmd.CallTool, command="jobs", args={})),
+    ("stop_job", _pilot(cmd.StopJob, job="j3")),
+    ("stop_job J4", _pilot(cmd.StopJob, job="j4")),
     ("agent_create bdi_agent two", cmd.CreateAgent(agent="two")),
     ("agent_create   bdi_agent    two  a  helper", cmd.CreateAgent(agent="two", description="a  helper")),
     ("agent_list", Local("agent_list")),
@@ -177,9 +187,13 @@ def test_what_means_nothing_is_answered_in_one_line(context: Context, line: str,
     assert len(str(refusal.value)) < 1_000
 
 
+ANYTHING_GOES = ["drop", "abort", "until", "skip", "retry", "break", "unbreak", "stop_job", "theme", "help"]
+"""Verbs whose argument may be left out or be any word."""
+
+
 def test_usage_follows_when_an_argument_is_wrong(context: Context) -> None:
     for verb in VERBS:
-        if verb.name in ("drop", "abort", "until", "skip", "retry", "break", "unbreak", "theme", "help"):
+        if verb.name in ANYTHING_GOES:
             continue
         wrong = f"{verb.name} too much said" if " " not in verb.usage else verb.name
         if verb.name in ("run",):
@@ -212,6 +226,7 @@ def test_an_ended_goal_is_not_meant_while_another_is_open(context: Context) -> N
         ("PAU", "pause"),
         ("goal read", "goal read notes.txt"),
         ("goal files", "goal list the files in src"),
+        ("stop_job ", "stop_job j3"),
         ("break s", "break s7"),
         ("agent o", "agent other"),
         ("theme ", "theme dusk"),

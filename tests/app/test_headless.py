@@ -92,3 +92,21 @@ async def test_without_an_agent_the_answer_says_how_to_make_one(tmp_path: Path, 
     code, _answer, text = await do_line(tmp_path, line)
     assert code == 1
     assert text == "there is no agent yet; agent_create bdi_agent ID makes one"
+
+
+async def test_background_jobs_end_with_the_session_and_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "sandbox").mkdir()
+    (tmp_path / "sandbox" / "app.py").write_text("import time; print('up', flush=True); time.sleep(600)")
+    err = io.StringIO()
+    result = await run_goal(
+        RunOptions(tmp_path, goal="start app.py in the background"), out=io.StringIO(), err=err
+    )
+    assert result["status"] == "GOAL_ACHIEVED"
+    assert "job ends with the session: j1 python app.py" in err.getvalue()
+    code, _answer, text = await do_line(tmp_path, "! start python app.py")
+    assert code == 0
+    assert text.endswith("job ends with the session: j2 python app.py")
+    engine = await Engine.open(tmp_path)
+    state = await engine.view("pilot-1")
+    await engine.close()
+    assert [job.ended for job in state.jobs.values()] == ["cancelled", "cancelled"]

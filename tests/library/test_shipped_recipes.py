@@ -40,6 +40,9 @@ COMMANDS = {
     "activate_venv": {"venv_name"},
     "deactivate_venv": set(),
     "run": {"command"},
+    "start": {"command"},
+    "jobs": set(),
+    "stop_job": set(),
     "help": set(),
 }
 
@@ -60,6 +63,7 @@ VALUES = {
     "filenames": ["a.txt", "a.txt and b.md"],
     "text": ["hello", "'a, b; and $(c)'"],
     "rest": ["hello world", "'a, b; and $(c)'"],
+    "program": ["python -m this", "`make watch`"],
     "command": ["python -m this", "`ls -la`", "git log --oneline"],
 }
 
@@ -109,7 +113,7 @@ def assert_known(steps: Iterable[PlanStep]) -> None:
         assert step.tool == "simple_coder"
         assert set(step.args) == COMMANDS[step.command]
         assert all(isinstance(value, str) for value in step.args.values())
-        if step.command == "run":
+        if step.command in ("run", "start"):
             assert shlex.split(step.args["command"])[0] in PROGRAMS
 
 

@@ -43,9 +43,13 @@ async def answers(root: Path, *lines: str) -> tuple[int, list[dict[str, Any]]]:
         ("replace f 'a b' c", {"path": "f", "old": "a b", "new": "c"}),
         ("ls", {}),
         ("ls 'my dir'", {"path": "my dir"}),
+        ("start python -m http.server 8000", {"command": "python -m http.server 8000"}),
+        ("job_output j1 50", {"job": "j1", "lines": 50}),
+        ("job_output j1 many", {"job": "j1", "lines": "many"}),
+        ("wait_job j1 'up and running' 2.5", {"job": "j1", "text": "up and running", "seconds": 2.5}),
     ],
 )
-def test_a_line_becomes_one_call_with_its_quoting(line: str, args: dict[str, str]) -> None:
+def test_a_line_becomes_one_call_with_its_quoting(line: str, args: dict[str, object]) -> None:
     assert parse_line(line, COMMANDS.get) == (line.split()[0], args)
 
 
@@ -107,6 +111,22 @@ async def test_what_a_program_prints_is_inert(tmp_path: Path) -> None:
     assert out.getvalue().isascii()
     assert out.getvalue().replace("\n", "").isprintable()
     assert "\x1b]52" in json.loads(out.getvalue().splitlines()[0])["stdout"]
+
+
+async def test_background_jobs_live_as_long_as_the_shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "app.py").write_text("import time; print('ready', flush=True); time.sleep(600)")
+    lines = ["start python app.py", "wait_job j1 ready 20", "start python app.py", "stop_job", "stop_job j2"]
+    code, said = await answers(tmp_path, *lines, "job_output j1 5", "job_output j1 no", "jobs")
+    assert code == 1
+    reasons = [answer.get("reason") for answer in said]
+    assert reasons == [None, None, None, "bad_arguments", None, None, "bad_arguments", None]
+    assert "Several jobs run; name one of j1 python app.py, j2 python app.py." in said[3]["message"]
+    assert said[4]["message"].startswith("Job j2 stopped after ")
+    assert said[5]["content"] == "ready"
+    assert [item.split(" | ")[0] for item in said[7]["items"]] == ["j1", "j2"]
+    assert capsys.readouterr().err == "background jobs end with this shell: j1 python app.py\n"
 
 
 class Terminal:

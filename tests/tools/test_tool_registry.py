@@ -81,10 +81,11 @@ def test_schemas_are_json_schema_with_names_that_models_accept(registry: ToolReg
 
 def test_commands_say_whether_they_can_be_undone(registry: ToolRegistry) -> None:
     commands = registry.get("simple_coder").commands
-    assert commands["run"].undo == Undo.IRREVERSIBLE
     changing = {name for name, spec in commands.items() if spec.undo == Undo.WORKSPACE}
     assert changing == {"mkdir", "write", "append", "replace", "move", "copy", "rm", "create_venv"}
-    assert {name for name, spec in commands.items() if spec.mutates} == changing | {"run"}
+    lasting = {name for name, spec in commands.items() if spec.undo == Undo.IRREVERSIBLE}
+    assert lasting == {"run", "start", "stop_job"}
+    assert {name for name, spec in commands.items() if spec.mutates} == changing | lasting
 
 
 def test_a_tool_name_is_taken_once(registry: ToolRegistry, tmp_path: Path) -> None:

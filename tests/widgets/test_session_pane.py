@@ -47,6 +47,37 @@ async def test_commands_and_errors_are_marked_with_a_sign() -> None:
         ]
 
 
+async def test_lines_of_background_jobs_are_led_by_their_name_and_never_glued() -> None:
+    pane = SandboxPane()
+    async with PaneApp(pane).run_test(size=SIZE):
+        pane.append(
+            [
+                SessionChunk("half \x1b[31mred"),
+                SessionChunk("python app.py", "prompt", "j1"),
+                SessionChunk("one\nt", "out", "j1"),
+                SessionChunk("other", "out", "j2"),
+                SessionChunk("wo\n\x1b[32mgreen\r\x1b[Kblank", "out", "j1"),
+                SessionChunk("exited 0", "note", "j1"),
+                SessionChunk("\x1b[0m a line", "out"),
+            ]
+        )
+        pane.show(SessionModel(exit_status=0, jobs=2))
+
+        assert [text.rstrip() for text in shown(pane)[:9]] == [
+            "half red",
+            "❯ j1│ python app.py",
+            "j1│ one",
+            "j1│ t",
+            "j2│ other",
+            "j1│ wo",
+            "j1│ blank",
+            "· j1│ exited 0",
+            "a line",
+        ]
+        assert pane.border_subtitle is not None
+        assert "✓ exit 0 · 2 jobs" in str(pane.border_subtitle)
+
+
 async def test_the_pane_follows_the_end_until_the_reader_scrolls_up() -> None:
     pane = SandboxPane()
     async with PaneApp(pane).run_test(size=SIZE) as pilot:
