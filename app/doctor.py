@@ -13,15 +13,19 @@ from typing import Any
 from app.settings import Settings
 from engine import __version__
 from engine.domain.ports import Ports
-from engine.engine import SANDBOX_DIRECTORY
+from engine.domain.text import clean_line
+from engine.engine import SANDBOX_DIRECTORY, SNAPSHOTS_DIRECTORY
 from engine.journal.errors import JournalError, JournalMissing
-from engine.journal.store import JournalStore
+from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import verify
 from engine.sandbox import PathError, SandboxFiles, SandboxPolicy, SandboxReport, best_jail, layers
 from engine.sandbox.shared import shared_files
 from engine.sandbox.tier import PROMISES
+from engine.snapshots import SnapshotError, Standing, standing
 
 Answer = tuple[int, dict[str, Any], str]
+LEFT_OUT_SHOWN, LEFT_OUT_CELLS = 5, 120
+"""How many things a snapshot cannot bring back are named, and how long each is at most."""
 
 
 async def examine(workspace: Path) -> Answer:
@@ -37,6 +41,7 @@ async def examine(workspace: Path) -> Answer:
         "terminal": _terminal(),
         "sqlite": _sqlite(),
         "model": _model(),
+        "snapshots": await asyncio.to_thread(_snapshots, workspace),
         "journal": await _journal(workspace),
     }
     journal = answer["journal"]
@@ -119,6 +124,35 @@ def _model() -> dict[str, Any]:
     return {"ok": True, "thinker": "procedural", "reason": f"{what}agents plan by the plan library"}
 
 
+def _snapshots(workspace: Path) -> dict[str, Any]:
+    place = workspace / DATA_DIRECTORY / SNAPSHOTS_DIRECTORY
+    rule = Settings.load(workspace).snapshots.value
+    try:
+        found = standing(place)
+    except SnapshotError as error:
+        return {"ok": False, "rule": rule, "place": str(place), "reason": str(error)}
+    return {
+        "ok": True,
+        "rule": rule,
+        "kept": found.kept,
+        "bytes": found.bytes,
+        "place": str(place),
+        "reason": _left_out(found),
+    }
+
+
+def _left_out(found: Standing) -> str:
+    """What the newest snapshot cannot bring back, in a line."""
+    if found.newest is None:
+        return "none yet"
+    skipped = found.newest.skipped
+    named = [
+        clean_line(f"{skip.path}: {skip.why}", limit=LEFT_OUT_CELLS) for skip in skipped[:LEFT_OUT_SHOWN]
+    ]
+    more = len(skipped) + found.newest.skipped_more - len(named)
+    return f"the newest leaves out {'; '.join(named)}{f'; {more} more' if more else ''}" if named else ""
+
+
 async def _journal(workspace: Path) -> dict[str, Any]:
     try:
         store = await JournalStore.open(workspace, clock=Ports().clock, read_only=True)
@@ -137,7 +171,7 @@ async def _journal(workspace: Path) -> dict[str, Any]:
 def _text(answer: dict[str, Any], report: SandboxReport) -> str:
     lines = [f"pilothouse {answer['version']} on Python {answer['python']}", f"sandbox   {report.summary}"]
     lines.append(report.text())
-    for name in ("root", "settings", "terminal", "sqlite", "model", "journal"):
+    for name in ("root", "settings", "terminal", "sqlite", "model", "snapshots", "journal"):
         part = answer[name]
         facts = ", ".join(f"{key} {value}" for key, value in part.items() if key not in ("ok", "reason"))
         said = " — ".join(text for text in (facts, part["reason"]) if text) or "nothing is wrong"

@@ -181,5 +181,5 @@ async def _mission(engine: Engine, name: str, agent: str) -> Answer:
     receipt = await lay_down(engine, agent, missions[name])
     if not receipt.ok:
         return 1, {"ok": False, "message": receipt.message}, receipt.message
-    await wait_until(engine, agent, lambda state: not state.requests and not state.acting)
+    await wait_until(engine, agent, lambda state: not state.requests and not state.busy)
     return await _submit(engine, cmd.AdoptGoal(agent=agent, text=missions[name].goal))

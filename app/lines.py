@@ -14,6 +14,8 @@ from engine.journal import events as ev
 from engine.journal.event import Event
 
 TEXT_LIMIT = 400
+SLOW_SAVE_MS = 1_000
+"""From here on it is told that an action waited for its snapshot; quicker ones are only in the journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,12 @@ def _say_action(said: ev.Payload) -> tuple[str, str, str] | None:
             return "‖", "operator", f"{said.action} held: {said.reason}"
         case ev.ActionWithdrawn():
             return "·", "action", f"{said.action} withdrawn: {said.reason}"
+        case ev.SnapshotTaken() if said.duration_ms >= SLOW_SAVE_MS:
+            left_out = f", {said.skipped} things left out" if said.skipped else ""
+            what = f"{said.files} files{left_out}, in {said.duration_ms / 1000:.1f} s"
+            return "·", "action", f"{said.action} saved first: {what}"
+        case ev.SnapshotFailed():
+            return "✗", "warning", f"{said.action} could not be saved first: {said.reason}"
         case ev.ActionStarted():
             return "▶", "action", f"{said.action} started"
         case ev.ActionFinished(status=ResultStatus.SUCCESS):
@@ -187,6 +195,8 @@ def _say_trouble(said: ev.Payload) -> tuple[str, str, str] | None:
             return "?", "warning", f"your turn: {said.reason}"
         case ev.InterventionClosed():
             return "✓", "operator", f"decided: {said.resolution}"
+        case ev.SnapshotWaived():
+            return "!", "operator", f"{said.step} runs without a snapshot"
         case ev.BreakpointSet():
             return "◉", "operator", f"breakpoint on {said.step}"
         case ev.BreakpointCleared():

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from engine.actions import SnapshotRule
 from engine.engine import EngineConfig
 from engine.sandbox.policy import Network, SandboxPolicy, Tier
 
@@ -34,6 +35,8 @@ class _SandboxTable(BaseModel):
     """`off`, `ports` (HTTP and HTTPS with name look-up) or `on`."""
     accept_paths: bool = False
     """Run programs unconfined where the kernel offers no jail."""
+    snapshots: SnapshotRule = SnapshotRule.REQUIRED
+    """`required`: files are saved before each action that may change them; `off`."""
 
 
 class _File(BaseModel):
@@ -52,6 +55,7 @@ class Settings:
     """Name under which commands are recorded."""
     network: Network = Network.OFF
     accept_paths: bool = False
+    snapshots: SnapshotRule = SnapshotRule.REQUIRED
     home: Path = field(default_factory=lambda: _home(os.environ))
     problems: tuple[str, ...] = ()
     """What is wrong with the files, in sentences."""
@@ -68,6 +72,7 @@ class Settings:
             keys={**user.cockpit.keys, **local.cockpit.keys},
             network=(local if "network" in local.sandbox.model_fields_set else user).sandbox.network,
             accept_paths=local.sandbox.accept_paths or user.sandbox.accept_paths,
+            snapshots=(local if "snapshots" in local.sandbox.model_fields_set else user).sandbox.snapshots,
             operator=_operator(),
             home=home,
             problems=tuple(problems),
@@ -89,7 +94,7 @@ class Settings:
         if accept is not None:
             policy = policy.accepting(accept)
         granted = Network.PORTS if network and self.network is Network.OFF else self.network
-        return EngineConfig(policy=policy.with_network(granted))
+        return EngineConfig(policy=policy.with_network(granted), snapshots=self.snapshots)
 
 
 def _home(environ: Any) -> Path:

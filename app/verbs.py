@@ -352,6 +352,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("skip", "skip [STEP] [REASON]", "go on without a step", _read_skip, "Plan", choices=_steps),
     Verb("retry", "retry [STEP]", "run a failed step again now",
          lambda rest, c: cmd.RetryStep(agent=c.agent, step=_step(rest, c)), "Plan", choices=_steps),
+    Verb("unsaved", "unsaved [STEP]", "run a step once without saving the files first; it cannot be undone",
+         lambda rest, c: cmd.WaiveSnapshot(agent=c.agent, step=_step(rest, c)), "Plan", choices=_steps),
     Verb("result", "result STEP TEXT", "settle a step with a result you vouch for", _read_result, "Plan",
          choices=_steps),
     Verb("break", "break [STEP]", "hold the agent before a step",

@@ -11,7 +11,7 @@ from engine.engine import Engine
 
 def at_rest(state: AgentState) -> bool:
     """True when nothing runs, nothing is about to, and the agent can go no further by itself."""
-    if state.acting or state.grants or state.requests:
+    if state.busy or state.grants or state.requests:
         return False
     return state.run is not RunState.RUNNING or state.intervention is not None or not state.open_goals
 

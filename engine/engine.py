@@ -8,11 +8,13 @@ import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from engine import __version__
 from engine.actions.pipeline import LiveToolbox
+from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.state import AgentConfig, AgentState
@@ -36,6 +38,7 @@ from engine.sandbox.policy import PolicyError, SandboxPolicy, Tier
 from engine.sandbox.probe import layers
 from engine.sandbox.report import SandboxReport
 from engine.sandbox.tier import JailRefusal, best_jail
+from engine.snapshots import SnapshotError, SnapshotPolicy, Snapshots
 from engine.thinkers.procedural import ProceduralThinker
 from engine.tools.coders import Coders, narrowing
 from engine.tools.mind import Mind
@@ -48,6 +51,10 @@ SANDBOX_DIRECTORY = "sandbox"
 """Where agents work, below the workspace; what steers them (journal, recipes) lies outside of it."""
 SNAPSHOT_EVERY = 500
 """Events of a stream between two snapshots of its state."""
+SNAPSHOTS_DIRECTORY = "snapshots"
+"""Where the sandbox's files are kept as they were before each action, in the data directory."""
+TIDY_AFTER_S = 60.0
+"""How long after opening a workspace its old snapshots are cleared away."""
 RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 LOCK_TRIES, LOCK_WAIT_S = 100, 0.02
@@ -63,6 +70,7 @@ class EngineConfig:
     sandbox: Path | None = None
     """Root of the agents' work; `sandbox` below the workspace by default."""
     policy: SandboxPolicy = field(default_factory=SandboxPolicy)
+    snapshots: SnapshotRule = SnapshotRule.REQUIRED
     create: bool = True
 
 
@@ -76,6 +84,8 @@ class Health:
     """Agents that ended by a fault of the program or could not be taken up, with the reason."""
     sandbox: str = ""
     """Why no program may run here, when the jail that the policy requires cannot be had."""
+    snapshots: str = ""
+    """Why old snapshots could not be cleared away; new ones are taken all the same."""
 
 
 class Engine:
@@ -104,6 +114,7 @@ class Engine:
         self._coders: Coders
         self._faults: dict[str, str] = {}
         """Agents that are here and cannot be taken up, with the reason."""
+        self._saver: WorkspaceSaver | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
         self._stop = asyncio.Event()
@@ -145,6 +156,7 @@ class Engine:
             self._coder = SimpleCoder(self.root, self.config.policy)
         except PathError as error:
             raise JournalError(f"There is no sandbox to work in: {error.message}") from error
+        self._saver = await asyncio.to_thread(self._make_saver)
         # Finding out what this kernel offers takes trial processes; panes should not wait for them.
         await asyncio.to_thread(layers)
         self._coders = Coders(self._coder)
@@ -173,6 +185,23 @@ class Engine:
             asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
         ]
 
+    def _make_saver(self) -> WorkspaceSaver | None:
+        if self.config.snapshots is SnapshotRule.OFF:
+            return None
+        store = self.workspace / DATA_DIRECTORY / SNAPSHOTS_DIRECTORY
+        try:
+            snapshots = Snapshots(self.root, store, SnapshotPolicy.for_sandbox(self.config.policy))
+        except SnapshotError as error:
+            raise JournalError(str(error)) from error
+        return WorkspaceSaver(snapshots, self._recent_snapshots)
+
+    async def _recent_snapshots(self, actions: int) -> set[str]:
+        """The snapshots of that many newest actions of each agent."""
+        kind = ev.SnapshotTaken.kind
+        taken = [await self.store.last(actions, agent, kind=kind) for agent in list(self._agents)]
+        payloads = [ev.payload_of(event) for events in taken for event in events]
+        return {said.snapshot for said in payloads if isinstance(said, ev.SnapshotTaken)}
+
     async def close(self, reason: str = "") -> None:
         """Stop every agent where it stands, record it, and give the workspace up."""
         self._stop.set()
@@ -199,6 +228,8 @@ class Engine:
         """End what still runs, recorded or not, and give up the sandbox and the journal."""
         await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
         await self._end_tasks()
+        if self._saver is not None:
+            await self._saver.close()
         if self._coder is not None:
             self._coder.close()
         await self.store.close()
@@ -212,7 +243,11 @@ class Engine:
 
     async def _keep_journal_alive(self) -> None:
         """While the journal is in trouble, try it again; snapshot states now and then."""
+        tidy_at = self._ports.clock.monotonic() + TIDY_AFTER_S
         while not self._stop.is_set():
+            if self._saver is not None and self._ports.clock.monotonic() > tidy_at:
+                self._saver.tidy()
+                tidy_at = inf
             await self._ports.clock.sleep(RETRY_JOURNAL_S)
             for agent in list(self._agents.values()):
                 if agent.log.trouble is not None:
@@ -275,6 +310,7 @@ class Engine:
         return Surroundings(
             thinker=self._thinkers[state.config.thinker],
             toolbox=LiveToolbox(self.registry),
+            saver=self._saver or NoSaver(),
             perceiver=WorkspacePerceiver(self.registry),
             registry=self.registry,
             clock=self._ports.clock,
@@ -449,7 +485,8 @@ class Engine:
         trouble = next((str(log.trouble) for log in logs if log.trouble is not None), "")
         faults = tuple(f"{name}: {fault}" for name in self.agents if (fault := self.fault(name)))
         errors = tuple(str(error) for error in self.library.errors)
-        return Health(trouble, errors, faults, self.sandbox().refusal)
+        untidy = self._saver.trouble if self._saver is not None else ""
+        return Health(trouble, errors, faults, self.sandbox().refusal, untidy)
 
 
 def _recordable(command: cmd.Command) -> cmd.Command:

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from engine.actions.pipeline import Pipeline
+from engine.actions.saving import Saved, Unsaved
 from engine.domain.action import SandboxSession, ToolResult
 from engine.domain.commands import parse_command
 from engine.domain.ports import CallContext, CommandSpec, NoSessions, Ports
-from engine.domain.state import AgentState
+from engine.domain.state import ActiveAction, AgentState
 from engine.domain.thinking import PlanProposal, PlanRequest
 from engine.journal import events as ev
 from engine.journal.event import GENESIS, Event
@@ -118,7 +119,7 @@ class _RecordedThinker:
 
 
 class _RecordedWorld:
-    """Answers tool calls and glances at the workspace from the record."""
+    """Answers tool calls, snapshots and glances at the workspace from the record."""
 
     def __init__(self, record: _Record, blob: Callable[[str], Awaitable[bytes | None]]) -> None:
         self._record = record
@@ -142,6 +143,16 @@ class _RecordedWorld:
             data = json.loads(whole)
         beliefs = self._record.beliefs_after(said)
         return ToolResult(said.status, data, said.code, said.session, beliefs, said.duration_ms)
+
+    async def save(self, agent: str, action: ActiveAction) -> Saved:
+        """The recorded outcome; none was saved where the action starts without."""
+        for said in self._record.said(ev.Payload):
+            match said:
+                case ev.SnapshotTaken() | ev.SnapshotFailed() if said.action == action.id:
+                    return said
+                case ev.ActionStarted() if said.action == action.id:
+                    return Unsaved()
+        raise _DivergedError(f"the record does not say whether the workspace was saved before {action.id}")
 
     async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
         """Never asked: what was perceived is fed in before the agent would look."""
@@ -259,7 +270,15 @@ async def replay_stream(events: Sequence[Event], blob: Callable[[str], Awaitable
     world = _RecordedWorld(record, blob)
     registry = ToolRegistry([_DescribedTool("simple_coder", COMMANDS), Mind()])
     around = Surroundings(
-        _RecordedThinker(record), world, world, registry, record, _digest, Ports().randomness, NoSessions()
+        thinker=_RecordedThinker(record),
+        toolbox=world,
+        saver=world,
+        perceiver=world,
+        registry=registry,
+        clock=record,
+        put_blob=_digest,
+        randomness=Ports().randomness,
+        control=NoSessions(),
     )
 
     async def keep(batch: Sequence[Event]) -> Sequence[Event]:

@@ -53,7 +53,7 @@ class CockpitBase(App[None]):
         if self._engine is None:
             return tuple(self._problems)
         health = self._engine.health
-        return (*self._problems, *health.library, *health.agents)
+        return (*self._problems, *health.library, *health.agents, *filter(None, [health.snapshots]))
 
     @property
     def _agent(self) -> str:

@@ -54,6 +54,8 @@ class TurnKeys(PlanKeys, AgentKeys):
                     self._edit(found[1], retry=True)
             case Offer.RETRY:
                 self._send(cmd.HandBack(agent=agent))
+            case Offer.RUN_UNSAVED:
+                self._send(cmd.WaiveSnapshot(agent=agent, step=turn.step))
             case Offer.GIVE_RESULT:
                 self._send(cmd.GiveResult(agent=agent, step=turn.step, result=choice.text))
             case Offer.SKIP:

@@ -42,7 +42,10 @@ class Pane(StrEnum):
 
 _QUIET = (ev.ActionOutput, ev.JobOutput)
 """Events that change nothing but the session pane."""
-_NOT_OF_THE_MIND = (ev.ActionStarted, ev.ActionHeld, ev.StepGranted, ev.SessionOpened, ev.SessionClosed)
+_NOT_OF_THE_MIND = (
+    *(ev.ActionStarted, ev.ActionHeld, ev.SnapshotFailed),
+    *(ev.StepGranted, ev.SessionOpened, ev.SessionClosed),
+)
 """Events that the plan and the session pane show already."""
 
 _MIND_KINDS: dict[str, MindKind] = {
@@ -190,6 +193,8 @@ class Projector:
                 command = action.args.get("command") if action.command == "run" else None
                 typed = command if isinstance(command, str) else call_text(action.command, action.args)
                 return [SessionChunk(f"{shown.state.sandbox.prompt} {typed}{who}", "prompt")]
+            case ev.SnapshotFailed():
+                return [SessionChunk(f"no snapshot: {clean_line(payload.reason)}", "note")]
             case ev.ActionOutput():
                 shown.hidden += payload.skipped
                 return [SessionChunk(payload.text, "err" if payload.stream == "stderr" else "out")]

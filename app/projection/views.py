@@ -290,8 +290,10 @@ def _point(state: AgentState) -> str:
         case _:
             if state.retry is not None:
                 return f"retry {state.retry.attempt}/{state.retry.of} in {state.retry.delay_s:.1f} s"
-            if not state.acting or state.action is None:
+            if state.action is None:
                 return ""
+            if not state.acting:
+                return "saving the files first"
             return cut_text(call_text(state.action.command, state.action.args), POINT_CELLS)
 
 
@@ -337,4 +339,5 @@ def intervention(state: AgentState, last_words: str = "") -> InterventionModel |
         error="\n".join(part for part in (turn.reason, last_words) if part),
         tried=turn.tried,
         disabled=disabled,
+        unsaved=turn.unsaved and found is not None,
     )

@@ -4,5 +4,16 @@ In: a request. Out: events from requested to finished, and the tool's answer.
 """
 
 from engine.actions.pipeline import LiveToolbox, Pipeline, Toolbox
+from engine.actions.saving import NoSaver, Saved, Saver, SnapshotRule, Unsaved, WorkspaceSaver
 
-__all__ = ["LiveToolbox", "Pipeline", "Toolbox"]
+__all__ = [
+    "LiveToolbox",
+    "NoSaver",
+    "Pipeline",
+    "Saved",
+    "Saver",
+    "SnapshotRule",
+    "Toolbox",
+    "Unsaved",
+    "WorkspaceSaver",
+]

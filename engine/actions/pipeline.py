@@ -131,7 +131,12 @@ class Pipeline:
         self._cut = False
         spec = self._registry.get(action.tool).commands[action.command]
         started = self._recorder.append(
-            ev.ActionStarted(action=action.id, undo=Undo(spec.undo), mutates=spec.mutates),
+            ev.ActionStarted(
+                action=action.id,
+                undo=Undo(spec.undo),
+                mutates=spec.mutates,
+                snapshot=action.snapshot or None,
+            ),
             action.actor,
             *causes,
         )

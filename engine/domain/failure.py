@@ -19,6 +19,7 @@ class FailureKind(StrEnum):
     GOAL_PARSE_ERROR = "GOAL_PARSE_ERROR"
     GOAL_MANAGEMENT_ERROR = "GOAL_MANAGEMENT_ERROR"
     DEPENDENCY_NOT_MET = "DEPENDENCY_NOT_MET"
+    """What a step needs before it may start is not there: so far, this is its workspace snapshot."""
     CANCELLED = "CANCELLED"
     UNKNOWN_ERROR = "UNKNOWN_ERROR"
 

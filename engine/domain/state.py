@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.domain.action import SandboxSession
 from engine.domain.belief import Belief
-from engine.domain.failure import Failure, Strategy
+from engine.domain.failure import Failure, FailureKind, Strategy
 from engine.domain.goal import Goal
 from engine.domain.plan import Plan, PlanStep
 from engine.domain.session import Handover, Job
@@ -104,6 +104,11 @@ class Intervention:
     tried: tuple[str, ...] = ()
     """What recovery did before, in words."""
     event: str = ""
+
+    @property
+    def unsaved(self) -> bool:
+        """True when the step waits because the workspace could not be saved before it."""
+        return self.kind == FailureKind.DEPENDENCY_NOT_MET
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +223,11 @@ class AgentState:
     def running_jobs(self) -> list[Job]:
         """Background jobs that have not ended, oldest first."""
         return [job for job in self.jobs.values() if job.running]
+
+    @property
+    def busy(self) -> bool:
+        """True while an action runs, or a call of the operator is on its way."""
+        return self.acting or (self.action is not None and not self.action.step)
 
     @property
     def shell_taken(self) -> bool:

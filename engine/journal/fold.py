@@ -146,6 +146,7 @@ def _opened(state: AgentState, said: ev.AgentOpened, event: Event) -> None:
     state.requests.clear()
     # What was allowed to somebody who watched is not allowed once nobody does.
     state.grants = 0
+    state.unsaved_step = ""
 
 
 @_on(ev.AgentDeleted)
@@ -386,7 +387,8 @@ def _started(state: AgentState, said: ev.ActionStarted, event: Event) -> None:
         state.operator_actions += 1
         return
     state.retry = None
-    state.unsaved_step = ""
+    if state.unsaved_step == state.action.step:
+        state.unsaved_step = ""
     state.actions += 1
     state.loops += 1
     if state.run is RunState.PAUSED and state.grants:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-
+from engine.actions.saving import Saved
 from engine.domain.action import ToolResult
 from engine.domain.failure import FailureKind
 from engine.domain.goal import Goal
@@ -11,14 +10,14 @@ from engine.domain.plan import Op, PlanStep
 from engine.domain.state import RunState
 from engine.journal import events as ev
 from engine.loop.decide import fresh_id
-from engine.loop.recovering import RecoveringAgent
+from engine.loop.saving import SavingAgent
 from engine.steering.gate import Hold, hold
 
 SUBGOAL_LIMIT = 20
 """Goals inside one another; a recipe that achieves its own goal would otherwise never end."""
 
 
-class ActingAgent(RecoveringAgent):
+class ActingAgent(SavingAgent):
     """Takes plan steps and the operator's own calls through the gate and runs them."""
 
     async def _act(self, goal: Goal, step: PlanStep) -> None:
@@ -51,15 +50,11 @@ class ActingAgent(RecoveringAgent):
             step.event,
             self.state.retry.event if self.state.retry else "",
         )
-        if not await self._admitted(goal, step):
-            action = self.state.action
-            if action is not None:
-                self.append(
-                    ev.ActionWithdrawn(action=action.id, reason=self._why_withdrawn()),
-                    "agent",
-                    requested.ref,
-                    self.state.plans[goal.id].event if goal.id in self.state.plans else "",
-                )
+        if not await self._admitted(goal, step, saves=not checked.problems):
+            if self.state.action is not None:
+                plan = self.state.plans.get(goal.id)
+                withdrawn = ev.ActionWithdrawn(action=self.state.action.id, reason=self._why_withdrawn())
+                self.append(withdrawn, "agent", requested.ref, plan.event if plan else "")
             return
         if checked.problems:
             answer: ToolResult | None = await self.pipeline.refuse(checked, requested.ref)
@@ -88,23 +83,45 @@ class ActingAgent(RecoveringAgent):
     def _why_withdrawn(self) -> str:
         if self.state.deleted:
             return "the agent was deleted"
-        return "the operator acts first" if self.state.requests else "the plan changed before it started"
+        if self.state.requests:
+            return "the operator acts first"
+        stopped = self.state.run is RunState.STOPPED
+        return self.state.run_reason if stopped else "the plan changed before it started"
 
-    async def _admitted(self, goal: Goal, step: PlanStep) -> bool:
-        """Wait at the gate; False when the step is no longer the one to run."""
+    async def _admitted(self, goal: Goal, step: PlanStep, *, saves: bool = False) -> bool:
+        """Wait at the gate and save what the action may change; False when it is not to run.
+
+        True is answered without an await after the last look at the gate. What is saved counts only when
+        the gate is open then, so that nothing is decided before the wait and needs to be told to a replay.
+        """
         await self._wait_for_retry(goal, step)
         announced = ""
-        while True:
-            if self.state.requests or not self._still_current(goal, step):
-                return False
-            held = hold(self.state, step=step.id, trouble=self.log.trouble)
-            if held is None:
+
+        def held() -> Hold | None:
+            return hold(self.state, step=step.id, trouble=self.log.trouble)
+
+        while not self._overtaken(goal, step):
+            if (holding := held()) is not None:
+                announced = self._announce(holding, step, announced)
+                await self.commit()
+                if held() is not None:
+                    await self._wait_for_change()
+            elif not saves:
                 return True
-            self._announce(held, step, announced)
-            announced = held.reason
-            await self.commit()
-            if hold(self.state, step=step.id, trouble=self.log.trouble) is not None:
-                await self._wait_for_change()
+            else:
+                saved = await self._saved(lambda: not self._overtaken(goal, step) and held() is None)
+                if isinstance(saved, ev.SnapshotFailed):
+                    self._not_saved(goal, step, saved)
+                    return False
+                if saved is not None:
+                    self._record_saved(saved)
+                    return True
+        return False
+
+    def _overtaken(self, goal: Goal, step: PlanStep) -> bool:
+        """Whether the step is no longer the one to run, or the operator comes first."""
+        stopped = self.state.run is RunState.STOPPED
+        return stopped or bool(self.state.requests) or not self._still_current(goal, step)
 
     def _still_current(self, goal: Goal, step: PlanStep) -> bool:
         return (
@@ -122,15 +139,19 @@ class ActingAgent(RecoveringAgent):
             root = self.state.goals[root.parent]
         return bool(roots) and roots[0].id == root.id
 
-    def _announce(self, held: Hold, step: PlanStep, announced: str) -> None:
+    def _announce(self, held: Hold, step: PlanStep, announced: str) -> str:
+        """Record why the step waits, once; what was announced last."""
+        if self.log.trouble is not None:
+            return announced
         if held.breakpoint:
             hit = self.append(
                 ev.BreakpointHit(step=step.id), "agent", self.state.breakpoints[step.id], step.event
             )
             self.append(ev.AgentPaused(reason=held.reason), "agent", hit.ref)
-        elif held.reason != announced and self.state.action is not None and self.log.trouble is None:
+        elif held.reason != announced and self.state.action is not None:
             held_event = ev.ActionHeld(action=self.state.action.id, reason=held.reason)
             self.append(held_event, "agent", self.state.action.event, self.state.run_event)
+        return held.reason
 
     async def _wait_for_retry(self, goal: Goal, step: PlanStep) -> None:
         """Wait out the delay of a retry, unless the operator settles or holds it, or acts meanwhile."""
@@ -138,27 +159,22 @@ class ActingAgent(RecoveringAgent):
         if retry is None or retry.step != step.id:
             return
         await self.commit()
-        sleeper = asyncio.ensure_future(self.around.clock.sleep(retry.delay_s))
-        try:
-            while (
-                not sleeper.done()
-                and self.state.retry == retry
+
+        def awaited() -> bool:
+            return (
+                self.state.retry == retry
                 and self.state.run is RunState.RUNNING
-                and not self.state.requests
-                and self._still_current(goal, step)
-            ):
-                self._changed.clear()
-                waiter = asyncio.ensure_future(self._changed.wait())
-                await asyncio.wait({sleeper, waiter}, return_when=asyncio.FIRST_COMPLETED)
-                waiter.cancel()
-        finally:
-            sleeper.cancel()
+                and not self._overtaken(goal, step)
+            )
+
+        await self._while(awaited, self.around.clock.sleep(retry.delay_s))
 
     async def _serve_operator(self) -> None:
         """Run a tool call that the operator asked for, through the same pipeline."""
         request = self.state.requests[0]
         self._tick = self.state.tick
         action = fresh_id(self.state, "a")
+        before = self.state.run_event
         requested = self.append(
             ev.ActionRequested(
                 action=action,
@@ -169,14 +185,26 @@ class ActingAgent(RecoveringAgent):
             request.actor,
             request.event,
         )
-        before = self.state.run_event
-        while hold(self.state, trouble=self.log.trouble) is not None and not self.state.deleted:
-            await self.commit()
-        stopped = self.state.run is RunState.STOPPED and self.state.run_event != before
-        if self.state.deleted or stopped:
+
+        def cut_off() -> bool:
+            stopped = self.state.run is RunState.STOPPED and self.state.run_event != before
+            return stopped or self.state.deleted
+
+        def open_() -> bool:
+            return hold(self.state, trouble=self.log.trouble) is None
+
+        saved: Saved | None = None
+        while saved is None and not cut_off():
+            if open_():
+                saved = await self._saved(lambda: open_() and not cut_off())
+            else:
+                await self.commit()
+        if saved is None:
             reason = self.state.run_reason or "stopped"
             withdrawn = ev.ActionWithdrawn(action=action, reason=reason)
             self.append(withdrawn, "system", requested.ref, self.state.run_event)
         else:
+            # That it could not be saved does not keep the operator from what they want.
+            self._record_saved(saved)
             await self.pipeline.run(requested.ref)
         await self.commit()

@@ -146,6 +146,8 @@ class Agent(ActingAgent):
                 await self._serve_operator()
             elif self._has_work() and not self.state.perceived:
                 await self._perceive()
+            elif self._finish_goal() or self._rest_after_goal():
+                await self.commit()
             elif self._has_work():
                 await self.tick()
             else:
@@ -165,8 +167,6 @@ class Agent(ActingAgent):
             step = self.state.step
             if step is not None:
                 await self._act(goal, step)
-            self._close_finished(goal)
-        self._rest_after_goal()
         await self.commit()
 
     def _out_of_loops(self) -> bool:
@@ -181,12 +181,14 @@ class Agent(ActingAgent):
         self.append(ev.WorldPerceived(facts=facts, session=session), "world")
         await self.commit()
 
-    def _rest_after_goal(self) -> None:
+    def _rest_after_goal(self) -> bool:
         """Pause when the goal that the agent was to run until has ended."""
         goal = self.state.goals.get(self.state.until or "")
-        if goal is not None and goal.status.terminal and self.state.run is RunState.RUNNING:
-            reason = f"goal {goal.id} is {goal.status}"
-            self.append(ev.AgentPaused(reason=reason), "system", goal.event, self.state.run_event)
+        if goal is None or not goal.status.terminal or self.state.run is not RunState.RUNNING:
+            return False
+        reason = f"goal {goal.id} is {goal.status}"
+        self.append(ev.AgentPaused(reason=reason), "system", goal.event, self.state.run_event)
+        return True
 
     def _deliberate(self) -> Goal | None:
         """The most urgent, then oldest open root goal; of it the deepest open sub-goal."""
@@ -249,23 +251,28 @@ class Agent(ActingAgent):
         )
         self._recover(kind, goal.id, "", "; ".join(problems), failed.ref)
 
-    def _close_finished(self, goal: Goal) -> None:
-        """End the goal when its plan is done, and the step of the parent that waited for it."""
-        current = self.state.goals[goal.id]
-        plan = self.state.plans.get(goal.id)
-        if current.status.terminal or plan is None or not plan.complete or self.state.intervention:
-            return
+    def _finish_goal(self) -> bool:
+        """End the goal whose plan is done, and the step of the parent that waited for it.
+
+        It has a turn of its own: behind an action's last event, a replay would know more than the agent did.
+        """
+        goal, plan = self.state.goal, self.state.plan
+        if goal is None or goal.status.terminal or plan is None or not plan.complete:
+            return False
+        if self.state.intervention is not None or self.state.needs_replan:
+            return False
         ended = self.append(
             ev.GoalEnded(goal=goal.id, status=GoalStatus.ACHIEVED, reason=self.state.last_summary),
             "agent",
             *(step.event for step in plan.steps[-1:]),
             plan.event,
         )
-        if current.parent is not None and current.parent_step is not None:
+        if goal.parent is not None and goal.parent_step is not None:
             done = ev.StepEnded(
-                goal=current.parent,
-                step=current.parent_step,
+                goal=goal.parent,
+                step=goal.parent_step,
                 status=StepStatus.COMPLETED,
                 summary=f"goal {goal.id} achieved",
             )
             self.append(done, "agent", ended.ref)
+        return True

@@ -159,7 +159,8 @@ def _step(state: AgentState, said: cmd.Step, registry: ToolRegistry) -> Outcome:
 
 
 def _stop(state: AgentState, said: cmd.Stop, registry: ToolRegistry) -> Outcome:
-    if state.run is RunState.STOPPED and not state.acting and not state.running_jobs:
+    idle = state.action is None and not state.requests and not state.running_jobs
+    if state.run is RunState.STOPPED and idle:
         return Outcome("already stopped")
     running = f"; {state.action.command} is cut off" if state.acting and state.action else ""
     message = f"stopped{running}{_jobs(state, 'ended')}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from engine.actions.pipeline import Pipeline, Toolbox
+from engine.actions.saving import Saver
 from engine.domain.action import SandboxSession
 from engine.domain.ports import Clock, Randomness, SessionControl
 from engine.domain.state import AgentState
@@ -18,6 +19,8 @@ from engine.journal.event import Event
 from engine.journal.fold import apply
 from engine.journal.log import StreamLog
 from engine.tools.registry import ToolRegistry
+
+T = TypeVar("T")
 
 
 class Perceiver(Protocol):
@@ -33,6 +36,7 @@ class Surroundings:
 
     thinker: Thinker
     toolbox: Toolbox
+    saver: Saver
     perceiver: Perceiver
     registry: ToolRegistry
     clock: Clock
@@ -110,6 +114,22 @@ class RecordingAgent:
                 await self._wait_for_change()
             else:
                 return
+
+    async def _while(self, holds: Callable[[], bool], work: Coroutine[Any, Any, T]) -> T | None:
+        """What the work gives; None when something came meanwhile that cut it off: then it has ended."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not task.done() and holds():
+                self._changed.clear()
+                waiter = asyncio.ensure_future(self._changed.wait())
+                try:
+                    await asyncio.wait({task, waiter}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    waiter.cancel()
+            return task.result() if task.done() else None
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def _wait_for_change(self) -> None:
         await self._changed.wait()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from engine.snapshots.errors import SnapshotDamaged, SnapshotError, SnapshotMissing
 from engine.snapshots.policy import SnapshotPolicy
-from engine.snapshots.report import Changes, Restoration, Skipped, SnapshotInfo
+from engine.snapshots.report import Changes, Restoration, Skipped, SnapshotInfo, Standing
+from engine.snapshots.store import standing
 from engine.snapshots.workspace import Snapshots
 
 __all__ = [
@@ -21,4 +22,6 @@ __all__ = [
     "SnapshotMissing",
     "SnapshotPolicy",
     "Snapshots",
+    "Standing",
+    "standing",
 ]

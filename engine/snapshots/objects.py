@@ -226,7 +226,8 @@ class ObjectStore:
         if free < self._floor:
             raise SnapshotError(
                 f"No snapshot was taken: {size_text(free)} are free on the disk of {self._objects.parent} "
-                f"and {size_text(self._floor)} must stay free. Make room, or collect old snapshots."
+                f"and {size_text(self._floor)} must stay free. Make room, or remove that directory: then no "
+                "older state can be brought back."
             )
 
     @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from engine.sandbox.policy import GIB, MIB
+from engine.sandbox.policy import GIB, MIB, SandboxPolicy
 
 Treatment = Literal["whole", "list", "skip"]
 """`whole`: file by file; `list`: what is in it is written down, not kept; `skip`: only named."""
@@ -47,8 +47,16 @@ class SnapshotPolicy:
     """How often something that changes while it is read is tried."""
     store_bytes: int = 4 * GIB
     """Size of the store to which `collect` brings it back by forgetting the oldest snapshots."""
+    snapshots: int = 2_000
+    """How many `collect` leaves; each take looks through their names."""
     floor_bytes: int = 256 * MIB
     """Free disk space below which nothing is taken; 0 for no floor."""
+
+    @classmethod
+    def for_sandbox(cls, sandbox: SandboxPolicy) -> SnapshotPolicy:
+        """The policy for a sandbox's root: HOME and TMPDIR of its programs are caches."""
+        names = tuple(name.casefold() for name in sandbox.protected)
+        return cls(cache_paths=(sandbox.home, sandbox.tmp), protected=names)
 
     def protects(self, name: str) -> bool:
         """Whether a name at the root is Pilothouse's own, however a file system spells it."""

@@ -178,3 +178,14 @@ class Cleared:
     freed_bytes: int
     kept_bytes: int
     """Size of the store afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a store holds."""
+
+    kept: int
+    """Snapshots."""
+    bytes: int
+    """Room that the store takes on the disk."""
+    newest: SnapshotInfo | None = None

@@ -27,7 +27,7 @@ from engine.snapshots.entry import (
     unescape,
 )
 from engine.snapshots.errors import FileChanged, SnapshotDamaged, SnapshotMissing
-from engine.snapshots.listing import listed_digest
+from engine.snapshots.listing import CACHE_OMITTED, listed_digest
 from engine.snapshots.policy import SnapshotPolicy
 from engine.snapshots.reading import HashingSink, content_digest
 from engine.snapshots.report import PathList, Restoration, SkippedList
@@ -199,9 +199,18 @@ class Restore:
                     if frame.trail is ROOT and self._policy.protects(found.name):
                         continue
                     selected.found = True
-                    self._remove(Trail(frame.trail, name), found.name)
+                    here = Trail(frame.trail, name)
+                    if found.is_dir(follow_symlinks=False) and self._is_cache(here):
+                        self._left.note(here.path, CACHE_OMITTED)
+                    else:
+                        self._remove(here, found.name)
         except OSError as error:
             self._failed.note(frame.trail.path, f"could not be listed: {error.strerror}")
+
+    def _is_cache(self, here: Trail) -> bool:
+        """Whether it is a directory that every snapshot leaves out, though this one was taken before it."""
+        paths = self._policy.cache_paths if self._policy.caches != "whole" else ()
+        return any(path.rpartition("/")[2] == here.name and path == here.path() for path in paths)
 
     def _remove(self, here: Trail, name: str) -> None:
         try:

@@ -14,7 +14,7 @@ import secrets
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -22,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 from engine.snapshots.entry import Directory, Manifest, canonical
 from engine.snapshots.errors import SnapshotDamaged, SnapshotError, SnapshotMissing
 from engine.snapshots.objects import ObjectStore, sync_all
-from engine.snapshots.report import SnapshotInfo
+from engine.snapshots.report import SnapshotInfo, Standing
 from engine.snapshots.stat_cache import StatCache
 
 
@@ -76,6 +76,8 @@ class SnapshotStore:
                 with suppress(OSError):  # the failure that brought us here says more
                     self.objects.discard()
         finally:
+            # Closing alone would not do: a child forked meanwhile has it open until it becomes a program.
+            fcntl.flock(lock, fcntl.LOCK_UN)
             os.close(lock)
 
     def _take(self, lock: int) -> None:
@@ -93,7 +95,7 @@ class SnapshotStore:
         Raises:
             SnapshotDamaged: a record cannot be read.
         """
-        return [self._read(path) for path in sorted(self._paths().values(), key=_number)]
+        return list(filter(None, map(self.read, reversed(self.names().values()))))
 
     def record(self, snapshot: str) -> Record:
         """What is kept of one snapshot.
@@ -102,34 +104,36 @@ class SnapshotStore:
             SnapshotMissing: there is none with this id.
             SnapshotDamaged: its record cannot be read.
         """
-        path = self._paths().get(snapshot)
-        if path is None:
+        name = self.names().get(snapshot)
+        found = self.read(name) if name else None
+        if found is None:
             raise SnapshotMissing(
                 f"There is no snapshot {snapshot[:80]!r}: it was never taken, or was forgotten."
             )
-        return self._read(path)
+        return found
 
-    def next_number(self) -> int:
-        """One more than the newest snapshot's."""
-        return max(map(_number, self._paths().values()), default=0) + 1
+    def keep(self, info: SnapshotInfo, times: str) -> SnapshotInfo:
+        """Make the snapshot exist, with the next number; its objects must be committed.
 
-    def keep(self, record: Record) -> None:
-        """Make the snapshot exist; its objects must be committed.
+        Args:
+            info: of the snapshot; its number counts for nothing.
+            times: digest of its times.
 
         Raises:
             SnapshotError: the disk refused.
         """
-        info = record.info
+        names = self.names()
+        info = replace(info, number=int(next(iter(names.values()), "0")[:12]) + 1)
+        older = names.get(info.id)
         path = self._snapshots / f"{info.number:012d}-{info.id}"
         part = self.directory / "passing" / secrets.token_hex(8)
-        older = self._paths().get(info.id)
         try:
-            part.write_bytes(_records.dump_json(record))
+            part.write_bytes(_records.dump_json(Record(info, times)))
             sync_all([part], self.directory)
             part.replace(path)
             sync_all([self._snapshots], self.directory)
             if older is not None:
-                older.unlink()
+                (self._snapshots / older).unlink()
         except OSError as error:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
@@ -137,6 +141,7 @@ class SnapshotStore:
                 f"Snapshot {info.id} could not be written down ({error.strerror}): check the room on the "
                 f"disk of {self.directory} and who may write there."
             ) from error
+        return info
 
     def forget(self, snapshots: Collection[str]) -> None:
         """Remove the records of snapshots; their objects stay until they are collected.
@@ -145,35 +150,44 @@ class SnapshotStore:
             SnapshotMissing: there is none with one of the ids; nothing was removed.
             SnapshotError: the disk refused.
         """
-        paths = self._paths()
+        names = self.names()
         for snapshot in snapshots:
-            if snapshot not in paths:
+            if snapshot not in names:
                 raise SnapshotMissing(f"There is no snapshot {snapshot[:80]!r} to forget.")
         try:
-            for snapshot in snapshots:
-                for path in self._snapshots.glob(f"*-{snapshot}"):
+            for path in self._snapshots.iterdir():
+                if _NAME.fullmatch(path.name) and path.name[13:] in snapshots:
                     path.unlink()
             if snapshots:  # before any object goes: no record may come back that stands on nothing
                 sync_all([self._snapshots], self.directory)
         except OSError as error:
             raise SnapshotError(f"Snapshots cannot be removed ({error.strerror}).") from error
 
-    def _paths(self) -> dict[str, Path]:
-        """The records' files by snapshot; a kill may have left an older one of the same snapshot."""
+    def names(self) -> dict[str, str]:
+        """The records' files by snapshot, newest first; a kill may have left an older one of the same."""
         try:
-            found = [path for path in self._snapshots.iterdir() if _NAME.fullmatch(path.name)]
+            with os.scandir(self._snapshots) as entries:
+                found = [entry.name for entry in entries if _NAME.fullmatch(entry.name)]
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise SnapshotError(f"{self._snapshots} cannot be read ({error.strerror}).") from error
-        return {path.name[13:]: path for path in sorted(found, key=_number)}
+        # Strings, not paths: each snapshot of a small workspace asks for all of them.
+        names: dict[str, str] = {}
+        for name in sorted(found, reverse=True):
+            names.setdefault(name[13:], name)
+        return names
 
-    def _read(self, path: Path) -> Record:
+    def read(self, name: str) -> Record | None:
+        """The record in a file, None when it is gone. Raises SnapshotDamaged."""
+        path = self._snapshots / name
         try:
             return _records.validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return None
         except (OSError, ValidationError) as error:
             raise SnapshotDamaged(
-                f"The record of snapshot {path.name[13:]} cannot be read: restore {path} from a backup, "
+                f"The record of snapshot {name[13:]} cannot be read: restore {path} from a backup, "
                 "or remove it."
             ) from error
 
@@ -204,6 +218,17 @@ class SnapshotStore:
         return found
 
 
-def _number(path: Path) -> int:
-    """The number that a record's file name begins with."""
-    return int(path.name[:12])
+def standing(directory: Path) -> Standing:
+    """What a store holds, looked at without a lock: others may be writing.
+
+    Raises:
+        SnapshotError: it cannot be read.
+    """
+    store = SnapshotStore(directory)
+    names = store.names()
+    newest = store.read(next(iter(names.values()))) if names else None
+    blocks = 0
+    for path in directory.rglob("*"):
+        with suppress(FileNotFoundError):
+            blocks += path.lstat().st_blocks
+    return Standing(len(names), blocks * 512, newest.info if newest else None)

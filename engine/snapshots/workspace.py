@@ -13,14 +13,15 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
+from collections.abc import Collection as Ids
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from engine.sandbox.completion import to_the_end
-from engine.snapshots.collect import collect, verify
+from engine.snapshots.collect import Collection, verify
 from engine.snapshots.errors import SnapshotError, SnapshotStopped
 from engine.snapshots.objects import sync_file_system
 from engine.snapshots.policy import SnapshotPolicy
@@ -28,12 +29,14 @@ from engine.snapshots.reading import HashingSink
 from engine.snapshots.report import Changes, Cleared, Restoration, SnapshotInfo, Verification
 from engine.snapshots.restore import Restore
 from engine.snapshots.selection import selection_of
-from engine.snapshots.store import Record, SnapshotStore
+from engine.snapshots.store import SnapshotStore
 from engine.snapshots.tree import Comparison, entries_below
 from engine.snapshots.walk import Walk, Walked
 
 T = TypeVar("T")
 Checkpoint = Callable[[], None]
+COLLECTING_S = 0.05
+"""How long `collect` has the store before it lets others have it."""
 
 
 class Snapshots:
@@ -94,7 +97,7 @@ class Snapshots:
         self,
         id: str,  # noqa: A002
         *,
-        paths: Collection[str] | None = None,
+        paths: Ids[str] | None = None,
         dry_run: bool = False,
     ) -> Restoration:
         """Bring the workspace, or some paths of it, back to a snapshot; with `dry_run`, only say how.
@@ -128,7 +131,7 @@ class Snapshots:
         """
         return await self._run(lambda _: tuple(record.info for record in self._store.records()))
 
-    async def forget(self, ids: Collection[str]) -> None:
+    async def forget(self, ids: Ids[str]) -> None:
         """Give up snapshots; `collect` frees what only they needed.
 
         Raises:
@@ -141,8 +144,10 @@ class Snapshots:
 
         await self._run(drop)
 
-    async def collect(self, *, keep: Collection[str] = (), budget_bytes: int | None = None) -> Cleared:
+    async def collect(self, *, keep: Ids[str] = (), budget_bytes: int | None = None) -> Cleared:
         """Remove what no snapshot needs; while the store is over its budget, forget the oldest snapshots.
+
+        Other operations come in between: none waits for it longer than a moment.
 
         Args:
             keep: ids that are not forgotten whatever they take.
@@ -152,12 +157,21 @@ class Snapshots:
             SnapshotDamaged: a snapshot cannot be read, so that nothing is certain to be unneeded.
         """
         budget = self.policy.store_bytes if budget_bytes is None else budget_bytes
+        work = Collection(self._store, budget, self.policy.snapshots, keep)
 
-        def clear(checkpoint: Checkpoint) -> Cleared:
+        def go_on(checkpoint: Checkpoint) -> Cleared | None:
+            end = time.monotonic() + COLLECTING_S
+
+            def due() -> bool:
+                checkpoint()
+                return time.monotonic() > end
+
             with self._store.writing():
-                return collect(self._store, budget, keep, checkpoint)
+                return work.go_on(due)
 
-        return await self._run(clear)
+        while (cleared := await self._run(go_on)) is None:
+            pass
+        return cleared
 
     async def _run(self, work: Callable[[Checkpoint], T]) -> T:
         stop = threading.Event()
@@ -194,8 +208,7 @@ class Snapshots:
             times = self._store.put_times(walked.times)
             checkpoint()
             self._store.objects.commit()
-            info = self._info(walked, snapshot, label, time.perf_counter() - begin)
-            self._store.keep(Record(info, times))
+            info = self._store.keep(self._info(walked, snapshot, label, time.perf_counter() - begin), times)
             self._store.cache.settle()
         return info
 
@@ -203,7 +216,7 @@ class Snapshots:
         return SnapshotInfo(
             id=snapshot,
             label=label,
-            number=self._store.next_number(),
+            number=0,
             files=walked.files,
             directories=walked.manifest.directories,
             bytes=walked.bytes,
@@ -216,7 +229,7 @@ class Snapshots:
         )
 
     def _restore(
-        self, snapshot: str, paths: Collection[str] | None, dry_run: bool, checkpoint: Checkpoint
+        self, snapshot: str, paths: Ids[str] | None, dry_run: bool, checkpoint: Checkpoint
     ) -> Restoration:
         with self._opened_root() as root, self._store.writing():
             manifest = self._store.manifest(snapshot)

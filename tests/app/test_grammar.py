@@ -79,6 +79,7 @@ LINES = [
     ("skip", _pilot(cmd.SkipStep, step="s7")),
     ("skip s8 not  needed", _pilot(cmd.SkipStep, step="s8", reason="not  needed")),
     ("retry", _pilot(cmd.RetryStep, step="s7")),
+    ("unsaved", _pilot(cmd.WaiveSnapshot, step="s7")),
     ("result s8 it is  done", _pilot(cmd.GiveResult, step="s8", result="it is  done")),
     ("break", _pilot(cmd.SetBreakpoint, step="s7")),
     ("unbreak 8", _pilot(cmd.SetBreakpoint, step="s8", on=False)),
@@ -187,7 +188,19 @@ def test_what_means_nothing_is_answered_in_one_line(context: Context, line: str,
     assert len(str(refusal.value)) < 1_000
 
 
-ANYTHING_GOES = ["drop", "abort", "until", "skip", "retry", "break", "unbreak", "stop_job", "theme", "help"]
+ANYTHING_GOES = [
+    "drop",
+    "abort",
+    "until",
+    "skip",
+    "retry",
+    "unsaved",
+    "break",
+    "unbreak",
+    "stop_job",
+    "theme",
+    "help",
+]
 """Verbs whose argument may be left out or be any word."""
 
 

@@ -11,6 +11,7 @@ from engine_flight import Flight, QuickClock, journal_holds_together, live_state
 
 from engine.domain import commands as cmd
 from engine.domain.ports import SystemClock
+from engine.engine import EngineConfig
 
 
 @pytest.fixture
@@ -18,8 +19,10 @@ async def open_flight() -> AsyncIterator[Callable[..., Any]]:
     """Opens flights with their agent, and checks every journal in the end."""
     flights: list[Flight] = []
 
-    async def open_(workspace: Path, clock: SystemClock | None = None) -> Flight:
-        flight = Flight(workspace, clock or QuickClock())
+    async def open_(
+        workspace: Path, clock: SystemClock | None = None, config: EngineConfig | None = None
+    ) -> Flight:
+        flight = Flight(workspace, clock or QuickClock(), config)
         await flight.open()
         flights.append(flight)
         await flight.do(cmd.CreateAgent)

@@ -11,7 +11,7 @@ from typing import Any
 from engine.domain import commands as cmd
 from engine.domain.ports import Ports, SystemClock
 from engine.domain.state import AgentState
-from engine.engine import RETRY_JOURNAL_S, Engine
+from engine.engine import RETRY_JOURNAL_S, Engine, EngineConfig
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError
@@ -70,9 +70,10 @@ class Flight:
 
     agent = "pilot"
 
-    def __init__(self, workspace: Path, clock: SystemClock) -> None:
+    def __init__(self, workspace: Path, clock: SystemClock, config: EngineConfig | None = None) -> None:
         self.workspace = workspace
         self.clock = clock
+        self.config = config
         self.engine: Engine
 
     @property
@@ -80,7 +81,7 @@ class Flight:
         return self.workspace / "sandbox"
 
     async def open(self) -> None:
-        self.engine = await Engine.open(self.workspace, ports=Ports(clock=self.clock))
+        self.engine = await Engine.open(self.workspace, ports=Ports(clock=self.clock), config=self.config)
 
     async def reopen(self) -> None:
         await self.engine.close()

@@ -154,6 +154,15 @@ async def test_a_command_given_while_the_agent_plans_replays_in_its_place(flight
         assert [step.command for step in state.plans[f"g{number + 1}"].steps] == ["ls"]
 
 
+async def test_a_goal_that_ends_with_its_skipped_last_step_replays(flight: Flight) -> None:
+    steps = await flight.plan(act("read", path="nowhere"))
+    await flight.do(cmd.Run)
+    await flight.until(lambda s: s.intervention)
+    await flight.do(cmd.SkipStep, step=steps[0])
+    await flight.until(lambda s: not s.open_goals)
+    await flight.do(cmd.Pause)
+
+
 async def test_a_deleted_agents_history_replays(flight: Flight, tmp_path: Path) -> None:
     steps = await flight.plan(act("write", path="a", content=""))
     await flight.at_gate(steps[0])

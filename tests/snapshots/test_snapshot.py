@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 from snapshot_samples import age, bytes_read, picture
 
+from engine.sandbox.policy import SandboxPolicy
 from engine.snapshots.entry import escape, unescape
 from engine.snapshots.errors import SnapshotError, SnapshotMissing
 from engine.snapshots.policy import SnapshotPolicy
@@ -316,6 +317,19 @@ async def test_caches_are_left_out_by_name_and_left_alone(snapshots: Snapshots, 
     assert (await snapshots.take()).id == first.id
     assert (await snapshots.restore(first.id)).identical
     assert (root / "src/__pycache__/a.pyc").read_bytes() == b"22"
+
+
+async def test_a_cache_of_the_policy_outlives_the_way_back_to_before_it_was_made(
+    root: Path, tmp_path: Path
+) -> None:
+    snapshots = Snapshots(root, tmp_path / "store", SnapshotPolicy.for_sandbox(SandboxPolicy()))
+    first = await snapshots.take()
+    for name in (".home", ".tmp", "src/.home"):
+        (root / name).mkdir()
+    back = await snapshots.restore(first.id)
+    assert (back.verified, back.removed) == (True, ("src/.home",))
+    assert sorted(left.path for left in back.left) == [".home", ".tmp"]
+    assert (root / ".home").is_dir()
 
 
 async def test_by_policy_caches_and_environments_are_kept_whole_or_listed(root: Path, tmp_path: Path) -> None:

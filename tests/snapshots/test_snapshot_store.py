@@ -15,6 +15,7 @@ from snapshot_samples import TOP, picture
 
 from engine.snapshots.errors import SnapshotDamaged, SnapshotError, SnapshotMissing
 from engine.snapshots.policy import SnapshotPolicy
+from engine.snapshots.store import SnapshotStore
 from engine.snapshots.workspace import Snapshots
 
 
@@ -259,6 +260,42 @@ async def test_over_the_budget_the_oldest_go_and_those_to_keep_stay(snapshots: S
     assert (await snapshots.restore(infos[4].id)).identical
 
 
+async def test_no_more_snapshots_stay_than_the_policy_says(root: Path, tmp_path: Path) -> None:
+    snapshots = Snapshots(root, tmp_path / "store", SnapshotPolicy(floor_bytes=0, snapshots=3))
+    infos = []
+    for number in range(6):
+        (root / "f").write_text(str(number))
+        infos.append(await snapshots.take())
+    assert (await snapshots.collect(keep=[infos[1].id])).forgotten == (infos[0].id, infos[2].id, infos[3].id)
+    assert [info.id for info in await snapshots.list()] == [infos[number].id for number in (1, 4, 5)]
+
+
+async def test_snapshots_taken_while_old_ones_are_cleared_away_are_whole(
+    snapshots: Snapshots, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.snapshots.workspace.COLLECTING_S", 0)
+
+    async def of_files(count: int) -> None:
+        for number in range(20):
+            path = root / str(number)
+            path.write_text(str(number)) if number < count else path.unlink(missing_ok=True)
+        await snapshots.take()
+
+    for count in range(20):
+        await of_files(count)
+    clearing = asyncio.create_task(snapshots.collect(budget_bytes=1))
+    turns = 0
+    while not clearing.done():
+        # What is about to be cleared away is needed again, in part or as a whole.
+        await of_files(turns * 7 % 20)
+        turns += 1
+    assert (await clearing).objects > 0
+    assert turns > 20, "nothing came in between"
+    await snapshots.collect()
+    for info in await snapshots.list():
+        assert (await snapshots.verify(info.id)).ok
+
+
 async def test_nothing_is_cleared_away_while_a_snapshot_cannot_be_read(
     snapshots: Snapshots, root: Path, tmp_path: Path
 ) -> None:
@@ -306,6 +343,24 @@ async def test_a_second_process_is_refused_while_one_writes(root: Path, tmp_path
     holder.wait()
     holder.stdout.close()
     assert (await Snapshots(root, tmp_path / "store").take()).files == 0
+
+
+def test_a_forked_child_does_not_keep_the_store(tmp_path: Path) -> None:
+    store = SnapshotStore(tmp_path / "store")
+    reading, writing = os.pipe()
+    with store.writing():
+        child = os.fork()
+        if child == 0:
+            os.close(writing)
+            os.read(reading, 1)
+            os._exit(0)
+    os.close(reading)
+    try:
+        with store.writing():
+            pass
+    finally:
+        os.close(writing)
+        os.waitpid(child, 0)
 
 
 async def test_a_damaged_record_is_named(snapshots: Snapshots, tmp_path: Path) -> None:

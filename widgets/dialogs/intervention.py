@@ -27,6 +27,7 @@ class Offer(StrEnum):
     GIVE_RESULT = "give_result"
     SKIP = "skip"
     RETRY = "retry"
+    RUN_UNSAVED = "run_unsaved"
     REPLACE_REST = "replace_rest"
     TAKE_SHELL = "take_shell"
     ABORT = "abort"
@@ -39,6 +40,7 @@ OFFERS: dict[Offer, tuple[str, str, str]] = {
         "change the tool or its arguments, then run the step again",
     ),
     Offer.RETRY: ("r", "retry now", "run the step again as it is"),
+    Offer.RUN_UNSAVED: ("u", "run unsaved", "run the step without a snapshot: it cannot be undone then"),
     Offer.GIVE_RESULT: ("h", "result by hand", "you did it yourself: say what came of it"),
     Offer.SKIP: ("x", "skip", "go on with the next step"),
     Offer.REPLACE_REST: ("p", "replace the rest", "say in words what to do instead of the remaining steps"),
@@ -66,6 +68,13 @@ class InterventionModel:
     """What recovery tried, in order, one line each."""
     disabled: Mapping[Offer, str] = field(default_factory=dict)
     """Offers that cannot be taken now, each with the reason."""
+    unsaved: bool = False
+    """Whether the step waits because the workspace could not be saved; only then can it be run without."""
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """What is offered at all."""
+        return tuple(offer for offer in OFFERS if self.unsaved or offer is not Offer.RUN_UNSAVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +91,7 @@ class OfferList(RowPane):
 
     BINDING_GROUP_TITLE = "Intervention"
     DEFAULT_CSS = """
-    OfferList { height: 7; border: none; &:focus { border: none; } }
+    OfferList { border: none; &:focus { border: none; } }
     """
 
     @dataclass
@@ -131,13 +140,14 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
 
     def on_mount(self) -> None:
         """The offers have the focus."""
-        self._offers.set_rows([self._row(offer) for offer in OFFERS])
+        self._offers.styles.height = len(self._model.offers)
+        self._offers.set_rows([self._row(offer) for offer in self._model.offers])
         self._offers.focus()
 
     def on_resize(self) -> None:
         """Give the facts the lines they need, as far as the offers leave room."""
         lines = len(self._facts.lines_for(max(8, min(100, self.size.width * 92 // 100) - 7)))
-        self._facts.styles.height = max(3, min(lines, self.size.height - 13))
+        self._facts.styles.height = max(3, min(lines, self.size.height - 6 - len(self._model.offers)))
 
     def _row(self, offer: Offer) -> Row:
         key, name, what = OFFERS[offer]
@@ -158,8 +168,8 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
                 event.stop()
                 self._send()
             return
-        for offer, (key, _, _) in OFFERS.items():
-            if event.character == key:
+        for offer in self._model.offers:
+            if event.character == OFFERS[offer][0]:
                 event.stop()
                 event.prevent_default()
                 self.choose(offer)

@@ -1,0 +1,114 @@
+"""Saving the workspace before an action that may change it, so that the action can be undone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from enum import StrEnum
+from typing import Protocol
+
+from engine.domain.state import ActiveAction
+from engine.journal import events as ev
+from engine.journal.errors import JournalError
+from engine.snapshots import SnapshotError, SnapshotInfo, Snapshots
+
+TIDY_TAKES = 256
+"""Snapshots after which old ones are cleared away, over all sessions."""
+TIDY_SHARE = 16
+"""Part of the store's budget after whose growth they are as well."""
+KEPT_ACTIONS = (200, 20)
+"""Newest actions of each agent whose snapshots stay even over the budget; fewer where that is too much."""
+
+Recent = Callable[[int], Awaitable[Collection[str]]]
+"""Gives the snapshots of that many newest actions of each agent."""
+
+
+class SnapshotRule(StrEnum):
+    """Whether the workspace is saved before each action that may change it."""
+
+    REQUIRED = "required"
+    """An action of a plan does not run where it cannot be saved, unless the operator says so."""
+    OFF = "off"
+
+
+class Unsaved:
+    """Nothing was saved, and nothing was to be."""
+
+
+Saved = ev.SnapshotTaken | ev.SnapshotFailed | Unsaved
+"""What came of saving the workspace."""
+
+
+class Saver(Protocol):
+    """Who saves the workspace."""
+
+    async def save(self, agent: str, action: ActiveAction) -> Saved:
+        """Save it before an action; ends soon when cancelled, and then nothing of it counts."""
+
+
+class NoSaver:
+    """Takes no snapshots."""
+
+    async def save(self, agent: str, action: ActiveAction) -> Saved:
+        """Nothing."""
+        return Unsaved()
+
+
+class WorkspaceSaver:
+    """Takes snapshots, and clears old ones away in the background.
+
+    Args:
+        snapshots: of the sandbox root; shared by all agents.
+        recent: see `Recent`; these snapshots are cleared away last.
+    """
+
+    def __init__(self, snapshots: Snapshots, recent: Recent) -> None:
+        self.snapshots, self._recent = snapshots, recent
+        self._tidying: asyncio.Task[None] | None = None
+        self._added = 0
+        self.trouble = ""
+        """Why old snapshots could not be cleared away the last time."""
+
+    async def save(self, agent: str, action: ActiveAction) -> Saved:
+        """Take a snapshot; a workspace that has not changed gives the same one again."""
+        try:
+            info = await self.snapshots.take(label=f"{agent} {action.id} {action.command}")
+        except SnapshotError as error:
+            return ev.SnapshotFailed(action=action.id, reason=str(error))
+        self._count(info)
+        return ev.SnapshotTaken(
+            action=action.id,
+            snapshot=info.id,
+            files=info.files,
+            bytes=info.bytes,
+            new_bytes=info.new_bytes,
+            skipped=len(info.skipped) + info.skipped_more,
+            duration_ms=round(info.duration_ms),
+        )
+
+    def _count(self, info: SnapshotInfo) -> None:
+        self._added += info.new_bytes
+        if info.number % TIDY_TAKES == 0 or self._added > self.snapshots.policy.store_bytes // TIDY_SHARE:
+            self.tidy()
+
+    def tidy(self) -> None:
+        """Begin to clear old snapshots away, unless that is under way."""
+        if self._tidying is None or self._tidying.done():
+            self._added = 0
+            self._tidying = asyncio.create_task(self._tidy(), name="clearing old snapshots away")
+
+    async def _tidy(self) -> None:
+        try:
+            for actions in KEPT_ACTIONS:
+                cleared = await self.snapshots.collect(keep=await self._recent(actions))
+                if cleared.kept_bytes <= self.snapshots.policy.store_bytes:
+                    break
+            self.trouble = ""
+        except (SnapshotError, JournalError) as error:
+            self.trouble = f"old snapshots were not cleared away: {error}"
+
+    async def close(self) -> None:
+        """End what goes on in the background; the store is whole whenever that happens."""
+        if self._tidying is not None:
+            self._tidying.cancel()
+            await asyncio.gather(self._tidying, return_exceptions=True)
