@@ -218,9 +218,10 @@ class _Running:
                     await status.ended
             except TimeoutError:
                 process.send_signal(signal.SIGKILL)
-            self._patience = None
+            finally:
+                self._patience = None
             self.stop()
-            await asyncio.to_thread(_reap, process)
+            await _collected(process)
             report = status.report
             if report is None:
                 await asyncio.to_thread(_kill_marked, self._mark)
@@ -312,13 +313,13 @@ def _never_up(stderr: str) -> dict[str, Any]:
     return {"ended": Ended.JAIL, "code": JAIL_FAILED, "problem": f"start: {problem}"}
 
 
-def _reap(process: subprocess.Popen[bytes]) -> None:
-    """Collect a process that has nothing left to do; one that somebody stopped would never end by itself."""
-    try:
-        process.wait(_DRAIN_S)
-    except subprocess.TimeoutExpired:
+async def _collected(process: subprocess.Popen[bytes]) -> None:
+    """Wait for a process that has nothing left to do; one that somebody stopped would never end by itself."""
+    waiting = asyncio.ensure_future(asyncio.to_thread(process.wait))
+    done, _ = await asyncio.wait({waiting}, timeout=_BACKSTOP_S)
+    if not done:
         process.kill()
-        process.wait()
+    await waiting
 
 
 def _kill_marked(mark: str) -> None:
