@@ -37,6 +37,7 @@ from engine.sandbox.paths import PathError
 from engine.sandbox.policy import PolicyError, SandboxPolicy, Tier
 from engine.sandbox.probe import layers
 from engine.sandbox.report import SandboxReport
+from engine.sandbox.terminal import Terminal
 from engine.sandbox.tier import JailRefusal, best_jail
 from engine.snapshots import SnapshotError, SnapshotPolicy, Snapshots
 from engine.thinkers.procedural import ProceduralThinker
@@ -453,6 +454,10 @@ class Engine:
         """How an agent's programs are held; without one, those of agents that have no policy of their own."""
         coder = self._coders.of(agent)
         return SandboxReport(coder.policy, coder.jail, layers())
+
+    def terminal(self, agent: str) -> Terminal | None:
+        """The operator's open terminal in an agent's sandbox, or None when there is none."""
+        return self._coder.sessions.terminal(agent) if self._coder is not None else None
 
     @property
     def agents(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from engine.actions.saving import Saved, Unsaved
 from engine.domain.action import SandboxSession, ToolResult
 from engine.domain.commands import parse_command
 from engine.domain.ports import CallContext, CommandSpec, NoSessions, Ports
+from engine.domain.session import ReturnedShell
 from engine.domain.state import ActiveAction, AgentState
 from engine.domain.thinking import PlanProposal, PlanRequest
 from engine.journal import events as ev
@@ -27,6 +28,7 @@ from engine.journal.fold import fold
 from engine.journal.log import StreamLog
 from engine.loop.agent import Agent
 from engine.loop.recording import Surroundings
+from engine.snapshots import Changes
 from engine.tools.mind import Mind
 from engine.tools.registry import ToolRegistry
 from engine.tools.simple_coder_commands import COMMANDS
@@ -157,6 +159,10 @@ class _RecordedWorld:
     async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
         """Never asked: what was perceived is fed in before the agent would look."""
         raise _DivergedError("the agent looks at its workspace, and the record does not have it")
+
+    async def changes(self, agent: str, shell: ReturnedShell) -> Changes | str:
+        """Never asked: what was offered is fed in before the agent would compare."""
+        raise _DivergedError("the agent looks for the operator's changes, and the record does not have them")
 
 
 class _ReplayedPipeline(Pipeline):

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from engine.domain.text import clean_line
 from widgets.pieces import Piece, Pieces, cut_text, width_of
 
-Mode = Literal["RUNNING", "IDLE", "PAUSED", "STEPPING", "WAITING", "INTERVENTION", "PAST", "STOPPED"]
+Mode = Literal["RUNNING", "IDLE", "PAUSED", "STEPPING", "WAITING", "INTERVENTION", "SHELL", "PAST", "STOPPED"]
 
 MODE_MARKS: dict[str, tuple[str, str]] = {
     "RUNNING": ("▶", "running"),
@@ -22,6 +22,7 @@ MODE_MARKS: dict[str, tuple[str, str]] = {
     "STEPPING": ("»", "stepping"),
     "WAITING": ("?", "waiting"),
     "INTERVENTION": ("!", "intervention"),
+    "SHELL": ("$", "shell"),
     "PAST": ("◀", "past"),
     "STOPPED": ("■", "stopped"),
 }
@@ -53,6 +54,8 @@ class StatusModel:
     """Two words where programs are refused or unconfined; then this cell goes last of all."""
     journal: str = ""
     """What is wrong with the journal, in a few words; empty when all is well."""
+    asks: bool = False
+    """True when the agent waits for a decision of the operator's."""
     fault: str = ""
     """Which agent ended by a fault of the program, and by what; empty when none did."""
 
@@ -94,13 +97,15 @@ class StatusBar(Widget):
         & > .status--stepping { background: $primary; color: $background; text-style: bold; }
         & > .status--waiting { background: $error; color: $background; text-style: bold; }
         & > .status--intervention { background: $error; color: $background; text-style: bold underline; }
+        & > .status--shell { background: $warning; color: $background; text-style: bold underline; }
         & > .status--past { background: $secondary; color: $background; text-style: bold italic; }
         & > .status--alarm { color: $text-error; text-style: bold reverse; }
         & > .status--stopped { color: $foreground; text-style: bold reverse; }
         &:ansi > .status--idle { background: ansi_default; text-style: bold underline; }
         &:ansi > .status--dim { color: ansi_default; text-style: dim; }
         &:ansi > .status--running, &:ansi > .status--paused, &:ansi > .status--stepping,
-        &:ansi > .status--waiting, &:ansi > .status--intervention, &:ansi > .status--past {
+        &:ansi > .status--waiting, &:ansi > .status--intervention, &:ansi > .status--shell,
+        &:ansi > .status--past {
             color: ansi_black;
         }
     }

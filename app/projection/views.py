@@ -52,6 +52,7 @@ _MODES: Mapping[Mode, StatusMode] = {
     Mode.STEPPING: "STEPPING",
     Mode.WAITING: "WAITING",
     Mode.INTERVENTION: "INTERVENTION",
+    Mode.SHELL: "SHELL",
     Mode.STOPPED: "STOPPED",
 }
 _STEP_MARKS: Mapping[StepStatus, StepMark] = {

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
 from enum import StrEnum
 from typing import Protocol
 
+from engine.domain.session import ReturnedShell
 from engine.domain.state import ActiveAction
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
-from engine.snapshots import SnapshotError, SnapshotInfo, Snapshots
+from engine.snapshots import Changes, SnapshotError, SnapshotInfo, Snapshots
 
 TIDY_TAKES = 256
 """Snapshots after which old ones are cleared away, over all sessions."""
@@ -18,6 +20,8 @@ TIDY_SHARE = 16
 """Part of the store's budget after whose growth they are as well."""
 KEPT_ACTIONS = (200, 20)
 """Newest actions of each agent whose snapshots stay even over the budget; fewer where that is too much."""
+
+NOT_SAVED = "the workspace was not saved before"
 
 Recent = Callable[[int], Awaitable[Collection[str]]]
 """Gives the snapshots of that many newest actions of each agent."""
@@ -45,6 +49,9 @@ class Saver(Protocol):
     async def save(self, agent: str, action: ActiveAction) -> Saved:
         """Save it before an action; ends soon when cancelled, and then nothing of it counts."""
 
+    async def changes(self, agent: str, shell: ReturnedShell) -> Changes | str:
+        """What happened to files since the operator took the shell, or why that is not known."""
+
 
 class NoSaver:
     """Takes no snapshots."""
@@ -52,6 +59,10 @@ class NoSaver:
     async def save(self, agent: str, action: ActiveAction) -> Saved:
         """Nothing."""
         return Unsaved()
+
+    async def changes(self, agent: str, shell: ReturnedShell) -> Changes | str:
+        """Not known."""
+        return NOT_SAVED
 
 
 class WorkspaceSaver:
@@ -85,6 +96,19 @@ class WorkspaceSaver:
             skipped=len(info.skipped) + info.skipped_more,
             duration_ms=round(info.duration_ms),
         )
+
+    async def changes(self, agent: str, shell: ReturnedShell) -> Changes | str:
+        """The difference to the snapshot before the shell, by another one."""
+        if not shell.snapshot:
+            return NOT_SAVED
+        try:
+            now = await self.snapshots.take(label=f"{agent} after {shell.action}")
+            self._count(now)
+            changes = await self.snapshots.diff(shell.snapshot, now.id)
+        except SnapshotError as error:
+            return str(error)
+        own = self.snapshots.policy.cache_paths  # made for programs when the first one runs
+        return replace(changes, added=tuple(path for path in changes.added if path not in own))
 
     def _count(self, info: SnapshotInfo) -> None:
         self._added += info.new_bytes

@@ -109,8 +109,8 @@ class SessionObserver(Protocol):
 class SessionControl(Protocol):
     """What an agent's life does to its sandbox session; harmless where there is nothing to be done."""
 
-    def return_shell(self, agent: str) -> None:
-        """Let the operator's shell end in good order; its action finishes soon after."""
+    def return_shell(self, agent: str, note: str) -> None:
+        """Let the operator's shell end in good order; its action finishes soon after, with the note."""
 
     def stop_job(self, agent: str, job: str) -> None:
         """End a background job; its end is observed soon after."""
@@ -125,7 +125,7 @@ class SessionControl(Protocol):
 class NoSessions:
     """Control where nothing runs, as in a replay."""
 
-    def return_shell(self, agent: str) -> None:
+    def return_shell(self, agent: str, note: str) -> None:
         """See `SessionControl`."""
 
     def stop_job(self, agent: str, job: str) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from engine.domain.action import SandboxSession
+
+SHELL_TOOL, SHELL_COMMAND = "simple_coder", "shell"
+"""The call that is the operator's shell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,18 @@ class Job:
     def running(self) -> bool:
         """True until it has ended."""
         return not self.ended
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnedShell:
+    """The operator's shell after its end, until what it changed has been looked at."""
+
+    action: str
+    snapshot: str = ""
+    """Workspace snapshot taken before it; empty where there is none."""
+    answer: dict[str, Any] = field(default_factory=dict)
+    """What its action answered, as the journal has it; empty when it was cut off."""
+    event: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from engine.domain.belief import Belief
 from engine.domain.failure import Failure, FailureKind, Strategy
 from engine.domain.goal import Goal
 from engine.domain.plan import Plan, PlanStep
-from engine.domain.session import Handover, Job
+from engine.domain.session import SHELL_COMMAND, SHELL_TOOL, Handover, Job, ReturnedShell
 
 
 class RunState(StrEnum):
@@ -35,6 +35,8 @@ class Mode(StrEnum):
     STEPPING = "STEPPING"
     WAITING = "WAITING"
     INTERVENTION = "INTERVENTION"
+    SHELL = "SHELL"
+    """The operator holds the agent's shell."""
     STOPPED = "STOPPED"
 
 
@@ -78,6 +80,11 @@ class ActiveAction:
     at: str = ""
     """When it was requested, then when it started."""
     event: str = ""
+
+    @property
+    def shell(self) -> bool:
+        """True for the operator's shell."""
+        return (self.tool, self.command, self.step) == (SHELL_TOOL, SHELL_COMMAND, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +172,8 @@ class AgentState:
     requests: list[OperatorRequest] = field(default_factory=list)
     jobs: dict[str, Job] = field(default_factory=dict)
     """What runs in the background, and the newest of what did."""
+    returned: ReturnedShell | None = None
+    """The operator's shell that has ended, until what it changed has been looked at."""
     handover: Handover | None = None
     """What the operator changed at the shell and has not settled yet."""
     unsaved_step: str = ""
@@ -232,12 +241,14 @@ class AgentState:
     @property
     def shell_taken(self) -> bool:
         """True while the operator holds the shell, or waits for it."""
-        waiting = any(request.command == "shell" for request in self.requests)
-        return waiting or (self.action is not None and self.action.command == "shell")
+        waiting = any((call.tool, call.command) == (SHELL_TOOL, SHELL_COMMAND) for call in self.requests)
+        return waiting or (self.action is not None and self.action.shell)
 
     @property
     def mode(self) -> Mode:
         """What the status line shows."""
+        if self.action is not None and self.action.started and self.action.shell:
+            return Mode.SHELL
         if self.run is RunState.STOPPED:
             return Mode.STOPPED
         if self.intervention is not None:

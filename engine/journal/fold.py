@@ -9,16 +9,17 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
+from engine.domain.action import ResultStatus
 from engine.domain.belief import Belief
 from engine.domain.failure import Failure, Strategy
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Plan, PlanStep, StepStatus
-from engine.domain.session import Handover, Job
+from engine.domain.session import Handover, Job, ReturnedShell
 from engine.domain.state import ActiveAction, AgentState, Intervention, OperatorRequest, Retry, RunState
 from engine.journal import events as ev
 from engine.journal.event import Event
 
-SNAPSHOT_FORMAT = 2
+SNAPSHOT_FORMAT = 3
 """Raised whenever `AgentState` changes shape; older snapshots are then ignored."""
 
 FAILURES_KEPT = 100
@@ -124,9 +125,14 @@ def _change_step(state: AgentState, step_id: str, event: Event, **changes: Any) 
     return step
 
 
-def _end_action(state: AgentState) -> None:
+def _end_action(state: AgentState, event: Event, answer: dict[str, Any] | None) -> None:
+    action = state.action
+    if action is not None and action.shell and action.started and answer is not None:
+        state.returned = ReturnedShell(action.id, action.snapshot, answer, event.ref)
+        state.perceived = False
+    if action is not None and action.step:
+        state.breakpoint_hit = ""
     state.action = None
-    state.breakpoint_hit = ""
 
 
 # ------------------------------------------------------------------ agent
@@ -271,7 +277,7 @@ def _disbelieved(state: AgentState, said: ev.BeliefRemoved, event: Event) -> Non
 
 @_on(ev.WorldPerceived)
 def _perceived(state: AgentState, said: ev.WorldPerceived, event: Event) -> None:
-    state.perceived = True
+    state.perceived, state.returned = True, None
     state.sandbox = said.session
     for key, value in said.facts.items():
         held = state.beliefs.get(key)
@@ -412,19 +418,19 @@ def _finished(state: AgentState, said: ev.ActionFinished, event: Event) -> None:
             state.successes_since_consolidation += 1.0
         else:
             state.failed_actions += 1
-    _end_action(state)
+    _end_action(state, event, None if said.status is ResultStatus.ERROR else said.result)
 
 
 @_on(ev.ActionCancelled)
 def _cancelled(state: AgentState, said: ev.ActionCancelled, event: Event) -> None:
-    _end_action(state)
+    _end_action(state, event, {})
 
 
 @_on(ev.ActionOutcomeUnknown)
 def _unknown(state: AgentState, said: ev.ActionOutcomeUnknown, event: Event) -> None:
     if state.action is not None and state.action.step:
         state.failed_actions += 1
-    _end_action(state)
+    _end_action(state, event, {})
 
 
 # ------------------------------------------------------------------ snapshots, jobs, the operator's shell
@@ -469,6 +475,7 @@ def _job_ended(state: AgentState, said: ev.JobEnded, event: Event) -> None:
 
 @_on(ev.ChangesOffered)
 def _offered(state: AgentState, said: ev.ChangesOffered, event: Event) -> None:
+    state.returned = None
     state.handover = Handover(said.action, said.offers, said.session, event.ref)
 
 

@@ -14,6 +14,7 @@ from engine.domain.commands import Command, Receipt
 from engine.domain.failure import FailureKind
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import StepStatus
+from engine.domain.session import ReturnedShell
 from engine.domain.state import RunState
 from engine.domain.thinking import PlanRequest
 from engine.generation.validation import problems_of
@@ -21,6 +22,7 @@ from engine.journal import events as ev
 from engine.journal.errors import JournalError
 from engine.loop.acting import ActingAgent
 from engine.loop.decide import decide, fresh_id, renumber
+from engine.loop.handover import offer_changes
 from engine.loop.heuristics import subject_of
 from engine.loop.outcome import RefusedError
 from engine.steering.gate import may_think
@@ -134,7 +136,7 @@ class Agent(ActingAgent):
             case ev.JobStopAsked():
                 self.around.control.stop_job(agent, payload.job)
             case ev.ShellReturned():
-                self.around.control.return_shell(agent)
+                self.around.control.return_shell(agent, payload.note)
 
     # -------------------------------------------------------------- the cycle
 
@@ -142,7 +144,9 @@ class Agent(ActingAgent):
         """Tick while there is something to do; wait otherwise."""
         while not self.state.deleted:
             self._changed.clear()
-            if self.state.requests:
+            if self.state.returned is not None:
+                await self._perceive()
+            elif self.state.requests:
                 await self._serve_operator()
             elif self._has_work() and not self.state.perceived:
                 await self._perceive()
@@ -177,9 +181,17 @@ class Agent(ActingAgent):
         return True
 
     async def _perceive(self) -> None:
+        if self.state.returned is not None:
+            await self._offer_changes(self.state.returned)
         facts, session = await self.around.perceiver.perceive(self.state.sandbox)
         self.append(ev.WorldPerceived(facts=facts, session=session), "world")
         await self.commit()
+
+    async def _offer_changes(self, shell: ReturnedShell) -> None:
+        changes = await self.around.saver.changes(self.state.agent_id, shell)
+        offered = offer_changes(shell, changes, self.state.sandbox)
+        if offered is not None:
+            self.append(offered, "system", shell.event)
 
     def _rest_after_goal(self) -> bool:
         """Pause when the goal that the agent was to run until has ended."""

@@ -10,6 +10,7 @@ from engine.domain import commands as cmd
 from engine.domain.belief import BeliefSource
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, Plan, PlanStep, Provenance, StepStatus
+from engine.domain.session import SHELL_COMMAND, SHELL_TOOL
 from engine.domain.state import AgentState, Mode, RunState
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
@@ -118,6 +119,8 @@ def _may_go_on(state: AgentState) -> None:
         raise RefusedError(f"the agent waits for your decision: {state.intervention.reason}")
     if state.shell_taken:
         raise RefusedError("you have the shell; hand it back first: ctrl+]")
+    if state.returned is not None:
+        raise RefusedError("what you changed at the shell is being looked at; try again in a moment")
     if state.handover is not None:
         raise RefusedError("say first what the agent is to know of your changes: settle, or press t")
 
@@ -408,6 +411,10 @@ def _hand_back(state: AgentState, said: cmd.HandBack, registry: ToolRegistry) ->
 def _call_tool(state: AgentState, said: cmd.CallTool, registry: ToolRegistry) -> Outcome:
     if state.acting and state.action is not None and state.action.step:
         raise RefusedError("an action is running; wait for it or stop the agent first")
+    if state.shell_taken:
+        raise RefusedError("you have the shell; hand it back first: ctrl+]")
+    if (said.tool, said.command) == (SHELL_TOOL, SHELL_COMMAND):
+        raise RefusedError("the shell is taken with t, or take_shell")
     problems = registry.validate(said.tool, said.command, said.args)
     if problems:
         raise RefusedError("; ".join(problem.message for problem in problems))

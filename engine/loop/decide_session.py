@@ -5,18 +5,19 @@ from __future__ import annotations
 from engine.domain import commands as cmd
 from engine.domain.belief import BeliefSource
 from engine.domain.plan import StepStatus
+from engine.domain.session import SHELL_COMMAND, SHELL_TOOL
 from engine.domain.state import AgentState, RunState
 from engine.journal import events as ev
 from engine.loop.outcome import Outcome, RefusedError
 from engine.tools.registry import ToolRegistry
-
-SHELL_TOOL, SHELL_COMMAND = "simple_coder", "shell"
 
 
 def take_shell(state: AgentState, said: cmd.TakeShell, registry: ToolRegistry) -> Outcome:
     """Hold the agent and queue the operator's shell; it opens when no action runs."""
     if state.shell_taken:
         raise RefusedError("you have the shell already; ctrl+] hands it back")
+    if state.returned is not None:
+        raise RefusedError("what you changed at the shell is being looked at; try again in a moment")
     if state.handover is not None:
         raise RefusedError("say first what the agent is to know of what you did at the shell before")
     problems = registry.validate(SHELL_TOOL, SHELL_COMMAND, {})
@@ -31,7 +32,7 @@ def take_shell(state: AgentState, said: cmd.TakeShell, registry: ToolRegistry) -
 def return_shell(state: AgentState, said: cmd.ReturnShell, registry: ToolRegistry) -> Outcome:
     """End the operator's shell in good order."""
     action = state.action
-    if action is None or action.command != SHELL_COMMAND or not action.started:
+    if action is None or not action.shell or not action.started:
         raise RefusedError("there is no shell to hand back; t takes it")
     returned = ev.ShellReturned(action=action.id, note=said.note.strip())
     return Outcome("the shell is handed back", (returned,))

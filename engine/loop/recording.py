@@ -91,11 +91,16 @@ class RecordingAgent:
 
     def typed(self, action: str, text: str | None) -> None:
         """See `engine.domain.ports.SessionObserver`."""
-        self._observe(ev.ShellTyped(action=action, text=text or "", hidden=text is None), "operator")
+        self._observe_shell(ev.ShellTyped(action=action, text=text or "", hidden=text is None))
 
     def resized(self, action: str, rows: int, columns: int) -> None:
         """See `engine.domain.ports.SessionObserver`."""
-        self._observe(ev.ShellResized(action=action, rows=rows, columns=columns), "operator")
+        self._observe_shell(ev.ShellResized(action=action, rows=rows, columns=columns))
+
+    def _observe_shell(self, payload: ev.ShellTyped | ev.ShellResized) -> None:
+        shell = self.state.action
+        if shell is not None and shell.id == payload.action:
+            self._observe(payload, shell.actor, shell.event)
 
     def poke(self) -> None:
         """Let a waiting agent look again whether it may go on."""

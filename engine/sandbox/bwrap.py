@@ -17,6 +17,8 @@ from engine.sandbox.policy import Network, SandboxPolicy
 
 CANDIDATES = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
 SCRATCH = ("/tmp", "/dev/shm")
+CONSOLE = "/dev/console"
+"""Where a command finds the terminal that it was given, for its own /dev/pts does not have it."""
 OWN_CODE = str(Path(__file__).resolve().parent)
 
 
@@ -34,13 +36,16 @@ def _only_roots(path: Path) -> bool:
     return status.st_uid == 0 and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def arguments(root: Path, policy: SandboxPolicy, readable: Sequence[str]) -> tuple[str, ...]:
+def arguments(
+    root: Path, policy: SandboxPolicy, readable: Sequence[str], terminal: str = ""
+) -> tuple[str, ...]:
     """Arguments for bwrap, without the command.
 
     Args:
         root: the sandbox root, mounted read-write at its own path.
         policy: network and the size of scratch space.
         readable: paths mounted read-only at their own place; those that are not there are passed over.
+        terminal: path of the terminal that becomes the command's own; empty without one.
     """
     unshare = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     if policy.network is Network.OFF:
@@ -48,6 +53,8 @@ def arguments(root: Path, policy: SandboxPolicy, readable: Sequence[str]) -> tup
     args = [*unshare, "--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     args += ["--uid", str(os.getuid()), "--gid", str(os.getgid()), "--hostname", "sandbox"]
     args += ["--dev", "/dev", "--proc", "/proc"]
+    if terminal:
+        args += ["--dev-bind", terminal, CONSOLE]
     for path in SCRATCH:
         args += ["--size", str(policy.scratch_bytes), "--tmpfs", path]
     for path in (*places.SYSTEM, *places.SETTINGS, *readable, OWN_CODE):

@@ -21,6 +21,8 @@ class Launch:
     """Absolute path."""
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
+    terminal: str = ""
+    """Path of the terminal that becomes its own; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)

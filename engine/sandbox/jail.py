@@ -46,8 +46,8 @@ class KernelJail:
         namespaces = self.bwrap is not None
         return Confined(
             outer=(self.bwrap,) if self.bwrap is not None else (),
-            outer_arguments=bwrap.arguments(root, policy, readable) if namespaces else (),
-            rules=self._rules(root, policy, readable, ports),
+            outer_arguments=bwrap.arguments(root, policy, readable, launch.terminal) if namespaces else (),
+            rules=self._rules(root, policy, readable, ports, launch.terminal),
             filter=_built(self._options(policy), kernel.MACHINE),
             broker=self._brokered(root),
             scope=self.landlock_abi >= _SCOPE_ABI,
@@ -60,17 +60,23 @@ class KernelJail:
         return (str(root),) if self.bwrap is None else (str(root), *bwrap.SCRATCH)
 
     def _rules(
-        self, root: Path, policy: SandboxPolicy, readable: tuple[str, ...], ports: tuple[int, ...]
+        self,
+        root: Path,
+        policy: SandboxPolicy,
+        readable: tuple[str, ...],
+        ports: tuple[int, ...],
+        terminal: str,
     ) -> FileRules:
         paths = [(path, landlock.READ) for path in (*places.SYSTEM, *readable)]
         paths += [(path, landlock.LOOK) for path in places.SETTINGS]
         paths += [(path, landlock.DEVICE) for path in places.DEVICES]
+        commanded = landlock.DEVICE | landlock.READ_DIR | landlock.IOCTL_DEV
         if self.bwrap is None:
             paths += [(path, landlock.LOOK) for path in places.FACTS]
+            paths += [(path, commanded) for path in ("/dev/tty", terminal) if terminal]
         else:
-            terminal = landlock.DEVICE | landlock.READ_DIR | landlock.IOCTL_DEV
-            paths += [("/proc", landlock.LOOK), ("/dev/tty", terminal)]
-            paths += [("/dev/pts", terminal), ("/dev/ptmx", terminal)]
+            paths += [("/proc", landlock.LOOK), ("/dev", landlock.READ_DIR)]
+            paths += [(path, commanded) for path in ("/dev/tty", "/dev/pts", "/dev/ptmx", bwrap.CONSOLE)]
             paths += [(path, landlock.ALL_BUT_DEVICES) for path in bwrap.SCRATCH]
         paths.append((str(root), landlock.ALL_BUT_DEVICES))
         open_network = policy.network is Network.ON

@@ -71,6 +71,8 @@ class SandboxPolicy:
     """Seconds a background job may run."""
     jobs: int = 8
     """Background jobs of one agent at a time."""
+    shell_s: float = 8 * 3600.0
+    """Seconds that the operator may hold a shell."""
     grace_s: float = 0.5
     """Seconds between SIGTERM and SIGKILL."""
     cpu_s: int = 120

@@ -121,7 +121,7 @@ class Launcher:
             asyncio.CancelledError: after the whole tree has ended.
         """
         mark = secrets.token_hex(12)
-        launch = replace(launch, env={**launch.env, _MARK: mark})
+        launch = replace(launch, env={**launch.env, _MARK: mark}, terminal=_terminal_path(terminal))
         confined = jail.confine(launch, self.root, self.policy)
         running = _Running(self.policy, mark, limit_s)
         running.start(launch, confined, self.root, cwd, terminal)
@@ -288,6 +288,14 @@ def signal_name(return_code: int) -> str:
         return f"{signal.Signals(-return_code).name} ({-return_code})"
     except ValueError:
         return str(-return_code)
+
+
+def _terminal_path(terminal: int) -> str:
+    """Where the terminal can be opened by name; empty without one, and where no name leads to it."""
+    try:
+        return os.ttyname(terminal) if terminal >= 0 else ""
+    except OSError:
+        return ""
 
 
 def _same(reader: P) -> P:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from engine.sandbox.jobs import Jobs
+from engine.sandbox.shell import OperatorShell
+from engine.sandbox.terminal import Terminal
 
 
 class Sessions:
-    """The background jobs of all agents of one sandbox, as the agents' lives reach them."""
+    """Background jobs and operator's shells of all agents of one sandbox, as the agents' lives reach them."""
 
     def __init__(self) -> None:
         self.jobs = Jobs()
+        self.shells: dict[str, OperatorShell] = {}
+        """Shells that are open, by agent."""
 
-    def return_shell(self, agent: str) -> None:
-        """Nothing to be done: no shell is opened yet."""
+    def terminal(self, agent: str) -> Terminal | None:
+        """The operator's terminal in the agent's sandbox, or None when it has no shell open."""
+        shell = self.shells.get(agent)
+        return shell.terminal if shell is not None and shell.terminal.open else None
+
+    def return_shell(self, agent: str, note: str) -> None:
+        """Let the operator's shell end in good order; its action finishes soon after."""
+        shell = self.shells.get(agent)
+        if shell is not None:
+            shell.hand_back(note)
 
     def stop_job(self, agent: str, job: str) -> None:
         """End a background job; its end is observed soon after."""
@@ -23,5 +35,5 @@ class Sessions:
         self.jobs.stop_all(agent)
 
     async def close(self, agent: str) -> None:
-        """End everything of the agent, and return when all ends were observed."""
+        """End the agent's jobs, and return when all ends were observed; a shell ends with its action."""
         await self.jobs.close(agent)

@@ -36,6 +36,8 @@ def hold(state: AgentState, *, step: str = "", trouble: Exception | None = None)
         return Hold(state.run_reason or "stopped")
     if state.intervention is not None:
         return Hold("the operator decides")
+    if state.handover is not None:
+        return Hold("the operator has not said what the agent is to know of their changes")
     running = state.run is RunState.RUNNING
     if running and step in state.breakpoints and state.breakpoint_hit != step:
         return Hold(f"breakpoint on {step}", breakpoint=True)
@@ -49,6 +51,8 @@ def may_think(state: AgentState, *, free: bool) -> bool:
 
     A paused agent plans only when thinking is free, so that the operator sees what it would do.
     """
-    if state.deleted or state.run is RunState.STOPPED or state.intervention is not None:
+    if state.deleted or state.run is RunState.STOPPED:
+        return False
+    if state.intervention is not None or state.handover is not None:
         return False
     return free or state.run is RunState.RUNNING or state.grants > 0

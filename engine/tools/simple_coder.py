@@ -36,6 +36,7 @@ from engine.tools.registry import unknown_command
 from engine.tools.run_outcome import run_result
 from engine.tools.simple_coder_commands import COMMANDS, help_text
 from engine.tools.simple_coder_jobs import Held, JobCommands
+from engine.tools.simple_coder_shell import ShellCommand
 
 T = TypeVar("T")
 _Handler = Callable[[Mapping[str, Any], CallContext], Awaitable[ToolResult]]
@@ -81,7 +82,8 @@ class SimpleCoder:
         self.launcher = Launcher(self.files.root, self.policy)
         self.sessions = sessions or Sessions()
         jobs = JobCommands(self.sessions.jobs, self.launcher, self._prepared)
-        self._beside: Mapping[str, _Handler] = jobs.handlers
+        shell = ShellCommand(self.sessions, self.launcher, self.files, self._ready)
+        self._beside: Mapping[str, _Handler] = {**jobs.handlers, "shell": shell.call}
         self._confinement = confinement
         self._jail: Confinement | JailRefusal | None = confinement
         self._kept = tuple(name for name in self.policy.protected if self.files.entry(name) is not None)
@@ -335,12 +337,21 @@ class SimpleCoder:
 
     @asynccontextmanager
     async def _held(self, argv: list[str], context: CallContext) -> AsyncIterator[Held]:
-        session, files = context.session, self.files
+        jail, env = await self._ready(context.session.venv)
+        with self.files.directory(self._path(".", context)) as cwd:
+            yield Launch(argv[0], tuple(argv), env), cwd, jail
+
+    async def _ready(self, venv: str | None) -> tuple[Confinement, dict[str, str]]:
+        """The jail and the environment of a program.
+
+        Raises:
+            PathError: no program may run here.
+        """
 
         def prepare() -> tuple[Confinement | JailRefusal, dict[str, str]]:
             for private in (self.policy.home, self.policy.tmp):
-                files.make_directory(private)
-            return self.jail, child_environment(files.root, self.policy, session.venv, self._environ)
+                self.files.make_directory(private)
+            return self.jail, child_environment(self.files.root, self.policy, venv, self._environ)
 
         jail, env = await _in_thread(prepare)
         if isinstance(jail, JailRefusal):
@@ -351,8 +362,7 @@ class SimpleCoder:
                 f"No command may run: {self._kept[0]!r} lies in the sandbox root, and only the jail FULL "
                 f"keeps commands away from it; this is {jail.tier}. Choose a sandbox root of its own.",
             )
-        with files.directory(self._path(".", context)) as cwd:
-            yield Launch(argv[0], tuple(argv), env), cwd, jail
+        return jail, env
 
     # Paths
 

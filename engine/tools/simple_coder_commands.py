@@ -128,6 +128,13 @@ _SPECS = (
         undo=Undo.IRREVERSIBLE,
         example="stop_job j12",
     ),
+    CommandSpec(
+        "shell",
+        "Work at a terminal in this sandbox; only the operator can.",
+        mutates=True,
+        undo=Undo.IRREVERSIBLE,
+        example="shell",
+    ),
     _reads("toggle_autonomous_mode", "Switch the safety for rm; only the operator can."),
     _reads("policy", "Show what programs may do here; only the operator can change it."),
     _reads("help", "List the commands."),

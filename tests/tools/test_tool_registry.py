@@ -84,7 +84,7 @@ def test_commands_say_whether_they_can_be_undone(registry: ToolRegistry) -> None
     changing = {name for name, spec in commands.items() if spec.undo == Undo.WORKSPACE}
     assert changing == {"mkdir", "write", "append", "replace", "move", "copy", "rm", "create_venv"}
     lasting = {name for name, spec in commands.items() if spec.undo == Undo.IRREVERSIBLE}
-    assert lasting == {"run", "start", "stop_job"}
+    assert lasting == {"run", "start", "stop_job", "shell"}
     assert {name for name, spec in commands.items() if spec.mutates} == changing | lasting
 
 
