@@ -52,6 +52,8 @@ async def do_line(workspace: Path, line: str, *, agent: str = "", accept: Tier |
             intent = read_line(line, context_of(engine, chosen, state))
         except GrammarError as error:
             return 2, {}, str(error)
+        if isinstance(intent, cmd.TakeShell | cmd.ReturnShell):
+            return 2, {}, "a shell needs the cockpit, where you can work in it"
         try:
             if isinstance(intent, Local):
                 return await _do_locally(engine, intent, chosen)

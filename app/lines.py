@@ -68,7 +68,7 @@ def _argument_text(text: str) -> str:
 
 
 def _say(said: ev.Payload) -> tuple[str, str, str] | None:
-    for tell in (_say_session, _say_goal, _say_plan, _say_action, _say_job, _say_trouble):
+    for tell in (_say_session, _say_goal, _say_plan, _say_action, _say_job, _say_shell, _say_trouble):
         line = tell(said)
         if line is not None:
             return line
@@ -179,6 +179,19 @@ def _say_job(said: ev.Payload) -> tuple[str, str, str] | None:
             return "✗", "warning", f"job {said.job} {said.message}"
         case ev.JobStopAsked():
             return "■", "operator", f"job {said.job} is to end"
+    return None
+
+
+def _say_shell(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.ShellReturned():
+            return "◂", "operator", f"shell handed back{': ' if said.note else ''}{said.note}"
+        case ev.ChangesOffered():
+            changes = "; ".join(offer.text for offer in said.offers) or "nothing but its place"
+            return "?", "warning", f"changed at the shell: {changes}"
+        case ev.ChangesSettled():
+            untold = f"; not of {', '.join(said.rejected)}" if said.rejected else ""
+            return "✓", "operator", f"told the agent of {', '.join(said.accepted) or 'no change'}{untold}"
     return None
 
 

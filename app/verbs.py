@@ -15,6 +15,9 @@ from engine.domain import commands as cmd
 from engine.domain.ports import CommandSpec
 from engine.domain.state import AgentState
 
+GOES_ON = "place"
+"""What `settle` calls the directory and virtual environment in which the shell ended."""
+
 
 class GrammarError(Exception):
     """The line cannot be understood; the message says why and what to type."""
@@ -250,6 +253,14 @@ def _read_believe(rest: str, context: Context) -> Intent:
     return cmd.Believe(agent=context.agent, key=key, value=value)
 
 
+def _read_settle(rest: str, context: Context) -> Intent:
+    words = rest.split() or ["all"]
+    if "all" in words:
+        return cmd.SettleChanges(agent=context.agent)
+    keys = tuple(word for word in words if word not in ("none", GOES_ON))
+    return cmd.SettleChanges(agent=context.agent, accept=keys, follow=GOES_ON in words)
+
+
 def _read_create(rest: str, context: Context) -> Intent:
     kind, tail = _word(rest, "an agent type")
     ident, text = _word(tail, "an agent id")
@@ -296,6 +307,15 @@ def _examples(context: Context) -> Iterable[tuple[str, str]]:
     return [(example, "") for example in context.examples]
 
 
+def _changes(context: Context) -> Iterable[tuple[str, str]]:
+    handover = context.state.handover if context.state else None
+    if handover is None:
+        return []
+    place = [(GOES_ON, "go on where the shell ended")] if handover.session else []
+    changes = [(offer.key, offer.text) for offer in handover.offers]
+    return [("all", "all that changed"), ("none", "none of it"), *changes, *place]
+
+
 def _beliefs(context: Context) -> Iterable[tuple[str, str]]:
     if context.state is None:
         return []
@@ -340,6 +360,12 @@ VERBS: tuple[Verb, ...] = (
          _none(lambda c: cmd.Intervene(agent=c.agent)), "Steering"),
     Verb("handback", "handback", "give the turn back; the agent looks at its workspace afresh",
          _none(lambda c: cmd.HandBack(agent=c.agent)), "Steering", aliases=("hand_back",)),
+    Verb("take_shell", "take_shell", "work in the agent's sandbox yourself; it waits",
+         _none(lambda c: cmd.TakeShell(agent=c.agent)), "Steering", aliases=("shell",)),
+    Verb("return_shell", "return_shell [NOTE]", "hand the shell back, with a word to the agent",
+         lambda rest, c: cmd.ReturnShell(agent=c.agent, note=rest), "Steering"),
+    Verb("settle", "settle [all|none|KEY …]", "say what the agent is to know of what you changed",
+         _read_settle, "Steering", choices=_changes),
     Verb("plan", "plan CLAUSES | plan JSON", "replace what has not run of the plan", _read_plan, "Plan"),
     Verb("edit", "edit STEP [COMMAND ARGUMENTS | JSON]", "change what a step does", _read_edit, "Plan",
          choices=_steps),

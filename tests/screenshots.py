@@ -13,11 +13,12 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 from app.settings import Settings
 from tests.cockpit.flight import Flight, cockpit
-from widgets.dialogs import InterventionDialog, StepEditor
+from widgets.dialogs import HandoverDialog, InterventionDialog, StepEditor
 
 OUT = Path(__file__).parents[1] / "screenshots"
 Scene = Callable[[Path], Awaitable[None]]
@@ -75,6 +76,28 @@ async def intervention(workspace: Path) -> None:
         await _keep(flight, "intervention")
 
 
+def _prompts(flight: Flight, count: int) -> bool:
+    return flight.text.count("./shop $") == count
+
+
+async def take_over(workspace: Path) -> None:
+    """At the shell the operator mends what the agent could not, and hands it back."""
+    async with cockpit(workspace, mission="broken-build", size=(120, 35)) as flight:
+        await flight.press("space")
+        await flight.dialog(InterventionDialog)
+        await flight.press("escape", "t")
+        await flight.shows("YOU HOLD THE SHELL", "./shop $")
+        test = "python -m unittest 2>&1 | tail -1"
+        mend = ("grep -n '100' cart.py", "sed -i 's| // 100 [*] 100 | |' cart.py")
+        for prompts, line in enumerate((test, *mend, test), 2):
+            await flight.press(*line, "enter")
+            await flight.until(partial(_prompts, flight, prompts), line)
+        await _keep(flight, "take-over")
+        await flight.press("ctrl+right_square_bracket", *"rounds once, at the end", "enter")
+        await flight.dialog(HandoverDialog)
+        await _keep(flight, "hand-over")
+
+
 async def step_editor(workspace: Path) -> None:
     """Editing a step: arguments are checked while they are typed."""
     async with cockpit(workspace, mission="first-flight", size=(120, 35)) as flight:
@@ -109,6 +132,7 @@ SCENES: tuple[Scene, ...] = (
     narrow,
     medium,
     intervention,
+    take_over,
     step_editor,
     command_bar,
     high_contrast,

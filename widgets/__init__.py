@@ -1,6 +1,7 @@
 """The panes: what the operator sees and touches, each with its own frozen view model beside it.
 
-In come view models through `show`, and for the session batches of output through `append`.
+In come view models through `show`, for the session batches of output through `append`, and for the
+operator's shell bytes through `put`.
 Out go intents as Textual messages, nested in the pane that posts them, and `CopyRequested`.
 A pane knows no engine object; of the engine it uses only the cleaning of untrusted text,
 which every pane applies once more to whatever it is given. Markup is never parsed.
@@ -17,6 +18,7 @@ from widgets.mind import MindLine, MindModel, MindStream
 from widgets.plan import PlanModel, PlanPane, StepLine
 from widgets.session import SandboxPane, SessionChunk, SessionModel
 from widgets.status_bar import StatusBar, StatusModel
+from widgets.terminal import TerminalPane
 from widgets.working_memory import MemoryLine, WorkingMemory, WorkingMemoryModel
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "StatusBar",
     "StatusModel",
     "StepLine",
+    "TerminalPane",
     "WorkingMemory",
     "WorkingMemoryModel",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,11 +16,13 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from engine.domain.text import clean_line
-from widgets.pieces import Piece
+from widgets.pieces import Piece, width_of
 from widgets.rows import Row, RowPane
 
 HISTORY_KEPT = 500
 POPUP_LINES = 8
+POPUP_FRAME = 5
+"""Cells of a completion's line that its border, its gutter and its scroll bar take."""
 MESSAGE_MARKS: dict[str, str] = {"ok": "✓", "error": "✗ error:", "note": "·"}
 HINT = "tab completes · ↑ history · ctrl+r searches it · esc leaves"
 
@@ -281,15 +284,11 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
             self._close_popup()
             return
         self._list.clear_cursor()
-        width = max(len(clean_line(each.text)) for each in self._completions)
-        self._list.set_rows(
-            [
-                Row(each.text, (Piece(clean_line(each.text)),), tail=(Piece(clean_line(each.help), "dim"),))
-                for each in self._completions
-            ]
-        )
+        rows = _in_columns(self._completions, self.size.width // 2)
+        self._list.set_rows(rows)
         lines = min(POPUP_LINES, len(self._completions))
-        self._list.styles.width = max(24, min(self.size.width - 2, width + 44))
+        width = max(width_of(row.pieces) for row in rows) + POPUP_FRAME
+        self._list.styles.width = max(24, min(self.size.width - 2, width))
         self._list.styles.height = lines + 2
         self._list.styles.offset = (1, -(lines + 2))
         self._list.display = True
@@ -323,6 +322,22 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
         event.stop()
         self._close_popup()
         self._fill(event.text)
+
+
+def _in_columns(completions: Sequence[Completion], most: int) -> list[Row]:
+    """Completions one below the other, and in a second column, after at most so many cells, what they do."""
+    texts = [clean_line(each.text) for each in completions]
+    column = min(max(map(cell_len, texts)), most)
+    return [
+        Row(
+            each.text,
+            (
+                Piece(text + " " * (column - cell_len(text))),
+                Piece(f"  {clean_line(each.help)}" if each.help else "", "dim"),
+            ),
+        )
+        for each, text in zip(completions, texts, strict=True)
+    ]
 
 
 def _common_start(texts: Sequence[str]) -> str:

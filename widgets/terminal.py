@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import ClassVar, Literal
 
 from rich.cells import cell_len
@@ -31,8 +32,10 @@ from widgets.terminal_screen import BitttyEmulator, Emulator
 
 FRAME_S = 1 / 30
 """Seconds between two repaints, at least."""
-SLICE = 2_048
+SLICE = 512
 """Bytes given to the emulator before the loop gets its turn."""
+WORK_S, REST_S = 0.008, 0.008
+"""Seconds of a flood's work, and of the rest after it: a key takes many turns of the loop to its goal."""
 BACKLOG_LIMIT = 1_048_576
 """Bytes that may wait; beyond them `feed` waits, and so the child."""
 WHEEL_LINES = 3
@@ -56,7 +59,8 @@ class TerminalPane(Widget, can_focus=True):
     ALLOW_MAXIMIZE = False
     """A maximised widget does not get the escape key; Textual takes it to end the maximising."""
     HELP = """## The shell is yours
-The agent waits at its step. Every key goes to the shell; ctrl+] hands it back to the agent.
+The agent waits at its step. Every key goes to the shell, but ctrl+]: it asks for a note and hands the shell
+back, or lets you look at other panes meanwhile (tab).
 The wheel and shift+pageup show what scrolled away; typing returns to the end.
 Text selected with the mouse is copied, unless the program in the shell uses the mouse itself.
 """
@@ -73,6 +77,7 @@ Text selected with the mouse is copied, unless the program in the shell uses the
         border-title-style: bold;
         border-subtitle-color: $text-warning;
         padding: 0;
+        &.-bare { border: none; }
         & > .terminal--text { color: $foreground; background: $background; }
         &:ansi { border-title-color: ansi_default; border-title-background: ansi_default; }
         &:ansi { border-title-style: bold reverse; }
@@ -136,17 +141,26 @@ Text selected with the mouse is copied, unless the program in the shell uses the
 
     # Output of the child
 
-    async def feed(self, data: bytes) -> None:
+    def put(self, data: bytes) -> None:
         """Take output of the child, cut anywhere; the pane must be mounted.
+
+        Of a flood that cannot be shown as fast as it comes the oldest goes: nobody could have read it.
+        """
+        self._backlog.append(data)
+        self._waiting += len(data)
+        while self._waiting > 2 * BACKLOG_LIMIT and len(self._backlog) > 1:
+            self._waiting -= len(self._backlog.pop(0))
+        if self._settled.is_set():
+            self._settled.clear()
+            self.run_worker(self._drain(), group="terminal")
+
+    async def feed(self, data: bytes) -> None:
+        """Take output as `put` does, and make the caller wait while much is waiting.
 
         Returns at once while little is waiting, and only when all of it is on the screen otherwise:
         a caller that awaits it reads no faster than the pane can follow.
         """
-        self._backlog.append(data)
-        self._waiting += len(data)
-        if self._settled.is_set():
-            self._settled.clear()
-            self.run_worker(self._drain(), group="terminal")
+        self.put(data)
         if self._waiting > BACKLOG_LIMIT:
             await self.settled()
 
@@ -162,10 +176,13 @@ Text selected with the mouse is copied, unless the program in the shell uses the
                 data = self._emulator.skim(b"".join(self._backlog))
                 self._backlog.clear()
                 self._waiting = 0
+                begun = monotonic()
                 for at in range(0, len(data), SLICE):
                     self._emulator.feed(data[at : at + SLICE])
                     self._screen_changed()
-                    await asyncio.sleep(0)
+                    tired = monotonic() - begun > WORK_S
+                    await asyncio.sleep(REST_S if tired else 0)
+                    begun = monotonic() if tired else begun
         finally:
             self._settled.set()
 

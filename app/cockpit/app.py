@@ -22,7 +22,7 @@ from textual.widgets import Footer
 from app.cockpit import keymap
 from app.cockpit.command_line import CommandLine
 from app.cockpit.theme_watch import ThemeWatch
-from app.projection import Pane, views
+from app.projection import NOTHING_CHANGED, Pane, views
 from app.settings import Settings
 from engine.domain import commands as cmd
 from engine.domain.goal import GoalStatus
@@ -66,6 +66,8 @@ class Cockpit(CommandLine, ThemeWatch):
 
     _session_of = ""
     """The agent whose session the pane shows."""
+    _compared = ""
+    """The shown agent while it finds out what changed at the shell."""
 
     # -------------------------------------------------------------- screen
 
@@ -81,7 +83,7 @@ class Cockpit(CommandLine, ThemeWatch):
                     yield WorkingMemory(id="memory")
                     yield ErrorPanel(id="errors")
             with Container(id="bottom"):
-                yield SandboxPane(id="session")
+                yield SandboxPane(id="session", classes="session")
                 yield MindStream(id="mind")
         yield CommandBar(self._completions, history=self._history.lines, id="command")
         yield Footer(compact=True, show_command_palette=False)
@@ -148,7 +150,7 @@ class Cockpit(CommandLine, ThemeWatch):
         if problems:
             more = f" · and {len(problems) - 1} more: ? lists them" if len(problems) > 1 else ""
             self._say(f"{problems[0]}{more}", "error")
-        if self._projector.state is not None and self._projector.state.intervention is not None:
+        if self._projector.state is not None and views.asks(self._projector.state):
             self._say("the agent waits for your decision: press i", "note")
         self._offer_no_jail()
         self.run_worker(self._watch_themes(), name="themes")
@@ -178,10 +180,23 @@ class Cockpit(CommandLine, ThemeWatch):
         state = self._projector.state
         match payload:
             case ev.InterventionOpened() if agent == self._agent:
-                self.call_later(self._offer_turn)
-            case ev.InterventionOpened():
+                self.call_later(self._offer_turn, unasked=bool(payload.failure))
+            case ev.ActionFinished() | ev.ActionCancelled() if (
+                agent == self._agent and state and state.returned
+            ):
+                self._compared = agent
+            case ev.WorldPerceived() if agent == self._compared:
+                self._compared = ""
+                self._say(NOTHING_CHANGED, "note")
+                self.call_later(self._open_turn, unasked=True)
+            case ev.ChangesOffered() if agent == self._agent:
+                self._compared = ""
+                self.call_later(self._offer_changes)
+            case ev.InterventionOpened() | ev.ChangesOffered():
                 self.bell()
                 self._say(f"{agent} needs you: press n", "error")
+            case ev.ChangesSettled() if agent == self._agent:
+                self.call_later(self._open_turn, unasked=True)
             case ev.GoalEnded() if agent == self._agent and state and not state.goals[payload.goal].parent:
                 good = payload.status is GoalStatus.ACHIEVED
                 why = f": {payload.reason}" if payload.reason and not good else ""
@@ -193,6 +208,7 @@ class Cockpit(CommandLine, ThemeWatch):
 
     def _frame(self) -> None:
         if self.is_running:
+            self._look_at_shells()
             # Health and the sandbox change without an event of an agent.
             self._projector.dirty.add(Pane.STATUS)
             self._draw()

@@ -85,6 +85,12 @@ class CockpitBase(App[None]):
         # At once, not after the next refresh: a fast hand's next letters would be taken for keys of the plan.
         self.screen_stack[0].set_focus(bar.input)
 
+    @property
+    def _occupied(self) -> bool:
+        """Whether the operator is in the middle of a dialog or of a line."""
+        bar = self.query_one("#command", CommandBar)
+        return len(self.screen_stack) > 1 or (bar.input.has_focus and bool(bar.input.value))
+
     async def _submit(self, command: cmd.Command) -> cmd.Receipt:
         """Send a command and show what came of it."""
         if self._engine is None:

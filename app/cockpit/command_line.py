@@ -15,7 +15,7 @@ from app.missions import lay_down
 from app.verbs import Context, GrammarError, Local
 from engine.domain import commands as cmd
 from engine.library import Mission
-from widgets import CommandBar, Completion, PlanPane
+from widgets import CommandBar, Completion, PlanPane, TerminalPane
 from widgets.dialogs import HelpDialog, HelpGroup, HelpKey, HelpModel
 
 
@@ -27,7 +27,12 @@ class CommandLine(RunKeys, SandboxKeys):
         self._open_bar("")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The key of the command bar comes before all others, but not where a text is typed."""
+        """The key of the command bar comes before all others, but not where a text is typed.
+
+        While a shell has the focus every key is the shell's, those that the operator chose themselves too.
+        """
+        if isinstance(self.focused, TerminalPane):
+            return False
         if action == "command":
             typing = isinstance(self.focused, Input | TextArea)
             return not typing and len(self.screen_stack) == 1
@@ -68,7 +73,7 @@ class CommandLine(RunKeys, SandboxKeys):
         if isinstance(intent, Local):
             self._do_locally(intent)
             return
-        if isinstance(intent, cmd.CallTool):
+        if isinstance(intent, cmd.CallTool | cmd.TakeShell):
             # Whoever calls the sandbox wants to see its answer, in the narrow layout too.
             self._show_beside("session")
         self._send(intent)

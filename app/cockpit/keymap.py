@@ -77,6 +77,14 @@ KEYS: tuple[Key, ...] = (
         "Take the agent's turn, or decide what it asks",
         shown=True,
     ),
+    Key("t", "take_shell", "take shell", "Your turn", "Work in the agent's sandbox yourself", shown=True),
+    Key(
+        "ctrl+right_square_bracket",
+        "return_shell",
+        "hand back",
+        "Your turn",
+        "Hand the shell back; say what the agent is to know",
+    ),
     Key("n", "next_need", "next need", "Your turn", "Go to the next agent that needs you"),
     Key("1", "pane('goals')", "goals", "View", "Goals and agents"),
     Key("2", "pane('plan')", "plan", "View", "The plan"),
@@ -111,6 +119,7 @@ _SHOWN = {
     "delete": "del",
     "pageup": "pgup",
     "pagedown": "pgdn",
+    "ctrl+right_square_bracket": "ctrl+]",
 }
 
 

@@ -7,7 +7,7 @@ from textual.widget import Widget
 
 from app.cockpit.base import CockpitBase
 from app.projection import Pane
-from widgets import CommandBar, StatusModel
+from widgets import CommandBar, StatusModel, TerminalPane
 from widgets.pane_tabs import PaneTabs, TabLine, TabsModel
 
 NARROW, TINY = 100, 60
@@ -34,6 +34,13 @@ class Layout(CockpitBase):
     _beside = "session"
     """The pane that the narrow layout shows beside the plan."""
     _zoomed = False
+    _terminal: TerminalPane | None = None
+    """The shell that stands in the session's place."""
+
+    def _pane(self, name: str) -> Widget:
+        if name == "session" and self._terminal is not None:
+            return self._terminal
+        return super()._pane(name)
 
     def on_resize(self, event: events.Resize) -> None:
         """Choose the layout for the new size; the focused pane stays in view."""
@@ -43,6 +50,8 @@ class Layout(CockpitBase):
     def _focused_pane(self) -> str:
         """The pane that has the focus, or the empty string."""
         focused = self.focused
+        if isinstance(focused, TerminalPane):
+            return "session"
         while focused is not None and focused.id not in PANES:
             focused = focused.parent if isinstance(focused.parent, Widget) else None
         return focused.id or "" if focused is not None else ""
@@ -104,4 +113,4 @@ class Layout(CockpitBase):
 def _badge(pane: str, status: StatusModel) -> str:
     if pane == "errors" and status.errors:
         return f"{status.errors} open"
-    return "?" if pane == "goals" and status.mode == "INTERVENTION" else ""
+    return "?" if pane == "goals" and status.asks else ""

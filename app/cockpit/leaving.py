@@ -67,7 +67,8 @@ class Leaving(CockpitBase):
             f"Leave while {names} runs an action?",
             "The action is cut off and recorded"
             + ("; it runs again when you let the agent go on." if again else "; it does not run again.")
-            + (f" Besides, the {ending_jobs(jobs)}." if jobs else ""),
+            + (f" Besides, the {ending_jobs(jobs)}." if jobs else "")
+            + (" Your shell ends, with all that runs in it." if any(s.shell_taken for s in running) else ""),
         )
 
     def _ask_to_leave(self, question: str, consequence: str) -> None:

@@ -2,43 +2,47 @@
 
 from __future__ import annotations
 
-from app.cockpit.agent_keys import AgentKeys
 from app.cockpit.plan_keys import PlanKeys
+from app.cockpit.shell_keys import ShellKeys
 from app.projection import views
 from engine.domain import commands as cmd
-from widgets import CommandBar
 from widgets.dialogs import InterventionChoice, InterventionDialog, Offer
 
 
-class TurnKeys(PlanKeys, AgentKeys):
+class TurnKeys(PlanKeys, ShellKeys):
     """Taking the turn, deciding, and finding who waits."""
 
-    def _offer_turn(self) -> None:
-        """Open the dialog by itself, unless the operator is in the middle of something."""
+    def _offer_turn(self, *, unasked: bool) -> None:
+        """Open the dialog by itself, unless the operator is in the middle of something.
+
+        Args:
+            unasked: it is not the operator who took the turn.
+        """
         self.bell()
-        bar = self.query_one("#command", CommandBar)
-        if len(self.screen_stack) > 1 or (bar.input.has_focus and bar.input.value):
+        if self._occupied:
             self._say("the agent needs you: press i (or n)", "error")
         else:
-            self._open_turn()
+            self._open_turn(unasked=unasked)
 
     def action_intervene(self) -> None:
         """Take the turn, or decide what is asked."""
         state = self._projector.state
         if state is None:
             return
-        if state.intervention is None:
+        if state.handover is not None:
+            self._open_handover()
+        elif state.intervention is None:
             self._send(cmd.Intervene(agent=self._agent))
         else:
             self._open_turn()
 
-    def _open_turn(self) -> None:
+    def _open_turn(self, *, unasked: bool = False) -> None:
         state = self._projector.state
         turn = state.intervention if state else None
         printed = self._projector.last_words(turn.step) if turn and turn.kind else ""
         model = views.intervention(state, printed) if state else None
         if model is not None and len(self.screen_stack) == 1:
-            self.push_screen(InterventionDialog(model), self._decided)
+            self.push_screen(InterventionDialog(model, unasked=unasked), self._decided)
 
     def _decided(self, choice: InterventionChoice | None) -> None:
         state = self._projector.state
@@ -62,15 +66,18 @@ class TurnKeys(PlanKeys, AgentKeys):
                 self._send(cmd.SkipStep(agent=agent, step=turn.step))
             case Offer.REPLACE_REST:
                 self._send(cmd.ReplacePlan(agent=agent, goal=turn.goal, plan=choice.text))
+            case Offer.TAKE_SHELL:
+                self.action_take_shell()
             case Offer.ABORT:
                 self._send(cmd.AbortGoal(agent=agent, goal=turn.goal))
 
     def action_next_need(self) -> None:
         """Show the next agent that needs the operator."""
-        waiting = [state.agent_id for state in self._projector.states if state.intervention is not None]
+        waiting = [state.agent_id for state in self._projector.states if views.asks(state)]
         if not waiting:
             self._say("nobody needs you", "ok")
             return
         place = waiting.index(self._agent) + 1 if self._agent in waiting else 0
         self._select(waiting[place % len(waiting)])
+        self._open_handover()
         self._open_turn()

@@ -4,6 +4,6 @@
 show of the past, and says which panes are out of date. Nothing here touches a widget.
 """
 
-from app.projection.projector import Pane, Projector
+from app.projection.projector import NOTHING_CHANGED, Pane, Projector
 
-__all__ = ["Pane", "Projector"]
+__all__ = ["NOTHING_CHANGED", "Pane", "Projector"]

@@ -26,6 +26,7 @@ LAST_WORDS = 6
 """Lines of a failed step's output that the operator is shown when it is their turn."""
 RESULT_LINES = 12
 """Lines of a native command's answer that the session pane shows."""
+NOTHING_CHANGED = "nothing changed while you held the shell"
 
 
 class Pane(StrEnum):
@@ -187,6 +188,9 @@ class Projector:
                 action = shown.state.action
                 if action is None or action.tool != "simple_coder":
                     return []
+                if action.shell:
+                    shown.session = SessionModel(running=True, held_by="you")
+                    return [SessionChunk(f"{shown.state.sandbox.prompt} you took the shell", "prompt")]
                 shown.session = SessionModel(running=True)
                 shown.hidden = 0
                 who = "" if action.actor == "agent" else f"  ({action.actor.removeprefix('operator:')})"
@@ -195,6 +199,8 @@ class Projector:
                 return [SessionChunk(f"{shown.state.sandbox.prompt} {typed}{who}", "prompt")]
             case ev.SnapshotFailed():
                 return [SessionChunk(f"no snapshot: {clean_line(payload.reason)}", "note")]
+            case ev.ActionOutput(stream="terminal"):
+                return []  # the record of a screen, not lines to read
             case ev.ActionOutput():
                 shown.hidden += payload.skipped
                 return [SessionChunk(payload.text, "err" if payload.stream == "stderr" else "out")]
@@ -203,6 +209,13 @@ class Projector:
             case ev.ActionCancelled():
                 shown.session = SessionModel(exit_status=130)
                 return [SessionChunk(f"cut off: {payload.reason}", "note")]
+            case ev.WorldPerceived() if shown.state.returned is not None:
+                return [SessionChunk(NOTHING_CHANGED, "note")]
+            case ev.ChangesOffered():
+                # The commands stand above already.
+                told = [offer for offer in payload.offers if offer.key != "operator.commands"]
+                lines = [clean_line(offer.text) for offer in told]
+                return [SessionChunk(_shortened(lines), "note")] if lines else []
             case ev.ActionOutcomeUnknown():
                 return [SessionChunk("the program ended here; the outcome is unknown", "note")]
             case ev.JobStarted():
@@ -232,6 +245,9 @@ class Projector:
         action = shown.state.action
         if not good and action is not None and action.step:
             shown.last_words[action.step] = _last_words(shown.chunks)
+        if action is not None and action.shell:
+            failed = [] if good else [SessionChunk(f"{said.summary}\n", "err")]
+            return [*_typed_commands(result), *failed]
         if "return_code" in result:
             message = result.get("message")
             return [SessionChunk(str(message), "note")] if message and not good else []
@@ -268,13 +284,24 @@ def _last_words(chunks: deque[SessionChunk]) -> str:
     return "\n".join(telling[-LAST_WORDS:])
 
 
+def _typed_commands(result: dict[str, Any]) -> list[SessionChunk]:
+    """What the operator typed at the shell, by the shell's own account."""
+    typed = result.get("commands")
+    lines = [clean_line(str(line)) for line in typed] if isinstance(typed, list) else []
+    return [SessionChunk(f"$ {line}  (you)", "prompt") for line in lines]
+
+
 def _answer_lines(result: dict[str, Any]) -> list[str]:
     """A native command's answer, cut to a few lines."""
     text = result.get("message") or result.get("content")
     lines = [str(item) for item in result.get("items", [])] if text is None else str(text).splitlines()
+    return [_shortened(lines) + "\n"] if lines else []
+
+
+def _shortened(lines: list[str]) -> str:
+    """The first lines, and how many more there are."""
     more = len(lines) - RESULT_LINES
-    shown = lines[:RESULT_LINES] + ([f"… {more} more lines"] if more > 0 else [])
-    return ["\n".join(shown) + "\n"] if shown else []
+    return "\n".join(lines[:RESULT_LINES] + ([f"… {more} more lines"] if more > 0 else []))
 
 
 def _mind_line(line: Line) -> MindLine:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.lines import call_text
+from engine.domain.action import SandboxSession
 from engine.domain.failure import Failure, Strategy
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, Plan, PlanStep, StepStatus
@@ -26,7 +27,15 @@ from widgets import (
     StepLine,
     WorkingMemoryModel,
 )
-from widgets.dialogs import InterventionModel, NoJailModel, Offer, PolicyModel, PolicyRow
+from widgets.dialogs import (
+    ChangeLine,
+    HandoverModel,
+    InterventionModel,
+    NoJailModel,
+    Offer,
+    PolicyModel,
+    PolicyRow,
+)
 from widgets.goal_stack import AgentMark, GoalMark
 from widgets.pieces import cut_text
 from widgets.plan import StepMark
@@ -113,7 +122,9 @@ def _agent(state: AgentState, selected: bool) -> AgentLine:
     mark: AgentMark
     note = state.mode.value.lower()
     match state.mode:
-        case Mode.INTERVENTION | Mode.WAITING:
+        case Mode.SHELL:
+            mark, note = "paused", "shell"
+        case _ if asks(state):
             mark, note = "asks", "asks you"
         case Mode.RUNNING | Mode.IDLE | Mode.STEPPING:
             mark = "running"
@@ -122,6 +133,12 @@ def _agent(state: AgentState, selected: bool) -> AgentLine:
         case _:
             mark = "stopped"
     return AgentLine(state.agent_id, mark, note, selected)
+
+
+def asks(state: AgentState) -> bool:
+    """Whether the agent waits for a decision of the operator's."""
+    turn = state.intervention is not None and not state.shell_taken
+    return turn or state.handover is not None or state.mode is Mode.WAITING
 
 
 # ------------------------------------------------------------------ plan
@@ -154,7 +171,7 @@ def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLi
         text=step_text(step),
         status=mark,
         breakpoint=step.id in state.breakpoints,
-        held=is_next and state.mode in (Mode.PAUSED, Mode.INTERVENTION),
+        held=is_next and state.mode in (Mode.PAUSED, Mode.INTERVENTION, Mode.SHELL),
         tool=step.tool,
         command=step.command or step.op.value,
         args=step.args,
@@ -268,6 +285,7 @@ def status(state: AgentState | None, health: Health, sandbox: SandboxReport) -> 
         agent=state.agent_id,
         mode=_MODES[state.mode],
         point=_point(state),
+        asks=asks(state),
         tick=state.tick,
         thinker=state.config.thinker,
         tokens=state.tokens,
@@ -279,6 +297,10 @@ def status(state: AgentState | None, health: Health, sandbox: SandboxReport) -> 
 
 def _point(state: AgentState) -> str:
     match state.mode:
+        case Mode.SHELL:
+            return "you hold the shell"
+        case _ if state.handover is not None:
+            return "your changes wait (t)"
         case Mode.PAUSED:
             reason = f" · {state.run_reason}" if state.run_reason.startswith(("breakpoint", "MAX")) else ""
             return f"{state.pause_point.value}{reason}"
@@ -327,7 +349,7 @@ def intervention(state: AgentState, last_words: str = "") -> InterventionModel |
         return None
     found = state.find_step(turn.step) if turn.step else None
     goal = state.goals.get(turn.goal)
-    disabled = {Offer.TAKE_SHELL: "not there yet; type ! COMMAND to call the sandbox tool"}
+    disabled = {Offer.TAKE_SHELL: "you have it already"} if state.shell_taken else {}
     if found is None:
         nothing = "no step is concerned"
         disabled |= dict.fromkeys((Offer.EDIT_AND_RETRY, Offer.GIVE_RESULT, Offer.SKIP), nothing)
@@ -342,3 +364,21 @@ def intervention(state: AgentState, last_words: str = "") -> InterventionModel |
         disabled=disabled,
         unsaved=turn.unsaved and found is not None,
     )
+
+
+def handover(state: AgentState) -> HandoverModel | None:
+    """What the operator changed at the shell and has not settled, or None."""
+    waits = state.handover
+    if waits is None:
+        return None
+    return HandoverModel(
+        changes=tuple(ChangeLine(offer.key, offer.text) for offer in waits.offers),
+        goes_on=_place(waits.session) if waits.session is not None else "",
+        stays=_place(state.sandbox),
+    )
+
+
+def _place(session: SandboxSession) -> str:
+    """A session's directory and virtual environment in words: `./shop with .venv`."""
+    where = "./" if session.cwd == "." else f"./{session.cwd}"
+    return f"{where} with {session.venv}" if session.venv else where

@@ -9,9 +9,10 @@ import pytest
 from app.grammar import complete, find_verb, read_line
 from app.verbs import VERBS, Context, GrammarError, Local
 from engine.domain import commands as cmd
+from engine.domain.action import SandboxSession
 from engine.domain.goal import Goal
 from engine.domain.plan import Plan, PlanStep
-from engine.domain.session import Job
+from engine.domain.session import Handover, Job, OfferedBelief
 from engine.domain.state import AgentState
 from engine.tools.simple_coder_commands import COMMANDS
 
@@ -61,6 +62,14 @@ LINES = [
     ("stop", _pilot(cmd.Stop)),
     ("intervene", _pilot(cmd.Intervene)),
     ("hand_back", _pilot(cmd.HandBack)),
+    ("take_shell", _pilot(cmd.TakeShell)),
+    ("return_shell", _pilot(cmd.ReturnShell)),
+    ("return_shell mended  the config", _pilot(cmd.ReturnShell, note="mended  the config")),
+    ("settle", _pilot(cmd.SettleChanges)),
+    ("settle all", _pilot(cmd.SettleChanges)),
+    ("settle none", _pilot(cmd.SettleChanges, accept=(), follow=False)),
+    ("settle files.added", _pilot(cmd.SettleChanges, accept=("files.added",), follow=False)),
+    ("settle files.added place", _pilot(cmd.SettleChanges, accept=("files.added",))),
     ("plan list the files", _pilot(cmd.ReplacePlan, goal="g2", plan="list the files")),
     ("edit", None),
     ("edit s8", Local("edit_step", "s8")),
@@ -188,6 +197,7 @@ def test_what_means_nothing_is_answered_in_one_line(context: Context, line: str,
     assert len(str(refusal.value)) < 1_000
 
 
+<<<<<<< ours
 ANYTHING_GOES = [
     "drop",
     "abort",
@@ -198,10 +208,16 @@ ANYTHING_GOES = [
     "break",
     "unbreak",
     "stop_job",
+    "return_shell",
+    "settle",
     "theme",
     "help",
 ]
 """Verbs whose argument may be left out or be any word."""
+=======
+ANYTHING_GOES = {"drop", "abort", "until", "skip", "retry", "unsaved", "break", "unbreak", "theme", "help"}
+ANYTHING_GOES |= {"return_shell", "settle"}
+>>>>>>> theirs
 
 
 def test_usage_follows_when_an_argument_is_wrong(context: Context) -> None:
@@ -220,6 +236,20 @@ def test_json_in_single_quotes_is_the_same_configuration(context: Context, quote
     line = f'agent_create bdi_agent two {quote}{{"description": "d", "level": 3}}{quote}'
     made = read_line(line, context)
     assert made == cmd.CreateAgent(agent="two", description="d", config={"description": "d", "level": 3})
+
+
+def test_settle_offers_what_changed(context: Context) -> None:
+    assert context.state is not None
+    assert complete("settle ", context) == []
+    offers = (OfferedBelief("files.added", ["a.py"], "added: a.py"),)
+    context.state.handover = Handover("a1", offers, SandboxSession(cwd="shop"))
+    assert [line for line, _about in complete("settle ", context)] == [
+        "settle all",
+        "settle none",
+        "settle files.added",
+        "settle place",
+    ]
+    assert complete("settle fi", context) == [("settle files.added", "added: a.py")]
 
 
 def test_an_ended_goal_is_not_meant_while_another_is_open(context: Context) -> None:

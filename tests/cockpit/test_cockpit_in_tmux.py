@@ -253,6 +253,43 @@ def test_a_workspace_that_is_open_elsewhere_is_refused_with_the_reason(
         second.close()
 
 
+def test_the_operator_mends_at_the_shell_what_the_agent_could_not(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.fly(f"--workspace {tmp_path / 'ws'} --mission broken-build")
+    terminal.shows("cd shop", "PAUSED", "held next")
+    terminal.keys("Space")
+    # What opens by itself takes no choice at first; what is asked for does.
+    terminal.shows("Manual intervention")
+    terminal.keys("Escape")
+    terminal.shows("goes on waiting")
+    terminal.keys("i")
+    terminal.shows("Manual intervention", "take the shell")
+    terminal.keys("t")
+    terminal.shows("YOU HOLD THE SHELL", "./shop $")
+    terminal.type("sed -i 's| // 100 [*] 100 | |' cart.py && python -m unittest 2>&1 | tail -1")
+    terminal.keys("Enter")
+    terminal.shows("OK")
+    terminal.keys("C-]")
+    terminal.shows("Hand the shell back")
+    terminal.type("rounding mended")
+    terminal.keys("Enter")
+    terminal.shows("1 file changed: shop/cart.py", "your note: rounding mended")
+    terminal.keys("Escape")
+    terminal.shows("the agent waits until you say")
+    terminal.keys("t")
+    terminal.shows("1 file changed: shop/cart.py")
+    terminal.keys("Enter")
+    terminal.shows("retry now")
+    terminal.keys("Escape")
+    terminal.shows("goes on waiting")
+    terminal.keys("i")
+    terminal.shows("retry now")
+    terminal.keys("r")
+    terminal.shows("will be tried again")
+    terminal.keys("Space")
+    terminal.shows("goal g1 achieved")
+    assert "All tests pass." in (tmp_path / "ws/sandbox/shop/report.txt").read_text()
+
+
 def test_what_a_command_prints_does_not_reach_the_terminal(terminal: Terminal, tmp_path: Path) -> None:
     sandbox = tmp_path / "ws" / "sandbox"
     sandbox.mkdir(parents=True)

@@ -138,10 +138,11 @@ async def test_abort_asks_once_more(turn: Flight) -> None:
     await turn.says("goal g1 failed")
 
 
-async def test_the_shell_is_refused_with_the_reason(turn: Flight) -> None:
+async def test_the_shell_is_taken_and_the_turn_stays_open(turn: Flight) -> None:
     await turn.press("t")
-    await turn.shows("Not possible now", "not there yet")
-    assert isinstance(turn.app.screen, InterventionDialog)
+    await turn.no_dialog()
+    await turn.shows("YOU HOLD THE SHELL", "you hold the shell", "./shop $")
+    assert turn.state.intervention is not None
 
 
 async def test_running_while_it_waits_opens_the_choices(turn: Flight) -> None:

@@ -9,8 +9,14 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
 from widgets.dialogs import (
+    ChangeLine,
     ConfirmDialog,
     ConfirmModel,
+    HandBack,
+    HandBackDialog,
+    HandoverDecision,
+    HandoverDialog,
+    HandoverModel,
     HelpDialog,
     HelpGroup,
     HelpKey,
@@ -22,7 +28,9 @@ from widgets.dialogs import (
     StepDraft,
     StepEdit,
     StepEditor,
+    box,
 )
+from widgets.dialogs.handover import ChangeList
 from widgets.dialogs.help import HelpText
 from widgets.dialogs.step_editor import args_text, parse_args
 from widgets.pieces import plain
@@ -284,3 +292,140 @@ async def test_help_can_be_filtered_and_escape_closes_it() -> None:
 
         await pilot.press("escape")
         assert app.result is None
+
+
+# Hand-over
+
+CHANGED = HandoverModel(
+    (
+        ChangeLine("files.changed", "changed: cart.py"),
+        ChangeLine("files.added", "added: \x1b]52;c;eA==\x07[red]evil[/] \u202egnp.txt"),
+    ),
+    goes_on="./shop with .venv",
+    stays="./",
+)
+
+
+def handover_lines(app: DialogApp) -> list[str]:
+    changes = app.dialog.query_one(ChangeList)
+    first, end = changes.line_total()
+    return [changes.mark(n).text + " " + plain(changes.line(n)).rstrip() for n in range(first, end)]
+
+
+async def test_a_handover_accepts_everything_unless_told_otherwise() -> None:
+    app = DialogApp(HandoverDialog(CHANGED))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        first, second, third = handover_lines(app)
+        assert first.startswith("✓ changed: cart.py")
+        assert second.startswith("✓ added: [red]evil[/] gnp.txt")
+        assert third == "✓ goes on in ./shop with .venv"
+
+        await pilot.press("enter")
+        assert app.result == HandoverDecision(("files.changed", "files.added"), follow=True)
+
+
+async def test_a_handover_takes_only_what_is_marked() -> None:
+    app = DialogApp(HandoverDialog(CHANGED))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("down", "space", "down", "space")
+        assert [line[0] for line in handover_lines(app)] == ["✓", "–", "–"]
+        assert handover_lines(app)[2] == "– goes on in ./"
+
+        await pilot.press("enter")
+        assert app.result == HandoverDecision(("files.changed",), follow=False)
+
+
+async def test_a_handover_marks_none_or_all_at_once() -> None:
+    app = DialogApp(HandoverDialog(CHANGED))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("n")
+        assert [line[0] for line in handover_lines(app)] == ["–", "–", "–"]
+        await pilot.press("a", "n", "enter")
+        assert app.result == HandoverDecision((), follow=False)
+
+
+async def test_a_handover_can_be_settled_by_the_mouse() -> None:
+    app = DialogApp(HandoverDialog(CHANGED))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.click(ChangeList, offset=(5, 0))
+        assert handover_lines(app)[0].startswith("–")
+        await pilot.click(".-keys", offset=(2, 0))
+        assert app.result == HandoverDecision(("files.added",), follow=True)
+
+
+async def test_a_handover_without_another_place_follows() -> None:
+    app = DialogApp(HandoverDialog(HandoverModel(CHANGED.changes)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("n", "enter")
+        assert app.result == HandoverDecision((), follow=True)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 10)])
+async def test_all_of_a_long_handover_can_be_read(size: tuple[int, int]) -> None:
+    many = tuple(f"some/directory/file-{number:02}.txt" for number in range(50))
+    model = HandoverModel(
+        (ChangeLine("files.added", "added: " + ", ".join(many)), *CHANGED.changes), "./x", "./"
+    )
+    app = DialogApp(HandoverDialog(model))
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        changes = app.dialog.query_one(ChangeList)
+        seen: set[int] = set()
+        for _ in range(changes.line_total()[1] + 3):
+            seen |= set(range(changes.top, changes.top + changes.content_size.height))
+            await pilot.press("down")
+        seen |= set(range(changes.top, changes.top + changes.content_size.height))
+        assert seen >= set(range(changes.line_total()[1]))
+        await pilot.press("space", "enter")
+        assert app.result == HandoverDecision(("files.added", "files.changed", "files.added"), follow=False)
+
+
+async def test_escape_leaves_a_handover_open() -> None:
+    app = DialogApp(HandoverDialog(CHANGED))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("space", "escape")
+        assert app.result is None
+
+
+@pytest.mark.parametrize(
+    ("dialog", "key", "result"),
+    [
+        (HandoverDialog(CHANGED, unasked=True), "enter", HandoverDecision(("files.changed", "files.added"))),
+        (InterventionDialog(MODEL, unasked=True), "x", InterventionChoice(Offer.SKIP)),
+    ],
+)
+async def test_keys_that_were_meant_for_what_a_dialog_covers_choose_nothing(
+    dialog: ModalScreen[Any], key: str, result: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(box, "monotonic", lambda: now)
+    dialog._opened = now  # type: ignore[attr-defined]
+    app = DialogApp(dialog)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(key)
+        assert app.result is OPEN
+        now += box.UNMEANT_S
+        await pilot.press(key)
+        assert app.result == result
+
+
+# The last word at the shell
+
+
+@pytest.mark.parametrize(
+    ("keys", "result"),
+    [
+        (["enter"], HandBack()),
+        ([*"did it", "enter"], HandBack("did it")),
+        (["x", "ctrl+right_square_bracket"], HandBack("x")),
+        (["x", "tab"], HandBack(looks_elsewhere=True)),
+        (["x", "escape"], None),
+    ],
+)
+async def test_the_last_word_at_the_shell(keys: list[str], result: HandBack | None) -> None:
+    app = DialogApp(HandBackDialog())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*keys)
+        assert app.result == result

@@ -7,6 +7,8 @@ callback. Escape always closes it without choosing anything. Nothing here knows 
 from __future__ import annotations
 
 from widgets.dialogs.confirm import ConfirmDialog, ConfirmModel
+from widgets.dialogs.hand_back import HandBack, HandBackDialog
+from widgets.dialogs.handover import ChangeLine, HandoverDecision, HandoverDialog, HandoverModel
 from widgets.dialogs.help import HelpDialog, HelpGroup, HelpKey, HelpModel
 from widgets.dialogs.intervention import (
     InterventionChoice,
@@ -19,8 +21,14 @@ from widgets.dialogs.policy import PolicyDialog, PolicyModel, PolicyRow
 from widgets.dialogs.step_editor import StepDraft, StepEdit, StepEditor
 
 __all__ = [
+    "ChangeLine",
     "ConfirmDialog",
     "ConfirmModel",
+    "HandBack",
+    "HandBackDialog",
+    "HandoverDecision",
+    "HandoverDialog",
+    "HandoverModel",
     "HelpDialog",
     "HelpGroup",
     "HelpKey",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import ClassVar, TypeVar
 
 from textual.binding import Binding, BindingType
@@ -9,9 +10,16 @@ from textual.screen import ModalScreen
 
 Result = TypeVar("Result")
 
+UNMEANT_S = 0.4
+"""How long a dialog that opened by itself takes keys for ones that were meant for what it covers."""
+
 
 class BoxDialog(ModalScreen[Result]):
-    """A modal screen whose first child is the box; escape closes it without a choice."""
+    """A modal screen whose first child is the box; escape closes it without a choice.
+
+    Args:
+        unasked: it opens by itself, so that the first keys are hardly meant for it.
+    """
 
     DEFAULT_CSS = """
     BoxDialog {
@@ -30,6 +38,7 @@ class BoxDialog(ModalScreen[Result]):
             padding: 0 1;
         }
         & Static.-label { color: $foreground-muted; height: 1; }
+        & Static.-keys { height: auto; link-style: none; }
         & Static.-problems { color: $text-error; height: auto; max-height: 4; }
         & Static.-problems.-fine { color: $text-success; }
         & Input { border: round $border-blurred; background: $background; padding: 0 1; }
@@ -43,6 +52,15 @@ class BoxDialog(ModalScreen[Result]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Close", id="dialog.close"),
     ]
+
+    def __init__(self, *, unasked: bool = False) -> None:
+        super().__init__()
+        self._opened = monotonic() if unasked else None
+
+    @property
+    def unmeant(self) -> bool:
+        """Whether a choice made now was hardly meant for this dialog."""
+        return self._opened is not None and monotonic() < self._opened + UNMEANT_S
 
     def action_close(self) -> None:
         """Close without choosing anything."""

@@ -118,8 +118,8 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
     InterventionDialog.-writing OfferList { display: none; }
     """
 
-    def __init__(self, model: InterventionModel) -> None:
-        super().__init__()
+    def __init__(self, model: InterventionModel, *, unasked: bool = False) -> None:
+        super().__init__(unasked=unasked)
         self._model = model
         self._writing: Offer | None = None
         self._aborting = False
@@ -185,7 +185,9 @@ class InterventionDialog(BoxDialog[InterventionChoice | None]):
 
     def choose(self, offer: Offer) -> None:
         """Take an offer: ask for its text, ask again before aborting, refuse a disabled one and say why."""
-        if reason := self._model.disabled.get(offer):
+        if self.unmeant:
+            self._say("This has just opened; press the key again if you meant it.")
+        elif reason := self._model.disabled.get(offer):
             self._say(f"Not possible now: {clean_line(reason)}")
         elif offer is Offer.ABORT and not self._aborting:
             self._aborting = True

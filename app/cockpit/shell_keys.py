@@ -1,0 +1,152 @@
+"""The operator at an agent's shell: taking it, its terminal in the session's place, handing it back."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from textual import on
+
+from app.cockpit.agent_keys import AgentKeys
+from app.cockpit.shell_pane import ShellPane
+from app.projection import views
+from app.settings import Settings
+from engine.domain import commands as cmd
+from engine.library import Mission
+from engine.sandbox import Tier
+from widgets import TerminalPane
+from widgets.dialogs import HandBack, HandBackDialog, HandoverDecision, HandoverDialog
+
+SMALLEST = 80, 20
+"""Columns and rows of a shell below which it takes the whole screen."""
+
+
+class ShellKeys(AgentKeys):
+    """Shells come into the session's place when the engine opens them, and go when they end."""
+
+    _zoomed_for_shell = False
+
+    def __init__(
+        self,
+        workspace: Path,
+        *,
+        mission: Mission | None = None,
+        settings: Settings,
+        accept: Tier | None = None,
+    ) -> None:
+        super().__init__(workspace, mission=mission, settings=settings, accept=accept)
+        self._shells: dict[str, ShellPane] = {}
+        """By agent; the selected agent's is in place, the others go on out of sight."""
+
+    # -------------------------------------------------------------- in the session's place
+
+    def _look_at_shells(self) -> None:
+        """Take up shells that opened, let go of those that ended, and put the selected agent's in place."""
+        ended = [agent for agent, pane in self._shells.items() if not pane.terminal.open]
+        gone = [self._shells.pop(agent) for agent in ended]
+        for state in self._projector.states:
+            if state.shell_taken and state.agent_id not in self._shells:
+                self._take_up(state.agent_id)
+        shell = self._shells.get(self._agent)
+        if shell is not self._terminal:
+            self._change_place(shell)
+        for pane in gone:
+            pane.remove()
+
+    def _take_up(self, agent: str) -> None:
+        terminal = self._engine.terminal(agent) if self._engine is not None else None
+        if terminal is not None and terminal.open:
+            self._shells[agent] = ShellPane(terminal)
+            self.query_one("#bottom").mount(self._shells[agent], before="#mind")
+
+    def _change_place(self, shell: ShellPane | None) -> None:
+        """Put a shell into the session's place, or the session back into it."""
+        had_focus = self._terminal is not None and self._terminal.has_focus
+        self._terminal = shell
+        session = self.query_one("#session")
+        for pane in (session, *self._shells.values()):
+            pane.set_class(pane is not (shell or session), "-away")
+        if self._zoomed_for_shell:
+            self._zoomed = self._zoomed_for_shell = False
+        if shell is not None:
+            self._choose("session")
+            self.call_after_refresh(self._make_room, shell)
+        elif isinstance(self.screen, HandBackDialog):
+            self.screen.dismiss(None)
+        self._lay_out()
+        if shell is None and had_focus:
+            alone = self.screen_stack[0].has_class("-solo")
+            self.call_after_refresh(self._pane("session" if alone else "plan").focus)
+
+    def _make_room(self, shell: ShellPane) -> None:
+        """Give a shell the whole screen where its place is small, and the keys unless they are in use."""
+        if shell is not self._terminal:
+            return
+        columns, rows = shell.content_size
+        if not self._zoomed and (columns < SMALLEST[0] or rows < SMALLEST[1]):
+            self._zoomed = self._zoomed_for_shell = True
+            self._lay_out()
+        if self._occupied:
+            self._say("the shell is yours: 5 goes to it", "note")
+        else:
+            shell.focus()
+
+    def action_zoom(self) -> None:
+        """See `Layout`; what the operator zooms outlasts the shell."""
+        self._zoomed_for_shell = False
+        super().action_zoom()
+
+    # -------------------------------------------------------------- taking it and handing it back
+
+    def action_take_shell(self) -> None:
+        """Take the shell, go to the one that is taken, or settle what was changed at the last one."""
+        state = self._projector.state
+        if state is None:
+            self._say("there is no agent yet; type: agent_create bdi_agent pilot-1", "error")
+        elif state.handover is not None:
+            self._open_handover()
+        elif self._terminal is not None:
+            self.action_pane("session")
+        else:
+            self._show_beside("session")
+            self._send(cmd.TakeShell(agent=self._agent))
+
+    @on(TerminalPane.HandBackRequested)
+    def action_return_shell(self) -> None:
+        """Ask for a note, then hand the shell back."""
+        if self._terminal is None:
+            self._send(cmd.ReturnShell(agent=self._agent))
+        elif len(self.screen_stack) == 1:
+            self.push_screen(HandBackDialog(), partial(self._hand_back, self._agent))
+
+    def _hand_back(self, agent: str, said: HandBack | None) -> None:
+        if said is None:
+            if self._terminal is not None:
+                self._terminal.focus()
+        elif said.looks_elsewhere:
+            self.action_pane("plan")
+            self._say("the shell stays yours: 5 goes back to it, ctrl+] hands it back", "note")
+        else:
+            self._send(cmd.ReturnShell(agent=agent, note=said.note))
+
+    # -------------------------------------------------------------- what the agent is to know
+
+    def _offer_changes(self) -> None:
+        """Open the hand-over by itself, unless the operator is in the middle of something."""
+        self._look_at_shells()
+        if self._occupied:
+            self._say("say what the agent is to know of your changes: press t", "note")
+        else:
+            self._open_handover(unasked=True)
+
+    def _open_handover(self, *, unasked: bool = False) -> None:
+        state = self._projector.state
+        model = views.handover(state) if state else None
+        if model is not None and len(self.screen_stack) == 1:
+            self.push_screen(HandoverDialog(model, unasked=unasked), partial(self._settle, self._agent))
+
+    def _settle(self, agent: str, decision: HandoverDecision | None) -> None:
+        if decision is None:
+            self._say("the agent waits until you say what it is to know; t or i opens this again", "note")
+        else:
+            self._send(cmd.SettleChanges(agent=agent, accept=decision.accept, follow=decision.follow))
