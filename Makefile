@@ -1,10 +1,11 @@
 # make run   opens the cockpit (or runs its first mission headless where there is no terminal)
 # make test  runs lint and the whole suite; needs nothing but Python 3.11 or newer
+# make security  tries the hundred cases of the jail's catalogue and prints what came of each
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup setup-test run test bench lint screenshots clean
+.PHONY: setup setup-test run test security bench lint screenshots clean
 
 setup: $(VENV)/.installed
 setup-test: $(VENV)/.installed-test
@@ -35,6 +36,9 @@ lint: setup-test
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+security: setup-test
+	@$(BIN)/python -m tests.security
 
 bench: setup-test
 	$(BIN)/pilothouse bench

@@ -12,6 +12,7 @@ from typing import Any
 
 from app.settings import Settings
 from engine import __version__
+from engine.actions import SnapshotRule
 from engine.domain.ports import Ports
 from engine.domain.text import clean_line
 from engine.engine import SANDBOX_DIRECTORY, SNAPSHOTS_DIRECTORY
@@ -41,7 +42,7 @@ async def examine(workspace: Path) -> Answer:
         "terminal": _terminal(),
         "sqlite": _sqlite(),
         "model": _model(),
-        "snapshots": await asyncio.to_thread(_snapshots, workspace),
+        "snapshots": await asyncio.to_thread(_snapshots, workspace, settings.snapshots),
         "journal": await _journal(workspace),
     }
     journal = answer["journal"]
@@ -124,16 +125,15 @@ def _model() -> dict[str, Any]:
     return {"ok": True, "thinker": "procedural", "reason": f"{what}agents plan by the plan library"}
 
 
-def _snapshots(workspace: Path) -> dict[str, Any]:
+def _snapshots(workspace: Path, rule: SnapshotRule) -> dict[str, Any]:
     place = workspace / DATA_DIRECTORY / SNAPSHOTS_DIRECTORY
-    rule = Settings.load(workspace).snapshots.value
     try:
         found = standing(place)
     except SnapshotError as error:
-        return {"ok": False, "rule": rule, "place": str(place), "reason": str(error)}
+        return {"ok": False, "rule": rule.value, "place": str(place), "reason": str(error)}
     return {
         "ok": True,
-        "rule": rule,
+        "rule": rule.value,
         "kept": found.kept,
         "bytes": found.bytes,
         "place": str(place),

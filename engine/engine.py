@@ -72,6 +72,7 @@ class EngineConfig:
     """Root of the agents' work; `sandbox` below the workspace by default."""
     policy: SandboxPolicy = field(default_factory=SandboxPolicy)
     snapshots: SnapshotRule = SnapshotRule.REQUIRED
+    """Whether the sandbox's files are saved before each action that may change them."""
     create: bool = True
 
 

@@ -89,10 +89,9 @@ class ActingAgent(SavingAgent):
         return self.state.run_reason if stopped else "the plan changed before it started"
 
     async def _admitted(self, goal: Goal, step: PlanStep, *, saves: bool = False) -> bool:
-        """Wait at the gate and save what the action may change; False when it is not to run.
+        """Wait at the gate, save the workspace where wanted, and look again; False when it is not to run.
 
-        True is answered without an await after the last look at the gate. What is saved counts only when
-        the gate is open then, so that nothing is decided before the wait and needs to be told to a replay.
+        There is no await between the last look and the answer.
         """
         await self._wait_for_retry(goal, step)
         announced = ""
@@ -190,15 +189,15 @@ class ActingAgent(SavingAgent):
             stopped = self.state.run is RunState.STOPPED and self.state.run_event != before
             return stopped or self.state.deleted
 
-        def open_() -> bool:
-            return hold(self.state, trouble=self.log.trouble) is None
+        def held() -> bool:
+            return hold(self.state, trouble=self.log.trouble) is not None
 
         saved: Saved | None = None
         while saved is None and not cut_off():
-            if open_():
-                saved = await self._saved(lambda: open_() and not cut_off())
-            else:
+            if held():
                 await self.commit()
+            else:
+                saved = await self._saved(lambda: not held() and not cut_off())
         if saved is None:
             reason = self.state.run_reason or "stopped"
             withdrawn = ev.ActionWithdrawn(action=action, reason=reason)

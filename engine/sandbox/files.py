@@ -210,14 +210,18 @@ class SandboxFiles:
         A link is refused rather than followed or replaced, and so is a file with a second hard link,
         which may be somebody else's outside of the root.
         """
-        if len(data) > self.policy.write_bytes:
-            raise _too_large_to_write(path, len(data), self.policy.write_bytes)
+        self.check_size(path, len(data))
         head = path.rpartition("/")[0]
         if head:
             self.make_directory(head)
         with self._parent(path) as (parent, name):
             mode = _replaceable_mode(parent, name, path)
             self._put(parent, name, data, mode)
+
+    def check_size(self, path: str, size: int) -> None:
+        """Refuse what would be too large to write, before it is put together."""
+        if size > self.policy.write_bytes:
+            raise _too_large_to_write(path, size, self.policy.write_bytes)
 
     def _put(self, parent: int, name: str, data: bytes, mode: int | None) -> None:
         """Write under a passing name, then rename."""

@@ -30,6 +30,7 @@ CALM_S = 60.0
 CALMEST = 4.0
 """How many times less often in the end."""
 _PAGE = resource.getpagesize()
+_EACCES = 13
 
 
 def apply(wanted: dict[str, int]) -> None:
@@ -98,6 +99,8 @@ class DiskWalk:
         """Space taken on the disk, in the walk so far or the last whole one, whichever is more."""
         self.entries = 0
         self.too_deep = False
+        self.closed = False
+        """Whether this walk met a directory that may not be opened; what lies in it is not counted."""
 
     def step(self, calm: float = 1.0) -> None:
         """Go on for a while; begins again when the time for it has come, which calm makes later."""
@@ -105,7 +108,7 @@ class DiskWalk:
         if not self._stack:
             if now < self._next:
                 return
-            self._sums, self._spent = (0, 0), 0.0
+            self._sums, self._spent, self.closed = (0, 0), 0.0, False
             self._open(".", self._root)
         while self._stack and time.monotonic() < now + _STEP_S:
             self._advance()
@@ -138,9 +141,47 @@ class DiskWalk:
             return
         try:
             descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
-        except OSError:
+        except OSError as error:
+            self.closed = self.closed or error.errno == _EACCES
             return  # what cannot be opened cannot be counted; free space is watched besides
         self._stack.append((descriptor, os.scandir(descriptor)))
+
+
+class HeldFiles:
+    """Space taken by open files that no directory names: memfds, and files removed while they are open."""
+
+    def __init__(self) -> None:
+        self.bytes: dict[int, int] = {}
+        """By device, when it was last looked."""
+        self._next = 0.0
+
+    def look(self, pids: list[int]) -> None:
+        """Go through what these processes hold open, when the time for it has come."""
+        begun = time.monotonic()
+        if begun < self._next:
+            return
+        found: dict[tuple[int, int], int] = {}
+        for pid in pids:
+            for status in _opened(pid):
+                if status.st_nlink == 0 and status.st_mode & 0o170000 == 0o100000:
+                    found[status.st_dev, status.st_ino] = status.st_blocks * 512
+        self.bytes = {}
+        for (device, _), size in found.items():
+            self.bytes[device] = self.bytes.get(device, 0) + size
+        self._next = begun + (time.monotonic() - begun) * _WALK_SHARE
+
+
+def _opened(pid: int) -> Iterator[os.stat_result]:
+    """The status of each file that a process has open, as far as it lets itself be looked at."""
+    try:
+        names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208
+    except OSError:
+        return
+    for name in names:
+        try:
+            yield os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116
+        except OSError:
+            continue
 
 
 class Sampler:
@@ -150,7 +191,10 @@ class Sampler:
         self._limits = limits
         self._root = root
         self._walk = DiskWalk(root, limits["disk_depth"])
-        self._disk_floor = min(limits["disk_floor_bytes"], self._free_disk() // 2)
+        self._held = HeldFiles()
+        self._device = os.fstat(root).st_dev
+        self._free_before = self._free_disk()
+        self._disk_floor = min(limits["disk_floor_bytes"], self._free_before // 2)
         self._memory_floor = min(limits["memory_floor_bytes"], free_memory() // 2)
         self._begun = time.monotonic()
         self._due = self._begun + SAMPLE_S
@@ -187,7 +231,9 @@ class Sampler:
     def _tree(self) -> tuple[str, str] | None:
         table = Table()
         pids = table.below(os.getpid())
-        if sum(table.pages[pid] for pid in pids) * _PAGE > self._limits["memory_bytes"]:
+        self._held.look(pids)
+        unnamed = sum(size for device, size in self._held.bytes.items() if device != self._device)
+        if sum(table.pages[pid] for pid in pids) * _PAGE + unnamed > self._limits["memory_bytes"]:
             return "memory", "its processes took more memory than the limit"
         if sum(table.threads[pid] for pid in pids) > self._limits["processes"]:
             return "processes", "it had more processes and threads than the limit"
@@ -196,11 +242,14 @@ class Sampler:
         return None
 
     def _disk(self) -> tuple[str, str] | None:
-        if self._free_disk() < self._disk_floor:
+        free = self._free_disk()
+        if free < self._disk_floor:
             return "disk", "the disk was nearly full"
         self._walk.step(self._calm())
-        if self._walk.bytes > self._limits["disk_bytes"]:
+        if self._walk.bytes + self._held.bytes.get(self._device, 0) > self._limits["disk_bytes"]:
             return "disk", "the sandbox took more disk than the limit"
+        if self._walk.closed and self._free_before - free > self._limits["disk_bytes"]:
+            return "disk", "the disk was filled while a directory of the sandbox could not be looked into"
         if self._walk.entries > self._limits["disk_entries"]:
             return "disk", "the sandbox held more files than the limit"
         if self._walk.too_deep:

@@ -54,8 +54,10 @@ _TCP, _TCP_FASTOPEN_CONNECT = 6, 30
 _COMMANDS = (
     *(0x5412, 0x541C, 0x541D, 0x5423),  # TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD
     *(0x40086602, 0x401C5820, 0x40087602, 0x40806685),
+    *(0x50009401, 0x5000940E, 0x5000940F, 0x50009417, 0x50009418, 0x5000943F),
 )
-"""The last four, FS_IOC_SETFLAGS, FSSETXATTR, SETVERSION and ENABLE_VERITY, change files open for reading."""
+"""The second line, FS_IOC_SETFLAGS, FSSETXATTR, SETVERSION and ENABLE_VERITY, changes files open for reading;
+the third, of btrfs, makes and removes subvolumes in directories open for reading, past Landlock (not run)."""
 _WATCHES = (1024, 1026)
 """F_SETLEASE, by which an owner keeps others from opening a file that it may only read, and F_NOTIFY."""
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16

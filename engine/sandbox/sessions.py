@@ -8,7 +8,7 @@ from engine.sandbox.terminal import Terminal
 
 
 class Sessions:
-    """Background jobs and operator's shells of all agents of one sandbox, as the agents' lives reach them."""
+    """The jobs and the operator's shells of all agents of one sandbox, as the agents' lives reach them."""
 
     def __init__(self) -> None:
         self.jobs = Jobs()
@@ -35,5 +35,5 @@ class Sessions:
         self.jobs.stop_all(agent)
 
     async def close(self, agent: str) -> None:
-        """End the agent's jobs, and return when all ends were observed; a shell ends with its action."""
+        """End everything of the agent, and return when all ends were observed; its shell ended before."""
         await self.jobs.close(agent)

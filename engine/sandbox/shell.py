@@ -8,7 +8,8 @@ ended by the life line. Source: steering S3 (hand-back within 2 s).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from engine.domain.action import ErrorCode
@@ -117,20 +118,20 @@ def shell_command(directories: Sequence[str] = SYSTEM_PATH) -> tuple[str, str]:
     raise PathError(ErrorCode.NOT_FOUND, "Neither bash nor sh is installed on this machine.")
 
 
-def shell_launch(program: str, rc: Path, env: Mapping[str, str]) -> Launch:
+def shell_launch(launch: Launch, rc: Path) -> Launch:
     """How the shell is started.
 
     Args:
-        program: absolute path of bash or sh.
+        launch: bash or sh, as a command of the agent's would be started.
         rc: what it reads first.
-        env: the environment of the agent's commands.
     """
-    own = {name: value for name, value in env.items() if name not in _FOR_PROGRAMS_ALONE}
+    program = launch.executable
+    env = {name: value for name, value in launch.env.items() if name not in _FOR_PROGRAMS_ALONE}
     # The agent could have put an .inputrc into the HOME of commands, which binds keys to what it likes.
-    own |= {"TERM": "xterm-256color", "INPUTRC": "/etc/inputrc", "SHELL": program}
+    env |= {"TERM": "xterm-256color", "INPUTRC": "/etc/inputrc", "SHELL": program}
     if program.endswith("/bash"):
-        return Launch(program, (program, "--noprofile", "--rcfile", str(rc), "-i"), own)
-    return Launch(program, (program, "-i"), own | {"ENV": str(rc)})
+        return replace(launch, argv=(program, "--noprofile", "--rcfile", str(rc), "-i"), env=env)
+    return replace(launch, argv=(program, "-i"), env={**env, "ENV": str(rc)})
 
 
 def _running_below(leader: int) -> tuple[tuple[str, ...], ...]:

@@ -1,6 +1,8 @@
-# Read by the operator's shell where there is no bash; see shell.bash. It notes only where it stands at its end.
+# Read by the operator's shell where there is no bash; see shell.bash. It notes where it stands, and no more.
 
 [ ! -f "$__pilothouse_venv/bin/activate" ] || . "$__pilothouse_venv/bin/activate"
-trap 'printf "%s\0" "$PWD" "${VIRTUAL_ENV-}" >"$__pilothouse_place/notes"' EXIT
-trap exit HUP
-PS1='$PWD $ '
+__pilothouse_note() {
+    printf '%s\0' "$PWD" "${VIRTUAL_ENV-}" >"$__pilothouse_place/notes"
+}
+trap __pilothouse_note EXIT
+PS1='$(__pilothouse_note)$PWD $ '

@@ -17,7 +17,6 @@ from pathlib import Path
 from engine.domain.action import SandboxSession
 from engine.domain.text import clean_line
 from engine.sandbox.files import SandboxFiles
-from engine.sandbox.names import shown
 from engine.sandbox.paths import PathError
 from engine.sandbox.programs import validate_venv
 
@@ -113,9 +112,9 @@ class NotesPlace:
 
     def _cwd(self, before: SandboxSession, where: str) -> SandboxSession:
         try:
-            path = self._files.relative(shown(where))
+            path = self._files.relative(where)
             with self._files.directory(path):
-                return replace(before, cwd=shown(path))
+                return replace(before, cwd=path)
         except PathError:
             return before
 
@@ -123,11 +122,11 @@ class NotesPlace:
         if not venv:
             return replace(before, venv=None)
         try:
-            path = self._files.relative(shown(venv))
+            path = self._files.relative(venv)
             validate_venv(self._files, path)
         except PathError:
             return before
-        return replace(before, venv=path) if shown(path) == path else before
+        return replace(before, venv=path)
 
 
 def _names(sign: str, said: list[str]) -> tuple[str, ...]:

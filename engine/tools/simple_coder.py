@@ -82,7 +82,7 @@ class SimpleCoder:
         self.launcher = Launcher(self.files.root, self.policy)
         self.sessions = sessions or Sessions()
         jobs = JobCommands(self.sessions.jobs, self.launcher, self._prepared)
-        shell = ShellCommand(self.sessions, self.launcher, self.files, self._ready)
+        shell = ShellCommand(self.sessions, self.launcher, self.files, self._held)
         self._beside: Mapping[str, _Handler] = {**jobs.handlers, "shell": shell.call}
         self._confinement = confinement
         self._jail: Confinement | JailRefusal | None = confinement
@@ -196,6 +196,8 @@ class SimpleCoder:
             text = self.files.read(path)
             count = text.count(old)
             if count:
+                grown = count * (len(new.encode()) - len(old.encode()))
+                self.files.check_size(path, len(text.encode()) + grown)
                 self.files.write(path, text.replace(old, new).encode())
             return count
 
@@ -337,21 +339,12 @@ class SimpleCoder:
 
     @asynccontextmanager
     async def _held(self, argv: list[str], context: CallContext) -> AsyncIterator[Held]:
-        jail, env = await self._ready(context.session.venv)
-        with self.files.directory(self._path(".", context)) as cwd:
-            yield Launch(argv[0], tuple(argv), env), cwd, jail
-
-    async def _ready(self, venv: str | None) -> tuple[Confinement, dict[str, str]]:
-        """The jail and the environment of a program.
-
-        Raises:
-            PathError: no program may run here.
-        """
+        session, files = context.session, self.files
 
         def prepare() -> tuple[Confinement | JailRefusal, dict[str, str]]:
             for private in (self.policy.home, self.policy.tmp):
-                self.files.make_directory(private)
-            return self.jail, child_environment(self.files.root, self.policy, venv, self._environ)
+                files.make_directory(private)
+            return self.jail, child_environment(files.root, self.policy, session.venv, self._environ)
 
         jail, env = await _in_thread(prepare)
         if isinstance(jail, JailRefusal):
@@ -362,7 +355,8 @@ class SimpleCoder:
                 f"No command may run: {self._kept[0]!r} lies in the sandbox root, and only the jail FULL "
                 f"keeps commands away from it; this is {jail.tier}. Choose a sandbox root of its own.",
             )
-        return jail, env
+        with files.directory(self._path(".", context)) as cwd:
+            yield Launch(argv[0], tuple(argv), env), cwd, jail
 
     # Paths
 

@@ -7,15 +7,14 @@ while it lasts the agent stands at its step. Source: steering S3, textual-craft 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from engine.domain.action import ErrorCode, ResultStatus, ToolResult
 from engine.domain.ports import CallContext
 from engine.sandbox.completion import to_the_end
-from engine.sandbox.confinement import Confinement
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError
 from engine.sandbox.process import Ended, Launcher, ProcessResult
@@ -24,8 +23,7 @@ from engine.sandbox.shell import OperatorShell, shell_command, shell_launch
 from engine.sandbox.shell_notes import NotesPlace
 from engine.sandbox.terminal import Terminal
 from engine.tools.run_outcome import run_result
-
-Ready = Callable[[str | None], Awaitable[tuple[Confinement, dict[str, str]]]]
+from engine.tools.simple_coder_jobs import Prepare
 
 
 class ShellCommand:
@@ -35,14 +33,14 @@ class ShellCommand:
         sessions: where an open shell can be reached.
         launcher: runs it.
         files: the sandbox.
-        ready: finds the jail and the environment of a command, given its virtual environment.
+        prepare: makes a program ready, with its jail and environment.
     """
 
-    def __init__(self, sessions: Sessions, launcher: Launcher, files: SandboxFiles, ready: Ready) -> None:
-        self._sessions, self._launcher, self._files, self._ready = sessions, launcher, files, ready
+    def __init__(self, sessions: Sessions, launcher: Launcher, files: SandboxFiles, prepare: Prepare) -> None:
+        self._sessions, self._launcher, self._files, self._prepare = sessions, launcher, files, prepare
 
     async def call(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Open the shell and stay until it has ended; there are no arguments."""
+        """Open the shell and stay until it has ended."""
         if not context.by_operator:
             return _refused("The shell is the operator's; an agent cannot take it. Use `run`.")
         if context.observer is None:
@@ -72,12 +70,11 @@ class ShellCommand:
         self, shell: OperatorShell, place: NotesPlace, context: CallContext
     ) -> ProcessResult | None:
         program, script = shell_command()
-        jail, env = await self._ready(None)  # the shell activates its environment by itself
-        rc = await to_the_end(asyncio.to_thread(place.prepare, context.session, script))
-        launch = shell_launch(program, rc, env)
-        limit_s = self._launcher.policy.shell_s
-        with self._files.directory(self._files.relative(".", context.session.cwd)) as cwd:
-            return await shell.live(self._launcher, launch, cwd, jail, limit_s)
+        plain = replace(context, session=replace(context.session, venv=None))  # the shell activates its own
+        async with self._prepare([program], plain) as (launch, cwd, jail):
+            rc = await to_the_end(asyncio.to_thread(place.prepare, context.session, script))
+            limit_s = self._launcher.policy.shell_s
+            return await shell.live(self._launcher, shell_launch(launch, rc), cwd, jail, limit_s)
 
     def _answer(
         self, shell: OperatorShell, place: NotesPlace, context: CallContext, outcome: ProcessResult | None

@@ -197,27 +197,9 @@ def test_what_means_nothing_is_answered_in_one_line(context: Context, line: str,
     assert len(str(refusal.value)) < 1_000
 
 
-<<<<<<< ours
-ANYTHING_GOES = [
-    "drop",
-    "abort",
-    "until",
-    "skip",
-    "retry",
-    "unsaved",
-    "break",
-    "unbreak",
-    "stop_job",
-    "return_shell",
-    "settle",
-    "theme",
-    "help",
-]
-"""Verbs whose argument may be left out or be any word."""
-=======
 ANYTHING_GOES = {"drop", "abort", "until", "skip", "retry", "unsaved", "break", "unbreak", "theme", "help"}
-ANYTHING_GOES |= {"return_shell", "settle"}
->>>>>>> theirs
+ANYTHING_GOES |= {"stop_job", "return_shell", "settle"}
+"""Verbs whose argument may be left out or be any word."""
 
 
 def test_usage_follows_when_an_argument_is_wrong(context: Context) -> None:

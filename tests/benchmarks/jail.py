@@ -31,7 +31,8 @@ from engine.sandbox import (
 )
 from engine.sandbox.environment import child_environment
 
-ROUNDS = 40
+ROUNDS = 100
+"""Some eight seconds, and enough that two runs on a busy machine differ by less than the tiers do."""
 PROGRAM = "/bin/true"
 
 
@@ -77,11 +78,13 @@ def rows() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as directory:
         policy = SandboxPolicy()
         root = Path(directory).resolve()
+        before = os.getloadavg()[0]
         for name in (policy.home, policy.tmp):
             (root / name).mkdir()
         ours, plain = asyncio.run(_measure(root, policy))
     base = statistics.median(plain)
-    machine = f"{platform.system()} {platform.release()}, {os.cpu_count()} cores"
+    load = f"load {before:.1f} before, {os.getloadavg()[0]:.1f} after"
+    machine = f"{platform.system()} {platform.release()}, {os.cpu_count()} cores, {load}"
     return [
         {
             "name": f"one command, {name}",

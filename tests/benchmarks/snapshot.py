@@ -2,7 +2,9 @@
 
 The tree has 2,000 files of 200 bytes to 20 KB in 200 directories. `cp -a` and `tar` copy it and let the disk
 settle in its own time; ours hashes everything, lets the disk settle before it answers, and after a
-restoration looks at every file again. Run it with `python -m tests.benchmarks.snapshot`.
+restoration looks at every file again. The last rows are whole actions of an agent: each writes one small
+file, in a tree of so many others, beside the same without snapshots.
+Run it with `python -m tests.benchmarks.snapshot`.
 """
 
 from __future__ import annotations
@@ -19,13 +21,20 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from engine.actions import SnapshotRule
+from engine.domain import commands as cmd
+from engine.engine import Engine, EngineConfig
+from engine.journal import events as ev
 from engine.snapshots.workspace import Snapshots
 
 ROUNDS = 5
 FILES = 2_000
+ACTIONS = 30
+OTHERS = (10, 2_000, 20_000)
 
 
 @contextmanager
@@ -113,6 +122,51 @@ class Round:
         return took
 
 
+async def _act(workspace: Path, others: int, rule: SnapshotRule) -> float:
+    """Median milliseconds from an action's request to its end."""
+    (workspace / "sandbox").mkdir()
+    for number in range(others):
+        place = workspace / "sandbox" / str(number // 100)
+        place.mkdir(exist_ok=True)
+        (place / str(number)).write_text(f"content {number}")
+    engine = await Engine.open(workspace, config=EngineConfig(snapshots=rule))
+    write = {"tool_id": "simple_coder", "command": "write"}
+    steps = [
+        {"type": "EXECUTE_TOOL", "params": {**write, "args": {"path": "f", "content": str(number)}}}
+        for number in range(ACTIONS + 2)
+    ]
+    for command in (
+        cmd.CreateAgent(agent="pilot"),
+        cmd.AdoptGoal(agent="pilot", text="list the files"),
+        cmd.ReplacePlan(agent="pilot", goal="g1", plan=json.dumps(steps)),
+        cmd.Run(agent="pilot"),
+    ):
+        await engine.submit(command)
+    async for event in engine.events():
+        if event.kind == ev.GoalEnded.kind:
+            break
+    events = await engine.store.read("pilot")
+    await engine.close()
+    requested = [_seconds(event.at) for event in events if event.kind == ev.ActionRequested.kind]
+    finished = [_seconds(event.at) for event in events if event.kind == ev.ActionFinished.kind]
+    # The first were held at the gate, and saved a tree that was not known yet.
+    took = [end - begin for begin, end in zip(requested[-ACTIONS:], finished[-ACTIONS:], strict=True)]
+    return statistics.median(took) * 1000
+
+
+def _seconds(at: str) -> float:
+    return datetime.fromisoformat(at).timestamp()
+
+
+def _actions() -> dict[str, float]:
+    took = {}
+    for others in OTHERS:
+        for rule in SnapshotRule:
+            with _directory() as workspace:
+                took[f"{rule} {others}"] = asyncio.run(_act(workspace, others, rule))
+    return took
+
+
 ROWS = {
     "first snapshot of 2,000 files, beside cp -a": ("first", "cp"),
     "first snapshot of 2,000 files, beside tar": ("first", "tar"),
@@ -121,6 +175,13 @@ ROWS = {
     "preview of restoring 20 files, beside cp -a": ("preview", "cp"),
     "restoring 20 files, verified, beside cp -a": ("back", "cp"),
     "restoring 2,000 files, verified, beside tar -x": ("all", "untar"),
+    **{
+        f"an action with its snapshot among {others:,} files, beside one without": (
+            f"{SnapshotRule.REQUIRED} {others}",
+            f"{SnapshotRule.OFF} {others}",
+        )
+        for others in OTHERS
+    },
 }
 """What is compared with what."""
 
@@ -131,7 +192,7 @@ def rows() -> list[dict[str, Any]]:
     for _ in range(ROUNDS):
         with _directory() as here:
             rounds.append(Round(here).run())
-    median = {name: statistics.median(took[name] for took in rounds) for name in rounds[0]}
+    median = {name: statistics.median(took[name] for took in rounds) for name in rounds[0]} | _actions()
     return [
         {
             "name": name,

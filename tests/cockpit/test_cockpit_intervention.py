@@ -170,3 +170,29 @@ async def test_a_turn_does_not_open_over_a_line_that_is_being_typed(tmp_path: Pa
         await flight.until(lambda: flight.state.intervention is not None, "the turn")
         await flight.says("press i")
         assert len(flight.app.screen_stack) == 1
+
+
+async def test_a_step_that_cannot_be_saved_for_is_run_without_a_snapshot(tmp_path: Path) -> None:
+    workspace = tmp_path / "ws"
+    async with cockpit(workspace) as flight:
+        (workspace / ".pilothouse" / "snapshots").write_text("in the way")
+        await flight.goal("create a directory 'made'")
+        await flight.press("space")
+        await flight.dialog(InterventionDialog)
+        await flight.shows(
+            "DEPENDENCY_NOT_MET", "could not be saved", "cannot be opened", "run unsaved", "abort"
+        )
+        await flight.press("u")
+        await flight.no_dialog()
+        await flight.until(lambda: flight.state.goals["g1"].status is GoalStatus.ACHIEVED, "the goal")
+        assert (workspace / "sandbox" / "made").is_dir()
+        assert (await flight.journal(ev.InterventionClosed))[-1].resolution == "run without a snapshot"
+        assert "no snapshot: The snapshot store" in flight.session_text
+
+
+async def test_running_unsaved_is_offered_only_where_saving_failed(turn: Flight) -> None:
+    await turn.shows("retry now")
+    assert "run unsaved" not in turn.text
+    await turn.press("u")
+    assert isinstance(turn.app.screen, InterventionDialog)
+    assert not await turn.journal(ev.SnapshotWaived)

@@ -73,6 +73,17 @@ def test_each_way_to_take_memory_descriptors_and_space_has_an_end(place: Room, t
     }
 
 
+def test_memory_in_files_without_a_name_counts(place: Room, tier: Tier) -> None:
+    script = """
+import os, time
+held = [os.memfd_create("m") for _ in range(8)]
+for one in held: os.write(one, bytes(40 << 20))
+time.sleep(60)
+"""
+    done = place.python(script, tier=tier, memory_bytes=150 * MIB, grace_s=0.1)
+    assert (done["ended"], done["alive"]) == ("memory", []), done
+
+
 @pytest.mark.parametrize(
     "script",
     [
@@ -80,8 +91,17 @@ def test_each_way_to_take_memory_descriptors_and_space_has_an_end(place: Room, t
         "f = open('f', 'wb')\nfor n in range(64): f.seek(n << 30); f.write(b'x' * (1 << 20)); f.flush()",
         "import os\nfor n in range(300): os.mkdir('d' * 20); os.chdir('d' * 20)\n"
         "open('f', 'wb').write(b'x' * (64 << 20))",
+        "import os\nf = open('f', 'wb'); os.unlink('f'); f.write(b'x' * (64 << 20)); f.flush()",
+        "import os\nos.mkdir('d'); f = open('d/f', 'wb'); os.chmod('d', 0)\n"
+        "f.write(b'x' * (64 << 20)); f.flush()",
     ],
-    ids=["space set aside", "a file with holes", "deeper than a path can be long"],
+    ids=[
+        "set aside",
+        "with holes",
+        "deeper than a path is long",
+        "removed while open",
+        "in a closed directory",
+    ],
 )
 def test_a_full_sandbox_ends_the_command(place: Room, tier: Tier, script: str) -> None:
     done = place.python(

@@ -89,6 +89,7 @@ def ask(machine: str, options: FilterOptions, name: str, *arguments: int) -> str
         ("ioctl", (0, 0x5412), "EPERM", "EPERM"),
         ("ioctl", (0, 0x7FFF00005412), "EPERM", "EPERM"),
         ("ioctl", (0, 0x40806685), "EPERM", "EPERM"),
+        ("ioctl", (0, 0x5000940E), "EPERM", "EPERM"),
         ("fcntl", (0, 4), "allow", "allow"),
         ("fcntl", (0, 1024), "EPERM", "EPERM"),
         ("socket", (1, 1), "EACCES", "allow"),

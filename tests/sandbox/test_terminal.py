@@ -12,8 +12,9 @@ import pytest
 
 from engine.domain.action import ErrorCode, SandboxSession
 from engine.sandbox import PathError, Tier
-from engine.sandbox.names import shown
-from engine.sandbox.shell import shell_command
+from engine.sandbox.shell import OperatorShell, shell_command, shell_launch
+from engine.sandbox.shell_notes import NotesPlace
+from engine.sandbox.terminal import Terminal
 from tests.sandbox.shell_desk import TIERS, Desk, alive, until
 
 CTRL_C, CTRL_D, CTRL_Z = b"\x03", b"\x04", b"\x1a"
@@ -299,7 +300,7 @@ async def test_a_directory_with_a_hostile_name_runs_nothing_and_stays_a_name(ope
     desk.terminal.write(b"cd \\$*\n")
     await desk.sees("./$(touch ran)`touch ran`?]0;t?\\u $ ")
     answer = await desk.hands_back()
-    assert answer["cwd"] == shown(name)
+    assert answer["cwd"] == name
     assert not list(desk.root.rglob("ran"))
 
 
@@ -311,10 +312,33 @@ async def test_only_the_operator_gets_a_shell_and_only_where_it_is_recorded(tmp_
     await desk.get_up()
 
 
-async def test_where_there_is_no_bash_it_is_sh(open_desk: OpenDesk, tmp_path: Path) -> None:
+async def test_where_there_is_no_bash_it_is_sh(tmp_path: Path) -> None:
     bare = tmp_path / "bin"
     bare.mkdir()
     with pytest.raises(PathError, match="Neither bash nor sh"):
         shell_command([str(bare)])
     (bare / "sh").symlink_to("/bin/sh")
     assert shell_command([str(bare)]) == (str(bare / "sh"), "shell.sh")
+
+    root = tmp_path / "root"
+    (root / "shop").mkdir(parents=True)
+    desk = Desk(root, Tier.FULL)
+    shell = OperatorShell(Terminal(desk.record, "a1", lambda _stream, _text: None))
+    shell.terminal.follow(desk.screen.extend)
+    place = NotesPlace(desk.coder.files, "pilot")
+    async with desk.coder._held(["/bin/sh"], desk.context()) as (launch, cwd, jail):
+        rc = place.prepare(desk.session, "shell.sh")
+        run = asyncio.create_task(
+            shell.live(desk.coder.launcher, shell_launch(launch, rc), cwd, jail, limit_s=60)
+        )
+        await desk.sees("$ ")
+        shell.terminal.write(b"cd shop\n")
+        await desk.sees("shop $ ")
+        shell.terminal.write(b"sleep 1000\n")
+        await until(lambda: any(line.startswith("sleep") for line in alive(root)))
+        shell.hand_back("")
+        await run
+    shell.terminal.close()
+    assert alive(root) == []
+    assert place.read(desk.session).session.cwd == "shop"
+    await desk.get_up()

@@ -22,7 +22,13 @@ def main() -> int:
     begun = time.monotonic()
     measured = measure(CASES, seconds=options.seconds, entries=options.entries)
     failed = report.failures(CASES, measured)
-    lines = [report.heading(), "", *report.table(CASES, measured, markdown=options.markdown), ""]
+    lines = [
+        report.heading(),
+        "",
+        *report.table(CASES, measured, markdown=options.markdown),
+        *report.LEGEND,
+        "",
+    ]
     lines += [*report.summary(CASES, measured), *report.seen(CASES, measured), ""]
     lines += [*report.races(measured, options.seconds), "", *report.missing(CASES, measured), ""]
     lines += failed or [f"everything that must be stopped was stopped ({time.monotonic() - begun:.0f} s)"]

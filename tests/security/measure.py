@@ -40,6 +40,8 @@ class Measured:
     """Outcomes by column, or why the column cannot be had here."""
     native: Mapping[bool, Found] = field(default_factory=dict)
     """Outcomes by whether root ran them."""
+    careless: Found = field(default_factory=dict)
+    """Outcomes against commands that follow links wherever they lead."""
     races: Mapping[bool, Mapping[str, Any]] = field(default_factory=dict)
     tests: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By node id without parameters: parameters and `passed`, `skipped: why` or `failed: why`."""
@@ -70,9 +72,9 @@ def inside(tier: Tier, user: str) -> tuple[Found, tuple[str, ...]]:
     return found, tuple(done["changed"])
 
 
-def native(user: str, entries: int) -> Found:
-    """Attack the file commands as this user."""
-    return dict(_program("tests.security.native", user, str(entries)))
+def native(user: str, entries: int, *, careless: bool = False) -> Found:
+    """Attack the file commands as this user, or commands that follow links wherever they lead."""
+    return dict(_program("tests.security.native", user, str(entries), *(["careless"] if careless else [])))
 
 
 def race(user: str, seconds: float) -> dict[str, Any]:
@@ -142,9 +144,10 @@ def measure(cases: Iterable[Case], *, seconds: float, entries: int) -> Measured:
                 made[column] = str(why)
         users = USERS if os.getuid() == 0 else ["this user"]
         attacked = {user != ORDINARY and os.getuid() == 0: native(user, entries) for user in users}
+        careless = native(columns()[0][2], 10, careless=True)
         outcomes = tests.result()
     raced = {user != ORDINARY and os.getuid() == 0: race(user, seconds) for user in users}
-    return Measured(made, attacked, raced, outcomes, changed)
+    return Measured(made, attacked, careless, raced, outcomes, changed)
 
 
 def results(case: Case, measured: Measured) -> Results:
@@ -163,10 +166,10 @@ def _in(case: Case, column: Column, measured: Measured) -> Iterable[Result]:
             yield _judged(name, found.get(name, "broken: it was not made"), name in case.works, allowed)
     if not bare:
         yield from _tests(case, column, measured)
-        if column.root in measured.native:
-            for name in case.native:
-                said = measured.native[column.root].get(name, "it was not tried")
-                yield Result(name, Outcome.STOPPED if said == "stopped" else Outcome.THROUGH, said)
+    attacked = measured.careless if bare else measured.native.get(column.root, {})
+    for name in case.native if attacked else ():
+        said = attacked.get(name, "it was not tried")
+        yield Result(name, Outcome.STOPPED if said == "stopped" else Outcome.THROUGH, said, bare)
     yield from _races(case, column, measured)
 
 

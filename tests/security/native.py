@@ -1,7 +1,8 @@
 """Attacks on the file commands, which run in the cockpit itself: sandbox spec §6 cases 1 to 20 and 84 to 90.
 
 A program of its own, `python -m tests.security.native BASE ENTRIES`, so that it can run as any user; prints
-a JSON object of outcomes: `stopped`, or what went through.
+a JSON object of outcomes: `stopped`, or what went through. With `careless` as a third word the commands
+follow links wherever they lead, which shows what the attacks are worth.
 """
 
 from __future__ import annotations
@@ -48,10 +49,17 @@ def check(name: str) -> Callable[[Check], Check]:
     return register
 
 
+class Careless:
+    """Opens what a path leads to, as a tool would that only looks at its words."""
+
+    def open(self, root: int, path: str, flags: int) -> int:
+        return os.open(path, flags | os.O_CLOEXEC, dir_fd=root)
+
+
 class Bench:
     """A sandbox root of its own, a session, and something outside that is watched."""
 
-    def __init__(self, base: Path, entries: int) -> None:
+    def __init__(self, base: Path, entries: int, *, careless: bool) -> None:
         self.base, self.entries = base, entries
         self.root, self.outside = base / "root", base / "outside"
         self.root.mkdir()
@@ -59,6 +67,8 @@ class Bench:
         (self.outside / "f").write_text(WORD)
         (self.outside / "d" / "f").write_text(WORD)
         self.tool = SimpleCoder(self.root, SandboxPolicy())
+        if careless:
+            self.tool.files._opener = Careless()
         self.watch = Watch(self.outside)
 
     async def call(self, verb: str, /, cwd: str = ".", **args: Any) -> ToolResult:
@@ -256,6 +266,14 @@ async def _(bench: Bench) -> None:
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     if grown > FLAT_BYTES:
         raise ThroughError(f"memory grew by {grown >> 20} MiB")
+
+
+@check("a replacement that grows without end")
+async def _(bench: Bench) -> None:
+    (bench.root / "f").write_bytes(b"a" * (8 << 20))
+    await bench.refused("replace", ErrorCode.TOO_LARGE, path="f", old="a", new="x" * (1 << 20))
+    if (bench.root / "f").stat().st_size != 8 << 20:
+        raise ThroughError("the file was changed")
 
 
 @check("malformed paths")
@@ -518,18 +536,18 @@ async def _(bench: Bench) -> None:
         raise ThroughError("rm worked without being armed")
 
 
-async def main(base: Path, entries: int) -> dict[str, str]:
+async def main(base: Path, entries: int, *, careless: bool) -> dict[str, str]:
     """Every check on a bench of its own."""
     found = {}
     for number, (name, work) in enumerate(CHECKS.items()):
         place = base / str(number)
         place.mkdir()
-        bench = Bench(place, entries)
+        bench = Bench(place, entries, careless=careless)
         try:
             await work(bench)
             bench.untouched()
             found[name] = "stopped"
-        except (ThroughError, TimeoutError) as error:
+        except (ThroughError, TimeoutError, OSError) as error:
             found[name] = str(error)[:300] or "it was not answered"
         finally:
             bench.watch.close()
@@ -543,4 +561,5 @@ if __name__ == "__main__":
     if SimpleCoder(Path(sys.argv[1])).tier not in (Tier.FULL, Tier.KERNEL):
         print(json.dumps({}))
     else:
-        print(json.dumps(asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))))
+        made = main(Path(sys.argv[1]), int(sys.argv[2]), careless="careless" in sys.argv)
+        print(json.dumps(asyncio.run(made)))

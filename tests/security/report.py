@@ -12,7 +12,7 @@ from tests.security.measure import Measured, results
 from tests.security.race import NAIVE, VERBS
 
 WIDTH = 110
-_CELL = 12
+_CELL = 13
 _TITLE = WIDTH - 5 - len(Column) * (_CELL + 1)
 NOT_HERE = (
     "aarch64: test_seccomp_filter runs its filter by an interpreter; no such kernel was at hand",
@@ -21,6 +21,14 @@ NOT_HERE = (
     "macOS, WSL, and what AppArmor or Yama would refuse besides",
 )
 """What of sandbox spec §7 no column shows."""
+
+
+LEGEND = (
+    "stopped N: all N attempts were. held N: what must be stopped was, and what must work works. through "
+    "N/M: N of M got through, by design unless it says FAILED. n.a.: nothing could be tried, see below. -: "
+    "nothing to try. A test without a tier or user in its name is of the cockpit's own code and stands where "
+    "its user ran it.",
+)
 
 
 def table(cases: Iterable[Case], measured: Measured, *, markdown: bool = False) -> list[str]:
@@ -44,7 +52,7 @@ def _line(row: list[str]) -> str:
 
 
 def cell(found: Iterable[Result]) -> str:
-    """What came of the attempts in one column, in twelve characters."""
+    """What came of the attempts in one column, in thirteen characters."""
     found = tuple(found)
     count = Counter(result.outcome for result in found)
     bad = sum(result.bad for result in found)
@@ -110,20 +118,21 @@ def races(measured: Measured, seconds: float) -> list[str]:
 
 def missing(cases: Iterable[Case], measured: Measured) -> list[str]:
     """Every part that was not tried, with the reason."""
-    lines: dict[str, list[str]] = {}
+    lines, where = ["not tried:"], {}
     for case in cases:
-        for why in case.absent:
-            lines.setdefault(why, []).append(str(case.number))
+        lines += [f"  {case.number}: {why}" for why in case.absent]
         for column, found in results(case, measured).items():
             for result in found:
                 if result.outcome is Outcome.ABSENT:
-                    lines.setdefault(f"{result.said} ({column})", []).append(f"{case.number} {result.name}")
-    shown = [f"  {why}: {_few(list(dict.fromkeys(names)))}" for why, names in lines.items()]
-    return ["not tried:", *shown, *(f"  {why}" for why in NOT_HERE)]
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+                    where.setdefault((case.number, result.name, result.said), []).append(column)
+    grouped: dict[tuple[str, tuple[Column, ...]], list[str]] = {}
+    for (number, name, why), found_in in where.items():
+        grouped.setdefault((why, tuple(found_in)), []).append(f"{number} {name}")
+    for (why, found_in), names in grouped.items():
+        everywhere = "" if len(found_in) == len(Column) else f" ({', '.join(found_in)})"
+        more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+        lines.append(f"  {why}{everywhere}: {', '.join(names[:6])}{more}")
+    return [*lines, *(f"  {why}" for why in NOT_HERE)]
 
 
 def failures(cases: Iterable[Case], measured: Measured) -> list[str]:

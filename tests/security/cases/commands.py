@@ -208,7 +208,7 @@ CASES = (
     Case(
         46,
         "Filling the disk",
-        "one file, many files, inodes, holes, space set aside, directories",
+        "one file, many, inodes, holes, space set aside, files removed while open, a closed directory",
         "ended at the budget, the cockpit lives",
         tests=(
             f"{_JAIL}test_what_no_rlimit_counts_is_watched",

@@ -83,7 +83,7 @@ CASES = (
     ),
     Case(
         9,
-        "Swapped links against every other verb",
+        "Swapped links, every other verb",
         "the same against ls, cd, find, write, append, replace, mkdir, move, copy, rm and both venv verbs",
         "no effect outside",
         race=(*_VERBS, *_VENVS),
@@ -110,9 +110,9 @@ CASES = (
     Case(
         12,
         "Endless files",
-        "read a sparse file of 1 TB, a file that grows meanwhile, /dev/zero by a link",
+        "read a sparse file of 1 TB, one that grows meanwhile, /dev/zero by a link; replace a by a million x",
         "capped or refused, memory stays flat",
-        native=("a huge, a growing and an endless file",),
+        native=("a huge, a growing and an endless file", "a replacement that grows without end"),
         tests=(f"{_FILES}test_a_file_over_the_limit_is_refused_with_its_size",),
     ),
     Case(

@@ -116,11 +116,12 @@ CASES = (
         tests=(
             f"{_JAIL}test_what_no_rlimit_counts_is_watched",
             f"{_LIMITS}test_each_way_to_take_memory_descriptors_and_space_has_an_end",
+            f"{_LIMITS}test_memory_in_files_without_a_name_counts",
             f"{_PROCESS}test_a_tree_over_its_memory_is_ended",
         ),
         absent=(
-            "the floor of free memory, which alone holds memfds under the default limits: it would take half "
-            "of this machine's memory",
+            "the floor of free memory, which alone holds memory files that are mapped, untouched and closed: "
+            "it would take half of this machine's memory",
         ),
     ),
     Case(
