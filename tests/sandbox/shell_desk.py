@@ -109,6 +109,12 @@ class Desk:
         await self.sees("\n")
         return await self.sees(sees)
 
+    async def runs(self, line: str, *programs: str) -> None:
+        """Type a line and wait until programs run whose command lines begin so; by default the line."""
+        self.terminal.write(line.encode() + b"\n")
+        wanted = programs or (line,)
+        await until(lambda: all(any(told.startswith(one) for told in alive(self.root)) for one in wanted))
+
     async def hands_back(self, note: str = "") -> dict[str, Any]:
         self.coder.sessions.return_shell(self.agent, note)
         return await self.answer()

@@ -47,13 +47,11 @@ async def test_it_is_a_terminal_with_job_control(desk: Desk) -> None:
     assert "tty works" in await desk.types("echo tty works >/dev/tty")
     desk.terminal.resize(41, 133)
     assert "41 133" in await desk.types("stty size")
-    desk.terminal.write(b"sleep 1000\n")
-    await desk.sees("sleep 1000")
+    await desk.runs("sleep 1000")
     desk.terminal.write(CTRL_C)
     await desk.sees("$ ")
     assert "130" in await desk.types("echo code $?")
-    desk.terminal.write(b"sleep 1001\n")
-    await desk.sees("sleep 1001")
+    await desk.runs("sleep 1001")
     desk.terminal.write(CTRL_Z)
     await desk.sees("Stopped")
     await desk.sees("$ ")
@@ -104,8 +102,7 @@ async def test_a_key_that_interrupts_does_not_wait_behind_a_paste_that_nobody_re
     open_desk: OpenDesk,
 ) -> None:
     desk = await open_desk(Tier.FULL)
-    desk.terminal.write(b"sleep 1000\n")
-    await desk.sees("sleep 1000")
+    await desk.runs("sleep 1000")
     for _ in range(9):
         desk.terminal.write(b"never read\n" * 100_000)
     await desk.sees("\a")  # more than may wait
@@ -170,9 +167,7 @@ async def test_what_is_typed_unseen_is_kept_nowhere(open_desk: OpenDesk, way: st
 
 async def test_what_is_typed_in_sight_is_recorded_and_plays_back(open_desk: OpenDesk) -> None:
     desk = await open_desk(Tier.FULL)
-    desk.terminal.write(b"cat\n")
-    await desk.sees("cat")
-    await until(lambda: any(line.startswith("cat") for line in alive(desk.root)))
+    await desk.runs("cat")
     desk.terminal.write("gr\u00fcn\n".encode())
     await desk.sees("gr\u00fcn\r\ngr\u00fcn")
     desk.terminal.answer(b"\x1b[24;80R\n")
@@ -206,8 +201,7 @@ async def test_handing_back_ends_what_runs_and_says_what_it_was(desk: Desk) -> N
 
 async def test_a_shell_that_does_not_end_when_asked_is_ended(open_desk: OpenDesk) -> None:
     desk = await open_desk(Tier.FULL)
-    desk.terminal.write(b"trap '' HUP TERM; trap - EXIT; exec sleep 1000\n")
-    await until(lambda: any(line.startswith("sleep") for line in alive(desk.root)))
+    await desk.runs("trap '' HUP TERM; trap - EXIT; exec sleep 1000", "sleep 1000")
     answer = await desk.hands_back()
     assert answer["message"].startswith("The operator handed the shell back")
 
@@ -215,8 +209,7 @@ async def test_a_shell_that_does_not_end_when_asked_is_ended(open_desk: OpenDesk
 @pytest.mark.parametrize("tier", TIERS)
 async def test_a_cut_off_shell_leaves_nothing(open_desk: OpenDesk, tier: Tier) -> None:
     desk = await open_desk(tier)
-    desk.terminal.write(b"trap '' HUP TERM; (setsid sleep 1001 &); sleep 1002\n")
-    await until(lambda: sum(line.startswith("sleep") for line in alive(desk.root)) == 2)
+    await desk.runs("trap '' HUP TERM; (setsid sleep 1001 &); sleep 1002", "sleep 1001", "sleep 1002")
     desk.call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await desk.call
