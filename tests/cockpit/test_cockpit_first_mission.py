@@ -101,3 +101,16 @@ async def test_the_status_line_names_what_runs(flight: Flight) -> None:
     await flight.shows("STEPPING", "run python wait.py 60")
     await flight.press("full_stop")
     await flight.until(lambda: not flight.state.acting)
+
+
+async def test_a_slow_save_is_seen_and_cut_off(flight: Flight) -> None:
+    await flight.goal("create a directory 'made'")
+    saver = flight.engine._saver
+    assert saver is not None
+    async with saver.snapshots._busy:  # as when another agent's save takes long
+        await flight.press("space")
+        await flight.shows("RUNNING", "saving the files first")
+        await flight.press("full_stop")
+        await flight.until(lambda: flight.state.action is None, "the withdrawal")
+    assert flight.state.run is RunState.STOPPED
+    assert not (flight.engine.root / "made").exists()
