@@ -13,6 +13,7 @@ from textual.worker import Worker, WorkerState
 
 from app.cockpit import keymap
 from app.cockpit.history import History
+from app.cockpit.shell_pane import ShellPane
 from app.projection import Projector
 from app.settings import Settings
 from engine.domain import commands as cmd
@@ -44,6 +45,8 @@ class CockpitBase(App[None]):
         self._projector = Projector()
         self._history = History(workspace)
         self._missions: Mapping[str, Mission] = {}
+        self._shells: dict[str, ShellPane] = {}
+        """Open shells by agent; the selected agent's is in place, the others go on out of sight."""
         self._keys, wrong = keymap.checked(settings.keys)
         self._problems = [*settings.problems, *wrong]
 

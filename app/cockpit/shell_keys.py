@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 from textual import on
 
 from app.cockpit.agent_keys import AgentKeys
 from app.cockpit.shell_pane import ShellPane
 from app.projection import views
-from app.settings import Settings
 from engine.domain import commands as cmd
-from engine.library import Mission
-from engine.sandbox import Tier
 from widgets import TerminalPane
 from widgets.dialogs import HandBack, HandBackDialog, HandoverDecision, HandoverDialog
 
@@ -25,18 +21,8 @@ class ShellKeys(AgentKeys):
     """Shells come into the session's place when the engine opens them, and go when they end."""
 
     _zoomed_for_shell = False
-
-    def __init__(
-        self,
-        workspace: Path,
-        *,
-        mission: Mission | None = None,
-        settings: Settings,
-        accept: Tier | None = None,
-    ) -> None:
-        super().__init__(workspace, mission=mission, settings=settings, accept=accept)
-        self._shells: dict[str, ShellPane] = {}
-        """By agent; the selected agent's is in place, the others go on out of sight."""
+    _arriving = False
+    """Whether the shell in place has not been laid out there yet."""
 
     # -------------------------------------------------------------- in the session's place
 
@@ -50,6 +36,8 @@ class ShellKeys(AgentKeys):
         shell = self._shells.get(self._agent)
         if shell is not self._terminal:
             self._change_place(shell)
+        elif shell is not None and self._arriving and shell.is_on_screen:
+            self._make_room(shell)
         for pane in gone:
             pane.remove()
 
@@ -62,7 +50,7 @@ class ShellKeys(AgentKeys):
     def _change_place(self, shell: ShellPane | None) -> None:
         """Put a shell into the session's place, or the session back into it."""
         had_focus = self._terminal is not None and self._terminal.has_focus
-        self._terminal = shell
+        self._terminal, self._arriving = shell, shell is not None
         session = self.query_one("#session")
         for pane in (session, *self._shells.values()):
             pane.set_class(pane is not (shell or session), "-away")
@@ -70,7 +58,6 @@ class ShellKeys(AgentKeys):
             self._zoomed = self._zoomed_for_shell = False
         if shell is not None:
             self._choose("session")
-            self.call_after_refresh(self._make_room, shell)
         elif isinstance(self.screen, HandBackDialog):
             self.screen.dismiss(None)
         self._lay_out()
@@ -80,8 +67,7 @@ class ShellKeys(AgentKeys):
 
     def _make_room(self, shell: ShellPane) -> None:
         """Give a shell the whole screen where its place is small, and the keys unless they are in use."""
-        if shell is not self._terminal:
-            return
+        self._arriving = False
         columns, rows = shell.content_size
         if not self._zoomed and (columns < SMALLEST[0] or rows < SMALLEST[1]):
             self._zoomed = self._zoomed_for_shell = True
