@@ -82,17 +82,10 @@ class Outside:
             "packages": sysconfig.get_path("purelib"),
             "key": KEY,
             **self._sockets(),
-            "shm": self._segment(),
         }
 
     def _signalled(self, *_: object) -> None:
         self.signals += 1
-
-    def _segment(self) -> str:
-        path = Path(f"/dev/shm/jail-test-{os.getpid()}")
-        path.write_text("the secret")
-        self.kept.callback(path.unlink, missing_ok=True)
-        return str(path)
 
     def _sockets(self) -> dict[str, Any]:
         abstract = f"jail-test-{os.getpid()}"
@@ -166,7 +159,7 @@ async def main() -> None:
     with outside.kept:
         if others:
             control = jail.tier is Tier.PATHS
-            outside.facts |= {"other": await sleeper(root), "control": control, "tmp": asked["tmp"]}
+            outside.facts |= {"other": await sleeper(root), "control": control, **asked["others"]}
         names = {name.upper(): value for name, value in outside.facts.items()}
         facts = {**names, "ROOT": root, "FACTS": json.dumps(outside.facts)}
         words = [str(facts.get(word, word)) for word in asked["argv"]]

@@ -74,8 +74,8 @@ def environment() -> dict[str, str]:
 class Room:
     """A directory of a user's own, with a sandbox root in it."""
 
-    def __init__(self, base: Path, user: str, tmp: str) -> None:
-        self.base, self.user, self.tmp = base, user, tmp
+    def __init__(self, base: Path, user: str, others: dict[str, str]) -> None:
+        self.base, self.user, self.others = base, user, others
         self.root = base / "root"
 
     def run(
@@ -100,7 +100,7 @@ class Room:
             shutil.rmtree(self.base / made, ignore_errors=True)
         asked = {
             "base": str(self.base),
-            "tmp": self.tmp,
+            "others": self.others,
             "tier": tier,
             "argv": argv,
             "cwd": cwd,
@@ -130,6 +130,17 @@ class Room:
 
 
 @contextmanager
+def of_another_program(directory: str) -> Iterator[str]:
+    """A file that another program keeps there, or elsewhere where that cannot be; everybody may read it."""
+    where = directory if os.access(directory, os.W_OK) else None
+    with tempfile.NamedTemporaryFile(prefix="jail-test-", dir=where) as file:
+        file.write(b"the secret")
+        file.flush()
+        os.chmod(file.name, 0o644)
+        yield file.name
+
+
+@contextmanager
 def room(user: str, where: str = "/var/tmp") -> Iterator[Room]:
     """A room that is taken away afterwards."""
     # Not below /tmp, where FULL has a file system of its own and writing beside the root would succeed.
@@ -140,10 +151,7 @@ def room(user: str, where: str = "/var/tmp") -> Iterator[Room]:
             for made in (base, base / "root"):
                 os.chown(made, free_uid(), free_uid())
         python_of(user)
-        with tempfile.NamedTemporaryFile(prefix="jail-test-") as of_another_program:
-            of_another_program.write(b"the secret")
-            of_another_program.flush()
-            os.chmod(of_another_program.name, 0o644)
-            yield Room(base, user, of_another_program.name)
+        with of_another_program(tempfile.gettempdir()) as tmp, of_another_program("/dev/shm") as shm:
+            yield Room(base, user, {"tmp": tmp, "shm": shm})
     finally:
         shutil.rmtree(base, ignore_errors=True)

@@ -98,11 +98,13 @@ def _program(module: str, user: str, *words: str, where: str = "/var/tmp") -> di
 
 def run_tests(nodes: Iterable[str]) -> dict[str, dict[str, str]]:
     """Run tests of this repository by node id; outcomes by node id and parameters."""
+    if not (named := sorted(set(nodes))):
+        return {}  # pytest would run everything
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory, "report.xml")
         words = ["-q", "-p", "no:cacheprovider", "-n", "2", "--dist", "load", f"--junitxml={report}"]
         subprocess.run(
-            [sys.executable, "-m", "pytest", *words, *sorted(set(nodes))],
+            [sys.executable, "-m", "pytest", *words, *named],
             cwd=REPOSITORY, capture_output=True, timeout=_PATIENCE_S, check=False,
             env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         )  # fmt: skip
