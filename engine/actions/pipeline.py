@@ -187,7 +187,7 @@ class Pipeline:
             beliefs=state.belief_values(),
         )
         call = self._toolbox.call(action.id, action.tool, action.command, action.args, context)
-        self._call = asyncio.create_task(_awaited(call), name=f"action {action.id}")
+        self._call = asyncio.create_task(call, name=f"action {action.id}")
         return await self._call
 
     def _record_cancelled(self, action: ActiveAction, started: str) -> None:
@@ -241,10 +241,6 @@ class Pipeline:
                 self._recorder.append(ev.BeliefRemoved(key=key), "agent", cause, held.event)
         elif held is None or held.value != value:
             self._recorder.append(ev.BeliefAdded(key=key, value=value), "agent", cause)
-
-
-async def _awaited(call: Awaitable[ToolResult]) -> ToolResult:
-    return await call
 
 
 async def keep_answer(
