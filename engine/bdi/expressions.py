@@ -1,0 +1,209 @@
+"""Terms, literals and formulas read from tokens by precedence (spec §1.3)."""
+
+from __future__ import annotations
+
+from engine.bdi.formulas import conjunction
+from engine.bdi.lexing import END, NAME, NUMBER, STRING, VARIABLE, Tokens, described, unescaped
+from engine.bdi.printing import PRECEDENCE
+from engine.bdi.terms import NIL, QUOTED_PLAN, VARIABLE_LITERAL, Cons, Nil, Struct, Term, Var, list_of
+
+NESTING_LIMIT = 100
+"""How deep parentheses, arguments and blocks may lie in each other."""
+
+ANY, NO_BAR, RELATION = 1, 2, 4
+"""Loosest operator that an expression may hold: any, all but `|`, relations and arithmetic."""
+
+BINARY = {name: level for name, level in PRECEDENCE.items() if name != "not"} | {"!=": RELATION}
+
+EXACT_INTEGERS = 2**53
+"""Integers from here on are kept as floating point, as every number of Jason is."""
+
+
+class UnexpectedError(Exception):
+    """The text does not go on as it should at the parser's present token."""
+
+    def __init__(self, expected: str, found: str = "") -> None:
+        super().__init__(expected)
+        self.expected = expected
+        self.found = found
+        """Empty where the token itself says it."""
+
+
+class ExpressionParser:
+    """Reads expressions at a position that moves forward; errors are raised as `UnexpectedError`."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        self.kinds, self.texts, self.offsets = tokens.kinds, tokens.texts, tokens.offsets
+        self.at = 0
+        self.depth = 0
+        self.anonymous = 0
+
+    def found(self) -> str:
+        """The present token in the words of an error message."""
+        return described(self.kinds[self.at], self.texts[self.at])
+
+    def expect(self, kind: str, expected: str = "") -> str:
+        """Take a token of this kind."""
+        if self.kinds[self.at] != kind:
+            raise UnexpectedError(expected or f"'{kind}'")
+        self.at += 1
+        return self.texts[self.at - 1]
+
+    def take(self, kind: str) -> bool:
+        """Take a token if it is of this kind."""
+        if self.kinds[self.at] == kind:
+            self.at += 1
+            return True
+        return False
+
+    def deeper(self) -> None:
+        """Note that a bracket was opened."""
+        self.depth += 1
+        if self.depth > NESTING_LIMIT:
+            raise UnexpectedError(f"at most {NESTING_LIMIT} levels of brackets", "more")
+
+    def expression(self, loosest: int = ANY, expected: str = "a term") -> Term:
+        """Read a term or formula whose operators bind at least so tightly."""
+        if self.kinds[self.at] == "not":
+            self.at += 1
+            self.deeper()
+            left: Term = Struct("not", (self.expression(PRECEDENCE["not"]),))
+            self.depth -= 1
+        else:
+            left = self.primary(expected)
+        related = False
+        while True:
+            operator = self.kinds[self.at]
+            level = BINARY.get(operator, 0)
+            if level < loosest:
+                return left
+            if level == RELATION:
+                if related:
+                    raise UnexpectedError("'&', '|' or the end of the formula")
+                related = True
+            if operator in ("&", "|"):
+                related = False
+                left = self._connective(left, operator, level)
+            else:
+                left = self._binary(left, operator, level)
+
+    def _connective(self, left: Term, operator: str, level: int) -> Term:
+        parts = [left]
+        while self.take(operator):
+            parts.append(self.expression(level + 1, "a formula"))
+        return conjunction(parts, operator)
+
+    def _binary(self, left: Term, operator: str, level: int) -> Term:
+        self.at += 1
+        self.deeper()
+        right = self.expression(level if operator == "**" else level + 1)
+        self.depth -= 1
+        return Struct("\\=" if operator == "!=" else operator, (left, right))
+
+    def primary(self, expected: str = "a term") -> Term:
+        """Read an operand: a literal, a constant, a variable, a list or something in parentheses."""
+        kind = self.kinds[self.at]
+        if kind == NAME or kind == "~":
+            return self.literal()
+        text = self.texts[self.at]
+        if kind == NUMBER:
+            return self._number()
+        if kind == VARIABLE:
+            self.at += 1
+            variable = self._variable(text)
+            if self.kinds[self.at] == "[":
+                return Struct(VARIABLE_LITERAL, (variable,), self.annotations())
+            return variable
+        if kind == STRING:
+            self.at += 1
+            return unescaped(text)
+        if kind == "-":
+            return self._minus()
+        if kind not in ("(", "[", "{"):
+            raise UnexpectedError(expected)
+        self.deeper()
+        self.at += 1
+        if kind == "(":
+            inner = self.expression()
+            self.expect(")")
+        else:
+            inner = self._list() if kind == "[" else Struct(QUOTED_PLAN, (self.quoted_plan(),))
+        self.depth -= 1
+        return inner
+
+    def _number(self) -> int | float:
+        text = self.texts[self.at]
+        value = float(text)
+        if value == float("inf"):
+            raise UnexpectedError("a number below 1e308", f"{text[:20]}...")
+        self.at += 1
+        return int(text) if text.isdecimal() and value < EXACT_INTEGERS else value
+
+    def _variable(self, name: str) -> Var:
+        if name == "_":
+            self.anonymous += 1
+            return Var(f"_{self.anonymous}")
+        if name[0] == "_" and name[1:].isdigit():
+            return Var(f"_{name}")  # `_1` would be taken for an anonymous one
+        return Var(name)
+
+    def _minus(self) -> Term:
+        self.at += 1
+        if self.kinds[self.at] == NUMBER:
+            return -self._number()
+        self.deeper()
+        operand = self.primary()
+        self.depth -= 1
+        return Struct("-", (operand,))
+
+    def literal(self, expected: str = "a literal") -> Struct:
+        """Read `~name(arguments)[annotations]`."""
+        negated = self.take("~")
+        functor = self.expect(NAME, expected)
+        args: tuple[Term, ...] = ()
+        annotations: tuple[Term, ...] = ()
+        if self.kinds[self.at] == "(":
+            self.deeper()
+            self.at += 1
+            args = () if self.kinds[self.at] == ")" else self._terms()
+            self.expect(")", "',' or ')'")
+            self.depth -= 1
+        if self.kinds[self.at] == "[":
+            annotations = self.annotations()
+        return Struct(functor, args, annotations, negated)
+
+    def _terms(self, loosest: int = ANY) -> tuple[Term, ...]:
+        terms = [self.expression(loosest)]
+        while self.take(","):
+            terms.append(self.expression(loosest))
+        return tuple(terms)
+
+    def annotations(self) -> tuple[Term, ...]:
+        """Read `[a, b(1), …]`."""
+        self.deeper()
+        self.expect("[")
+        terms = () if self.kinds[self.at] == "]" else self._terms(NO_BAR)
+        self.expect("]", "',' or ']'")
+        self.depth -= 1
+        return terms
+
+    def _list(self) -> Term:
+        if self.take("]"):
+            return NIL
+        items = self._terms(NO_BAR)
+        tail: Term = NIL
+        if self.take("|"):
+            tail = self.primary()
+            if not isinstance(tail, Var | Nil | Cons):
+                raise UnexpectedError("a variable or list as tail", "something else")
+        self.expect("]", "',', '|' or ']'")
+        return list_of(items, tail)
+
+    def quoted_plan(self) -> str:
+        """Read the inside of `{ +!g(X) : … <- … }`; knows no plans here."""
+        raise UnexpectedError("a term")
+
+    def at_end(self) -> bool:
+        """True behind the last token."""
+        return self.kinds[self.at] == END

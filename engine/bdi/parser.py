@@ -1,0 +1,348 @@
+"""Programs, plans and terms read from text; every clause that can be read is, and every problem is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from engine.bdi.expressions import RELATION, ExpressionParser, UnexpectedError
+from engine.bdi.formulas import OPERATORS
+from engine.bdi.lexing import END, NAME, STRING, VARIABLE, Lines, Tokens, unescaped
+from engine.bdi.printing import body_text, label_text, text_of, trigger_text
+from engine.bdi.problems import ProgramError, SyntaxProblem
+from engine.bdi.syntax import (
+    Belief,
+    Body,
+    BodyItem,
+    Doc,
+    DocKind,
+    For,
+    Goal,
+    If,
+    Include,
+    Operation,
+    Plan,
+    Position,
+    Program,
+    Rule,
+    Step,
+    StepKind,
+    Subject,
+    Trigger,
+    TriggerKind,
+    While,
+)
+from engine.bdi.terms import TRUE, VARIABLE_LITERAL, Struct, Term, Var
+
+PROBLEM_LIMIT = 200
+"""Problems reported for one text; a file of rubbish has no end of them."""
+
+T = TypeVar("T")
+
+
+class Parser(ExpressionParser):
+    """Reads clauses."""
+
+    def __init__(self, text: str, source: str, start: int = 0, stop: int | None = None) -> None:
+        super().__init__(Tokens(text, start, stop))
+        self.source = source
+        self.lines = Lines(text)
+        self.problems: list[SyntaxProblem] = []
+        self.beliefs: list[Belief] = []
+        self.rules: list[Rule] = []
+        self.goals: list[Goal] = []
+        self.plans: list[Plan] = []
+        self.docs: list[Doc] = []
+        self.includes: list[Include] = []
+
+    def place(self) -> Position:
+        """Where the present token stands."""
+        return self.lines.at(self.offsets[self.at])
+
+    def complain(self, error: UnexpectedError) -> None:
+        """Note a problem at the present token."""
+        place = self.place()
+        found = error.found or self.found()
+        self.problems.append(SyntaxProblem(self.source, place.line, place.column, error.expected, found))
+
+    def program(self) -> Program:
+        """Read to the end, going on behind the next full stop after each problem."""
+        while not self.at_end() and len(self.problems) < PROBLEM_LIMIT:
+            self.anonymous = self.depth = 0
+            try:
+                self._clause()
+            except UnexpectedError as error:
+                self.complain(error)
+                while not self.at_end() and not self.take("."):
+                    self.at += 1
+        for start, stop in self.tokens.docs:
+            self._doc(start, stop)
+        return Program(
+            tuple(self.beliefs),
+            tuple(self.rules),
+            tuple(self.goals),
+            tuple(self.plans),
+            tuple(self.docs),
+            tuple(self.includes),
+            self.source,
+        )
+
+    def _clause(self) -> None:
+        kind = self.kinds[self.at]
+        position = self.place()
+        if kind in (NAME, "~"):
+            literal = self.literal()
+            if self.take(":-"):
+                rule = Rule(literal, self.expression(expected="a formula"), position)
+                self.expect(".")
+                self.rules.append(rule)
+            else:
+                self.expect(".", "':-' or '.'")
+                self.beliefs.append(Belief(literal, position))
+        elif kind in ("!", "?"):
+            self.at += 1
+            goal = Goal(TriggerKind(kind), self.literal("a goal"), position)
+            self.expect(".")
+            self.goals.append(goal)
+        elif kind in ("@", "+", "-"):
+            plan = self.plan()
+            self.expect(".", "';' or '.'" if plan.body else "':', '<-' or '.'")
+            self.plans.append(plan)
+        elif kind == "{":
+            self._directive(position)
+        else:
+            raise UnexpectedError("a belief, a rule, a goal or a plan")
+
+    def _directive(self, position: Position) -> None:
+        self.at += 1
+        if self.expect(NAME, "'include'") != "include":
+            self.at -= 1
+            raise UnexpectedError("'include'")
+        self.expect("(")
+        self.includes.append(Include(unescaped(self.expect(STRING, "a file name in quotes")), position))
+        self.expect(")")
+        self.expect("}")
+        self.take(".")
+
+    def plan(self) -> Plan:
+        """Read a plan, without what ends it."""
+        position = self.place()
+        label = None
+        if self.take("@"):
+            label = (
+                Struct("", (), self.annotations()) if self.kinds[self.at] == "[" else self.literal("a label")
+            )
+        trigger = self.trigger()
+        context = self.expression() if self.take(":") else TRUE
+        body = self.body() if self.take("<-") else ()
+        return Plan(trigger, context, body, label, position, self.source)
+
+    def trigger(self) -> Trigger:
+        """Read `+!g(X)` and the like."""
+        sign = self.kinds[self.at]
+        if sign not in ("+", "-"):
+            raise UnexpectedError("'+' or '-' and what the plan is for")
+        self.at += 1
+        kind = self.kinds[self.at] if self.kinds[self.at] in ("!", "?") else ""
+        self.at += bool(kind)
+        return Trigger(Operation(sign), TriggerKind(kind), self._target("a goal" if kind else "a belief"))
+
+    def _target(self, expected: str) -> Struct | Var:
+        """A literal, or a variable that stands for one."""
+        if self.kinds[self.at] == VARIABLE:
+            found = self.primary()
+            assert isinstance(found, Var | Struct)
+            return found
+        return self.literal(expected)
+
+    def quoted_plan(self) -> str:
+        """Read the inside of `{ … }`: a trigger with or without context and body, or a body."""
+        anonymous, self.anonymous = self.anonymous, 0
+        start = self.at
+        try:
+            plan = self.plan()
+            text = trigger_text(plan.trigger)
+            if plan.label is not None:
+                text = f"{label_text(plan.label)} {text}"
+            if plan.context != TRUE:
+                text += f" : {text_of(plan.context)}"
+            if plan.body:
+                text += f" <- {_on_one_line(plan.body)}"
+            self.expect("}")
+        except UnexpectedError:
+            far = self.at
+            self.at = start
+            if self.kinds[start] == "@":
+                self.at = far
+                raise
+            try:
+                text = _on_one_line(self.body())
+                self.expect("}")
+            except UnexpectedError:
+                self.at = max(far, self.at)
+                raise
+        self.anonymous = anonymous
+        return text
+
+    # ------------------------------------------------------------------ bodies
+
+    def body(self) -> Body:
+        """Read steps separated by `;`; behind a block it may be left out."""
+        items = [self._item()]
+        while self.take(";") or (
+            isinstance(items[-1], If | While | For) and self.kinds[self.at] not in (".", "}", END)
+        ):
+            items.append(self._item())
+        return tuple(items)
+
+    def _item(self) -> BodyItem:
+        position = self.place()
+        kind = self.kinds[self.at]
+        if kind == NAME and self.kinds[self.at + 1] == "(":
+            match self.texts[self.at]:
+                case "if":
+                    return self._if(position)
+                case "while":
+                    return While(self._condition(), self._block(), position)
+                case "for":
+                    return For(self._condition(), self._block(), position)
+        if kind in _SIGNS:
+            self.at += 1
+            if kind == "-" and self.take("+"):
+                return Step(StepKind.UPDATE, self._target("a belief"), position)
+            return Step(StepKind(kind), self._operand(kind), position)
+        term = self.expression(expected="a step")
+        return Step(_step_kind(term), term, position)
+
+    def _operand(self, kind: str) -> Term:
+        if kind == "?":
+            return self.expression(RELATION, "a belief to ask for")
+        return self._target("a belief" if kind in "+-" else "a goal")
+
+    def _condition(self) -> Term:
+        self.at += 1
+        self.deeper()
+        self.expect("(")
+        condition = self.expression(expected="a formula")
+        self.expect(")")
+        self.depth -= 1
+        return condition
+
+    def _block(self) -> Body:
+        self.deeper()
+        self.expect("{")
+        body = () if self.kinds[self.at] == "}" else self.body()
+        self.expect("}", "';' or '}'")
+        self.depth -= 1
+        return body
+
+    def _if(self, position: Position) -> If:
+        branches = [(self._condition(), self._block())]
+        while self.kinds[self.at] == NAME and self.texts[self.at] in ("elif", "else"):
+            if self.texts[self.at] == "else":
+                self.at += 1
+                if not (self.kinds[self.at] == NAME and self.texts[self.at] == "if"):
+                    return If(tuple(branches), self._block(), position)
+            branches.append((self._condition(), self._block()))
+        return If(tuple(branches), (), position)
+
+    # ------------------------------------------------------------------ documentation
+
+    def _doc(self, start: int, stop: int) -> None:
+        inner = Parser(self.tokens.text, self.source, start, stop)
+        inner.lines = self.lines
+        try:
+            self.docs.append(inner.doc())
+        except UnexpectedError as error:
+            inner.complain(error)
+            self.problems += inner.problems
+
+    def doc(self) -> Doc:
+        """Read what a documentation comment says."""
+        position = self.place()
+        if self.texts[self.at] not in set(DocKind):
+            raise UnexpectedError("'meaning', 'admissible' or 'remark'")
+        kind = DocKind(self.expect(NAME))
+        subject = literal = None
+        if kind is not DocKind.REMARK:
+            if self.kinds[self.at + 1] in (NAME, "~"):
+                if self.texts[self.at] not in set(Subject):
+                    raise UnexpectedError("'goal', 'belief', 'action' or 'plan'")
+                subject = Subject(self.expect(NAME))
+            literal = self.literal("what it describes")
+            self.expect(":")
+        text = unescaped(self.expect(STRING, "a text in double quotes"))
+        if not self.at_end():
+            raise UnexpectedError("the end of the line")
+        return Doc(kind, text, subject, literal, position)
+
+
+_SIGNS = {"!", "!!", "?", "+", "-"}
+
+
+def _step_kind(term: Term) -> StepKind:
+    if isinstance(term, Struct) and term.functor not in OPERATORS and term.functor != VARIABLE_LITERAL:
+        if term.functor in ("true", "false") and not term.args:
+            return StepKind.CONSTRAINT
+        return StepKind.INTERNAL if term.functor[0] == "." else StepKind.ACTION
+    return StepKind.CONSTRAINT
+
+
+def _on_one_line(body: Body) -> str:
+    return " ".join(body_text(body).split("\n")) if body else ""
+
+
+def read_program(text: str, source: str = "") -> tuple[Program, tuple[SyntaxProblem, ...]]:
+    """What can be read of a program, and every problem found in it, in the order of the text."""
+    parser = Parser(text, source)
+    program = parser.program()
+    return program, tuple(sorted(parser.problems, key=lambda one: (one.line, one.column)))
+
+
+def parse_program(text: str, source: str = "") -> Program:
+    """Read a program.
+
+    Raises:
+        ProgramError: the text is not AgentSpeak(L); holds all problems.
+    """
+    program, problems = read_program(text, source)
+    if problems:
+        raise ProgramError(problems)
+    return program
+
+
+def _whole(text: str, source: str, read: Callable[[Parser], T]) -> T:
+    parser = Parser(text, source)
+    try:
+        found = read(parser)
+        parser.take(".")
+        parser.expect(END, "the end of the text")
+    except UnexpectedError as error:
+        parser.complain(error)
+        raise ProgramError(tuple(parser.problems)) from None
+    return found
+
+
+def parse_term(text: str, source: str = "") -> Term:
+    """Read a term or formula; raises ProgramError."""
+    return _whole(text, source, lambda parser: parser.expression())
+
+
+def parse_literal(text: str, source: str = "") -> Struct:
+    """Read a belief, goal or action; raises ProgramError."""
+    return _whole(text, source, lambda parser: parser.literal())
+
+
+def parse_trigger(text: str, source: str = "") -> Trigger:
+    """Read `+!g(X)` and the like; raises ProgramError."""
+    return _whole(text, source, lambda parser: parser.trigger())
+
+
+def parse_plan(text: str, source: str = "") -> Plan:
+    """Read one plan; raises ProgramError."""
+    return _whole(text, source, lambda parser: parser.plan())
+
+
+def parse_body(text: str, source: str = "") -> Body:
+    """Read the steps of a body; raises ProgramError."""
+    return _whole(text, source, lambda parser: parser.body())

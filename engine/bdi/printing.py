@@ -1,0 +1,225 @@
+"""Text of terms, plans and programs; what is printed parses to the same again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from engine.bdi.formulas import OPERATORS, RELATIONS
+from engine.bdi.syntax import (
+    Body,
+    BodyItem,
+    DocKind,
+    If,
+    Plan,
+    Program,
+    Rule,
+    Step,
+    StepKind,
+    Trigger,
+    While,
+)
+from engine.bdi.terms import NIL, QUOTED_PLAN, TRUE, VARIABLE_LITERAL, Cons, Struct, Term, Var, deref
+
+PRECEDENCE = {"|": 1, "&": 2, "not": 3, **dict.fromkeys(RELATIONS, 4), "+": 5, "-": 5} | {
+    "*": 6,
+    "/": 6,
+    "div": 6,
+    "mod": 6,
+    "**": 7,
+}
+"""How tightly an operator binds, loosest first (spec §1.3)."""
+
+UNARY = 8
+_TIGHT = 9
+_NO_BAR = 2
+"""Inside square brackets a bare `|` would start the list's tail."""
+_PLAIN = re.compile(r"\.?[^\W\d_A-Z]\w*(\.[^\W\d_A-Z]\w*)*")
+_NAMELESS = "''"
+_RESERVED = {"not", "div", "mod"}
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"})
+_ATOM_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
+
+
+def text_of(term: Term) -> str:
+    """The term as a program would write it; unbound variables of a running program print as `_`."""
+    pieces: list[str] = []
+    waiting: list[tuple[Term, int] | str] = [(term, 0)]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            pieces.append(one)
+            continue
+        found, floor = deref(one[0]), one[1]
+        if isinstance(found, Struct):
+            waiting.extend(reversed(_struct(found, floor)))
+        elif isinstance(found, Cons):
+            waiting.extend(reversed(_list(found)))
+        else:
+            pieces.append(_leaf(found, floor))
+    return "".join(pieces)
+
+
+def shown(term: Term) -> str:
+    """As `text_of`, but a string is shown as it is, without quotes; what `.print` writes."""
+    found = deref(term)
+    return found if isinstance(found, str) else text_of(found)
+
+
+def number_text(value: float) -> str:
+    """A number as Jason prints it: whole ones without a fraction."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return repr(value)
+
+
+def quoted(text: str) -> str:
+    """A string in double quotes."""
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+def atom_text(name: str) -> str:
+    """A functor, in single quotes where it would not be read as one."""
+    if _PLAIN.fullmatch(name) and name not in _RESERVED:
+        return name
+    return f"'{name.translate(_ATOM_ESCAPES)}'"
+
+
+_Pieces = list["tuple[Term, int] | str"]
+
+
+def _leaf(term: Term, floor: int) -> str:
+    if isinstance(term, str):
+        return quoted(term)
+    if isinstance(term, int | float):
+        text = number_text(term)
+        return f"({text})" if text[0] == "-" and floor > UNARY else text
+    if isinstance(term, Var):
+        return "_" if term.anonymous else term.name
+    return "[]" if term is NIL else "_"
+
+
+def _struct(term: Struct, floor: int) -> _Pieces:
+    if term.functor in PRECEDENCE and not term.negated and not term.annotations:
+        pieces, level = _operator(term)
+        if pieces:
+            return ["(", *pieces, ")"] if level < floor else pieces
+    if term.functor == QUOTED_PLAN and len(term.args) == 1 and isinstance(term.args[0], str):
+        return [f"{{ {term.args[0]} }}"]
+    written: _Pieces = ["~" if term.negated else "", atom_text(term.functor)]
+    if term.functor == VARIABLE_LITERAL and len(term.args) == 1:
+        written = [(term.args[0], _TIGHT)]
+    elif term.args:
+        written += ["(", *_separated(term.args, ",", 1), ")"]
+    if term.annotations:
+        written += ["[", *_separated(term.annotations, ","), "]"]
+    return written
+
+
+def _operator(term: Struct) -> tuple[_Pieces, int]:
+    name, args, level = term.functor, term.args, PRECEDENCE[term.functor]
+    if len(args) == 1 and name == "not":
+        return ["not ", (args[0], level)], level
+    if len(args) == 1 and name == "-":
+        return ["-", "(", (args[0], 0), ")"] if isinstance(args[0], int | float) else [
+            "-",
+            (args[0], _TIGHT),
+        ], UNARY
+    if name in ("&", "|") and len(args) > 1:
+        return _separated(args, f" {name} ", level + 1), level
+    if len(args) != 2:
+        return [], 0
+    # Relations do not chain, `**` leans to the right, the others to the left.
+    left = level + (name in RELATIONS or name == "**")
+    right = level + (name != "**")
+    return [(args[0], left), f" {name} ", (args[1], right)], level
+
+
+def _separated(terms: Iterable[Term], mark: str, floor: int = _NO_BAR) -> _Pieces:
+    pieces: _Pieces = []
+    for one in terms:
+        pieces += [mark, (one, floor)] if pieces else [(one, floor)]
+    return pieces
+
+
+def _list(term: Cons) -> _Pieces:
+    pieces: _Pieces = ["["]
+    rest: Term = term
+    while isinstance(rest, Cons):
+        pieces += [",", (rest.head, _NO_BAR)] if len(pieces) > 1 else [(rest.head, _NO_BAR)]
+        rest = deref(rest.tail)
+    return [*pieces, "]"] if rest is NIL else [*pieces, "|", (rest, _TIGHT), "]"]
+
+
+# ------------------------------------------------------------------ programs
+
+
+def trigger_text(trigger: Trigger) -> str:
+    """`+!g(X)` and the like."""
+    return f"{trigger.operation}{trigger.kind}{text_of(trigger.literal)}"
+
+
+def label_text(label: Struct) -> str:
+    """`@name[annotations]`; the name may be missing."""
+    return f"@{text_of(label).removeprefix(_NAMELESS)}"
+
+
+def plan_text(plan: Plan) -> str:
+    """A plan on as many lines as it has steps, without the full stop's newline."""
+    label = f"{label_text(plan.label)}\n" if plan.label else ""
+    context = "" if plan.context == TRUE else f" : {text_of(plan.context)}"
+    body = f" <-\n    {body_text(plan.body, 1)}" if plan.body else ""
+    return f"{label}{trigger_text(plan.trigger)}{context}{body}."
+
+
+def body_text(body: Body, depth: int = 0) -> str:
+    """Steps separated by `;` and newlines, indented to a depth."""
+    return f";\n{'    ' * depth}".join(item_text(item, depth) for item in body)
+
+
+def item_text(item: BodyItem, depth: int = 0) -> str:
+    """One item of a body, with the blocks inside."""
+    if isinstance(item, Step):
+        sign = "" if item.kind in _UNSIGNED else item.kind.value
+        return f"{sign}{text_of(item.term)}"
+    if isinstance(item, If):
+        arms = [
+            f"{'if' if first == 0 else 'elif'} ({text_of(condition)}) {_block(block, depth)}"
+            for first, (condition, block) in enumerate(item.branches)
+        ]
+        return " ".join([*arms, *([f"else {_block(item.otherwise, depth)}"] if item.otherwise else [])])
+    word = "while" if isinstance(item, While) else "for"
+    return f"{word} ({text_of(item.condition)}) {_block(item.body, depth)}"
+
+
+_UNSIGNED = (StepKind.ACTION, StepKind.INTERNAL, StepKind.CONSTRAINT)
+
+
+def _block(body: Body, depth: int) -> str:
+    if not body:
+        return "{ }"
+    inside = "    " * (depth + 1)
+    return f"{{\n{inside}{body_text(body, depth + 1)}\n{'    ' * depth}}}"
+
+
+def rule_text(rule: Rule) -> str:
+    """`head :- body.`"""
+    return f"{text_of(rule.head)} :- {text_of(rule.body)}."
+
+
+def program_text(program: Program) -> str:
+    """A whole program: includes, documentation, beliefs, rules, goals, plans."""
+    lines = [f"{{ include({quoted(one.path)}) }}" for one in program.includes]
+    for doc in program.docs:
+        if doc.kind is DocKind.REMARK or doc.literal is None:
+            lines.append(f"//@ remark {quoted(doc.text)}")
+        else:
+            subject = f"{doc.subject} " if doc.subject else ""
+            lines.append(f"//@ {doc.kind} {subject}{text_of(doc.literal)}: {quoted(doc.text)}")
+    lines += [f"{text_of(one.literal)}." for one in program.beliefs]
+    lines += map(rule_text, program.rules)
+    lines += [f"{one.kind}{text_of(one.literal)}." for one in program.goals]
+    return "\n".join([*lines, *map(plan_text, program.plans)]) + "\n"
+
+
+assert set(PRECEDENCE) == OPERATORS

@@ -1,0 +1,323 @@
+"""Terms of AgentSpeak(L): numbers, strings, structures, lists, variables (bdi-and-plan-generation.md §1.1).
+
+Numbers and strings are Python's own. Logical formulas and arithmetic are structures too, with the operator
+as functor (`&` and `|` take any number of arguments). Nothing here recurses on depth, so lists of 100,000
+elements and terms nested 50,000 deep are ordinary values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+QUOTED_PLAN = "{}"
+"""Functor of a plan or body written as a term, `{ +!g(X) }`; its one argument is the text."""
+
+VARIABLE_LITERAL = ""
+"""Functor of a variable that stands for a literal with annotations, `P[e]`; the variable is its argument."""
+
+
+class Var:
+    """A variable as a programmer wrote it; equal names are equal, anonymous ones are `_1`, `_2`, …"""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def anonymous(self) -> bool:
+        """True for `_`."""
+        return self.name[0] == "_" and self.name[1:].isdigit()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Var and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"Var({self.name!r})"
+
+
+class Cell:
+    """A logic variable while a program runs: empty until something is bound to it."""
+
+    __slots__ = ("ref",)
+
+    def __init__(self) -> None:
+        self.ref: Term | None = None
+
+
+class Struct:
+    """A structure `f(a, B)[note]`; without arguments an atom, with `negated` strong negation `~f(…)`.
+
+    Never changed after it was made. Two structures are equal when functor, arguments, negation and
+    annotations (a set) are.
+    """
+
+    __slots__ = ("_hash", "annotations", "args", "functor", "ground", "indicator", "negated")
+
+    def __init__(
+        self,
+        functor: str,
+        args: tuple[Term, ...] = (),
+        annotations: Iterable[Term] = (),
+        negated: bool = False,
+    ) -> None:
+        self.functor = functor
+        self.args = args
+        self.negated = negated
+        self.annotations: tuple[Term, ...] = _annotation_set(annotations) if annotations else ()
+        self.indicator = f"~{functor}/{len(args)}" if negated else f"{functor}/{len(args)}"
+        """Functor and number of arguments, `~p/2`: what may unify has the same."""
+        self.ground = not args and not annotations
+        """True when it is known to hold no unbound variable."""
+        self._hash: int | None = None
+
+    def with_args(self, args: tuple[Term, ...]) -> Struct:
+        """The same functor and annotations with other arguments, as many as before."""
+        made = _new(Struct)
+        made.functor = self.functor
+        made.args = args
+        made.negated = self.negated
+        made.annotations = self.annotations
+        made.indicator = self.indicator
+        made.ground = False
+        made._hash = None
+        return made
+
+    def with_annotations(self, annotations: Iterable[Term]) -> Struct:
+        """The same literal with these annotations instead."""
+        made = self.with_args(self.args)
+        made.annotations = _annotation_set(annotations)
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is Struct and same(self, other))
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            _hash_parts(self)
+        return self._hash  # type: ignore[return-value]  # just computed
+
+    def __repr__(self) -> str:
+        from engine.bdi.printing import text_of
+
+        return f"<{text_of(self)}>"
+
+
+class Nil:
+    """The empty list; there is one, `NIL`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<[]>"
+
+
+class Cons:
+    """A list cell `[head | tail]`; taking head or tail costs nothing."""
+
+    __slots__ = ("_hash", "ground", "head", "tail")
+
+    def __init__(self, head: Term, tail: Term) -> None:
+        self.head = head
+        self.tail = tail
+        self.ground = False
+        self._hash: int | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is Cons and same(self, other))
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            _hash_parts(self)
+        return self._hash  # type: ignore[return-value]  # just computed
+
+    def __repr__(self) -> str:
+        from engine.bdi.printing import text_of
+
+        return f"<{text_of(self)}>"
+
+
+Term: TypeAlias = int | float | str | Struct | Nil | Cons | Var | Cell
+
+NIL = Nil()
+_new = object.__new__
+
+
+def atom(name: str) -> Struct:
+    """The atom with this name."""
+    return Struct(name)
+
+
+TRUE = atom("true")
+FALSE = atom("false")
+SELF = Struct("source", (atom("self"),))
+PERCEPT = Struct("source", (atom("percept"),))
+
+
+def list_of(items: Iterable[Term], tail: Term = NIL) -> Term:
+    """A list term of these items, ending in `tail`."""
+    made = tail
+    for item in reversed(list(items)):
+        made = Cons(item, made)
+    return made
+
+
+def items_of(term: Term) -> list[Term] | None:
+    """The elements of a proper list, None when the term is not one."""
+    items: list[Term] = []
+    term = deref(term)
+    while type(term) is Cons:
+        items.append(term.head)
+        term = deref(term.tail)
+    return items if term is NIL else None
+
+
+def deref(term: Term) -> Term:
+    """What a logic variable stands for at present."""
+    while type(term) is Cell:
+        ref = term.ref
+        if ref is None:
+            return term
+        term = ref
+    return term
+
+
+def children(term: Term) -> tuple[Term, ...]:
+    """The parts directly inside a term: arguments and annotations, or head and tail."""
+    if type(term) is Struct:
+        return term.args + term.annotations
+    if type(term) is Cons:
+        return (term.head, term.tail)
+    return ()
+
+
+def subterms(term: Term) -> Iterator[Term]:
+    """The term and everything inside it, outermost first, left to right."""
+    waiting = [term]
+    while waiting:
+        one = deref(waiting.pop())
+        yield one
+        waiting.extend(reversed(children(one)))
+
+
+def variables(term: Term) -> list[Var]:
+    """The variables of a source term, each once, in order of first occurrence."""
+    return list(dict.fromkeys(one for one in subterms(term) if type(one) is Var))
+
+
+def is_ground(term: Term) -> bool:
+    """True when no unbound variable is left inside; remembered by the structures that are."""
+    visited: list[Struct | Cons] = []
+    waiting: list[Term] = [term]
+    while waiting:
+        one = waiting.pop()
+        if type(one) is Struct:
+            if not one.ground:
+                visited.append(one)
+                waiting.extend(one.args)
+                waiting.extend(one.annotations)
+        elif type(one) is Cons:
+            if not one.ground:
+                visited.append(one)
+                waiting.append(one.head)
+                waiting.append(one.tail)
+        elif type(one) is Cell or type(one) is Var:
+            return False
+    for part in visited:
+        part.ground = True
+    return True
+
+
+def rewrite(term: Term, leaf: Callable[[Term], Term]) -> Term:
+    """A copy with every variable replaced by what `leaf` gives for it; what stays the same is shared."""
+    done: list[Term] = []
+    waiting: list[tuple[Term, bool]] = [(term, False)]
+    while waiting:
+        one, ready = waiting.pop()
+        if type(one) is Cell:
+            one = deref(one)
+        if ready:
+            first = len(done) - len(children(one))
+            done[first:] = [_rebuilt(one, done[first:])]
+        elif type(one) is Cell or type(one) is Var:
+            done.append(leaf(one))
+        elif (type(one) is Struct or type(one) is Cons) and not one.ground:
+            waiting.append((one, True))
+            waiting.extend((part, False) for part in reversed(children(one)))
+        else:
+            done.append(one)
+    return done[0]
+
+
+def _rebuilt(term: Term, parts: list[Term]) -> Term:
+    made = term
+    if any(new is not old for new, old in zip(parts, children(term), strict=True)):
+        if type(term) is Struct:
+            count = len(term.args)
+            made = term.with_args(tuple(parts[:count]))
+            made.annotations = _annotation_set(parts[count:])
+        else:
+            made = Cons(parts[0], parts[1])
+    if type(made) is Struct or type(made) is Cons:
+        made.ground = all(
+            part.ground if type(part) is Struct or type(part) is Cons else type(part) not in (Cell, Var)
+            for part in parts
+        )
+    return made
+
+
+def _annotation_set(annotations: Iterable[Term]) -> tuple[Term, ...]:
+    """Without duplicates, in the total order of terms."""
+    given = tuple(annotations)
+    if len(given) < 2:
+        return given
+    from engine.bdi.ordering import in_order
+
+    sorted_set: list[Term] = []
+    for one in in_order(given):
+        if not sorted_set or not same(sorted_set[-1], one):
+            sorted_set.append(one)
+    return tuple(sorted_set)
+
+
+def same(left: Term, right: Term) -> bool:
+    """True when two terms are identical as they stand, `==` of the language; binds nothing."""
+    waiting = [(left, right)]
+    while waiting:
+        a, b = waiting.pop()
+        a, b = deref(a), deref(b)
+        if a is b:
+            continue
+        if type(a) is Struct and type(b) is Struct:
+            if a.indicator != b.indicator or len(a.annotations) != len(b.annotations):
+                return False
+            waiting.extend(zip(a.args, b.args, strict=True))
+            waiting.extend(zip(a.annotations, b.annotations, strict=True))
+        elif type(a) is Cons and type(b) is Cons:
+            waiting.append((a.tail, b.tail))
+            waiting.append((a.head, b.head))
+        elif type(a) in _COMPOUND or type(b) in _COMPOUND or a != b:
+            return False
+    return True
+
+
+_COMPOUND = (Struct, Cons, Cell)
+
+
+def _hash_parts(term: Struct | Cons) -> None:
+    """Give a term its hash, inner parts first, so that no part has to ask another for it."""
+    waiting: list[tuple[Term, bool]] = [(term, False)]
+    while waiting:
+        one, ready = waiting.pop()
+        if not isinstance(one, Struct | Cons) or one._hash is not None:
+            continue
+        parts = tuple(map(deref, children(one)))
+        if ready:
+            one._hash = hash((one.indicator, parts) if isinstance(one, Struct) else parts)
+        else:
+            waiting.append((one, True))
+            waiting.extend((part, False) for part in parts)
