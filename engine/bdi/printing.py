@@ -192,6 +192,15 @@ def item_text(item: BodyItem, depth: int = 0) -> str:
     return f"{word} ({text_of(item.condition)}) {_block(item.body, depth)}"
 
 
+def headline(item: BodyItem) -> str:
+    """One item of a body on one line, a block by its condition only."""
+    if isinstance(item, Step):
+        return item_text(item)
+    if isinstance(item, If):
+        return f"if ({text_of(item.branches[0][0])})"
+    return f"{'while' if isinstance(item, While) else 'for'} ({text_of(item.condition)})"
+
+
 _UNSIGNED = (StepKind.ACTION, StepKind.INTERNAL, StepKind.CONSTRAINT)
 
 

@@ -68,7 +68,7 @@ class Struct:
         self.functor = functor
         self.args = args
         self.negated = negated
-        self.annotations: tuple[Term, ...] = _annotation_set(annotations) if annotations else ()
+        self.annotations: tuple[Term, ...] = annotation_set(annotations) if annotations else ()
         self.indicator = f"~{functor}/{len(args)}" if negated else f"{functor}/{len(args)}"
         """Functor and number of arguments, `~p/2`: what may unify has the same."""
         self.ground = not args and not annotations
@@ -90,7 +90,7 @@ class Struct:
     def with_annotations(self, annotations: Iterable[Term]) -> Struct:
         """The same literal with these annotations instead."""
         made = self.with_args(self.args)
-        made.annotations = _annotation_set(annotations)
+        made.annotations = annotation_set(annotations)
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -253,13 +253,30 @@ def rewrite(term: Term, leaf: Callable[[Term], Term]) -> Term:
     return done[0]
 
 
+def canonical(term: Term) -> Term:
+    """The term with its variables renamed in order of occurrence, which makes variants equal."""
+    names: dict[Term, Var] = {}
+    return rewrite(term, lambda variable: names.setdefault(variable, Var(f"V{len(names)}")))
+
+
+def instantiated(term: Term) -> Term:
+    """A copy with a fresh logic variable for each written one."""
+    cells: dict[Term, Cell] = {}
+    return rewrite(term, lambda variable: cells.setdefault(variable, Cell()))
+
+
+def resolved(term: Term) -> Term:
+    """The term with what its variables stand for put in their places."""
+    return rewrite(term, lambda variable: variable)
+
+
 def _rebuilt(term: Term, parts: list[Term]) -> Term:
     made = term
     if any(new is not old for new, old in zip(parts, children(term), strict=True)):
         if type(term) is Struct:
             count = len(term.args)
             made = term.with_args(tuple(parts[:count]))
-            made.annotations = _annotation_set(parts[count:])
+            made.annotations = annotation_set(parts[count:])
         else:
             made = Cons(parts[0], parts[1])
     if type(made) is Struct or type(made) is Cons:
@@ -270,7 +287,7 @@ def _rebuilt(term: Term, parts: list[Term]) -> Term:
     return made
 
 
-def _annotation_set(annotations: Iterable[Term]) -> tuple[Term, ...]:
+def annotation_set(annotations: Iterable[Term]) -> tuple[Term, ...]:
     """Without duplicates, in the total order of terms."""
     given = tuple(annotations)
     if len(given) < 2:

@@ -1,0 +1,389 @@
+"""One BDI agent: its beliefs, plans and intentions, and the cycle that runs them (spec §1.6).
+
+The host drives it: percepts, messages and feedback go in, `cycle` runs one reasoning cycle, and what the
+agent wants done comes back in the cycle's report. Nothing runs by itself, and time is what the host says.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+
+from engine.bdi import believing, failures, messages, waiting
+from engine.bdi import trace as record
+from engine.bdi.actions import Call, InternalActions
+from engine.bdi.beliefs import BeliefBase
+from engine.bdi.deliberation import Option, deliberate
+from engine.bdi.instructions import free_cells, fresh_copy
+from engine.bdi.intentions import Event, Frame, Intention
+from engine.bdi.loading import LoadedProgram
+from engine.bdi.messages import Message
+from engine.bdi.printing import headline, text_of
+from engine.bdi.problems import ErrorId, EvaluationError
+from engine.bdi.queries import Answer
+from engine.bdi.semantics import BeliefOrder, Limits, Semantics
+from engine.bdi.syntax import Position, Program
+from engine.bdi.terms import Struct, Term
+from engine.bdi.trace import Change, TraceEvent
+from engine.bdi.unification import Trail
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRequest:
+    """An external action that the agent wants done; `feedback` with its number ends the wait."""
+
+    number: int
+    action: Struct
+    """Variables without a value are those of `canonical`; an answer may give them one."""
+    intention: int
+    position: Position
+
+
+class CycleReport(NamedTuple):
+    """What one cycle did."""
+
+    worked: bool
+    """False when there was nothing to handle and nothing to run."""
+    requests: tuple[ActionRequest, ...] = ()
+    messages: tuple[Message, ...] = ()
+
+
+_WORKED, _RESTED = CycleReport(True), CycleReport(False)
+
+
+@dataclass(slots=True)
+class Selection:
+    """The three selection functions; None stands for the default, which is also the fastest."""
+
+    event: Callable[[Sequence[Event]], Event] | None = None
+    """Default: the oldest."""
+    option: Callable[[Event, Sequence[Option]], Option] | None = None
+    """Default: the first applicable plan in the order of the program."""
+    intention: Callable[[Sequence[Intention]], Intention] | None = None
+    """Default: round robin."""
+
+
+class BdiAgent:
+    """An AgentSpeak(L) agent.
+
+    Args:
+        name: unique among agents that send each other messages.
+        program: what it knows and does; a loaded one is shared, not copied.
+        actions: external actions with the numbers of arguments they take; None accepts all.
+        internal: internal actions; the standard library by default.
+        say: gets what the agent prints.
+        random: source of all chance.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        program: Program | LoadedProgram,
+        *,
+        semantics: Semantics | None = None,
+        limits: Limits | None = None,
+        actions: dict[str, frozenset[int]] | None = None,
+        internal: InternalActions | None = None,
+        say: Callable[[str], None] | None = None,
+        tracer: Callable[[TraceEvent], None] | None = None,
+        random: Random | None = None,
+    ) -> None:
+        from engine.bdi.library import STANDARD
+
+        loaded = program if isinstance(program, LoadedProgram) else LoadedProgram(program)
+        self.name = name
+        self.semantics = semantics or Semantics()
+        self.limits = limits or Limits()
+        self.query_steps = self.limits.query_steps
+        self.actions = actions
+        self.internal = internal or STANDARD
+        self.say = say or (lambda text: None)
+        self.tracer = tracer
+        self.random = random or Random(0)
+        self.selection = Selection()
+        self.on_missing_plan: Callable[[Event], bool] | None = None
+        """Asked when no plan is relevant for a goal; True when one is being made (spec §2.3)."""
+        self.on_generate_plan: Callable[[Intention, Term], bool] | None = None
+        """Asked by the step `generate_plan(E)`; True when a plan is being made."""
+
+        self.beliefs = BeliefBase(
+            limit=self.limits.beliefs, newest_first=self.semantics.belief_order is BeliefOrder.NEWEST_FIRST
+        )
+        self.rules = loaded.rules
+        self.plans = loaded.plans.copy()
+        self.cycles = 0
+        self.now = 0.0
+        """Logical time in milliseconds."""
+        self.events: deque[Event] = deque()
+        self.intentions: dict[int, Intention] = {}
+        self.ready: deque[Intention] = deque()
+        self.atomics: list[Intention] = []
+        """Intentions with a plan that must not be interleaved."""
+        self.mail: deque[Message] = deque()
+        self.percepts: tuple[Struct, ...] | None = None
+        """What is to be perceived in the next cycle."""
+        self.pending: dict[int, Intention] = {}
+        """Intentions that wait for feedback, time or an answer, by the number of what they wait for."""
+        self.conditions: set[int] = set()
+        """Numbers of those that wait for a formula to hold."""
+        self.watchers: set[int] = set()
+        """Numbers of those that wait for an event."""
+        self.suspensions: set[int] = set()
+        """Intentions that somebody holds back."""
+        self.timers: list[tuple[float, int]] = []
+        """A heap of logical times and the numbers whose wait ends then."""
+        self.numbers = 0
+        """Numbers given to intentions, requests, messages and timers."""
+        self.belief_version = 0
+        """Counts changes of beliefs, so that conditions are looked at again only when one may hold."""
+        self._seen_version = 0
+        self._requests: list[ActionRequest] = []
+        self._sent: list[Message] = []
+
+        believing.begin(self, loaded.beliefs)
+        for goal in loaded.program.goals:
+            self.post(Event(f"+{goal.kind}", fresh_copy(goal.literal)))
+
+    # ------------------------------------------------------------------ what comes in
+
+    def perceive(self, percepts: Iterable[Struct]) -> None:
+        """Give all that is perceived now; the next cycle senses it."""
+        self.percepts = tuple(percepts)
+
+    def receive(self, message: Message) -> bool:
+        """Put a message into the mailbox; False when it is full."""
+        if len(self.mail) >= self.limits.messages:
+            return False
+        self.mail.append(message)
+        return True
+
+    def feedback(self, number: int, success: bool, reason: str = "", answer: Struct | None = None) -> None:
+        """Say how an external action went.
+
+        Args:
+            number: of the request; one that nobody waits for any more is passed over.
+            success: whether it was done.
+            reason: why it failed.
+            answer: the action with values for its variables.
+        """
+        waiting.action_done(self, number, success, reason, answer)
+
+    def achieve(self, literal: Struct) -> None:
+        """Adopt a goal as an intention of its own."""
+        self.post(Event("+!", literal, None, free_cells(literal)))
+
+    # ------------------------------------------------------------------ the cycle
+
+    def cycle(self, now: float | None = None) -> CycleReport:
+        """Sense, deliberate, act: at most one event handled and one step run.
+
+        Args:
+            now: logical time in milliseconds, never less than before.
+        """
+        self.cycles += 1
+        if now is not None:
+            self.now = now
+        worked = self._sense()
+        if self.events and deliberate(self):
+            worked = True
+        if self.ready and self._act():
+            worked = True
+        if self._requests or self._sent:
+            report = CycleReport(True, tuple(self._requests), tuple(self._sent))
+            self._requests.clear()
+            self._sent.clear()
+            return report
+        return _WORKED if worked else _RESTED
+
+    @property
+    def idle(self) -> bool:
+        """True when only time, a percept, a message or feedback can give it something to do."""
+        due = self.next_timer
+        return not (
+            any(one.intention is None or not one.intention.suspended for one in self.events)
+            or self.mail
+            or self.percepts is not None
+            or any(one.frames and not one.suspended for one in self.ready)
+            or (due is not None and due <= self.now)
+            or (self.conditions and self._seen_version != self.belief_version)
+        )
+
+    @property
+    def next_timer(self) -> float | None:
+        """Logical time at which a wait ends, None when none does by itself."""
+        while self.timers and self.timers[0][1] not in self.pending:
+            heapq.heappop(self.timers)
+        return self.timers[0][0] if self.timers else None
+
+    def _sense(self) -> bool:
+        worked = bool(self.timers) and waiting.fire_timers(self)
+        if self.percepts is not None:
+            believing.perceive(self, self.percepts)
+            self.percepts = None
+            worked = True
+        if self.mail:
+            messages.handle(self, self.mail.popleft())
+            worked = True
+        if self.conditions and self._seen_version != self.belief_version:
+            worked = waiting.check_conditions(self) or worked
+        self._seen_version = self.belief_version
+        return worked
+
+    def _act(self) -> bool:
+        intention = self._select_intention()
+        if intention is None:
+            return False
+        frame = intention.frames[-1]
+        if self.tracer is not None:
+            self._trace_step(intention, frame)
+        try:
+            goes_on = frame.code[frame.pc].execute(self, intention, frame)
+        except EvaluationError as error:
+            failures.fail_step(self, intention, error)
+            return True
+        if goes_on:
+            if frame.pc == len(frame.code):
+                self.settle(intention)
+            else:
+                self.ready.append(intention)
+        return True
+
+    def _select_intention(self) -> Intention | None:
+        ready = self.ready
+        if self.atomics or self.selection.intention is not None:
+            return self._choose_intention()
+        while ready:
+            intention = ready.popleft()
+            if intention.suspended:
+                intention.parked = True
+            elif intention.frames:
+                return intention
+        return None
+
+    def _choose_intention(self) -> Intention | None:
+        """Choose where an atomic intention or the host's function has a say."""
+        able = [one for one in self.ready if one.frames and not one.suspended]
+        held = self.atomic()
+        if held is not None:
+            chosen = held if held in able else None
+        elif able and self.selection.intention is not None:
+            chosen = self.selection.intention(able)
+        else:
+            chosen = able[0] if able else None
+        if chosen is not None:
+            self.ready.remove(chosen)
+        return chosen
+
+    def atomic(self) -> Intention | None:
+        """The intention that must not be interleaved with others, if one can go on."""
+        return next((one for one in self.atomics if one.pending is None and not one.suspended), None)
+
+    # ------------------------------------------------------------------ intentions
+
+    def number(self) -> int:
+        """A new number."""
+        self.numbers += 1
+        return self.numbers
+
+    def post(self, event: Event) -> None:
+        """Let an event wait to be handled; an internal one's intention waits for it.
+
+        Raises:
+            EvaluationError: too many events wait.
+        """
+        if event.intention is not None:
+            event.intention.event = event
+        elif len(self.events) >= self.limits.events:
+            raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"{len(self.events)} events are waiting")
+        self.events.append(event)
+        if self.watchers and event.sign[1:]:
+            waiting.happened(self, event.sign, event.literal)
+        if self.tracer is not None:
+            number = event.intention.id if event.intention else 0
+            self.tracer(record.EventQueued(self.name, self.cycles, event.text, number))
+
+    def go_on(self, intention: Intention) -> None:
+        """Let an intention run its next step when its turn comes."""
+        if intention.suspended:
+            intention.parked = True
+        else:
+            self.ready.append(intention)
+
+    def step_done(self, intention: Intention) -> None:
+        """The step that an intention waited for is through."""
+        frame = intention.frames[-1]
+        frame.pc = frame.code[frame.pc].next
+        self.settle(intention)
+
+    def settle(self, intention: Intention) -> None:
+        """Take away frames whose bodies are through, and let the intention go on or end."""
+        frames = intention.frames
+        while frames and frames[-1].pc == len(frames[-1].code):
+            done = intention.pop()
+            if self.tracer is not None and done.sign != "+" and done.sign != "-":
+                self.tracer(record.GoalAchieved(self.name, self.cycles, text_of(done.literal), intention.id))
+            if frames:
+                frames[-1].pc = frames[-1].code[frames[-1].pc].next
+        self.interleave(intention)
+        if frames:
+            self.go_on(intention)
+        else:
+            self.end(intention, Change.FINISHED)
+
+    def interleave(self, intention: Intention) -> None:
+        """Let others run between its steps again, when none of its plans is atomic any more."""
+        if self.atomics and not intention.atomic and intention in self.atomics:
+            self.atomics.remove(intention)
+
+    def end(self, intention: Intention, change: Change, reason: str = "") -> None:
+        """Forget an intention."""
+        waiting.call_off(self, intention)
+        intention.frames.clear()
+        intention.atomic = 0
+        self.interleave(intention)
+        self.suspensions.discard(intention.id)
+        self.intentions.pop(intention.id, None)
+        self.changed_intention(intention, change, reason)
+
+    def changed_intention(self, intention: Intention, change: Change, reason: str = "") -> None:
+        """Trace it."""
+        if self.tracer is not None:
+            self.tracer(record.IntentionChanged(self.name, self.cycles, intention.id, change, reason))
+
+    def _trace_step(self, intention: Intention, frame: Frame) -> None:
+        assert self.tracer is not None
+        item = frame.code[frame.pc].item
+        self.tracer(
+            record.StepRun(
+                self.name, self.cycles, intention.id, frame.plan.name, headline(item), item.position
+            )
+        )
+
+    # ------------------------------------------------------------------ actions
+
+    def request(self, action: Struct, intention: Intention, position: Position) -> None:
+        """Ask the environment for an action; the intention waits for the feedback."""
+        number, asked = waiting.for_action(self, action, intention)
+        self._requests.append(ActionRequest(number, asked, intention.id, position))
+
+    def send(self, message: Message) -> None:
+        """Give a message to the host."""
+        self._sent.append(message)
+        if self.tracer is not None:
+            self.tracer(
+                record.MessageSent(
+                    self.name, self.cycles, message.receiver, message.performative, text_of(message.content)
+                )
+            )
+
+    def run_internal(self, name: str, args: tuple[Term, ...], intention: Intention) -> Answer:
+        """Run an internal action as a step."""
+        return self.internal.call(Call(self, name, args, [], intention))
+
+    def invoke(self, name: str, args: tuple[Term, ...], trail: Trail) -> Answer:
+        """Run an internal action inside a formula."""
+        return self.internal.call(Call(self, name, args, trail))

@@ -1,0 +1,193 @@
+"""The belief base: facts with their sources, indexed by first argument (spec §1.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.bdi.patterns import key_of
+from engine.bdi.problems import ErrorId, EvaluationError
+from engine.bdi.terms import PERCEPT, SELF, Struct, Term, annotation_set, is_ground
+
+
+class Fact:
+    """One belief: a literal, and annotations of which at least one is a source."""
+
+    __slots__ = ("alive", "annotations", "args", "open", "place", "plain")
+
+    def __init__(self, plain: Struct, annotations: tuple[Term, ...], place: int) -> None:
+        self.plain = plain
+        """The literal without annotations."""
+        self.args = plain.args
+        self.annotations = annotations
+        self.place = place
+        """Number of beliefs that came before it."""
+        self.open = not is_ground(plain)
+        """True when it holds variables, so that each use needs a copy."""
+        self.alive = True
+
+    @property
+    def literal(self) -> Struct:
+        """The literal with its annotations."""
+        return self.plain.with_annotations(self.annotations)
+
+
+class Bucket:
+    """Facts in the order they came; removed ones stay a while, so that readers keep their place."""
+
+    __slots__ = ("dead", "facts")
+
+    def __init__(self) -> None:
+        self.facts: list[Fact] = []
+        self.dead = 0
+
+    def discard(self) -> bool:
+        """Note that one fact is no longer alive; True when none is left."""
+        self.dead += 1
+        if self.dead * 2 > len(self.facts):
+            self.facts = [fact for fact in self.facts if fact.alive]
+            self.dead = 0
+        return not self.facts
+
+
+class Predicate:
+    """All facts with one functor and number of arguments."""
+
+    __slots__ = ("all", "by_args", "by_first", "open")
+
+    def __init__(self) -> None:
+        self.all = Bucket()
+        self.by_args: dict[tuple[Term, ...], Fact] = {}
+        """The same by their arguments."""
+        self.by_first: dict[int | float | str | None, Bucket] = {}
+        self.open = 0
+        """Facts with variables; while there are any, the indexes are passed over."""
+
+    def candidates(self, first: Term | None) -> list[Fact]:
+        """Facts that may fit a first argument, oldest first, perhaps with dead ones among them."""
+        if first is not None and not self.open:
+            key = key_of(first)
+            if key is not None:
+                bucket = self.by_first.get(key)
+                return bucket.facts if bucket is not None else _NONE
+        return self.all.facts
+
+
+_NONE: list[Fact] = []
+
+
+class BeliefBase:
+    """What an agent holds true, apart from rules.
+
+    Args:
+        limit: facts it may hold; one more raises EvaluationError with `limit_exceeded`.
+        newest_first: answers come newest first as in Jason, else in the order of insertion.
+    """
+
+    def __init__(self, *, limit: int, newest_first: bool) -> None:
+        self.limit = limit
+        self.newest_first = newest_first
+        self.predicates: dict[str, Predicate] = {}
+        self.count = 0
+        self.places = 0
+        self.percepts: dict[Struct, Fact] = {}
+        """Beliefs with `source(percept)`, by their literals."""
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Fact]:
+        """The facts, oldest first."""
+        facts = [one for predicate in self.predicates.values() for one in predicate.all.facts if one.alive]
+        return iter(sorted(facts, key=lambda fact: fact.place))
+
+    def find(self, literal: Struct) -> Fact | None:
+        """The fact with this functor and these arguments, whatever its annotations."""
+        predicate = self.predicates.get(literal.indicator)
+        return predicate.by_args.get(literal.args) if predicate is not None else None
+
+    def add(self, literal: Struct, annotations: tuple[Term, ...]) -> tuple[Term, ...]:
+        """Add a belief, or more annotations to one; the annotations that are new, none when nothing changed.
+
+        Args:
+            literal: without unbound cells; variables in it are those of `canonical`.
+            annotations: a set as `annotation_set` makes it, with at least one source.
+
+        Raises:
+            EvaluationError: the base is full.
+        """
+        fact = self.find(literal)
+        new = annotations
+        if fact is None:
+            if self.count >= self.limit:
+                raise EvaluationError(
+                    ErrorId.LIMIT_EXCEEDED, f"the belief base is full ({self.limit} beliefs)"
+                )
+            fact = Fact(
+                literal.with_annotations(()) if literal.annotations else literal, annotations, self.places
+            )
+            self.places += 1
+            self.place(fact)
+        else:
+            new = tuple(one for one in annotations if one not in fact.annotations)
+            if new:
+                fact.annotations = annotation_set(fact.annotations + new)
+        if PERCEPT in new:
+            self.percepts[fact.plain] = fact
+        return new
+
+    def place(self, fact: Fact) -> None:
+        """Put a fact that is not there yet behind the others."""
+        indicator = fact.plain.indicator
+        predicate = self.predicates.get(indicator)
+        if predicate is None:
+            predicate = self.predicates[indicator] = Predicate()
+        self.count += 1
+        predicate.all.facts.append(fact)
+        predicate.by_args[fact.args] = fact
+        if fact.open:
+            predicate.open += 1
+        elif fact.args:
+            bucket = predicate.by_first.get(key := key_of(fact.args[0]))
+            if bucket is None:
+                bucket = predicate.by_first[key] = Bucket()
+            bucket.facts.append(fact)
+
+    def remove(self, fact: Fact, annotations: tuple[Term, ...]) -> None:
+        """Take annotations from a belief; without a source left the whole belief goes."""
+        left = tuple(one for one in fact.annotations if one not in annotations)
+        if PERCEPT in annotations:
+            self.percepts.pop(fact.plain, None)
+        if any(map(is_source, left)):
+            fact.annotations = left
+        else:
+            self.drop(fact)
+
+    def drop(self, fact: Fact) -> None:
+        """Take a belief away, whatever its sources."""
+        predicate = self.predicates[fact.plain.indicator]
+        fact.alive = False
+        self.count -= 1
+        self.percepts.pop(fact.plain, None)
+        del predicate.by_args[fact.args]
+        if predicate.all.discard():
+            del self.predicates[fact.plain.indicator]
+        elif fact.open:
+            predicate.open -= 1
+        elif fact.args and predicate.by_first[key := key_of(fact.args[0])].discard():
+            del predicate.by_first[key]
+
+    def unseen(self, percepts: dict[Struct, None]) -> list[Fact]:
+        """Beliefs held from percepts that are not among these."""
+        return [fact for plain, fact in self.percepts.items() if plain not in percepts]
+
+
+def is_source(annotation: Term) -> bool:
+    """True for `source(…)`."""
+    return isinstance(annotation, Struct) and annotation.indicator == "source/1"
+
+
+def sourced(annotations: tuple[Term, ...]) -> tuple[Term, ...]:
+    """These annotations, with `source(self)` where they name no source."""
+    if not annotations:
+        return (SELF,)
+    return annotations if any(map(is_source, annotations)) else annotation_set((*annotations, SELF))

@@ -1,0 +1,137 @@
+"""Changes of an agent's beliefs and the events they raise (spec §1.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from engine.bdi import trace as record
+from engine.bdi import waiting
+from engine.bdi.beliefs import Fact, sourced
+from engine.bdi.intentions import Event, Frame, Intention
+from engine.bdi.loading import stored
+from engine.bdi.printing import text_of
+from engine.bdi.semantics import BeliefFocus, EventPolicy, PerceptRemovals
+from engine.bdi.terms import PERCEPT, Struct, Term, instantiated, is_ground, resolved
+from engine.bdi.unification import Trail, annotations_within, undo, unify
+
+if TYPE_CHECKING:
+    from engine.bdi.agent import BdiAgent
+    from engine.bdi.instructions import Instruction
+
+
+class BeliefChange(NamedTuple):
+    """A belief that was added to or removed, with the annotations that came or went."""
+
+    sign: str
+    """`+` or `-`."""
+    plain: Struct
+    annotations: tuple[Term, ...]
+
+    @property
+    def literal(self) -> Struct:
+        """The belief as an event shows it."""
+        return self.plain.with_annotations(self.annotations)
+
+
+def begin(agent: BdiAgent, beliefs: list[tuple[Struct, tuple[Term, ...]]]) -> None:
+    """Take up the initial beliefs; queries find them in the order of the program, and so go their events."""
+    newest_first = agent.beliefs.newest_first
+    added = [
+        BeliefChange("+", plain, new)
+        for plain, annotations in (reversed(beliefs) if newest_first else beliefs)
+        if (new := agent.beliefs.add(plain, annotations))
+    ]
+    for change in reversed(added) if newest_first else added:
+        announce(agent, change)
+
+
+def believe(agent: BdiAgent, literal: Struct) -> BeliefChange | None:
+    """Add a belief, from the agent itself where it names no source; None when nothing changed.
+
+    Raises:
+        EvaluationError: the belief base is full.
+    """
+    plain = stored(literal)
+    new = agent.beliefs.add(plain, sourced(literal.annotations))
+    return BeliefChange("+", plain, new) if new else None
+
+
+def forget(agent: BdiAgent, literal: Struct) -> BeliefChange | None:
+    """Remove the first belief that fits, or only the sources that are named; None when there is none.
+
+    Without a source the agent's own copy is meant (§1.2). Variables of the literal are bound.
+    """
+    wanted = sourced(literal.annotations)
+    trail: Trail = []
+    for fact in _candidates(agent, literal):
+        copy = instantiated(fact.plain) if fact.open else fact.plain
+        plain = literal.with_annotations(()) if literal.annotations else literal
+        if unify(plain, copy, trail) and annotations_within(wanted, fact.annotations, trail):
+            gone = tuple([resolved(one) for one in wanted])
+            agent.beliefs.remove(fact, gone)
+            return BeliefChange("-", fact.plain, gone)
+        undo(trail, 0)
+    return None
+
+
+def _candidates(agent: BdiAgent, literal: Struct) -> list[Fact]:
+    predicate = agent.beliefs.predicates.get(literal.indicator)
+    if predicate is None:
+        return []
+    if is_ground(literal) and not predicate.open:
+        fact = predicate.by_args.get(literal.args)
+        return [fact] if fact is not None else []
+    facts = predicate.candidates(literal.args[0] if literal.args else None)
+    return [one for one in (reversed(facts) if agent.beliefs.newest_first else facts) if one.alive]
+
+
+def announce(agent: BdiAgent, change: BeliefChange) -> None:
+    """Raise the external event of a change, if it may matter to a plan."""
+    noticed(agent, change)
+    relevant = agent.plans.knows(change.sign, change.plain.indicator)
+    if relevant or agent.semantics.event_policy is EventPolicy.ONE_PER_CYCLE:
+        agent.post(Event(change.sign, change.literal))
+
+
+def noticed(agent: BdiAgent, change: BeliefChange) -> None:
+    """Trace a change, and let those who wait for it know."""
+    agent.belief_version += 1
+    if agent.tracer is not None:
+        kind = record.BeliefAdded if change.sign == "+" else record.BeliefRemoved
+        agent.tracer(kind(agent.name, agent.cycles, text_of(change.literal)))
+    if agent.watchers:
+        waiting.happened(agent, change.sign, change.literal)
+
+
+def step_changed(
+    agent: BdiAgent, change: BeliefChange | None, intention: Intention, frame: Frame, step: Instruction
+) -> bool:
+    """After a body step: False when its intention waits for the event to be handled (§1.5, focus)."""
+    if change is not None:
+        same_focus = agent.semantics.belief_focus is BeliefFocus.SAME
+        if same_focus and agent.plans.knows(change.sign, change.plain.indicator):
+            noticed(agent, change)
+            agent.post(Event(change.sign, change.literal, intention))
+            return False
+        announce(agent, change)
+    frame.pc = step.next
+    return True
+
+
+def perceive(agent: BdiAgent, percepts: tuple[Struct, ...]) -> None:
+    """Make the beliefs from percepts these; removals raise their events first."""
+    seen = dict.fromkeys(map(stored, percepts))
+    gone = agent.beliefs.unseen(seen)
+    for fact in gone:
+        agent.beliefs.remove(fact, (PERCEPT,))
+    last_only = agent.semantics.percept_removals is PerceptRemovals.LAST_ONLY
+    changes = [BeliefChange("-", fact.plain, (PERCEPT,)) for fact in (gone[-1:] if last_only else gone)]
+    try:
+        changes += [
+            BeliefChange("+", plain, (PERCEPT,))
+            for plain in seen
+            if plain not in agent.beliefs.percepts and agent.beliefs.add(plain, (PERCEPT,))
+        ]
+    finally:
+        for change in changes:
+            announce(agent, change)

@@ -1,0 +1,229 @@
+"""Deliberation: an event is selected, and one of its applicable plans becomes intended (spec §1.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from engine.bdi import failures, waiting
+from engine.bdi import trace as record
+from engine.bdi.formulas import conjunction, conjuncts
+from engine.bdi.intentions import Event, Frame, Intention
+from engine.bdi.patterns import Env
+from engine.bdi.plans import CompiledPlan
+from engine.bdi.printing import text_of
+from engine.bdi.problems import ErrorId, EvaluationError
+from engine.bdi.queries import Query
+from engine.bdi.semantics import EventPolicy
+from engine.bdi.terms import Cell, Term, deref
+from engine.bdi.trace import Change
+from engine.bdi.unification import Trail, undo
+
+if TYPE_CHECKING:
+    from engine.bdi.agent import BdiAgent
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An applicable plan with what its trigger and context have bound."""
+
+    plan: CompiledPlan
+    env: Env
+    bound: tuple[tuple[Cell, Term], ...]
+
+
+def deliberate(agent: BdiAgent) -> bool:
+    """Handle one event; False when none could be, or all were irrelevant and cost nothing."""
+    one_per_cycle = agent.semantics.event_policy is EventPolicy.ONE_PER_CYCLE
+    while agent.events:
+        event = _select_event(agent)
+        if event is None:
+            return False
+        if event.intention is not None:
+            event.intention.event = None
+        if agent.tracer is not None:
+            number = event.intention.id if event.intention else 0
+            agent.tracer(record.EventSelected(agent.name, agent.cycles, event.text, number))
+        if _handle(agent, event) or one_per_cycle:
+            return True
+    return False
+
+
+def _select_event(agent: BdiAgent) -> Event | None:
+    if not agent.atomics and not agent.suspensions and agent.selection.event is None:
+        return agent.events.popleft()
+    held = agent.atomic()
+    able = [one for one in agent.events if one.intention is None or not one.intention.suspended]
+    if held is not None:
+        able = [one for one in able if one.intention is held]
+    if not able:
+        return None
+    chosen = able[0] if agent.selection.event is None or held else agent.selection.event(able)
+    agent.events.remove(chosen)
+    return chosen
+
+
+def _handle(agent: BdiAgent, event: Event) -> bool:
+    """Find a plan for an event; False when it was one of no consequence."""
+    try:
+        chosen, relevant = _choose(agent, event)
+        if chosen is not None:
+            _intend(agent, event, *chosen)
+            return True
+    except EvaluationError as error:
+        failures.fail_event(agent, event, error.error_id, str(error))
+        return True
+    if event.sign[1:]:
+        return _no_plan(agent, event, relevant)
+    if agent.tracer is not None:
+        reason = ErrorId.NO_APPLICABLE if relevant else ErrorId.NO_RELEVANT
+        agent.tracer(record.EventDropped(agent.name, agent.cycles, event.text, reason))
+    if event.intention is not None:
+        agent.step_done(event.intention)
+        return True
+    return False
+
+
+def _no_plan(agent: BdiAgent, event: Event, relevant: bool) -> bool:
+    if relevant:
+        failures.fail_event(agent, event, ErrorId.NO_APPLICABLE, f"no plan for {event.text} applies now")
+    elif event.failure is None and agent.on_missing_plan is not None and agent.on_missing_plan(event):
+        waiting.for_generation(agent, event)
+    else:
+        failures.fail_event(agent, event, ErrorId.NO_RELEVANT, f"there is no plan for {event.text}")
+    return True
+
+
+def _choose(agent: BdiAgent, event: Event) -> tuple[tuple[CompiledPlan, Env] | None, bool]:
+    """The plan to use with its environment, and whether any plan was relevant.
+
+    Raises:
+        EvaluationError: a context ran into a limit.
+    """
+    if agent.selection.option is not None:
+        return _choose_among_all(agent, event)
+    trail: Trail = []
+    relevant = False
+    for plan in agent.plans.candidates(event.sign, event.literal):
+        env = plan.enter(event.literal, trail)
+        if env is not None:
+            relevant = True
+            if plan.context is None or _applicable(agent, event, plan, env):
+                if agent.tracer is not None:
+                    agent.tracer(_considered(agent, event, plan, True))
+                return (plan, env), True
+        if trail:
+            undo(trail, 0)
+    return None, relevant
+
+
+def _applicable(agent: BdiAgent, event: Event, plan: CompiledPlan, env: Env) -> bool:
+    assert plan.context is not None
+    holds = False
+    reason = ""
+    try:
+        holds = plan.context.holds(env, agent)
+    except EvaluationError as error:
+        if error.error_id is ErrorId.LIMIT_EXCEEDED:
+            raise
+        reason = str(error)
+    if not holds and agent.tracer is not None:
+        agent.tracer(_considered(agent, event, plan, False, tuple(guards(agent, event, plan)), reason))
+    return holds
+
+
+def _considered(
+    agent: BdiAgent,
+    event: Event,
+    plan: CompiledPlan,
+    applicable: bool,
+    held: tuple[record.Guard, ...] = (),
+    reason: str = "",
+) -> record.OptionConsidered:
+    return record.OptionConsidered(agent.name, agent.cycles, event.text, plan.name, applicable, held, reason)
+
+
+def guards(agent: BdiAgent, event: Event, plan: CompiledPlan) -> Iterator[record.Guard]:
+    """Each condition of a plan's context, and whether it holds together with the earlier ones that do."""
+    kept: list[Term] = []
+    for part in conjuncts(plan.plan.context):
+        probe = CompiledPlan(replace(plan.plan, context=conjunction([*kept, part]), body=()), plan.name)
+        trail: Trail = []
+        env = probe.enter(event.literal, trail)
+        try:
+            holds = env is not None and (probe.context is None or probe.context.holds(env, agent))
+        except EvaluationError:
+            holds = False
+        undo(trail, 0)
+        if holds:
+            kept.append(part)
+        yield record.Guard(text_of(part), holds)
+
+
+def _choose_among_all(agent: BdiAgent, event: Event) -> tuple[tuple[CompiledPlan, Env] | None, bool]:
+    relevant = False
+    options: list[Option] = []
+    for plan in agent.plans.candidates(event.sign, event.literal):
+        trail: Trail = []
+        env = plan.enter(event.literal, trail)
+        if env is not None:
+            relevant = True
+            query = Query(plan.context.entry, env, agent) if plan.context is not None else None
+            if query is None or query.advance():
+                trail += query.trail if query is not None else []
+                options.append(Option(plan, env, tuple((cell, deref(cell)) for cell in trail)))
+        undo(trail, 0)
+    if not options:
+        return None, relevant
+    assert agent.selection.option is not None
+    chosen = agent.selection.option(event, options)
+    for cell, value in chosen.bound:
+        if cell is not value:
+            cell.ref = value
+    return (chosen.plan, chosen.env), True
+
+
+def _intend(agent: BdiAgent, event: Event, plan: CompiledPlan, env: Env) -> None:
+    intention = event.intention or new_intention(agent)
+    frame = Frame(plan, env, event)
+    if intention.frames:
+        if agent.semantics.tail_recursion and _takes_over(agent, frame, intention.frames[-1]):
+            frame.collapsed = intention.pop().collapsed + 1
+        elif len(intention.frames) >= agent.limits.frames:
+            raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"{len(intention.frames)} goals lie in each other")
+    intention.push(frame)
+    if plan.atomic and intention not in agent.atomics:
+        agent.atomics.append(intention)
+    if agent.tracer is not None:
+        agent.tracer(record.PlanSelected(agent.name, agent.cycles, event.text, plan.name, intention.id))
+        agent.changed_intention(intention, Change.UPDATED)
+    if frame.code:
+        agent.go_on(intention)
+    else:
+        agent.settle(intention)
+
+
+def new_intention(agent: BdiAgent) -> Intention:
+    """An intention without a plan yet.
+
+    Raises:
+        EvaluationError: the agent has as many as it may have.
+    """
+    if len(agent.intentions) >= agent.limits.intentions:
+        raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"the agent has {len(agent.intentions)} intentions")
+    intention = Intention(agent.number())
+    agent.intentions[intention.id] = intention
+    agent.changed_intention(intention, Change.CREATED)
+    return intention
+
+
+def _takes_over(agent: BdiAgent, frame: Frame, caller: Frame) -> bool:
+    """True when the caller has nothing left to do but end, and nothing that catches failures."""
+    return (
+        caller.code[caller.pc].next == len(caller.code)
+        and caller.sign == "+!" == frame.sign
+        and caller.literal.indicator == frame.literal.indicator
+        and not caller.plan.atomic
+        and not agent.plans.knows("-!", caller.literal.indicator)
+    )

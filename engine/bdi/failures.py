@@ -1,0 +1,102 @@
+"""What happens when a step, goal or event fails (spec §1.7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.bdi import trace as record
+from engine.bdi.intentions import Event, Failure, Intention
+from engine.bdi.printing import headline, text_of
+from engine.bdi.problems import ErrorId, EvaluationError
+from engine.bdi.terms import Cell, Struct, Term
+from engine.bdi.trace import Change
+from engine.bdi.unification import Trail, undo
+
+if TYPE_CHECKING:
+    from engine.bdi.agent import BdiAgent
+
+
+def fail_step(
+    agent: BdiAgent, intention: Intention, error: EvaluationError, details: tuple[Term, ...] = ()
+) -> None:
+    """The step at which an intention stands fails."""
+    unwind(agent, intention, _failure(intention, str(error.error_id), str(error), details))
+
+
+def _failure(
+    intention: Intention | None, error_id: str, message: str, details: tuple[Term, ...] = ()
+) -> Failure:
+    if intention is None or not intention.frames:
+        return Failure(error_id, message, details=details)
+    frame = intention.frames[-1]
+    item = frame.code[frame.pc].item
+    return Failure(error_id, message, headline(item), frame.plan.plan.source, item.position.line, details)
+
+
+def fail_event(agent: BdiAgent, event: Event, error_id: str, message: str) -> None:
+    """No plan handles an event: its goal fails, and what waits for it."""
+    failure = event.failure or _failure(event.intention, str(error_id), message)
+    if event.sign in ("+!", "+?"):
+        handled = catch(agent, event.sign, event.literal, event.cells, failure, event.intention)
+        _trace(agent, event.literal, event.intention, failure, handled)
+        if handled:
+            return
+    if event.intention is not None:
+        unwind(agent, event.intention, failure)
+    elif agent.tracer is not None:
+        agent.tracer(record.EventDropped(agent.name, agent.cycles, event.text, failure.message))
+
+
+def unwind(agent: BdiAgent, intention: Intention, failure: Failure) -> None:
+    """Look down the stack for a goal whose failure a plan handles; without one the intention goes."""
+    while intention.frames:
+        frame = intention.pop()
+        if frame.is_goal:
+            handled = catch(agent, frame.sign, frame.literal, frame.cells, failure, intention)
+            _trace(agent, frame.literal, intention, failure, handled)
+            if handled:
+                agent.interleave(intention)
+                return
+    agent.end(intention, Change.DROPPED, f"{failure.id}: {failure.message}")
+
+
+def catch(
+    agent: BdiAgent,
+    sign: str,
+    literal: Struct,
+    cells: tuple[Cell, ...],
+    failure: Failure,
+    intention: Intention | None,
+) -> bool:
+    """Post the event of a goal's failure where a plan is relevant for it; False where none is."""
+    for cell in cells:
+        cell.ref = None
+    failed = literal.with_annotations((*literal.annotations, *failure.annotations))
+    trail: Trail = []
+    for plan in agent.plans.candidates(f"-{sign[1:]}", failed):
+        relevant = plan.enter(failed, trail) is not None
+        undo(trail, 0)
+        if relevant:
+            agent.post(Event(f"-{sign[1:]}", failed, intention, cells, failure))
+            return True
+    return False
+
+
+def _trace(
+    agent: BdiAgent, goal: Struct, intention: Intention | None, failure: Failure, handled: bool
+) -> None:
+    if agent.tracer is not None:
+        number = intention.id if intention is not None else 0
+        agent.tracer(
+            record.GoalFailed(
+                agent.name, agent.cycles, text_of(goal), number, failure.id, failure.message, handled
+            )
+        )
+
+
+def fail_goal(agent: BdiAgent, intention: Intention, place: int, error_id: ErrorId, message: str) -> None:
+    """Let the goal of one frame of an intention fail, with everything above it."""
+    failure = _failure(intention, str(error_id), message)
+    while len(intention.frames) > place + 1:
+        intention.pop()
+    unwind(agent, intention, failure)

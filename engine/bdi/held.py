@@ -1,0 +1,177 @@
+"""Formulas that ask the belief base: literals, and variables that stand for literals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from engine.bdi.beliefs import Fact
+from engine.bdi.patterns import Builder, Env, Matcher, key_of
+from engine.bdi.queries import RETURN, Clause, Continuation, Node, Query
+from engine.bdi.terms import Cell, Struct, Term, deref, instantiated
+from engine.bdi.unification import Trail, undo, unify
+
+
+class Held(Node):
+    """A belief literal: facts first, then rules."""
+
+    __slots__ = ("args", "first", "indicator", "matchers", "notes")
+
+    def __init__(
+        self,
+        indicator: str,
+        first: Builder | None,
+        matchers: tuple[tuple[int, Matcher], ...],
+        args: list[Builder],
+        notes: list[Builder],
+    ) -> None:
+        super().__init__()
+        self.indicator = indicator
+        self.first = first
+        """Gives the first argument where it is known before the answer is."""
+        self.matchers = matchers
+        self.args = args
+        self.notes = notes
+
+    def step(self, query: Query) -> Node | None:
+        beliefs = query.reasoner.beliefs
+        predicate = beliefs.predicates.get(self.indicator)
+        if predicate is None:
+            return self._rule(query, 0)
+        facts = predicate.candidates(None if self.first is None else self.first(query.env))
+        if beliefs.newest_first:
+            return self._fact(query, facts, len(facts) - 1, -1, -1)
+        return self._fact(query, facts, 0, len(facts), 1)
+
+    def retry(self, query: Query, state: object) -> Node | None:
+        if isinstance(state, int):
+            return self._rule(query, state)
+        if isinstance(state, tuple):
+            return self._fact(query, *state)
+        assert isinstance(state, Iterator)
+        return _following(self, query, state)
+
+    def _fact(self, query: Query, facts: list[Fact], at: int, end: int, pace: int) -> Node | None:
+        env, trail = query.env, query.trail
+        mark = len(trail)
+        while at != end:
+            fact = facts[at]
+            at += pace
+            if fact.alive and self._fits(fact, env, trail):
+                if at != end or self.indicator in query.reasoner.rules:
+                    query.leave(self, (facts, at, end, pace), mark)
+                if not self.notes:
+                    return self.next
+                wanted = [note(env) for note in self.notes]
+                return _following(self, query, annotation_answers(wanted, fact.annotations, trail))
+            if len(trail) > mark:
+                undo(trail, mark)
+        return self._rule(query, 0)
+
+    def _fits(self, fact: Fact, env: Env, trail: Trail) -> bool:
+        args = fact.args
+        if fact.open:
+            copy = instantiated(fact.plain)
+            assert isinstance(copy, Struct)
+            args = copy.args
+        # `all` would make a generator for each fact, which costs more than the match.
+        for place, match in self.matchers:  # noqa: SIM110
+            if not match(args[place], env, trail):
+                return False
+        return True
+
+    def _rule(self, query: Query, at: int) -> Node | None:
+        rules = query.reasoner.rules.get(self.indicator)
+        if rules is None:
+            return None
+        env, trail = query.env, query.trail
+        mark = len(trail)
+        args = tuple([make(env) for make in self.args])
+        key = key_of(args[0]) if args else None
+        at = _fitting(rules, at, key)
+        while at < len(rules):
+            inner = rules[at].enter(args, trail)
+            following = _fitting(rules, at + 1, key)
+            if inner is not None:
+                if following < len(rules):
+                    query.leave(self, following, mark)
+                if self.next is not RETURN:
+                    query.continuation = Continuation(self.next, env, query.continuation)
+                query.env = inner
+                return rules[at].body
+            undo(trail, mark)
+            at = following
+        return None
+
+
+def _fitting(rules: list[Clause], at: int, key: int | float | str | None) -> int:
+    """The place of the next rule whose first argument may fit."""
+    while at < len(rules) and key is not None and rules[at].key is not None and rules[at].key != key:
+        at += 1
+    return at
+
+
+def _following(node: Node, query: Query, answers: Iterator[None]) -> Node | None:
+    """Go on with the next of some answers that free what they bound themselves."""
+    for _ in answers:
+        query.leave(node, answers, len(query.trail))
+        return node.next
+    return None
+
+
+def annotation_answers(wanted: list[Term], held: tuple[Term, ...], trail: Trail) -> Iterator[None]:
+    """Each way to find all wanted annotations among those held."""
+    at = [0]
+    marks = [len(trail)]
+    while at:
+        if len(at) > len(wanted):
+            yield
+            at.pop()
+            undo(trail, marks.pop())
+            continue
+        undo(trail, marks[-1])
+        place = at[-1]
+        at[-1] += 1
+        if place == len(held):
+            at.pop()
+            marks.pop()
+        elif unify(wanted[len(at) - 1], held[place], trail):
+            at.append(0)
+            marks.append(len(trail))
+
+
+class Meant(Node):
+    """A variable as a formula: what it stands for is asked; unbound, it stands for any belief."""
+
+    __slots__ = ("compiled", "make")
+
+    def __init__(self, make: Builder, compiled: Callable[[Term], tuple[Node, Env]]) -> None:
+        super().__init__()
+        self.make = make
+        self.compiled = compiled
+
+    def step(self, query: Query) -> Node | None:
+        meant = deref(self.make(query.env))
+        bare = meant.args[0] if isinstance(meant, Struct) and not meant.functor else meant
+        if isinstance(bare, Cell):
+            notes = list(meant.annotations) if isinstance(meant, Struct) else []
+            facts = list(query.reasoner.beliefs)
+            if query.reasoner.beliefs.newest_first:
+                facts.reverse()
+            return self.retry(query, self._any(bare, notes, facts, query.trail))
+        node, env = self.compiled(meant)
+        query.continuation = Continuation(self.next, query.env, query.continuation)
+        query.env = env
+        return node
+
+    def retry(self, query: Query, state: object) -> Node | None:
+        assert isinstance(state, Iterator)
+        return _following(self, query, state)
+
+    @staticmethod
+    def _any(cell: Cell, notes: list[Term], facts: list[Fact], trail: Trail) -> Iterator[None]:
+        for fact in facts:
+            if fact.alive:
+                mark = len(trail)
+                unify(cell, instantiated(fact.literal), trail)
+                yield from annotation_answers(notes, fact.annotations, trail)
+                undo(trail, mark)

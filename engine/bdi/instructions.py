@@ -1,0 +1,306 @@
+"""The steps of compiled bodies: each works on an agent and says whether its intention can go on (§1.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from engine.bdi import believing, waiting
+from engine.bdi.compiler import Formula
+from engine.bdi.intentions import Event, Frame, Intention, Loop, Waiting
+from engine.bdi.patterns import Builder
+from engine.bdi.printing import item_text, text_of
+from engine.bdi.problems import ErrorId, EvaluationError, unbound
+from engine.bdi.syntax import BodyItem
+from engine.bdi.terms import Cell, Cons, Struct, Term, canonical, instantiated, is_ground, resolved, subterms
+
+if TYPE_CHECKING:
+    from engine.bdi.agent import BdiAgent
+
+
+class Instruction:
+    """One step of a body."""
+
+    __slots__ = ("at", "item", "next")
+
+    def __init__(self, item: BodyItem) -> None:
+        self.item = item
+        self.at = 0
+        """Its place in the code."""
+        self.next = 0
+        """Place of the step that follows."""
+
+    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+        """Run it; False when the intention has to wait, True when the frame stands at its next step.
+
+        Raises:
+            EvaluationError: the step fails.
+        """
+        raise NotImplementedError
+
+
+class Literal(Instruction):
+    """A step about one literal."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, item: BodyItem, make: Builder) -> None:
+        super().__init__(item)
+        self.make = make
+
+    def literal(self, frame: Frame) -> Struct:
+        """The literal with the values it has now."""
+        made = self.make(frame.env)
+        if type(made) is not Struct or not made.functor:
+            raise _no_literal(made)
+        for one in made.args:
+            if (type(one) is Struct or type(one) is Cons) and not one.ground:
+                return _settled(made)
+        return _settled(made) if made.annotations else made
+
+
+def _no_literal(term: Term) -> EvaluationError:
+    if isinstance(term, Cell | Struct):
+        return unbound("a variable that stands for a literal")
+    return EvaluationError(ErrorId.EVALUATION_FAILED, f"{text_of(term)} is not a literal")
+
+
+def _settled(literal: Struct) -> Struct:
+    made = resolved(literal)
+    assert isinstance(made, Struct)
+    return made
+
+
+def free_cells(literal: Struct) -> tuple[Cell, ...]:
+    """The variables of a literal that have no value."""
+    for one in literal.args:
+        if type(one) is Cell or ((type(one) is Struct or type(one) is Cons) and not one.ground):
+            return tuple(one for one in subterms(literal) if isinstance(one, Cell))
+    return ()
+
+
+class Achieve(Literal):
+    """`!goal`."""
+
+    __slots__ = ()
+
+    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+        literal = self.literal(frame)
+        agent.post(Event("+!", literal, intention, free_cells(literal)))
+        return False
+
+
+class Spawn(Literal):
+    """`!!goal`: an intention of its own, with copies of the variables."""
+
+    __slots__ = ()
+
+    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+        agent.achieve(fresh_copy(self.literal(frame)))
+        frame.pc = self.next
+        return True
+
+
+def fresh_copy(literal: Struct) -> Struct:
+    """A copy whose variables are its own."""
+    if is_ground(literal):
+        return literal
+    copy = instantiated(canonical(literal))
+    assert isinstance(copy, Struct)
+    return copy
+
+
+class Test(Literal):
+    """`?formula`: the belief base first, then a plan for `+?`."""
+
+    __slots__ = ("formula",)
+
+    def __init__(self, item: BodyItem, make: Builder, formula: Formula) -> None:
+        super().__init__(item, make)
+        self.formula = formula
+
+    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+        if self.formula.holds(frame.env, agent):
+            frame.pc = self.next
+            return True
+        made = self.make(frame.env)
+        if isinstance(made, Struct) and agent.plans.knows("+?", made.indicator):
+            literal = _settled(made)
+            agent.post(Event("+?", literal, intention, free_cells(literal)))
+            return False
+        raise EvaluationError(ErrorId.TEST_GOAL_FAILED, f"?{text_of(made)} has no answer")
+
+
+class Add(Literal):
+    """`+belief`."""
+
+    __slots__ = ()
+
+    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+        change = believing.believe(agent, self.literal(frame))
+        return believing.step_changed(agent, change, intention, frame, self)
+
+
+class Remove(Literal):
+    """`-belief`."""
+
+    __slots__ = ()
+
+    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+        change = believing.forget(agent, self.literal(frame))
+        return believing.step_changed(agent, change, intention, frame, self)
+
+
+class Update(Literal):
+    """`-+belief`: the first belief with this functor goes, as an external event, then this one comes."""
+
+    __slots__ = ()
+
+    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+        literal = self.literal(frame)
+        gone = believing.forget(agent, literal.with_args(tuple([Cell() for _ in literal.args])))
+        if gone is not None:
+            believing.announce(agent, gone)
+        return believing.step_changed(agent, believing.believe(agent, literal), intention, frame, self)
+
+
+class Constraint(Instruction):
+    """A formula that must hold."""
+
+    __slots__ = ("error", "formula")
+
+    def __init__(self, item: BodyItem, formula: Formula, error: ErrorId) -> None:
+        super().__init__(item)
+        self.formula = formula
+        self.error = error
+
+    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+        if not self.formula.holds(frame.env, agent):
+            raise EvaluationError(self.error, "the condition does not hold")
+        frame.pc = self.next
+        return True
+
+
+class External(Literal):
+    """An action of the environment."""
+
+    __slots__ = ()
+
+    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+        agent.request(self.literal(frame), intention, self.item.position)
+        return False
+
+
+class Internal(Instruction):
+    """`.name(…)`."""
+
+    __slots__ = ("args", "name")
+
+    def __init__(self, item: BodyItem, name: str, args: list[Builder]) -> None:
+        super().__init__(item)
+        self.name = name
+        self.args = args
+
+    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+        args = tuple([make(frame.env) for make in self.args])
+        answer = agent.run_internal(self.name, args, intention)
+        if isinstance(answer, Iterator):
+            answer = next(answer, _NO_ANSWER) is not _NO_ANSWER
+        if answer is False:
+            raise EvaluationError(ErrorId.INTERNAL_ACTION_FAILED, f"{self.name} failed")
+        if intention.pending is not None or not intention.frames or intention.frames[-1] is not frame:
+            return False
+        if frame.pc == self.at:
+            frame.pc = self.next
+        return True
+
+
+_NO_ANSWER = object()
+
+
+class WaitFor(Instruction):
+    """`.wait(formula)` and `.wait(formula, milliseconds)`: pending until it holds."""
+
+    __slots__ = ("formula", "milliseconds")
+
+    def __init__(self, item: BodyItem, formula: Formula, milliseconds: Builder | None) -> None:
+        super().__init__(item)
+        self.formula = formula
+        self.milliseconds = milliseconds
+
+    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+        if self.formula.holds(frame.env, agent):
+            frame.pc = self.next
+            return True
+        limit = None if self.milliseconds is None else self.milliseconds(frame.env)
+        waiting.begin(agent, intention, Waiting.CONDITION, item_text(self.item), limit=limit)
+        return False
+
+
+class Branch(Instruction):
+    """The condition of an `if` or `elif`."""
+
+    __slots__ = ("condition", "fresh", "otherwise")
+
+    def __init__(self, item: BodyItem, condition: Formula, fresh: list[int]) -> None:
+        super().__init__(item)
+        self.condition = condition
+        self.fresh = fresh
+        """Slots of variables that occur here first and may be read behind the `if`."""
+        self.otherwise = 0
+
+    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+        for slot in self.fresh:
+            frame.env[slot] = Cell()
+        frame.pc = self.next if self.condition.holds(frame.env, agent) else self.otherwise
+        return True
+
+
+class While(Instruction):
+    """`while`: what a round binds is free again in the next and behind the loop."""
+
+    __slots__ = ("body", "condition", "outer")
+
+    def __init__(self, item: BodyItem, condition: Formula, outer: list[int]) -> None:
+        super().__init__(item)
+        self.condition = condition
+        self.outer = outer
+        """Slots of variables from outside that occur in the loop."""
+        self.body = 0
+
+    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+        loop = self.round(agent, frame)
+        if self.another(loop, agent, frame):
+            loop.rounds += 1
+            frame.pc = self.body
+        else:
+            frame.loops.pop()
+            frame.pc = self.next
+        return True
+
+    def round(self, agent: BdiAgent, frame: Frame) -> Loop:
+        """The loop's record, made when it begins; what the last round bound is freed."""
+        if frame.loops and frame.loops[-1].at == self.at:
+            loop = frame.loops[-1]
+            for cell in loop.cells:
+                cell.ref = None
+            return loop
+        cells = [one for slot in self.outer for one in subterms(frame.env[slot]) if isinstance(one, Cell)]
+        loop = Loop(self.at, None, cells)
+        frame.loops.append(loop)
+        return loop
+
+    def another(self, loop: Loop, agent: BdiAgent, frame: Frame) -> bool:
+        """True when the body runs once more."""
+        return self.condition.holds(frame.env, agent)
+
+
+class For(While):
+    """`for`: the body once for each answer, found one at a time."""
+
+    __slots__ = ()
+
+    def another(self, loop: Loop, agent: BdiAgent, frame: Frame) -> bool:
+        if loop.answers is None:
+            loop.answers = self.condition.answers(frame.env, agent)
+        return loop.answers.advance()

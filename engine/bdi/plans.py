@@ -1,0 +1,244 @@
+"""The plan library: compiled plans in their order, indexed by trigger and its first argument (spec §1.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from engine.bdi.beliefs import is_source
+from engine.bdi.compiler import Formula, compile_formula
+from engine.bdi.patterns import Env, Scope, annotation_matcher, is_constant, key_of, matchers
+from engine.bdi.printing import plan_text
+from engine.bdi.syntax import Plan
+from engine.bdi.terms import NIL, SELF, TRUE, VARIABLE_LITERAL, Struct, Term
+from engine.bdi.unification import Trail
+
+if TYPE_CHECKING:
+    from engine.bdi.instructions import Instruction
+
+
+class CompiledPlan:
+    """A plan ready to run, shared by all agents that have it; compiled when it is first tried."""
+
+    __slots__ = (
+        "_head",
+        "_notes",
+        "_size",
+        "atomic",
+        "code",
+        "context",
+        "indicator",
+        "key",
+        "name",
+        "plan",
+        "sign",
+    )
+
+    def __init__(self, plan: Plan, name: str) -> None:
+        self.plan = plan
+        self.name = name
+        """Its label, or a name given to it; unique in a library."""
+        self.sign = f"{plan.trigger.operation}{plan.trigger.kind}"
+        self.indicator: str | None = None
+        """None when the trigger is a variable, which any literal fits."""
+        self.key: int | float | str | None = None
+        """What an event's first argument must be filed under; None when anything fits."""
+        literal = plan.trigger.literal
+        if isinstance(literal, Struct) and literal.functor != VARIABLE_LITERAL:
+            self.indicator = literal.indicator
+            if literal.args and is_constant(literal.args[0]):
+                self.key = key_of(literal.args[0])
+        self.atomic = plan.note("atomic") is not None
+        self.code: list[Instruction] = []
+        self.context: Formula | None = None
+        self._size = -1
+
+    @property
+    def text(self) -> str:
+        """The plan as a program would write it."""
+        return plan_text(self.plan)
+
+    def _compile(self) -> None:
+        from engine.bdi.bodies import compile_body
+
+        scope = Scope()
+        literal = self.plan.trigger.literal
+        args: tuple[Term, ...] = literal.args if isinstance(literal, Struct) else (literal,)
+        self._head = matchers(args, scope)
+        annotations = literal.annotations if isinstance(literal, Struct) else ()
+        self._notes = annotation_matcher(annotations, scope) if annotations else None
+        if self.plan.context != TRUE:
+            self.context = compile_formula(self.plan.context, scope)
+        self.code = compile_body(self.plan.body, scope)
+        self._size = scope.size
+
+    def enter(self, literal: Struct, trail: Trail) -> Env | None:
+        """The environment of the plan when its trigger, as left side, fits an event's literal."""
+        if self._size < 0:
+            self._compile()
+        env: Env = [NIL] * self._size
+        args = literal.args if self.indicator is not None else (literal,)
+        for place, match in self._head:
+            if not match(args[place], env, trail):
+                return None
+        if self._notes is not None and not self._notes(_with_source(literal.annotations), env, trail):
+            return None
+        return env
+
+
+def _with_source(annotations: tuple[Term, ...]) -> tuple[Term, ...]:
+    """What is not said to come from elsewhere comes from the agent itself."""
+    return annotations if any(map(is_source, annotations)) else (*annotations, SELF)
+
+
+class _Options:
+    """The plans for one trigger, by the key of the first argument."""
+
+    __slots__ = ("all", "by_key", "for_any")
+
+    def __init__(self, plans: Iterable[CompiledPlan]) -> None:
+        self.all: list[CompiledPlan] = list(plans)
+        self.for_any: list[CompiledPlan] = []
+        self.by_key: dict[int | float | str, list[CompiledPlan]] = {}
+        for plan in self.all:
+            if plan.key is None:
+                self.for_any.append(plan)
+                for listed in self.by_key.values():
+                    listed.append(plan)
+            else:
+                listed = self.by_key.get(plan.key) or self.by_key.setdefault(plan.key, list(self.for_any))
+                listed.append(plan)
+
+    def fitting(self, literal: Struct) -> Sequence[CompiledPlan]:
+        """Plans that may fit, in order."""
+        if self.by_key:
+            key = key_of(literal.args[0])
+            if key is not None:
+                return self.by_key.get(key, self.for_any)
+        return self.all
+
+
+class PlanLibrary:
+    """Plans in the order in which they are tried."""
+
+    def __init__(self, plans: Iterable[CompiledPlan] = ()) -> None:
+        self._plans = tuple(plans)
+        self._named = {plan.name: plan for plan in self._plans}
+        self._index: dict[str, dict[str | None, _Options]] | None = None
+        self._given = 0
+
+    def copy(self) -> PlanLibrary:
+        """A library of its own with the same plans; the index is shared until one of them changes."""
+        made = PlanLibrary()
+        made._plans, made._named, made._given = self._plans, self._named, self._given
+        made._index = self._indexed()
+        return made
+
+    def __iter__(self) -> Iterator[CompiledPlan]:
+        return iter(self._plans)
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def get(self, name: str) -> CompiledPlan | None:
+        """The plan with this label."""
+        return self._named.get(name)
+
+    def add(self, plan: Plan, *, before: bool = False) -> CompiledPlan:
+        """Put a plan behind the others, or before them.
+
+        Raises:
+            ValueError: another plan has its label.
+        """
+        made = CompiledPlan(plan, plan.name or self._name())
+        if made.name in self._named:
+            raise ValueError(f"there is a plan '{made.name}' already")
+        self._set((made, *self._plans) if before else (*self._plans, made))
+        return made
+
+    def replace(self, name: str, plan: Plan) -> CompiledPlan:
+        """Put a plan in the place of another.
+
+        Raises:
+            KeyError: there is no plan with this name.
+            ValueError: a third plan has its label.
+        """
+        if name not in self._named:
+            raise KeyError(f"there is no plan '{name}'")
+        made = CompiledPlan(plan, plan.name or name)
+        if made.name != name and made.name in self._named:
+            raise ValueError(f"there is a plan '{made.name}' already")
+        self._set(tuple(made if one.name == name else one for one in self._plans))
+        return made
+
+    def remove(self, name: str) -> CompiledPlan:
+        """Take a plan away; intentions that carry it out go on.
+
+        Raises:
+            KeyError: there is no plan with this name.
+        """
+        found = self._named.get(name)
+        if found is None:
+            raise KeyError(f"there is no plan '{name}'")
+        self._set(tuple(one for one in self._plans if one is not found))
+        return found
+
+    def load(self, plans: Iterable[Plan]) -> None:
+        """Put many plans behind the others at once; a label that is taken is replaced by a given name."""
+        made = list(self._plans)
+        taken = set(self._named)
+        for plan in plans:
+            name = plan.name if plan.name and plan.name not in taken else self._name()
+            taken.add(name)
+            made.append(CompiledPlan(plan, name))
+        self._set(tuple(made))
+
+    def _name(self) -> str:
+        self._given += 1
+        while f"p__{self._given}" in self._named:
+            self._given += 1
+        return f"p__{self._given}"
+
+    def _set(self, plans: tuple[CompiledPlan, ...]) -> None:
+        self._plans = plans
+        self._named = {plan.name: plan for plan in plans}
+        self._index = None
+
+    # ------------------------------------------------------------------ finding
+
+    def candidates(self, sign: str, literal: Struct) -> Sequence[CompiledPlan]:
+        """Plans whose trigger may fit, in order."""
+        triggers = self._indexed().get(sign)
+        if triggers is None:
+            return ()
+        options = triggers.get(literal.indicator) or triggers.get(None)
+        return options.fitting(literal) if options is not None else ()
+
+    def knows(self, sign: str, indicator: str) -> bool:
+        """True when some plan may handle such an event."""
+        triggers = self._indexed().get(sign)
+        return triggers is not None and (indicator in triggers or None in triggers)
+
+    def _indexed(self) -> dict[str, dict[str | None, _Options]]:
+        if self._index is None:
+            self._index = {
+                sign: _by_indicator([plan for plan in self._plans if plan.sign == sign])
+                for sign in {plan.sign for plan in self._plans}
+            }
+        return self._index
+
+
+def _by_indicator(plans: list[CompiledPlan]) -> dict[str | None, _Options]:
+    """Options for each functor, and under None those for every other one."""
+    sorted_plans: dict[str | None, list[CompiledPlan]] = {}
+    for_any: list[CompiledPlan] = []
+    for plan in plans:
+        if plan.indicator is None:
+            for_any.append(plan)
+            for listed in sorted_plans.values():
+                listed.append(plan)
+        else:
+            sorted_plans.setdefault(plan.indicator, list(for_any)).append(plan)
+    if for_any:
+        sorted_plans[None] = for_any
+    return {indicator: _Options(listed) for indicator, listed in sorted_plans.items()}

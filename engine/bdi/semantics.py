@@ -1,0 +1,84 @@
+"""The points on which engines differ (spec §1.10) as settings, and the limits of a program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class EventPolicy(StrEnum):
+    """What an event without a plan costs."""
+
+    SKIP_IRRELEVANT = "skip_irrelevant"
+    """Nothing: the next event is taken in the same cycle, as in Jason."""
+    ONE_PER_CYCLE = "one_per_cycle"
+    """A whole cycle, as in JaKtA."""
+
+
+class BeliefFocus(StrEnum):
+    """Which intention handles the event of a belief that a body adds or removes."""
+
+    SAME = "same"
+    """The one that changed the belief; its next step waits."""
+    NEW = "new"
+
+
+class BeliefOrder(StrEnum):
+    """In which order beliefs answer."""
+
+    NEWEST_FIRST = "newest_first"
+    """Initial beliefs in the order of the program, later ones before them."""
+    INSERTION = "insertion"
+
+
+class PerceptRemovals(StrEnum):
+    """Which beliefs that are no longer perceived raise an event."""
+
+    ALL = "all"
+    LAST_ONLY = "last_only"
+    """Only the last of a sense step: a bug of the thesis' engine on which its numbers depend (§3.5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Semantics:
+    """Settings of one agent."""
+
+    event_policy: EventPolicy = EventPolicy.SKIP_IRRELEVANT
+    belief_focus: BeliefFocus = BeliefFocus.SAME
+    belief_order: BeliefOrder = BeliefOrder.NEWEST_FIRST
+    percept_removals: PerceptRemovals = PerceptRemovals.ALL
+    tail_recursion: bool = True
+    """A goal that is the last step of a plan for the same goal takes over its frame."""
+
+    @classmethod
+    def jason(cls) -> Semantics:
+        """As Jason 3.3."""
+        return cls()
+
+    @classmethod
+    def compat(cls) -> Semantics:
+        """As the thesis' JaKtA agents, which gives GAT 33 for the baseline (§3.5)."""
+        return cls(
+            EventPolicy.ONE_PER_CYCLE,
+            BeliefFocus.NEW,
+            BeliefOrder.INSERTION,
+            PerceptRemovals.LAST_ONLY,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a program may use; one more fails the step with `limit_exceeded`."""
+
+    beliefs: int = 200_000
+    intentions: int = 20_000
+    frames: int = 1_000_000
+    """Of one intention."""
+    events: int = 200_000
+    """Waiting to be handled."""
+    messages: int = 10_000
+    """Waiting in the mailbox; further ones are refused."""
+    query_steps: int = 1_000_000
+    """Nodes walked for one answer."""
+    size: int = 1_000_000
+    """Characters or elements of a text or list that an internal action makes."""

@@ -1,0 +1,208 @@
+"""What a running agent reports: one typed record for everything that changes (spec §2.10, agent events)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from engine.bdi.syntax import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Common to all: which agent, in which cycle."""
+
+    agent: str
+    cycle: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefAdded(Record):
+    """A belief is new, or has a new source or annotation."""
+
+    belief: str
+    """With the annotations that came."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefRemoved(Record):
+    """A belief is gone, or has lost a source."""
+
+    belief: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventQueued(Record):
+    """An event waits to be handled."""
+
+    event: str
+    intention: int
+    """The intention that waits for it; 0 for an external event."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventSelected(Record):
+    """The cycle handles this event."""
+
+    event: str
+    intention: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventDropped(Record):
+    """An event had no plan, or its intention went away."""
+
+    event: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One condition of a context, and whether it held alone, with the bindings of the event."""
+
+    condition: str
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OptionConsidered(Record):
+    """A relevant plan and whether its context held; where it did not, which conditions did."""
+
+    event: str
+    plan: str
+    applicable: bool
+    guards: tuple[Guard, ...] = ()
+    reason: str = ""
+    """Why the context could not be evaluated, where that is so."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSelected(Record):
+    """This plan handles the event."""
+
+    event: str
+    plan: str
+    intention: int
+
+
+class Change(StrEnum):
+    """What happened to an intention."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    """A plan was put on its stack."""
+    SUSPENDED = "suspended"
+    RESUMED = "resumed"
+    DROPPED = "dropped"
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, slots=True)
+class IntentionChanged(Record):
+    """An intention came, went or waits."""
+
+    intention: int
+    change: Change
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRun(Record):
+    """The cycle ran this body step."""
+
+    intention: int
+    plan: str
+    step: str
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class GoalAchieved(Record):
+    """A goal's plan came to its end."""
+
+    goal: str
+    intention: int
+
+
+@dataclass(frozen=True, slots=True)
+class GoalFailed(Record):
+    """A goal failed; `handled` when a failure plan takes over."""
+
+    goal: str
+    intention: int
+    error: str
+    message: str
+    handled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRequested(Record):
+    """An external action was given to the environment."""
+
+    request: int
+    action: str
+    intention: int
+
+
+@dataclass(frozen=True, slots=True)
+class ActionFeedback(Record):
+    """The environment answered."""
+
+    request: int
+    success: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReceived(Record):
+    """A message was taken from the mailbox."""
+
+    sender: str
+    performative: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSent(Record):
+    """A message was given to the host."""
+
+    receiver: str
+    performative: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAdded(Record):
+    """The plan library has one more plan."""
+
+    plan: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRemoved(Record):
+    """The plan library has one plan less."""
+
+    plan: str
+
+
+TraceEvent: TypeAlias = (
+    BeliefAdded
+    | BeliefRemoved
+    | EventQueued
+    | EventSelected
+    | EventDropped
+    | OptionConsidered
+    | PlanSelected
+    | IntentionChanged
+    | StepRun
+    | GoalAchieved
+    | GoalFailed
+    | ActionRequested
+    | ActionFeedback
+    | MessageReceived
+    | MessageSent
+    | PlanAdded
+    | PlanRemoved
+)
