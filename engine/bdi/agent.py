@@ -19,17 +19,18 @@ from engine.bdi.actions import Call, InternalActions
 from engine.bdi.beliefs import BeliefBase
 from engine.bdi.deliberation import Option, deliberate
 from engine.bdi.instructions import free_cells, fresh_copy
-from engine.bdi.intentions import Event, Frame, Intention
+from engine.bdi.intentions import Event, Frame, Intention, Waiting
 from engine.bdi.loading import LoadedProgram
-from engine.bdi.messages import Message
+from engine.bdi.messages import Message, Society
+from engine.bdi.plans import CompiledPlan
 from engine.bdi.printing import headline, text_of
 from engine.bdi.problems import ErrorId, EvaluationError
 from engine.bdi.queries import Answer
 from engine.bdi.semantics import BeliefOrder, Limits, Semantics
-from engine.bdi.syntax import Position, Program
-from engine.bdi.terms import Struct, Term
+from engine.bdi.syntax import Plan, Position, Program
+from engine.bdi.terms import FALSE, Struct, Term
 from engine.bdi.trace import Change, TraceEvent
-from engine.bdi.unification import Trail
+from engine.bdi.unification import Trail, undo
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,10 @@ class BdiAgent:
         self.rules = loaded.rules
         self.plans = loaded.plans.copy()
         self.cycles = 0
+        self.society: Society | None = None
+        """What runs several agents, for the internal actions that concern others."""
+        self.epoch = 0.0
+        """What the host's calendar says at time 0, in milliseconds since 1970."""
         self.now = 0.0
         """Logical time in milliseconds."""
         self.events: deque[Event] = deque()
@@ -202,6 +207,8 @@ class BdiAgent:
     @property
     def idle(self) -> bool:
         """True when only time, a percept, a message or feedback can give it something to do."""
+        if self.ready and not self.suspensions:
+            return False
         due = self.next_timer
         return not (
             any(one.intention is None or not one.intention.suspended for one in self.events)
@@ -342,6 +349,9 @@ class BdiAgent:
     def end(self, intention: Intention, change: Change, reason: str = "") -> None:
         """Forget an intention."""
         waiting.call_off(self, intention)
+        if intention.question is not None and intention.asked is not None:
+            achieved = change is Change.FINISHED
+            messages.reply(self, intention.question, intention.asked if achieved else FALSE)
         intention.frames.clear()
         intention.atomic = 0
         self.interleave(intention)
@@ -362,6 +372,47 @@ class BdiAgent:
                 self.name, self.cycles, intention.id, frame.plan.name, headline(item), item.position
             )
         )
+
+    # ------------------------------------------------------------------ plans
+
+    def add_plan(self, plan: Plan, *, before: bool = False) -> CompiledPlan:
+        """Add a plan behind the others, or before them; raises ValueError where its label is taken."""
+        made = self.plans.add(plan, before=before)
+        if self.tracer is not None:
+            self.tracer(record.PlanAdded(self.name, self.cycles, made.name, made.text))
+        return made
+
+    def replace_plan(self, name: str, plan: Plan) -> CompiledPlan:
+        """Put a plan in the place of another; raises KeyError or ValueError as `PlanLibrary.replace`."""
+        made = self.plans.replace(name, plan)
+        if self.tracer is not None:
+            self.tracer(record.PlanRemoved(self.name, self.cycles, name))
+            self.tracer(record.PlanAdded(self.name, self.cycles, made.name, made.text))
+        return made
+
+    def remove_plan(self, name: str) -> None:
+        """Take a plan away; raises KeyError where there is none with this name."""
+        self.plans.remove(name)
+        if self.tracer is not None:
+            self.tracer(record.PlanRemoved(self.name, self.cycles, name))
+
+    def relevant_plans(self, sign: str, literal: Struct) -> list[CompiledPlan]:
+        """The plans whose triggers fit an event: `+!` and a goal, for example."""
+        found: list[CompiledPlan] = []
+        for plan in self.plans.candidates(sign, literal):
+            trail: Trail = []
+            if plan.enter(literal, trail) is not None:
+                found.append(plan)
+            undo(trail, 0)
+        return found
+
+    def generate_plan(self, intention: Intention, goal: Term) -> bool:
+        """Have a plan made for a goal while an intention waits; False where nobody makes plans."""
+        if self.on_generate_plan is None or not self.on_generate_plan(intention, goal):
+            raise EvaluationError(ErrorId.PGP_FAILED, "nothing here generates plans")
+        if intention.pending is None:
+            waiting.begin(self, intention, Waiting.GENERATION, goal)
+        return True
 
     # ------------------------------------------------------------------ actions
 

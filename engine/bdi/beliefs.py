@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 from engine.bdi.patterns import key_of
 from engine.bdi.problems import ErrorId, EvaluationError
-from engine.bdi.terms import PERCEPT, SELF, Struct, Term, annotation_set, is_ground
+from engine.bdi.terms import PERCEPT, SELF, Struct, Term, annotation_set, instantiated, is_ground
+
+SELF_ONLY = (SELF,)
 
 
 class Fact:
     """One belief: a literal, and annotations of which at least one is a source."""
 
-    __slots__ = ("alive", "annotations", "args", "open", "place", "plain")
+    __slots__ = ("alike", "alive", "annotations", "args", "link", "open", "place", "plain")
 
     def __init__(self, plain: Struct, annotations: tuple[Term, ...], place: int) -> None:
         self.plain = plain
@@ -24,6 +26,19 @@ class Fact:
         self.open = not is_ground(plain)
         """True when it holds variables, so that each use needs a copy."""
         self.alive = True
+        self.link: Link | None = None
+        """Its place among all facts of its predicate."""
+        self.alike: Link | None = None
+        """Its place among those with the same first argument."""
+
+    @property
+    def pattern(self) -> Struct:
+        """The literal with variables that can be bound, without annotations."""
+        if not self.open:
+            return self.plain
+        copy = instantiated(self.plain)
+        assert isinstance(copy, Struct)
+        return copy
 
     @property
     def literal(self) -> Struct:
@@ -31,22 +46,55 @@ class Fact:
         return self.plain.with_annotations(self.annotations)
 
 
-class Bucket:
-    """Facts in the order they came; removed ones stay a while, so that readers keep their place."""
+class Link:
+    """A fact's place in a chain; one that was taken out still leads back into it, for whoever reads there."""
 
-    __slots__ = ("dead", "facts")
+    __slots__ = ("fact", "newer", "older")
+
+    def __init__(self, fact: Fact, older: Link | None) -> None:
+        self.fact = fact
+        self.older = older
+        self.newer: Link | None = None
+
+
+class Chain:
+    """Facts in the order they came; adding and taking out costs the same however many there are."""
+
+    __slots__ = ("newest", "oldest")
 
     def __init__(self) -> None:
-        self.facts: list[Fact] = []
-        self.dead = 0
+        self.newest: Link | None = None
+        self.oldest: Link | None = None
 
-    def discard(self) -> bool:
-        """Note that one fact is no longer alive; True when none is left."""
-        self.dead += 1
-        if self.dead * 2 > len(self.facts):
-            self.facts = [fact for fact in self.facts if fact.alive]
-            self.dead = 0
-        return not self.facts
+    def add(self, fact: Fact) -> Link:
+        """Put a fact at the newer end."""
+        link = Link(fact, self.newest)
+        if self.newest is None:
+            self.oldest = link
+        else:
+            self.newest.newer = link
+        self.newest = link
+        return link
+
+    def take_out(self, link: Link) -> None:
+        """Take a fact out."""
+        if link.older is None:
+            self.oldest = link.newer
+        else:
+            link.older.newer = link.newer
+        if link.newer is None:
+            self.newest = link.older
+        else:
+            link.newer.older = link.older
+
+    def facts(self, *, newest_first: bool = False) -> Iterator[Fact]:
+        """The facts that are here now; ones that go meanwhile are left out, ones that come are not seen."""
+        link = self.newest if newest_first else self.oldest
+        last = self.newest.fact.place if self.newest else 0
+        while link is not None and link.fact.place <= last:
+            if link.fact.alive:
+                yield link.fact
+            link = link.older if newest_first else link.newer
 
 
 class Predicate:
@@ -55,24 +103,23 @@ class Predicate:
     __slots__ = ("all", "by_args", "by_first", "open")
 
     def __init__(self) -> None:
-        self.all = Bucket()
+        self.all = Chain()
         self.by_args: dict[tuple[Term, ...], Fact] = {}
         """The same by their arguments."""
-        self.by_first: dict[int | float | str | None, Bucket] = {}
+        self.by_first: dict[int | float | str | None, Chain] = {}
         self.open = 0
-        """Facts with variables; while there are any, the indexes are passed over."""
+        """Facts with variables; while there are any, the index is passed over."""
 
-    def candidates(self, first: Term | None) -> list[Fact]:
-        """Facts that may fit a first argument, oldest first, perhaps with dead ones among them."""
+    def candidates(self, first: Term | None) -> Chain:
+        """Facts that may fit a first argument."""
         if first is not None and not self.open:
             key = key_of(first)
             if key is not None:
-                bucket = self.by_first.get(key)
-                return bucket.facts if bucket is not None else _NONE
-        return self.all.facts
+                return self.by_first.get(key, _NOTHING)
+        return self.all
 
 
-_NONE: list[Fact] = []
+_NOTHING = Chain()
 
 
 class BeliefBase:
@@ -97,7 +144,7 @@ class BeliefBase:
 
     def __iter__(self) -> Iterator[Fact]:
         """The facts, oldest first."""
-        facts = [one for predicate in self.predicates.values() for one in predicate.all.facts if one.alive]
+        facts = [one for predicate in self.predicates.values() for one in predicate.all.facts()]
         return iter(sorted(facts, key=lambda fact: fact.place))
 
     def find(self, literal: Struct) -> Fact | None:
@@ -142,25 +189,26 @@ class BeliefBase:
         if predicate is None:
             predicate = self.predicates[indicator] = Predicate()
         self.count += 1
-        predicate.all.facts.append(fact)
+        fact.link = predicate.all.add(fact)
         predicate.by_args[fact.args] = fact
         if fact.open:
             predicate.open += 1
         elif fact.args:
-            bucket = predicate.by_first.get(key := key_of(fact.args[0]))
-            if bucket is None:
-                bucket = predicate.by_first[key] = Bucket()
-            bucket.facts.append(fact)
+            alike = predicate.by_first.get(key := key_of(fact.args[0]))
+            if alike is None:
+                alike = predicate.by_first[key] = Chain()
+            fact.alike = alike.add(fact)
 
     def remove(self, fact: Fact, annotations: tuple[Term, ...]) -> None:
         """Take annotations from a belief; without a source left the whole belief goes."""
-        left = tuple(one for one in fact.annotations if one not in annotations)
         if PERCEPT in annotations:
             self.percepts.pop(fact.plain, None)
-        if any(map(is_source, left)):
-            fact.annotations = left
-        else:
-            self.drop(fact)
+        if fact.annotations != annotations:
+            left = tuple([one for one in fact.annotations if one not in annotations])
+            if any(map(is_source, left)):
+                fact.annotations = left
+                return
+        self.drop(fact)
 
     def drop(self, fact: Fact) -> None:
         """Take a belief away, whatever its sources."""
@@ -169,12 +217,16 @@ class BeliefBase:
         self.count -= 1
         self.percepts.pop(fact.plain, None)
         del predicate.by_args[fact.args]
-        if predicate.all.discard():
+        assert fact.link is not None
+        predicate.all.take_out(fact.link)
+        if predicate.all.newest is None:
             del self.predicates[fact.plain.indicator]
-        elif fact.open:
-            predicate.open -= 1
-        elif fact.args and predicate.by_first[key := key_of(fact.args[0])].discard():
-            del predicate.by_first[key]
+        elif fact.alike is not None:
+            alike = predicate.by_first[key := key_of(fact.args[0])]
+            alike.take_out(fact.alike)
+            if alike.newest is None:
+                del predicate.by_first[key]
+        predicate.open -= fact.open
 
     def unseen(self, percepts: dict[Struct, None]) -> list[Fact]:
         """Beliefs held from percepts that are not among these."""
@@ -189,5 +241,5 @@ def is_source(annotation: Term) -> bool:
 def sourced(annotations: tuple[Term, ...]) -> tuple[Term, ...]:
     """These annotations, with `source(self)` where they name no source."""
     if not annotations:
-        return (SELF,)
+        return SELF_ONLY
     return annotations if any(map(is_source, annotations)) else annotation_set((*annotations, SELF))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.bdi import trace as record
 from engine.bdi import waiting
-from engine.bdi.beliefs import Fact, sourced
+from engine.bdi.beliefs import SELF_ONLY, Fact, Predicate, sourced
 from engine.bdi.intentions import Event, Frame, Intention
 from engine.bdi.loading import stored
 from engine.bdi.printing import text_of
 from engine.bdi.semantics import BeliefFocus, EventPolicy, PerceptRemovals
-from engine.bdi.terms import PERCEPT, Struct, Term, instantiated, is_ground, resolved
+from engine.bdi.terms import PERCEPT, SELF, Struct, Term, is_ground, resolved
 from engine.bdi.unification import Trail, annotations_within, undo, unify
 
 if TYPE_CHECKING:
@@ -61,28 +62,44 @@ def forget(agent: BdiAgent, literal: Struct) -> BeliefChange | None:
 
     Without a source the agent's own copy is meant (§1.2). Variables of the literal are bound.
     """
+    plain = literal.with_annotations(()) if literal.annotations else literal
+    return _forget(agent, literal, lambda fact, trail: unify(plain, fact.pattern, trail))
+
+
+def replaced(agent: BdiAgent, literal: Struct) -> BeliefChange | None:
+    """Remove the first belief with this functor and number of arguments, for `-+` (§1.2)."""
+    return _forget(agent, literal, None)
+
+
+def _forget(
+    agent: BdiAgent, literal: Struct, fits: Callable[[Fact, Trail], bool] | None
+) -> BeliefChange | None:
+    predicate = agent.beliefs.predicates.get(literal.indicator)
+    if predicate is None:
+        return None
     wanted = sourced(literal.annotations)
     trail: Trail = []
-    for fact in _candidates(agent, literal):
-        copy = instantiated(fact.plain) if fact.open else fact.plain
-        plain = literal.with_annotations(()) if literal.annotations else literal
-        if unify(plain, copy, trail) and annotations_within(wanted, fact.annotations, trail):
-            gone = tuple([resolved(one) for one in wanted])
+    first = literal.args[0] if fits is not None and literal.args else None
+    for fact in _among(agent, predicate, literal, first):
+        if (fits is None or fits(fact, trail)) and _has(fact, wanted, trail):
+            gone = wanted if wanted is SELF_ONLY else tuple([resolved(one) for one in wanted])
             agent.beliefs.remove(fact, gone)
             return BeliefChange("-", fact.plain, gone)
         undo(trail, 0)
     return None
 
 
-def _candidates(agent: BdiAgent, literal: Struct) -> list[Fact]:
-    predicate = agent.beliefs.predicates.get(literal.indicator)
-    if predicate is None:
-        return []
-    if is_ground(literal) and not predicate.open:
+def _among(agent: BdiAgent, predicate: Predicate, literal: Struct, first: Term | None) -> Iterable[Fact]:
+    if first is not None and not predicate.open and is_ground(literal):
         fact = predicate.by_args.get(literal.args)
-        return [fact] if fact is not None else []
-    facts = predicate.candidates(literal.args[0] if literal.args else None)
-    return [one for one in (reversed(facts) if agent.beliefs.newest_first else facts) if one.alive]
+        return () if fact is None else (fact,)
+    return predicate.candidates(first).facts(newest_first=agent.beliefs.newest_first)
+
+
+def _has(fact: Fact, wanted: tuple[Term, ...], trail: Trail) -> bool:
+    if wanted is SELF_ONLY:
+        return SELF in fact.annotations
+    return annotations_within(wanted, fact.annotations, trail)
 
 
 def announce(agent: BdiAgent, change: BeliefChange) -> None:

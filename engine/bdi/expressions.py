@@ -128,7 +128,7 @@ class ExpressionParser:
             inner = self.expression()
             self.expect(")")
         else:
-            inner = self._list() if kind == "[" else Struct(QUOTED_PLAN, (self.quoted_plan(),))
+            inner = self._list() if kind == "[" else Struct(QUOTED_PLAN, self.quoted())
         self.depth -= 1
         return inner
 
@@ -200,8 +200,8 @@ class ExpressionParser:
         self.expect("]", "',', '|' or ']'")
         return list_of(items, tail)
 
-    def quoted_plan(self) -> str:
-        """Read the inside of `{ +!g(X) : … <- … }`; knows no plans here."""
+    def quoted(self) -> tuple[Term, ...]:
+        """Read the inside of `{ … }`; knows no plans here."""
         raise UnexpectedError("a term")
 
     def at_end(self) -> bool:

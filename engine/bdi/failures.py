@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from engine.bdi.agent import BdiAgent
 
 
-def fail_step(
-    agent: BdiAgent, intention: Intention, error: EvaluationError, details: tuple[Term, ...] = ()
-) -> None:
+def fail_step(agent: BdiAgent, intention: Intention, error: EvaluationError) -> None:
     """The step at which an intention stands fails."""
-    unwind(agent, intention, _failure(intention, str(error.error_id), str(error), details))
+    unwind(agent, intention, _failure(intention, str(error.error_id), str(error), error.details))
 
 
 def _failure(

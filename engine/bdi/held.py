@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from engine.bdi.beliefs import Fact
+from engine.bdi.beliefs import Fact, Link
 from engine.bdi.patterns import Builder, Env, Matcher, key_of
-from engine.bdi.queries import RETURN, Clause, Continuation, Node, Query
+from engine.bdi.queries import RETURN, Clause, Node, Query
 from engine.bdi.terms import Cell, Struct, Term, deref, instantiated
 from engine.bdi.unification import Trail, undo, unify
 
@@ -37,10 +37,10 @@ class Held(Node):
         predicate = beliefs.predicates.get(self.indicator)
         if predicate is None:
             return self._rule(query, 0)
-        facts = predicate.candidates(None if self.first is None else self.first(query.env))
+        chain = predicate.candidates(None if self.first is None else self.first(query.env))
         if beliefs.newest_first:
-            return self._fact(query, facts, len(facts) - 1, -1, -1)
-        return self._fact(query, facts, 0, len(facts), 1)
+            return self._fact(query, chain.newest, 0)
+        return self._fact(query, chain.oldest, beliefs.places)
 
     def retry(self, query: Query, state: object) -> Node | None:
         if isinstance(state, int):
@@ -50,15 +50,18 @@ class Held(Node):
         assert isinstance(state, Iterator)
         return _following(self, query, state)
 
-    def _fact(self, query: Query, facts: list[Fact], at: int, end: int, pace: int) -> Node | None:
+    def _fact(self, query: Query, link: Link | None, end: int) -> Node | None:
+        """Look for a fact that fits; in order of insertion, those from place `end` on came after the question."""
         env, trail = query.env, query.trail
         mark = len(trail)
-        while at != end:
-            fact = facts[at]
-            at += pace
+        while link is not None:
+            fact = link.fact
+            if end and fact.place >= end:
+                break
+            link = link.newer if end else link.older
             if fact.alive and self._fits(fact, env, trail):
-                if at != end or self.indicator in query.reasoner.rules:
-                    query.leave(self, (facts, at, end, pace), mark)
+                if link is not None or self.indicator in query.reasoner.rules:
+                    query.leave(self, (link, end), mark)
                 if not self.notes:
                     return self.next
                 wanted = [note(env) for note in self.notes]
@@ -68,11 +71,7 @@ class Held(Node):
         return self._rule(query, 0)
 
     def _fits(self, fact: Fact, env: Env, trail: Trail) -> bool:
-        args = fact.args
-        if fact.open:
-            copy = instantiated(fact.plain)
-            assert isinstance(copy, Struct)
-            args = copy.args
+        args = fact.pattern.args if fact.open else fact.args
         # `all` would make a generator for each fact, which costs more than the match.
         for place, match in self.matchers:  # noqa: SIM110
             if not match(args[place], env, trail):
@@ -95,7 +94,7 @@ class Held(Node):
                 if following < len(rules):
                     query.leave(self, following, mark)
                 if self.next is not RETURN:
-                    query.continuation = Continuation(self.next, env, query.continuation)
+                    query.continuation = (self.next, env, query.continuation)
                 query.env = inner
                 return rules[at].body
             undo(trail, mark)
@@ -159,7 +158,7 @@ class Meant(Node):
                 facts.reverse()
             return self.retry(query, self._any(bare, notes, facts, query.trail))
         node, env = self.compiled(meant)
-        query.continuation = Continuation(self.next, query.env, query.continuation)
+        query.continuation = (self.next, query.env, query.continuation)
         query.env = env
         return node
 

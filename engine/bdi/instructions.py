@@ -158,7 +158,7 @@ class Update(Literal):
 
     def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
         literal = self.literal(frame)
-        gone = believing.forget(agent, literal.with_args(tuple([Cell() for _ in literal.args])))
+        gone = believing.replaced(agent, literal)
         if gone is not None:
             believing.announce(agent, gone)
         return believing.step_changed(agent, believing.believe(agent, literal), intention, frame, self)

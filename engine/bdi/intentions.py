@@ -12,6 +12,7 @@ from engine.bdi.terms import Cell, Struct, Term
 
 if TYPE_CHECKING:
     from engine.bdi.instructions import Instruction
+    from engine.bdi.messages import Message
     from engine.bdi.plans import CompiledPlan
     from engine.bdi.queries import Query
 
@@ -119,7 +120,7 @@ class Pending:
 class Intention:
     """A stack of frames, the top one last."""
 
-    __slots__ = ("atomic", "event", "frames", "id", "parked", "pending", "suspended")
+    __slots__ = ("asked", "atomic", "event", "frames", "id", "parked", "pending", "question", "suspended")
 
     def __init__(self, number: int) -> None:
         self.id = number
@@ -131,6 +132,10 @@ class Intention:
         """Why it is held back by `.suspend` or the operator, empty when it is not."""
         self.parked = False
         """True when it could run but is suspended."""
+        self.asked: Term | None = None
+        """What it was asked, as a term whose variables its plan binds."""
+        self.question: Message | None = None
+        """A question from elsewhere that it works out; its end is answered."""
         self.atomic = 0
         """Frames whose plan must not be interleaved."""
 

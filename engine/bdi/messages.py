@@ -1,27 +1,265 @@
-"""Messages between agents and what they do (spec §1.9)."""
+"""Messages between agents and what they do to the receiver (spec §1.9)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
 
-from engine.bdi.terms import Term
+from engine.bdi import believing, control, waiting
+from engine.bdi import trace as record
+from engine.bdi.beliefs import is_source
+from engine.bdi.compiler import compile_formula
+from engine.bdi.instructions import free_cells, fresh_copy
+from engine.bdi.intentions import Event, Intention
+from engine.bdi.patterns import Scope
+from engine.bdi.printing import text_of
+from engine.bdi.problems import EvaluationError
+from engine.bdi.terms import (
+    FALSE,
+    QUOTED_PLAN,
+    SELF,
+    Struct,
+    Term,
+    Var,
+    atom,
+    canonical,
+    deref,
+    instantiated,
+    items_of,
+    list_of,
+    resolved,
+)
+from engine.bdi.unification import unify
 
 if TYPE_CHECKING:
     from engine.bdi.agent import BdiAgent
+    from engine.bdi.plans import CompiledPlan
+
+
+class Performative(StrEnum):
+    """What a message is meant to do."""
+
+    TELL = "tell"
+    UNTELL = "untell"
+    ACHIEVE = "achieve"
+    UNACHIEVE = "unachieve"
+    ASK_ONE = "askOne"
+    ASK_ALL = "askAll"
+    TELL_HOW = "tellHow"
+    UNTELL_HOW = "untellHow"
+    ASK_HOW = "askHow"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message."""
+    """One message; its content holds no variables but those of `canonical`."""
 
     sender: str
     receiver: str
-    performative: str
+    performative: Performative
     content: Term
-    number: int = 0
-    reply_to: int = 0
+    number: int
+    """Given by the sender; an answer names it."""
+    answers: int = 0
+    """Number of the question that this answers, 0 when it answers none."""
+
+
+class Society(Protocol):
+    """What runs several agents."""
+
+    def names(self) -> Iterable[str]:
+        """All agents."""
+
+    def create(self, name: str, path: str) -> None:
+        """Start an agent from a file; raises ValueError where that cannot be done."""
+
+    def kill(self, name: str) -> bool:
+        """End an agent; False when there is none."""
+
+    def stop(self) -> None:
+        """End them all behind this cycle."""
 
 
 def handle(agent: BdiAgent, message: Message) -> None:
-    """Take up a message."""
+    """Do what a message says.
+
+    An answer that somebody waits for goes to the waiting intention. What cannot be done is traced and
+    dropped: a sender must not be able to stop the receiver.
+    """
+    if agent.tracer is not None:
+        agent.tracer(
+            record.MessageReceived(
+                agent.name, agent.cycles, message.sender, message.performative, text_of(message.content)
+            )
+        )
+    if message.answers:
+        asker = agent.pending.get(message.answers)
+        if asker is not None:
+            _answered(agent, asker, message)
+            return
+        if deref(message.content) == FALSE:
+            return
+    try:
+        _EFFECTS[message.performative](agent, message)
+    except EvaluationError as error:
+        if agent.tracer is not None:
+            agent.tracer(
+                record.EventDropped(agent.name, agent.cycles, f"message from {message.sender}", str(error))
+            )
+
+
+def _answered(agent: BdiAgent, asker: Intention, message: Message) -> None:
+    assert asker.pending is not None
+    wanted = asker.pending.what
+    waiting.over(agent, asker)
+    answer = message.content
+    if isinstance(answer, Struct) and answer != FALSE and message.performative is Performative.TELL:
+        answer = with_origin(answer, message.sender)
+    if unify(wanted, instantiated(answer), []):
+        agent.step_done(asker)
+    else:
+        waiting.ask_failed(agent, asker, f"the answer of {message.sender} is {text_of(message.content)}")
+
+
+def with_origin(literal: Struct, sender: str) -> Struct:
+    """The literal with its sender as source; earlier sources become sources of that."""
+    earlier = [one for one in literal.annotations if is_source(one)]
+    others = [one for one in literal.annotations if not is_source(one)]
+    return literal.with_annotations((*others, Struct("source", (atom(sender),), earlier)))
+
+
+def for_sending(content: Term) -> Term:
+    """Content as it leaves an agent: values filled in, `source(self)` left out."""
+    made = canonical(resolved(content))
+    if isinstance(made, Struct) and SELF in made.annotations:
+        return made.with_annotations([one for one in made.annotations if one != SELF])
+    return made
+
+
+def reply(
+    agent: BdiAgent, question: Message, content: Term, performative: Performative = Performative.TELL
+) -> None:
+    """Send an answer."""
+    answer = for_sending(content)
+    number = agent.number()
+    agent.send(Message(agent.name, question.sender, performative, answer, number, question.number))
+
+
+# ------------------------------------------------------------------ what each kind does
+
+
+def _literals(content: Term) -> list[Struct]:
+    listed = items_of(content)
+    return [one for one in ([content] if listed is None else listed) if isinstance(one, Struct)]
+
+
+def _tell(agent: BdiAgent, message: Message) -> None:
+    for literal in _literals(message.content):
+        change = believing.believe(agent, with_origin(literal, message.sender))
+        if change is not None:
+            believing.announce(agent, change)
+
+
+def _untell(agent: BdiAgent, message: Message) -> None:
+    for literal in _literals(message.content):
+        pattern = instantiated(with_origin(literal, message.sender))
+        assert isinstance(pattern, Struct)
+        change = believing.forget(agent, pattern)
+        if change is not None:
+            believing.announce(agent, change)
+
+
+def _achieve(agent: BdiAgent, message: Message) -> None:
+    for literal in _literals(message.content):
+        agent.achieve(fresh_copy(with_origin(literal, message.sender)))
+
+
+def _unachieve(agent: BdiAgent, message: Message) -> None:
+    for literal in _literals(message.content):
+        control.drop_goal(agent, fresh_copy(literal), events=True)
+
+
+def _ask_one(agent: BdiAgent, message: Message) -> None:
+    question = instantiated(message.content)
+    found = _answers(agent, question, limit=1)
+    if found:
+        reply(agent, message, found[0])
+    elif isinstance(question, Struct) and agent.plans.knows("+?", question.indicator):
+        from engine.bdi.deliberation import new_intention
+
+        intention = new_intention(agent)
+        intention.question = message
+        intention.asked = question
+        agent.post(Event("+?", question, intention, free_cells(question)))
+    else:
+        reply(agent, message, FALSE)
+
+
+def _ask_all(agent: BdiAgent, message: Message) -> None:
+    found = _answers(agent, instantiated(message.content), limit=agent.limits.size)
+    reply(agent, message, list_of(found))
+
+
+def _answers(agent: BdiAgent, question: Term, limit: int) -> list[Term]:
+    """Copies of the question for what is believed, facts before rules."""
+    scope = Scope()
+    literal = Var("Question")
+    slot = scope.slot(literal)
+    scope.written.add(slot)
+    formula = compile_formula(literal, scope)
+    env = scope.environment()
+    env[slot] = question
+    query = formula.answers(env, agent)
+    found: list[Term] = []
+    while len(found) < limit and query.advance():
+        found.append(resolved(question))
+    return found
+
+
+def _tell_how(agent: BdiAgent, message: Message) -> None:
+    from engine.bdi.library.plans import quoted_text, read_plan
+
+    listed = items_of(message.content)
+    for one in [message.content] if listed is None else listed:
+        text = quoted_text(one)
+        if text is not None:
+            try:
+                agent.add_plan(read_plan(text, message.sender, message.sender))
+            except ValueError:
+                continue  # it has the plan already
+
+
+def _untell_how(agent: BdiAgent, message: Message) -> None:
+    """Only a plan that this sender has told; nobody takes away what is not his."""
+    name = message.content.functor if isinstance(message.content, Struct) else str(message.content)
+    plan = agent.plans.get(name.removeprefix("@"))
+    source = plan.plan.note("source") if plan is not None else None
+    if plan is not None and source is not None and source.args == (atom(message.sender),):
+        agent.remove_plan(plan.name)
+
+
+def _ask_how(agent: BdiAgent, message: Message) -> None:
+    from engine.bdi.library.plans import as_term
+
+    content = message.content
+    found: list[CompiledPlan] = []
+    if isinstance(content, Struct) and content.functor == QUOTED_PLAN and len(content.args) == 2:
+        sign, literal = content.args
+        if isinstance(sign, str) and isinstance(literal := instantiated(literal), Struct):
+            found = agent.relevant_plans(sign, literal)
+    reply(agent, message, list_of(map(as_term, found)), Performative.TELL_HOW)
+
+
+_EFFECTS: dict[Performative, Callable[[BdiAgent, Message], None]] = {
+    Performative.TELL: _tell,
+    Performative.UNTELL: _untell,
+    Performative.ACHIEVE: _achieve,
+    Performative.UNACHIEVE: _unachieve,
+    Performative.ASK_ONE: _ask_one,
+    Performative.ASK_ALL: _ask_all,
+    Performative.TELL_HOW: _tell_how,
+    Performative.UNTELL_HOW: _untell_how,
+    Performative.ASK_HOW: _ask_how,
+}

@@ -134,7 +134,7 @@ class Present(Node):
     def step(self, query: Query) -> Node | None:
         height = query.env[self.slot]
         assert isinstance(height, int)
-        undo(query.trail, query.choices[height].mark)
+        undo(query.trail, query.choices[height][3])
         del query.choices[height:]
         return None
 
@@ -175,7 +175,7 @@ class Found(Node):
     def step(self, query: Query) -> Node | None:
         height = query.env[self.slot]
         assert isinstance(height, int)
-        found = query.choices[height].state
+        found = query.choices[height][4]
         assert isinstance(found, list)
         fresh: dict[Term, Cell] = {}
         found.append(rewrite(self.template(query.env), lambda cell: fresh.setdefault(cell, Cell())))

@@ -8,7 +8,7 @@ from typing import TypeVar
 from engine.bdi.expressions import RELATION, ExpressionParser, UnexpectedError
 from engine.bdi.formulas import OPERATORS
 from engine.bdi.lexing import END, NAME, STRING, VARIABLE, Lines, Tokens, unescaped
-from engine.bdi.printing import body_text, label_text, text_of, trigger_text
+from engine.bdi.printing import body_text, on_one_line, plan_text
 from engine.bdi.problems import ProgramError, SyntaxProblem
 from engine.bdi.syntax import (
     Belief,
@@ -155,34 +155,24 @@ class Parser(ExpressionParser):
             return found
         return self.literal(expected)
 
-    def quoted_plan(self) -> str:
-        """Read the inside of `{ … }`: a trigger with or without context and body, or a body."""
-        anonymous, self.anonymous = self.anonymous, 0
+    def quoted(self) -> tuple[Term, ...]:
+        """Read the inside of `{ … }`: sign and literal of a trigger, or the text of a plan or body."""
         start = self.at
         try:
             plan = self.plan()
-            text = trigger_text(plan.trigger)
-            if plan.label is not None:
-                text = f"{label_text(plan.label)} {text}"
-            if plan.context != TRUE:
-                text += f" : {text_of(plan.context)}"
-            if plan.body:
-                text += f" <- {_on_one_line(plan.body)}"
             self.expect("}")
         except UnexpectedError:
-            far = self.at
-            self.at = start
-            if self.kinds[start] == "@":
-                self.at = far
-                raise
+            far, self.at = self.at, start
             try:
-                text = _on_one_line(self.body())
+                text = on_one_line(body_text(self.body()))
                 self.expect("}")
             except UnexpectedError:
                 self.at = max(far, self.at)
                 raise
-        self.anonymous = anonymous
-        return text
+            return (text,)
+        if plan == Plan(plan.trigger):
+            return (f"{plan.trigger.operation}{plan.trigger.kind}", plan.trigger.literal)
+        return (on_one_line(plan_text(plan).removesuffix(".")),)
 
     # ------------------------------------------------------------------ bodies
 
@@ -286,10 +276,6 @@ def _step_kind(term: Term) -> StepKind:
             return StepKind.CONSTRAINT
         return StepKind.INTERNAL if term.functor[0] == "." else StepKind.ACTION
     return StepKind.CONSTRAINT
-
-
-def _on_one_line(body: Body) -> str:
-    return " ".join(body_text(body).split("\n")) if body else ""
 
 
 def read_program(text: str, source: str = "") -> tuple[Program, tuple[SyntaxProblem, ...]]:

@@ -104,8 +104,8 @@ def _struct(term: Struct, floor: int) -> _Pieces:
         pieces, level = _operator(term)
         if pieces:
             return ["(", *pieces, ")"] if level < floor else pieces
-    if term.functor == QUOTED_PLAN and len(term.args) == 1 and isinstance(term.args[0], str):
-        return [f"{{ {term.args[0]} }}"]
+    if term.functor == QUOTED_PLAN and term.args and isinstance(term.args[0], str):
+        return [f"{{ {term.args[0]}", *((one, 0) for one in term.args[1:]), " }"]
     written: _Pieces = ["~" if term.negated else "", atom_text(term.functor)]
     if term.functor == VARIABLE_LITERAL and len(term.args) == 1:
         written = [(term.args[0], _TIGHT)]
@@ -157,6 +157,11 @@ def _list(term: Cons) -> _Pieces:
 def trigger_text(trigger: Trigger) -> str:
     """`+!g(X)` and the like."""
     return f"{trigger.operation}{trigger.kind}{text_of(trigger.literal)}"
+
+
+def on_one_line(text: str) -> str:
+    """The text of a plan or body without line breaks; those inside strings are escaped anyway."""
+    return " ".join(line.strip() for line in text.split("\n"))
 
 
 def label_text(label: Struct) -> str:

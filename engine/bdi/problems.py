@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.bdi.terms import Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,11 @@ class ErrorId(StrEnum):
 class EvaluationError(Exception):
     """A formula, term or step that cannot be evaluated; it fails the step, never the interpreter."""
 
-    def __init__(self, error_id: ErrorId, message: str) -> None:
+    def __init__(self, error_id: ErrorId, message: str, details: tuple[Term, ...] = ()) -> None:
         super().__init__(message)
         self.error_id = error_id
+        self.details = details
+        """More annotations for the failure event."""
 
 
 def unbound(what: str) -> EvaluationError:

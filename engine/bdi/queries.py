@@ -7,7 +7,7 @@ more answers leaves a choice behind, and a failure takes up the latest choice ag
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from engine.bdi.beliefs import BeliefBase
 from engine.bdi.patterns import Env, Matcher
@@ -73,23 +73,11 @@ class Reasoner(Protocol):
         """Run an internal action inside a formula."""
 
 
-class Continuation(NamedTuple):
-    """Where to go on when a rule's body is through."""
+Continuation: TypeAlias = "tuple[Node, Env, Continuation | None]"
+"""Where to go on when a rule's body is through, and with which environment; what comes behind that."""
 
-    node: Node
-    env: Env
-    below: Continuation | None
-
-
-class Choice(NamedTuple):
-    """A node with more answers, and everything as it was there."""
-
-    node: Node
-    env: Env
-    continuation: Continuation | None
-    mark: int
-    """Length of the trail."""
-    state: object
+Choice: TypeAlias = "tuple[Node, Env, Continuation | None, int, object]"
+"""A node with more answers, the environment, continuation and length of the trail there, and its state."""
 
 
 class Query:
@@ -111,7 +99,7 @@ class Query:
 
     def leave(self, node: Node, state: object, mark: int) -> None:
         """Remember that a node has more answers."""
-        self.choices.append(Choice(node, self.env, self.continuation, mark, state))
+        self.choices.append((node, self.env, self.continuation, mark, state))
 
     def advance(self) -> bool:
         """Find the next answer; False when there is none.
@@ -125,11 +113,9 @@ class Query:
             if node is not None:
                 node = node.step(self)
             elif self.choices:
-                choice = self.choices.pop()
-                undo(self.trail, choice.mark)
-                self.env = choice.env
-                self.continuation = choice.continuation
-                node = choice.node.retry(self, choice.state)
+                resumed, self.env, self.continuation, mark, state = self.choices.pop()
+                undo(self.trail, mark)
+                node = resumed.retry(self, state)
             else:
                 undo(self.trail, 0)
                 return False

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 QUOTED_PLAN = "{}"
-"""Functor of a plan or body written as a term, `{ +!g(X) }`; its one argument is the text."""
+"""Functor of what is written in braces: `{ +!g(X) }` holds sign and literal, a plan or body its text."""
 
 VARIABLE_LITERAL = ""
 """Functor of a variable that stands for a literal with annotations, `P[e]`; the variable is its argument."""
@@ -94,7 +94,12 @@ class Struct:
         return made
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(other) is Struct and same(self, other))
+        if self is other:
+            return True
+        if type(other) is not Struct or self.indicator != other.indicator:
+            return False
+        known = self._hash is not None and other._hash is not None
+        return not (known and self._hash != other._hash) and same(self, other)
 
     def __hash__(self) -> int:
         if self._hash is None:

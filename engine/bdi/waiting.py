@@ -181,6 +181,11 @@ def happened(agent: BdiAgent, sign: str, literal: Struct) -> None:
             undo(trail, 0)
 
 
+def ask_failed(agent: BdiAgent, intention: Intention, message: str) -> None:
+    """The answer to a question does not fit what was expected."""
+    failures.fail_step(agent, intention, EvaluationError(ErrorId.ASK_FAILED, message))
+
+
 # ------------------------------------------------------------------ plans being made
 
 

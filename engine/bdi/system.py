@@ -1,0 +1,217 @@
+"""Several agents run together, one cycle each in turn, on a clock of their own (spec §1.9).
+
+The same programs, environment and seed give the same run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Protocol
+
+from engine.bdi.agent import ActionRequest, BdiAgent
+from engine.bdi.loading import LoadedProgram
+from engine.bdi.messages import Message
+from engine.bdi.parser import parse_program
+from engine.bdi.semantics import Limits, Semantics
+from engine.bdi.syntax import Program
+from engine.bdi.terms import Struct
+from engine.bdi.trace import TraceEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an action went."""
+
+    success: bool
+    reason: str = ""
+    """Why it failed."""
+    answer: Struct | None = None
+    """The action with values for its variables."""
+
+
+DONE = Outcome(True)
+
+
+class Environment(Protocol):
+    """The world that agents perceive and act in."""
+
+    @property
+    def actions(self) -> Mapping[str, frozenset[int]]:
+        """What can be done, with the numbers of arguments."""
+
+    def percepts(self, agent: str) -> Iterable[Struct] | None:
+        """All that an agent perceives now; None when that is what it was."""
+
+    def act(self, agent: str, action: Struct) -> Outcome:
+        """Do something at once."""
+
+
+@dataclass(slots=True)
+class Actions:
+    """An environment made of Python functions: nothing is perceived, each action is a function's call."""
+
+    known: dict[str, Callable[[str, Struct], Outcome]] = field(default_factory=dict)
+    counts: dict[str, frozenset[int]] = field(default_factory=dict)
+
+    @property
+    def actions(self) -> Mapping[str, frozenset[int]]:
+        """What was registered."""
+        return self.counts
+
+    def action(self, name: str, *counts: int) -> Callable[[_Act], _Act]:
+        """Register a function of agent and action under a name with these numbers of arguments."""
+
+        def declare(act: _Act) -> _Act:
+            self.known[name] = act
+            self.counts[name] = frozenset(counts)
+            return act
+
+        return declare
+
+    def percepts(self, agent: str) -> Iterable[Struct] | None:
+        """Nothing."""
+        return None
+
+    def act(self, agent: str, action: Struct) -> Outcome:
+        """Call the function."""
+        return self.known[action.functor](agent, action)
+
+
+_Act = Callable[[str, Struct], Outcome]
+
+
+class System:
+    """Agents, their mailboxes and an environment.
+
+    Args:
+        seed: of all chance, an own stream for each agent.
+        tick: milliseconds that one round takes on the clock; while all wait, time jumps to the next timer.
+        read: text of a file, for `.create_agent`; None forbids it.
+        say: gets an agent's name and what it prints.
+    """
+
+    def __init__(
+        self,
+        *,
+        environment: Environment | None = None,
+        semantics: Semantics | None = None,
+        limits: Limits | None = None,
+        seed: int = 0,
+        tick: float = 1.0,
+        read: Callable[[str], str] | None = None,
+        say: Callable[[str, str], None] | None = None,
+        tracer: Callable[[TraceEvent], None] | None = None,
+    ) -> None:
+        self.environment = environment
+        self.semantics = semantics or Semantics()
+        self.limits = limits or Limits()
+        self.seed = seed
+        self.tick = tick
+        self.read = read
+        self.say = say or (lambda name, text: None)
+        self.tracer = tracer
+        self.agents: dict[str, BdiAgent] = {}
+        self.now = 0.0
+        self.rounds = 0
+        self.stopped = False
+
+    def add(self, name: str, program: Program | LoadedProgram) -> BdiAgent:
+        """Start an agent.
+
+        Raises:
+            ValueError: there is one with this name.
+        """
+        if name in self.agents:
+            raise ValueError(f"there is an agent {name} already")
+        agent = BdiAgent(
+            name,
+            program,
+            semantics=self.semantics,
+            limits=self.limits,
+            actions=dict(self.environment.actions) if self.environment is not None else {},
+            say=lambda text: self.say(name, text),
+            tracer=self.tracer,
+            random=Random(f"{self.seed} {name}"),
+        )
+        agent.now = self.now
+        agent.society = self
+        self.agents[name] = agent
+        return agent
+
+    # ------------------------------------------------------------------ Society
+
+    def names(self) -> Iterable[str]:
+        """All agents, in the order in which they came."""
+        return list(self.agents)
+
+    def create(self, name: str, path: str) -> None:
+        """Start an agent from a file; raises ValueError where that cannot be done."""
+        if self.read is None:
+            raise ValueError("agents cannot be made from files here")
+        try:
+            text = self.read(path)
+        except OSError as error:
+            raise ValueError(f"{path}: {error.strerror}") from None
+        self.add(name, parse_program(text, path))
+
+    def kill(self, name: str) -> bool:
+        """End an agent."""
+        return self.agents.pop(name, None) is not None
+
+    def stop(self) -> None:
+        """End the run behind this round."""
+        self.stopped = True
+
+    # ------------------------------------------------------------------ running
+
+    def run(self, rounds: int | None = None) -> int:
+        """Run until nothing is left to do, all is stopped, or so many rounds are over; how many were."""
+        begun = self.rounds
+        while not self.stopped and (rounds is None or self.rounds - begun < rounds):
+            if not self.round() and not self._jump():
+                break
+        return self.rounds - begun
+
+    def round(self) -> bool:
+        """One cycle of each agent; False when none had anything to do."""
+        self.rounds += 1
+        worked = False
+        for name, agent in list(self.agents.items()):
+            if name not in self.agents:
+                continue
+            if self.environment is not None:
+                percepts = self.environment.percepts(name)
+                if percepts is not None:
+                    agent.perceive(percepts)
+            if agent.idle:
+                continue
+            report = agent.cycle(self.now)
+            worked = worked or report.worked
+            for message in report.messages:
+                self._deliver(message)
+            for request in report.requests:
+                self._act(agent, request)
+        self.now += self.tick
+        return worked
+
+    def _jump(self) -> bool:
+        """Let time pass until a wait ends; False when none does."""
+        timers = [due for agent in self.agents.values() if (due := agent.next_timer) is not None]
+        if not timers:
+            return any(not agent.idle for agent in self.agents.values())
+        self.now = max(self.now, min(timers))
+        for agent in self.agents.values():
+            agent.now = self.now
+        return True
+
+    def _deliver(self, message: Message) -> None:
+        receiver = self.agents.get(message.receiver)
+        if receiver is not None:
+            receiver.receive(message)
+
+    def _act(self, agent: BdiAgent, request: ActionRequest) -> None:
+        assert self.environment is not None
+        outcome = self.environment.act(agent.name, request.action)
+        agent.feedback(request.number, outcome.success, outcome.reason, outcome.answer)
