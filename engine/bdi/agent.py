@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import NamedTuple
 
-from engine.bdi import believing, failures, messages, waiting
+from engine.bdi import believing, control, failures, messages, saving, waiting
 from engine.bdi import trace as record
 from engine.bdi.actions import Call, InternalActions
 from engine.bdi.beliefs import BeliefBase
-from engine.bdi.deliberation import Option, deliberate
+from engine.bdi.deliberation import Selection, deliberate, select_intention
 from engine.bdi.instructions import free_cells, fresh_copy
 from engine.bdi.intentions import Event, Frame, Intention, Waiting
 from engine.bdi.loading import LoadedProgram
@@ -27,21 +26,11 @@ from engine.bdi.printing import headline, text_of
 from engine.bdi.problems import ErrorId, EvaluationError
 from engine.bdi.queries import Answer
 from engine.bdi.semantics import BeliefOrder, Limits, Semantics
-from engine.bdi.syntax import Plan, Position, Program
+from engine.bdi.syntax import Position, Program
 from engine.bdi.terms import FALSE, Struct, Term
 from engine.bdi.trace import Change, TraceEvent
-from engine.bdi.unification import Trail, undo
-
-
-@dataclass(frozen=True, slots=True)
-class ActionRequest:
-    """An external action that the agent wants done; `feedback` with its number ends the wait."""
-
-    number: int
-    action: Struct
-    """Variables without a value are those of `canonical`; an answer may give them one."""
-    intention: int
-    position: Position
+from engine.bdi.unification import Trail
+from engine.bdi.waiting import ActionRequest
 
 
 class CycleReport(NamedTuple):
@@ -54,18 +43,6 @@ class CycleReport(NamedTuple):
 
 
 _WORKED, _RESTED = CycleReport(True), CycleReport(False)
-
-
-@dataclass(slots=True)
-class Selection:
-    """The three selection functions; None stands for the default, which is also the fastest."""
-
-    event: Callable[[Sequence[Event]], Event] | None = None
-    """Default: the oldest."""
-    option: Callable[[Event, Sequence[Option]], Option] | None = None
-    """Default: the first applicable plan in the order of the program."""
-    intention: Callable[[Sequence[Intention]], Intention] | None = None
-    """Default: round robin."""
 
 
 class BdiAgent:
@@ -116,6 +93,7 @@ class BdiAgent:
         )
         self.rules = loaded.rules
         self.plans = loaded.plans.copy()
+        self.plans.watch = self._plans_changed
         self.cycles = 0
         self.society: Society | None = None
         """What runs several agents, for the internal actions that concern others."""
@@ -145,13 +123,21 @@ class BdiAgent:
         """Numbers given to intentions, requests, messages and timers."""
         self.belief_version = 0
         """Counts changes of beliefs, so that conditions are looked at again only when one may hold."""
-        self._seen_version = 0
+        self.checked_version = 0
         self._requests: list[ActionRequest] = []
         self._sent: list[Message] = []
 
         believing.begin(self, loaded.beliefs)
         for goal in loaded.program.goals:
             self.post(Event(f"+{goal.kind}", fresh_copy(goal.literal)))
+
+    def save(self) -> saving.Data:
+        """Its whole state between two cycles, ready for JSON."""
+        return saving.save(self)
+
+    def restore(self, data: saving.Data) -> None:
+        """Take up a saved state of the same program; raises SavedStateError where it does not fit."""
+        saving.restore(self, data)
 
     # ------------------------------------------------------------------ what comes in
 
@@ -214,9 +200,9 @@ class BdiAgent:
             any(one.intention is None or not one.intention.suspended for one in self.events)
             or self.mail
             or self.percepts is not None
-            or any(one.frames and not one.suspended for one in self.ready)
+            or any(not one.suspended for one in self.ready)
             or (due is not None and due <= self.now)
-            or (self.conditions and self._seen_version != self.belief_version)
+            or (self.conditions and self.checked_version != self.belief_version)
         )
 
     @property
@@ -229,19 +215,26 @@ class BdiAgent:
     def _sense(self) -> bool:
         worked = bool(self.timers) and waiting.fire_timers(self)
         if self.percepts is not None:
-            believing.perceive(self, self.percepts)
+            self._perceive(self.percepts)
             self.percepts = None
             worked = True
         if self.mail:
             messages.handle(self, self.mail.popleft())
             worked = True
-        if self.conditions and self._seen_version != self.belief_version:
+        if self.conditions and self.checked_version != self.belief_version:
             worked = waiting.check_conditions(self) or worked
-        self._seen_version = self.belief_version
+        self.checked_version = self.belief_version
         return worked
 
+    def _perceive(self, percepts: tuple[Struct, ...]) -> None:
+        try:
+            believing.perceive(self, percepts)
+        except EvaluationError as error:
+            if self.tracer is not None:
+                self.tracer(record.EventDropped(self.name, self.cycles, "percepts", str(error)))
+
     def _act(self) -> bool:
-        intention = self._select_intention()
+        intention = select_intention(self)
         if intention is None:
             return False
         frame = intention.frames[-1]
@@ -253,37 +246,13 @@ class BdiAgent:
             failures.fail_step(self, intention, error)
             return True
         if goes_on:
-            if frame.pc == len(frame.code):
+            if intention.suspended:
+                intention.parked = True
+            elif frame.pc == len(frame.code):
                 self.settle(intention)
             else:
                 self.ready.append(intention)
         return True
-
-    def _select_intention(self) -> Intention | None:
-        ready = self.ready
-        if self.atomics or self.selection.intention is not None:
-            return self._choose_intention()
-        while ready:
-            intention = ready.popleft()
-            if intention.suspended:
-                intention.parked = True
-            elif intention.frames:
-                return intention
-        return None
-
-    def _choose_intention(self) -> Intention | None:
-        """Choose where an atomic intention or the host's function has a say."""
-        able = [one for one in self.ready if one.frames and not one.suspended]
-        held = self.atomic()
-        if held is not None:
-            chosen = held if held in able else None
-        elif able and self.selection.intention is not None:
-            chosen = self.selection.intention(able)
-        else:
-            chosen = able[0] if able else None
-        if chosen is not None:
-            self.ready.remove(chosen)
-        return chosen
 
     def atomic(self) -> Intention | None:
         """The intention that must not be interleaved with others, if one can go on."""
@@ -373,53 +342,45 @@ class BdiAgent:
             )
         )
 
-    # ------------------------------------------------------------------ plans
+    # ------------------------------------------------------------------ from outside
 
-    def add_plan(self, plan: Plan, *, before: bool = False) -> CompiledPlan:
-        """Add a plan behind the others, or before them; raises ValueError where its label is taken."""
-        made = self.plans.add(plan, before=before)
+    def intention(self, number: int) -> Intention:
+        """The intention with this number; raises KeyError where there is none (any more)."""
+        if number not in self.intentions:
+            raise KeyError(f"there is no intention {number}")
+        return self.intentions[number]
+
+    def drop(self, number: int, reason: str = "dropped by the operator") -> None:
+        """Take an intention away without a failure event."""
+        control.drop(self, self.intention(number), reason)
+
+    def suspend(self, number: int, reason: str = "suspended by the operator") -> None:
+        """Hold an intention back before its next step."""
+        control.suspend(self, self.intention(number), reason)
+
+    def resume(self, number: int) -> None:
+        """Let a suspended intention go on, or one that waited for a plan: its goal is tried again."""
+        intention = self.intention(number)
+        if intention.pending is not None and intention.pending.kind is Waiting.GENERATION:
+            waiting.generation_done(self, intention)
+        control.resume(self, intention)
+
+    def fail(self, number: int, error_id: ErrorId, message: str) -> None:
+        """Let what an intention waits for, or else its present step, fail."""
+        waiting.fail(self, self.intention(number), error_id, message)
+
+    def _plans_changed(self, added: CompiledPlan | None, removed: CompiledPlan | None) -> None:
         if self.tracer is not None:
-            self.tracer(record.PlanAdded(self.name, self.cycles, made.name, made.text))
-        return made
-
-    def replace_plan(self, name: str, plan: Plan) -> CompiledPlan:
-        """Put a plan in the place of another; raises KeyError or ValueError as `PlanLibrary.replace`."""
-        made = self.plans.replace(name, plan)
-        if self.tracer is not None:
-            self.tracer(record.PlanRemoved(self.name, self.cycles, name))
-            self.tracer(record.PlanAdded(self.name, self.cycles, made.name, made.text))
-        return made
-
-    def remove_plan(self, name: str) -> None:
-        """Take a plan away; raises KeyError where there is none with this name."""
-        self.plans.remove(name)
-        if self.tracer is not None:
-            self.tracer(record.PlanRemoved(self.name, self.cycles, name))
-
-    def relevant_plans(self, sign: str, literal: Struct) -> list[CompiledPlan]:
-        """The plans whose triggers fit an event: `+!` and a goal, for example."""
-        found: list[CompiledPlan] = []
-        for plan in self.plans.candidates(sign, literal):
-            trail: Trail = []
-            if plan.enter(literal, trail) is not None:
-                found.append(plan)
-            undo(trail, 0)
-        return found
-
-    def generate_plan(self, intention: Intention, goal: Term) -> bool:
-        """Have a plan made for a goal while an intention waits; False where nobody makes plans."""
-        if self.on_generate_plan is None or not self.on_generate_plan(intention, goal):
-            raise EvaluationError(ErrorId.PGP_FAILED, "nothing here generates plans")
-        if intention.pending is None:
-            waiting.begin(self, intention, Waiting.GENERATION, goal)
-        return True
+            if removed is not None:
+                self.tracer(record.PlanRemoved(self.name, self.cycles, removed.name))
+            if added is not None:
+                self.tracer(record.PlanAdded(self.name, self.cycles, added.name, added.text))
 
     # ------------------------------------------------------------------ actions
 
     def request(self, action: Struct, intention: Intention, position: Position) -> None:
         """Ask the environment for an action; the intention waits for the feedback."""
-        number, asked = waiting.for_action(self, action, intention)
-        self._requests.append(ActionRequest(number, asked, intention.id, position))
+        self._requests.append(waiting.for_action(self, action, intention, position))
 
     def send(self, message: Message) -> None:
         """Give a message to the host."""

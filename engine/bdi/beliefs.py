@@ -147,6 +147,12 @@ class BeliefBase:
         facts = [one for predicate in self.predicates.values() for one in predicate.all.facts()]
         return iter(sorted(facts, key=lambda fact: fact.place))
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self.predicates.clear()
+        self.percepts.clear()
+        self.count = 0
+
     def find(self, literal: Struct) -> Fact | None:
         """The fact with this functor and these arguments, whatever its annotations."""
         predicate = self.predicates.get(literal.indicator)

@@ -85,7 +85,7 @@ def resume(agent: BdiAgent, intention: Intention) -> None:
         agent.changed_intention(intention, Change.RESUMED)
         if intention.parked:
             intention.parked = False
-            agent.ready.append(intention)
+            agent.settle(intention)
 
 
 def suspend_goal(agent: BdiAgent, pattern: Struct) -> None:

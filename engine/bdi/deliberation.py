@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,18 @@ class Option:
     bound: tuple[tuple[Cell, Term], ...]
 
 
+@dataclass(slots=True)
+class Selection:
+    """The three selection functions; None stands for the default, which is also the fastest."""
+
+    event: Callable[[Sequence[Event]], Event] | None = None
+    """Default: the oldest."""
+    option: Callable[[Event, Sequence[Option]], Option] | None = None
+    """Default: the first applicable plan in the order of the program."""
+    intention: Callable[[Sequence[Intention]], Intention] | None = None
+    """Default: round robin."""
+
+
 def deliberate(agent: BdiAgent) -> bool:
     """Handle one event; False when none could be, or all were irrelevant and cost nothing."""
     one_per_cycle = agent.semantics.event_policy is EventPolicy.ONE_PER_CYCLE
@@ -61,6 +73,32 @@ def _select_event(agent: BdiAgent) -> Event | None:
         return None
     chosen = able[0] if agent.selection.event is None or held else agent.selection.event(able)
     agent.events.remove(chosen)
+    return chosen
+
+
+def select_intention(agent: BdiAgent) -> Intention | None:
+    """Take the intention whose step is run; None when none can go on."""
+    if agent.atomics or agent.selection.intention is not None:
+        return _choose_intention(agent)
+    while agent.ready:
+        intention = agent.ready.popleft()
+        if intention.suspended:
+            intention.parked = True
+        else:
+            return intention
+    return None
+
+
+def _choose_intention(agent: BdiAgent) -> Intention | None:
+    able = [one for one in agent.ready if not one.suspended]
+    held = agent.atomic()
+    if held is not None:
+        able = [one for one in able if one is held]
+    if not able:
+        return None
+    choose = agent.selection.intention
+    chosen = able[0] if choose is None or held else choose(able)
+    agent.ready.remove(chosen)
     return chosen
 
 

@@ -27,7 +27,7 @@ def _failure(
     if intention is None or not intention.frames:
         return Failure(error_id, message, details=details)
     frame = intention.frames[-1]
-    item = frame.code[frame.pc].item
+    item = frame.code[min(frame.pc, len(frame.code) - 1)].item
     return Failure(error_id, message, headline(item), frame.plan.plan.source, item.position.line, details)
 
 
@@ -74,7 +74,7 @@ def catch(
     for plan in agent.plans.candidates(f"-{sign[1:]}", failed):
         relevant = plan.enter(failed, trail) is not None
         undo(trail, 0)
-        if relevant:
+        if relevant and (intention is not None or len(agent.events) < agent.limits.events):
             agent.post(Event(f"-{sign[1:]}", failed, intention, cells, failure))
             return True
     return False

@@ -51,7 +51,7 @@ class Held(Node):
         return _following(self, query, state)
 
     def _fact(self, query: Query, link: Link | None, end: int) -> Node | None:
-        """Look for a fact that fits; in order of insertion, those from place `end` on came after the question."""
+        """Look for a fact that fits; in order of insertion, facts from place `end` on are too new."""
         env, trail = query.env, query.trail
         mark = len(trail)
         while link is not None:

@@ -226,7 +226,7 @@ def _tell_how(agent: BdiAgent, message: Message) -> None:
         text = quoted_text(one)
         if text is not None:
             try:
-                agent.add_plan(read_plan(text, message.sender, message.sender))
+                agent.plans.add(read_plan(text, message.sender, message.sender))
             except ValueError:
                 continue  # it has the plan already
 
@@ -237,7 +237,7 @@ def _untell_how(agent: BdiAgent, message: Message) -> None:
     plan = agent.plans.get(name.removeprefix("@"))
     source = plan.plan.note("source") if plan is not None else None
     if plan is not None and source is not None and source.args == (atom(message.sender),):
-        agent.remove_plan(plan.name)
+        agent.plans.remove(plan.name)
 
 
 def _ask_how(agent: BdiAgent, message: Message) -> None:
@@ -248,7 +248,7 @@ def _ask_how(agent: BdiAgent, message: Message) -> None:
     if isinstance(content, Struct) and content.functor == QUOTED_PLAN and len(content.args) == 2:
         sign, literal = content.args
         if isinstance(sign, str) and isinstance(literal := instantiated(literal), Struct):
-            found = agent.relevant_plans(sign, literal)
+            found = agent.plans.relevant(sign, literal)
     reply(agent, message, list_of(map(as_term, found)), Performative.TELL_HOW)
 
 

@@ -31,6 +31,10 @@ Builder: TypeAlias = Callable[[Env], Term]
 Matcher: TypeAlias = Callable[[Term, Env, Trail], bool]
 
 
+UNWRITTEN = Cell()
+"""What a slot holds that was not written; it is never read."""
+
+
 class Scope:
     """The variables of one clause while it is compiled."""
 
@@ -61,7 +65,7 @@ class Scope:
 
     def environment(self) -> Env:
         """A fresh environment."""
-        return [NIL] * self.size
+        return [UNWRITTEN] * self.size
 
 
 def key_of(term: Term) -> int | float | str | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from engine.bdi.beliefs import is_source
 from engine.bdi.compiler import Formula, compile_formula
-from engine.bdi.patterns import Env, Scope, annotation_matcher, is_constant, key_of, matchers
+from engine.bdi.patterns import UNWRITTEN, Env, Scope, annotation_matcher, is_constant, key_of, matchers
 from engine.bdi.printing import plan_text
 from engine.bdi.syntax import Plan
-from engine.bdi.terms import NIL, SELF, TRUE, VARIABLE_LITERAL, Struct, Term
-from engine.bdi.unification import Trail
+from engine.bdi.terms import SELF, TRUE, VARIABLE_LITERAL, Struct, Term
+from engine.bdi.unification import Trail, undo
 
 if TYPE_CHECKING:
     from engine.bdi.instructions import Instruction
@@ -32,6 +32,7 @@ class CompiledPlan:
         "name",
         "plan",
         "sign",
+        "slots",
     )
 
     def __init__(self, plan: Plan, name: str) -> None:
@@ -51,6 +52,8 @@ class CompiledPlan:
         self.atomic = plan.note("atomic") is not None
         self.code: list[Instruction] = []
         self.context: Formula | None = None
+        self.slots: dict[str, int] = {}
+        """Places of its variables in an environment."""
         self._size = -1
 
     @property
@@ -58,7 +61,10 @@ class CompiledPlan:
         """The plan as a program would write it."""
         return plan_text(self.plan)
 
-    def _compile(self) -> None:
+    def compile(self) -> None:
+        """Make it ready to run, if that has not been done."""
+        if self._size >= 0:
+            return
         from engine.bdi.bodies import compile_body
 
         scope = Scope()
@@ -70,13 +76,14 @@ class CompiledPlan:
         if self.plan.context != TRUE:
             self.context = compile_formula(self.plan.context, scope)
         self.code = compile_body(self.plan.body, scope)
+        self.slots = scope.slots
         self._size = scope.size
 
     def enter(self, literal: Struct, trail: Trail) -> Env | None:
         """The environment of the plan when its trigger, as left side, fits an event's literal."""
         if self._size < 0:
-            self._compile()
-        env: Env = [NIL] * self._size
+            self.compile()
+        env: Env = [UNWRITTEN] * self._size
         args = literal.args if self.indicator is not None else (literal,)
         for place, match in self._head:
             if not match(args[place], env, trail):
@@ -125,12 +132,15 @@ class PlanLibrary:
         self._plans = tuple(plans)
         self._named = {plan.name: plan for plan in self._plans}
         self._index: dict[str, dict[str | None, _Options]] | None = None
-        self._given = 0
+        self.given = 0
+        """Names given to plans without a label."""
+        self.watch: Callable[[CompiledPlan | None, CompiledPlan | None], None] | None = None
+        """Told of each plan that is added and each that goes."""
 
     def copy(self) -> PlanLibrary:
         """A library of its own with the same plans; the index is shared until one of them changes."""
         made = PlanLibrary()
-        made._plans, made._named, made._given = self._plans, self._named, self._given
+        made._plans, made._named, made.given = self._plans, self._named, self.given
         made._index = self._indexed()
         return made
 
@@ -153,7 +163,7 @@ class PlanLibrary:
         made = CompiledPlan(plan, plan.name or self._name())
         if made.name in self._named:
             raise ValueError(f"there is a plan '{made.name}' already")
-        self._set((made, *self._plans) if before else (*self._plans, made))
+        self._set((made, *self._plans) if before else (*self._plans, made), made)
         return made
 
     def replace(self, name: str, plan: Plan) -> CompiledPlan:
@@ -168,7 +178,8 @@ class PlanLibrary:
         made = CompiledPlan(plan, plan.name or name)
         if made.name != name and made.name in self._named:
             raise ValueError(f"there is a plan '{made.name}' already")
-        self._set(tuple(made if one.name == name else one for one in self._plans))
+        gone = self._named[name]
+        self._set(tuple(made if one is gone else one for one in self._plans), made, gone)
         return made
 
     def remove(self, name: str) -> CompiledPlan:
@@ -180,7 +191,7 @@ class PlanLibrary:
         found = self._named.get(name)
         if found is None:
             raise KeyError(f"there is no plan '{name}'")
-        self._set(tuple(one for one in self._plans if one is not found))
+        self._set(tuple(one for one in self._plans if one is not found), None, found)
         return found
 
     def load(self, plans: Iterable[Plan]) -> None:
@@ -193,16 +204,28 @@ class PlanLibrary:
             made.append(CompiledPlan(plan, name))
         self._set(tuple(made))
 
-    def _name(self) -> str:
-        self._given += 1
-        while f"p__{self._given}" in self._named:
-            self._given += 1
-        return f"p__{self._given}"
+    def restore(self, plans: Iterable[CompiledPlan], given: int) -> None:
+        """Hold exactly these plans."""
+        self._set(tuple(plans))
+        self.given = given
 
-    def _set(self, plans: tuple[CompiledPlan, ...]) -> None:
+    def _name(self) -> str:
+        self.given += 1
+        while f"p__{self.given}" in self._named:
+            self.given += 1
+        return f"p__{self.given}"
+
+    def _set(
+        self,
+        plans: tuple[CompiledPlan, ...],
+        added: CompiledPlan | None = None,
+        removed: CompiledPlan | None = None,
+    ) -> None:
         self._plans = plans
         self._named = {plan.name: plan for plan in plans}
         self._index = None
+        if self.watch is not None and (added or removed):
+            self.watch(added, removed)
 
     # ------------------------------------------------------------------ finding
 
@@ -213,6 +236,16 @@ class PlanLibrary:
             return ()
         options = triggers.get(literal.indicator) or triggers.get(None)
         return options.fitting(literal) if options is not None else ()
+
+    def relevant(self, sign: str, literal: Struct) -> list[CompiledPlan]:
+        """Plans whose trigger fits an event: `+!` and a goal, for example."""
+        found: list[CompiledPlan] = []
+        for plan in self.candidates(sign, literal):
+            trail: Trail = []
+            if plan.enter(literal, trail) is not None:
+                found.append(plan)
+            undo(trail, 0)
+        return found
 
     def knows(self, sign: str, indicator: str) -> bool:
         """True when some plan may handle such an event."""

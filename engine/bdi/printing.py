@@ -41,22 +41,25 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\
 _ATOM_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
 
-def text_of(term: Term) -> str:
-    """The term as a program would write it; unbound variables of a running program print as `_`."""
+def text_of(term: Term, floor: int = 0) -> str:
+    """The term as a program would write it; unbound variables of a running program print as `_`.
+
+    An operator that binds less tightly than `floor` is put in parentheses.
+    """
     pieces: list[str] = []
-    waiting: list[tuple[Term, int] | str] = [(term, 0)]
+    waiting: list[tuple[Term, int] | str] = [(term, floor)]
     while waiting:
         one = waiting.pop()
         if isinstance(one, str):
             pieces.append(one)
             continue
-        found, floor = deref(one[0]), one[1]
+        found = deref(one[0])
         if isinstance(found, Struct):
-            waiting.extend(reversed(_struct(found, floor)))
+            waiting.extend(reversed(_struct(found, one[1])))
         elif isinstance(found, Cons):
             waiting.extend(reversed(_list(found)))
         else:
-            pieces.append(_leaf(found, floor))
+            pieces.append(_leaf(found, one[1]))
     return "".join(pieces)
 
 
@@ -186,7 +189,7 @@ def item_text(item: BodyItem, depth: int = 0) -> str:
     """One item of a body, with the blocks inside."""
     if isinstance(item, Step):
         sign = "" if item.kind in _UNSIGNED else item.kind.value
-        return f"{sign}{text_of(item.term)}"
+        return f"{sign}{text_of(item.term, PRECEDENCE['='] if item.kind is StepKind.TEST else 0)}"
     if isinstance(item, If):
         arms = [
             f"{'if' if first == 0 else 'elif'} ({text_of(condition)}) {_block(block, depth)}"

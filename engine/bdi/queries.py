@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
 from engine.bdi.beliefs import BeliefBase
-from engine.bdi.patterns import Env, Matcher
+from engine.bdi.patterns import UNWRITTEN, Env, Matcher
 from engine.bdi.problems import ErrorId, EvaluationError
-from engine.bdi.terms import NIL, Term
+from engine.bdi.terms import Term
 from engine.bdi.unification import Trail, undo
 
 
@@ -50,7 +50,7 @@ class Clause:
 
     def enter(self, args: tuple[Term, ...], trail: Trail) -> Env | None:
         """The environment of its body when the head fits these arguments."""
-        env: Env = [NIL] * self.size
+        env: Env = [UNWRITTEN] * self.size
         for place, match in self.head:
             if not match(args[place], env, trail):
                 return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
-from engine.bdi.agent import ActionRequest, BdiAgent
+from engine.bdi.agent import BdiAgent
 from engine.bdi.loading import LoadedProgram
 from engine.bdi.messages import Message
 from engine.bdi.parser import parse_program
@@ -18,6 +18,7 @@ from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.syntax import Program
 from engine.bdi.terms import Struct
 from engine.bdi.trace import TraceEvent
+from engine.bdi.waiting import ActionRequest
 
 
 @dataclass(frozen=True, slots=True)

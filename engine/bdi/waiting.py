@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.bdi import failures
@@ -10,13 +11,29 @@ from engine.bdi.actions import nearest
 from engine.bdi.arithmetic import number
 from engine.bdi.instructions import WaitFor
 from engine.bdi.intentions import Event, Intention, Pending, Waiting
+from engine.bdi.printing import text_of
 from engine.bdi.problems import ErrorId, EvaluationError
+from engine.bdi.syntax import Position
 from engine.bdi.terms import Struct, Term, canonical, instantiated
 from engine.bdi.trace import ActionFeedback, ActionRequested, Change
 from engine.bdi.unification import Trail, undo, unify
 
 if TYPE_CHECKING:
     from engine.bdi.agent import BdiAgent
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRequest:
+    """An external action that the agent wants done; `feedback` with its number ends the wait."""
+
+    number: int
+    action: Struct
+    """Variables without a value are those of `canonical`; an answer may give them one."""
+    intention: int
+    position: Position
+
+
+_SPARE_TIMERS = 64
 
 
 def begin(
@@ -38,6 +55,9 @@ def begin(
     agent.pending[pending.number] = intention
     if until is not None:
         heapq.heappush(agent.timers, (until, pending.number))
+        if len(agent.timers) > 2 * len(agent.pending) + _SPARE_TIMERS:
+            # Waits that ended before their time leave their timers behind.
+            agent.timers[:] = sorted(one for one in agent.timers if one[1] in agent.pending)
     if kind is Waiting.CONDITION:
         agent.conditions.add(pending.number)
     elif kind is Waiting.EVENT:
@@ -69,8 +89,8 @@ def call_off(agent: BdiAgent, intention: Intention) -> None:
 # ------------------------------------------------------------------ external actions
 
 
-def for_action(agent: BdiAgent, action: Struct, intention: Intention) -> tuple[int, Struct]:
-    """Wait for an action's feedback; the request's number, and the action with canonical variables.
+def for_action(agent: BdiAgent, action: Struct, intention: Intention, position: Position) -> ActionRequest:
+    """Wait for an action's feedback.
 
     Raises:
         EvaluationError: there is no such action, or it takes another number of arguments.
@@ -92,10 +112,8 @@ def for_action(agent: BdiAgent, action: Struct, intention: Intention) -> tuple[i
     asked = canonical(action)
     assert isinstance(asked, Struct)
     if agent.tracer is not None:
-        from engine.bdi.printing import text_of
-
         agent.tracer(ActionRequested(agent.name, agent.cycles, pending.number, text_of(asked), intention.id))
-    return pending.number, asked
+    return ActionRequest(pending.number, asked, intention.id, position)
 
 
 def action_done(agent: BdiAgent, request: int, success: bool, reason: str, answer: Struct | None) -> None:

@@ -53,7 +53,7 @@ class Run:
 
         @world.action("break", 1)
         def fail(agent: str, action: Struct) -> Outcome:
-            return Outcome(False, str(action.args[0]))
+            return Outcome(False, text_of(action.args[0]))
 
         @world.action("draw", 1)
         def draw(agent: str, action: Struct) -> Outcome:

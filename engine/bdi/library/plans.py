@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from engine.bdi import waiting
 from engine.bdi.actions import Call, failed
+from engine.bdi.intentions import Waiting
 from engine.bdi.library.registry import internal
 from engine.bdi.parser import parse_plan, parse_trigger
 from engine.bdi.plans import CompiledPlan
 from engine.bdi.printing import on_one_line, text_of
-from engine.bdi.problems import ProgramError
+from engine.bdi.problems import ErrorId, EvaluationError, ProgramError
 from engine.bdi.syntax import Plan
 from engine.bdi.terms import QUOTED_PLAN, Struct, Term, atom, deref, instantiated, list_of
 
@@ -63,7 +65,7 @@ def add_plan(call: Call) -> bool:
     before = len(call) > 2 and call.name_of(2) == "begin"
     try:
         plan = read_plan(quoted_text(call.value(0)) or "", call.agent.name, source)
-        call.agent.add_plan(plan, before=before)
+        call.agent.plans.add(plan, before=before)
     except ValueError as error:
         raise failed(f".add_plan: {error}") from None
     return True
@@ -77,14 +79,14 @@ def remove_plan(call: Call) -> bool:
     for one in names:
         if not isinstance(label := deref(one), Struct) or call.agent.plans.get(label.functor) is None:
             return False
-        call.agent.remove_plan(label.functor)
+        call.agent.plans.remove(label.functor)
     return True
 
 
 @internal(".relevant_plans", 2, 3)
 def relevant_plans(call: Call) -> bool:
     """Plans for a trigger, as terms, and their labels."""
-    found = call.agent.relevant_plans(*trigger_of(call, 0))
+    found = call.agent.plans.relevant(*trigger_of(call, 0))
     labels = list_of([atom(plan.name) for plan in found])
     return call.unify(1, list_of(map(as_term, found))) and (len(call) == 2 or call.unify(2, labels))
 
@@ -107,4 +109,9 @@ def list_plans(call: Call) -> bool:
 @internal(".generate_plan", 1)
 def generate_plan(call: Call) -> bool:
     """Have a plan made for a goal; the intention waits until it is there (§2.3)."""
-    return call.agent.generate_plan(call.step(), call.value(0))
+    intention, goal = call.step(), call.value(0)
+    ask = call.agent.on_generate_plan
+    if ask is None or not ask(intention, goal):
+        raise EvaluationError(ErrorId.PGP_FAILED, "nothing here generates plans")
+    waiting.begin(call.agent, intention, Waiting.GENERATION, goal)
+    return True

@@ -1,0 +1,131 @@
+"""What an operator sees of an agent's intentions: readable, and frozen at the moment of asking (spec §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.bdi.intentions import Frame, Intention
+from engine.bdi.patterns import UNWRITTEN
+from engine.bdi.printing import headline, text_of
+from engine.bdi.syntax import Body, BodyItem, For, If, Position, While
+from engine.bdi.terms import Cell, deref
+
+if TYPE_CHECKING:
+    from engine.bdi.agent import BdiAgent
+
+
+@dataclass(frozen=True, slots=True)
+class PendingStep:
+    """The body step that runs next."""
+
+    intention: int
+    goal: str
+    plan: str
+    step: str
+    source: str
+    """Where the plan's text came from."""
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class ItemView:
+    """One line of a plan's body."""
+
+    text: str
+    depth: int
+    """Blocks around it."""
+    current: bool
+    """True for the step that runs next, or whose sub-goal is being pursued."""
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class FrameView:
+    """One plan being carried out."""
+
+    goal: str
+    plan: str
+    items: tuple[ItemView, ...]
+    bindings: tuple[tuple[str, str], ...]
+    """Variables that have a value, with it."""
+    collapsed: int
+    """Calls of the same goal whose place this one has taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntentionView:
+    """One intention, its outermost goal first."""
+
+    id: int
+    state: str
+    """`running`, `suspended`, `waiting for an event`, or what it is pending on."""
+    reason: str
+    frames: tuple[FrameView, ...]
+
+
+def pending_step(agent: BdiAgent) -> PendingStep | None:
+    """The step that runs next if no event is handled before; None when no intention can run."""
+    held = agent.atomic()
+    able = (one for one in agent.ready if not one.suspended and (held is None or one is held))
+    intention = next(able, None)
+    if intention is None:
+        return None
+    frame = intention.frames[-1]
+    item = frame.code[frame.pc].item
+    return PendingStep(
+        intention.id,
+        f"{frame.sign}{text_of(frame.literal)}",
+        frame.plan.name,
+        headline(item),
+        frame.plan.plan.source,
+        item.position,
+    )
+
+
+def intentions(agent: BdiAgent) -> tuple[IntentionView, ...]:
+    """All intentions, oldest first."""
+    return tuple(_intention(one) for one in agent.intentions.values())
+
+
+def _intention(intention: Intention) -> IntentionView:
+    state, reason = "running", ""
+    if intention.suspended:
+        state, reason = "suspended", intention.suspended
+    elif intention.pending is not None:
+        state, reason = str(intention.pending.kind), text_of(intention.pending.what)
+    elif intention.event is not None:
+        state, reason = "waiting for an event", intention.event.text
+    return IntentionView(intention.id, state, reason, tuple(map(_frame, intention.frames)))
+
+
+def _frame(frame: Frame) -> FrameView:
+    current = frame.code[frame.pc].item if frame.pc < len(frame.code) else None
+    bindings = tuple(
+        (name, text_of(frame.env[slot]))
+        for name, slot in frame.plan.slots.items()
+        if frame.env[slot] is not UNWRITTEN and not isinstance(deref(frame.env[slot]), Cell)
+    )
+    return FrameView(
+        f"{frame.sign}{text_of(frame.literal)}",
+        frame.plan.name,
+        tuple(_items(frame.plan.plan.body, current, 0)),
+        bindings,
+        frame.collapsed,
+    )
+
+
+def _items(body: Body, current: BodyItem | None, depth: int) -> Iterator[ItemView]:
+    for item in body:
+        yield ItemView(headline(item), depth, item is current, item.position)
+        if isinstance(item, If):
+            for number, (condition, block) in enumerate(item.branches):
+                if number:
+                    yield ItemView(f"elif ({text_of(condition)})", depth, False, item.position)
+                yield from _items(block, current, depth + 1)
+            if item.otherwise:
+                yield ItemView("else", depth, False, item.position)
+                yield from _items(item.otherwise, current, depth + 1)
+        elif isinstance(item, For | While):
+            yield from _items(item.body, current, depth + 1)

@@ -1,0 +1,120 @@
+"""The internal actions (spec §1.8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.bdi.actions import Call, InternalActions
+from engine.bdi.agent import BdiAgent
+from engine.bdi.library import STANDARD
+from engine.bdi.parser import parse_program
+from tests.bdi.corpus import PLANS
+from tests.bdi.running import Run, said
+
+
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        (".length([a, b], X)", "2"),
+        ('.length("abc", X)', "3"),
+        (".nth(1, [a, b], X)", "b"),
+        (".findall(I, .nth(I, [a, b, a], a), X)", "[0,2]"),
+        (".findall(Y, .member(f(Y), [f(1), g, f(2)]), X)", "[1,2]"),
+        (".sort([c, a, b, a], X)", "[a,a,b,c]"),
+        (".min([3, 1, 2], X)", "1"),
+        (".max([3, a, 2], X)", "a"),
+        (".reverse([1, 2], X)", "[2,1]"),
+        ('.reverse("abc", X)', "cba"),
+        (".concat([1], [2, 3], [], X)", "[1,2,3]"),
+        ('.concat("a", 1, f(x), X)', "a1f(x)"),
+        (".findall(S, .sublist(S, [1, 2]), X)", "[[1],[1,2],[2],[]]"),
+        (".delete(a, [a, b, a], X)", "[b]"),
+        (".delete(0, [a, b], X)", "[b]"),
+        ('.delete(1, 3, "banana", X)', "bana"),
+        (".union([b, a], [c, a], X)", "[a,b,c]"),
+        (".intersection([b, a], [c, a], X)", "[a]"),
+        (".difference([b, a], [c, a], X)", "[b]"),
+        (".findall(Y, .range(Y, 1, 7, 3), X)", "[1,4,7]"),
+        ('.findall(Y, .substring("a", "banana", Y), X)', "[1,3,5]"),
+        ('.replace("banana", "an", "o", X)', "booa"),
+        ('.term2string(X, "f(1, [a])")', "f(1,[a])"),
+        (".term2string(f(Y), X)", "f(_)"),
+        (".copy_term(f(Y, Y), X)", "f(_,_)"),
+        (".my_name(X)", "ag"),
+        (".count(b(_), X)", "2"),
+        (".date(Y, M, D) & X = d(Y, M, D)", "d(1970,1,1)"),
+        (".setof(Y, b(Y), X)", "[1,2]"),
+    ],
+)
+def test_an_internal_action_gives(call: str, result: str) -> None:
+    assert said(f"b(2). b(1). !s. +!s : {call} <- .print(X).") == [result]
+
+
+@pytest.mark.parametrize(
+    ("test", "holds"),
+    [
+        (".ground(f(a))", True),
+        (".ground(f(X))", False),
+        (".atom(a)", True),
+        (".atom(f(a))", False),
+        (".atom(X)", False),
+        (".number(1.5)", True),
+        ('.string("a")', True),
+        (".string(a)", False),
+        (".list([])", True),
+        (".list([a | _])", True),
+        (".literal(~p(x))", True),
+        (".literal(3)", False),
+        (".structure([a])", True),
+        (".substring(an, banana)", True),
+        (".member(z, [a])", False),
+        (".sublist([2, 3], [1, 2, 3])", True),
+    ],
+)
+def test_an_internal_action_holds(test: str, holds: bool) -> None:
+    assert said(f"!s. +!s : {test} <- .print(true). +!s <- .print(false).") == [str(holds).lower()]
+
+
+def test_plans_are_added_found_and_removed_while_the_agent_runs() -> None:
+    assert said(PLANS) == ["later(2)", "[new]", "no_relevant3"]
+
+
+def test_plans_may_go_before_the_others() -> None:
+    program = '!s. +!s <- .add_plan("+!g <- .print(new).", self, begin); !g. +!g <- .print(old).'
+    assert said(program) == ["new"]
+
+
+def test_printing_puts_nothing_between_and_shows_strings_bare() -> None:
+    assert said('!s. +!s <- .print("a", b, " ", "c", [1, "d"], 2.0, X).') == ['ab c[1,"d"]2_']
+
+
+def test_functions_of_the_host_become_internal_actions() -> None:
+    own = InternalActions(below=STANDARD)
+
+    @own.register(".double", 2)
+    def double(call: Call) -> bool:
+        return call.unify(1, call.number(0) * 2)
+
+    heard: list[str] = []
+    program = parse_program(
+        "!s. +!s : .double(4, X) <- .double(X, Y); .print(Y); .double(Y). -!s[error_msg(M)] <- .print(M)."
+    )
+    agent = BdiAgent("ag", program, internal=own, say=heard.append)
+    while not agent.idle:
+        agent.cycle()
+    assert heard == ["16", ".double takes 2 arguments, not 1"]
+
+
+def test_a_step_that_waits_cannot_stand_in_a_formula() -> None:
+    program = "!s. +!s : .wait(5) <- .print(no). +!s <- .print(yes)."
+    assert said(program) == ["yes"]
+
+
+def test_agents_make_list_and_end_each_other() -> None:
+    program = (
+        '!s. +!s <- .create_agent(kid, "kid.asl"); .wait(50); .all_names(L); .print(L); .kill_agent(bob); '
+    )
+    run = Run(f"{program} .all_names(M); .print(M); .stopMAS.", bob="")
+    run.system.read = lambda path: f'!s. +!s <- .print("from {path}").'
+    assert run.end().said == ["from kid.asl", "[ag,bob,kid]", "[ag,kid]"]
+    assert run.system.stopped

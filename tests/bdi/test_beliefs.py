@@ -1,0 +1,111 @@
+"""Beliefs, their sources and the events they raise (spec §1.2)."""
+
+from __future__ import annotations
+
+from engine.bdi.agent import BdiAgent
+from engine.bdi.parser import parse_literal, parse_program
+from engine.bdi.semantics import BeliefOrder, PerceptRemovals, Semantics
+from tests.bdi.running import Run, beliefs, said
+
+
+def perceiving(program: str, semantics: Semantics | None = None) -> tuple[BdiAgent, list[str]]:
+    heard: list[str] = []
+    return BdiAgent("ag", parse_program(program), semantics=semantics, say=heard.append), heard
+
+
+def settle(agent: BdiAgent, *percepts: str) -> None:
+    agent.perceive(map(parse_literal, percepts))
+    while not agent.idle:
+        agent.cycle()
+
+
+def test_two_sources_are_one_belief_and_removing_one_keeps_the_other() -> None:
+    """Checklist 9."""
+    run = Run("!s. +!s <- +b(1)[source(bob)]; +b(1); .count(b(_), N); .print(N); -b(1).").end()
+    assert run.said == ["1"]
+    assert beliefs(run.agent) == ["b(1)[source(bob)]"]
+
+
+def test_only_what_changes_something_raises_an_event() -> None:
+    """Checklist 10."""
+    program = "b(1). !s. +!s <- +b(1); +b(1)[note]; +b(1)[source(bob)]; +b(1)[note]."
+    assert said(f"{program} +b(X)[source(S)] <- .print(X, S).") == ["1self", "1self", "1bob"]
+
+
+def test_initial_beliefs_raise_events_before_initial_goals() -> None:
+    """Checklist 10."""
+    assert said("b(1). b(2). !s. +!s <- .print(goal). +b(X) <- .print(X).") == ["1", "2", "goal"]
+
+
+def test_a_plain_removal_leaves_the_copies_of_others() -> None:
+    """Checklist 10."""
+    run = Run(
+        "b(1)[source(bob)]. b(2)[source(bob), source(self)]. !s. +!s <- -b(1); -b(2). -b(X) <- .print(X)."
+    ).end()
+    assert run.said == ["2"]
+    assert sorted(beliefs(run.agent)) == ["b(1)[source(bob)]", "b(2)[source(bob)]"]
+
+
+def test_a_removal_that_names_any_source_takes_whatever_fits() -> None:
+    run = Run("b(1)[source(bob)]. !s. +!s <- -b(_)[source(_)]; -b(_)[source(_)]; .print(ok).").end()
+    assert (run.said, beliefs(run.agent)) == (["ok"], [])
+
+
+def test_an_update_removes_exactly_one() -> None:
+    """Checklist 11."""
+    run = Run("b(1). b(2). b(3). !s. +!s <- -+b(7). -b(X) <- .print(gone(X)).").end()
+    assert run.said == ["gone(1)"]
+    assert sorted(beliefs(run.agent)) == [f"b({n})[source(self)]" for n in (2, 3, 7)]
+
+
+def test_percepts_that_end_take_only_their_own_beliefs_with_an_event_for_each() -> None:
+    """Checklist 12."""
+    agent, heard = perceiving("b(1). -b(X) <- .print(X).")
+    settle(agent, "b(1)", "b(2)", "b(3)")
+    assert beliefs(agent) == [
+        "b(1)[source(percept),source(self)]",
+        "b(2)[source(percept)]",
+        "b(3)[source(percept)]",
+    ]
+    settle(agent)
+    assert beliefs(agent) == ["b(1)[source(self)]"]
+    assert heard == ["1", "2", "3"]
+
+
+def test_compat_raises_an_event_for_the_last_removal_only() -> None:
+    agent, heard = perceiving("-b(X) <- .print(X).", Semantics(percept_removals=PerceptRemovals.LAST_ONLY))
+    settle(agent, "b(2)", "b(3)")
+    settle(agent)
+    assert (heard, beliefs(agent)) == (["3"], [])
+
+
+def test_removing_binds_and_removing_what_is_absent_succeeds() -> None:
+    """Checklist 13."""
+    assert said("b(5). !s. +!s <- -b(X); .print(X); -b(Y); .print(ok).") == ["5", "ok"]
+
+
+def test_newer_beliefs_answer_first_unless_insertion_order_is_set() -> None:
+    program = "b(1). b(2). b(3). !s. +!s <- +b(4); .findall(X, b(X), L); .print(L)."
+    assert said(program) == ["[4,1,2,3]"]
+    assert said(program, semantics=Semantics(belief_order=BeliefOrder.INSERTION)) == ["[1,2,3,4]"]
+
+
+def test_strong_negation_is_another_belief() -> None:
+    assert said("p(1). ~p(1). !s. +!s : p(1) & ~p(1) & not ~p(2) <- .print(both).") == ["both"]
+
+
+def test_a_loop_sees_neither_what_comes_nor_what_goes_while_it_runs() -> None:
+    program = "b(1). b(2). b(3). !s. +!s <- for (b(X)) { .print(X); -b(3); +b(X + 10) }."
+    assert said(program) == ["1", "2"]
+    assert said(program, semantics=Semantics(belief_order=BeliefOrder.INSERTION)) == ["1", "2"]
+
+
+def test_many_beliefs_come_and_go_in_linear_time() -> None:
+    program = "!s(10000). +!s(0) : not b(_) <- .print(empty). +!s(N) <- +b(N); -b(_); !s(N - 1)."
+    assert said(program) == ["empty"]
+
+
+def test_abolish_takes_all_that_fit() -> None:
+    run = Run("b(1). b(2)[source(bob)]. c(1). !s. +!s <- .abolish(b(_)). -b(X) <- .print(X).").end()
+    assert beliefs(run.agent) == ["c(1)[source(self)]"]
+    assert sorted(run.said) == ["1", "2"]
