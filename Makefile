@@ -5,10 +5,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup setup-test run test security bench lint screenshots clean
+.PHONY: setup setup-test setup-bench run test security bench lint screenshots clean
 
 setup: $(VENV)/.installed
 setup-test: $(VENV)/.installed-test
+setup-bench: $(VENV)/.installed-bench
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -25,6 +26,11 @@ $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
 	@touch $@ $(VENV)/.installed
 
+$(VENV)/.installed-bench: $(VENV)/.installed-test
+	@echo "installing what the benchmarks compare with into $(VENV) …" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint,bench]'
+	@touch $@
+
 run: setup
 	@mkdir -p workspace
 	@$(BIN)/pilothouse --workspace ./workspace --mission first-flight
@@ -40,7 +46,7 @@ test: lint
 security: setup-test
 	@$(BIN)/python -m tests.security
 
-bench: setup-test
+bench: setup-bench
 	$(BIN)/pilothouse bench
 
 screenshots: setup-test

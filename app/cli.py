@@ -106,6 +106,24 @@ def _parser() -> argparse.ArgumentParser:
     _tier_option(coder)
     coder.set_defaults(handler=_coder)
 
+    asl = verbs.add_parser(
+        "asl", parents=[common], help="run AgentSpeak(L) programs, several agents together"
+    )
+    asl.add_argument("files", nargs="*", metavar="FILE", help=".asl programs, or .mas lists of name=file.asl")
+    asl.add_argument("--agents", nargs="+", default=[], metavar="NAME=FILE", help="more agents")
+    asl.add_argument("--cycles", type=_positive, metavar="N", help="stop after so many cycles of each agent")
+    asl.add_argument(
+        "--policy",
+        choices=("skip_irrelevant", "one_per_cycle", "compat"),
+        default="skip_irrelevant",
+        help="what an event without a plan costs; compat: as the thesis' engine in everything",
+    )
+    asl.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of all chance; the same gives the same run"
+    )
+    asl.add_argument("--trace", action="store_true", help="every change on standard error")
+    asl.set_defaults(handler=_asl)
+
     doctor = verbs.add_parser("doctor", parents=[common], help="what works on this machine")
     doctor.set_defaults(handler=_doctor)
 
@@ -331,6 +349,25 @@ def _coder(options: argparse.Namespace) -> int:
     return asyncio.run(coder(workspace / SANDBOX_DIRECTORY, options.commands, policy=policy))
 
 
+def _asl(options: argparse.Namespace) -> int:
+    from app.asl import AslOptions, ProgramsError, run_agents
+
+    chosen = AslOptions(
+        options.files, options.agents, options.cycles, options.policy, options.seed, options.trace
+    )
+    try:
+        run = run_agents(chosen, out=sys.stdout, err=sys.stderr)
+    except ProgramsError as error:
+        for line in str(error).splitlines():
+            _complain(line)
+        return 2
+    if _flag(options, "json"):
+        print(json.dumps(run.as_json()), flush=True)
+    elif not _flag(options, "quiet"):
+        sys.stderr.write(f"{run.text}\n")
+    return run.exit_code
+
+
 def _doctor(options: argparse.Namespace) -> int:
     from app.doctor import examine
 
@@ -346,8 +383,12 @@ def _bench(options: argparse.Namespace) -> int:
     if not rows:
         return _complain(f"there is no benchmark '{options.name}'")
     for row in rows:
-        figures = f"{row['ours']:>12,.1f} vs {row['baseline']:>12,.1f} {row['unit']}"
-        print(f"{row['name']:<44} {figures:<44} ratio {row['ratio']:.2f}", file=sys.stderr)
+        base = row["baseline"]  # what it is measured against may not be installed
+        figures = (
+            f"{row['ours']:>12,.1f} vs {base if isinstance(base, str) else f'{base:,.1f}':>12} {row['unit']}"
+        )
+        ratio = "" if row["ratio"] is None else f" ratio {row['ratio']:.2f}"
+        print(f"{row['name']:<44} {figures:<44}{ratio}", file=sys.stderr)
         print(json.dumps(row))
     return 0
 

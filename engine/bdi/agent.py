@@ -54,6 +54,8 @@ class BdiAgent:
         actions: external actions with the numbers of arguments they take; None accepts all.
         internal: internal actions; the standard library by default.
         say: gets what the agent prints.
+        warn: gets a line for each goal that failed and that no plan handled.
+        tracer: gets a record of everything that changes; None costs nothing.
         random: source of all chance.
     """
 
@@ -67,6 +69,7 @@ class BdiAgent:
         actions: dict[str, frozenset[int]] | None = None,
         internal: InternalActions | None = None,
         say: Callable[[str], None] | None = None,
+        warn: Callable[[str], None] | None = None,
         tracer: Callable[[TraceEvent], None] | None = None,
         random: Random | None = None,
     ) -> None:
@@ -80,6 +83,7 @@ class BdiAgent:
         self.actions = actions
         self.internal = internal or STANDARD
         self.say = say or (lambda text: None)
+        self.warn = warn or (lambda text: None)
         self.tracer = tracer
         self.random = random or Random(0)
         self.selection = Selection()

@@ -41,12 +41,15 @@ def fail_event(agent: BdiAgent, event: Event, error_id: str, message: str) -> No
             return
     if event.intention is not None:
         unwind(agent, event.intention, failure)
-    elif agent.tracer is not None:
+        return
+    agent.warn(_complaint(text_of(event.literal), failure))
+    if agent.tracer is not None:
         agent.tracer(record.EventDropped(agent.name, agent.cycles, event.text, failure.message))
 
 
 def unwind(agent: BdiAgent, intention: Intention, failure: Failure) -> None:
     """Look down the stack for a goal whose failure a plan handles; without one the intention goes."""
+    outermost = intention.frames[0] if intention.frames else None
     while intention.frames:
         frame = intention.pop()
         if frame.is_goal:
@@ -55,7 +58,14 @@ def unwind(agent: BdiAgent, intention: Intention, failure: Failure) -> None:
             if handled:
                 agent.interleave(intention)
                 return
+    if outermost is not None:
+        agent.warn(_complaint(text_of(outermost.literal), failure))
     agent.end(intention, Change.DROPPED, f"{failure.id}: {failure.message}")
+
+
+def _complaint(goal: str, failure: Failure) -> str:
+    place = f" at {failure.source}:{failure.line}, {failure.code}" if failure.code else ""
+    return f"{goal} failed{place}: {failure.message}"
 
 
 def catch(

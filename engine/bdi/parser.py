@@ -73,8 +73,7 @@ class Parser(ExpressionParser):
                 self._clause()
             except UnexpectedError as error:
                 self.complain(error)
-                while not self.at_end() and not self.take("."):
-                    self.at += 1
+                self._recover(error)
         for start, stop in self.tokens.docs:
             self._doc(start, stop)
         return Program(
@@ -86,6 +85,14 @@ class Parser(ExpressionParser):
             tuple(self.includes),
             self.source,
         )
+
+    def _recover(self, error: UnexpectedError) -> None:
+        """Go on behind the next full stop, or at a new line where only the full stop was missing."""
+        line = self.place().line
+        if "'.'" in error.expected and self.at and self.lines.at(self.offsets[self.at - 1]).line < line:
+            return
+        while not self.at_end() and not self.take("."):
+            self.at += 1
 
     def _clause(self) -> None:
         kind = self.kinds[self.at]

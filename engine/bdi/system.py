@@ -91,6 +91,7 @@ class System:
         tick: milliseconds that one round takes on the clock; while all wait, time jumps to the next timer.
         read: text of a file, for `.create_agent`; None forbids it.
         say: gets an agent's name and what it prints.
+        warn: gets an agent's name and a line for each goal that failed unhandled.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class System:
         tick: float = 1.0,
         read: Callable[[str], str] | None = None,
         say: Callable[[str, str], None] | None = None,
+        warn: Callable[[str, str], None] | None = None,
         tracer: Callable[[TraceEvent], None] | None = None,
     ) -> None:
         self.environment = environment
@@ -112,6 +114,7 @@ class System:
         self.tick = tick
         self.read = read
         self.say = say or (lambda name, text: None)
+        self.warn = warn or (lambda name, text: None)
         self.tracer = tracer
         self.agents: dict[str, BdiAgent] = {}
         self.now = 0.0
@@ -133,6 +136,7 @@ class System:
             limits=self.limits,
             actions=dict(self.environment.actions) if self.environment is not None else {},
             say=lambda text: self.say(name, text),
+            warn=lambda text: self.warn(name, text),
             tracer=self.tracer,
             random=Random(f"{self.seed} {name}"),
         )
@@ -174,6 +178,11 @@ class System:
             if not self.round() and not self._jump():
                 break
         return self.rounds - begun
+
+    @property
+    def idle(self) -> bool:
+        """True when nothing is left to do and nobody waits for a time."""
+        return all(agent.idle and agent.next_timer is None for agent in self.agents.values())
 
     def round(self) -> bool:
         """One cycle of each agent; False when none had anything to do."""

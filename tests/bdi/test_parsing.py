@@ -53,7 +53,7 @@ def test_a_file_of_errors_names_each_with_line_column_and_what_was_expected() ->
         "f.asl:8:14: expected ':', found the end of the text",
         'f.asl:9:4: expected a term, found a text without its closing "',
     ]
-    assert [one.literal for one in program.beliefs] == [Struct("ok", (1,))]
+    assert [one.literal for one in program.beliefs] == [Struct("q", (2,)), Struct("ok", (1,))]
     assert not program.plans
 
 

@@ -1,0 +1,200 @@
+"""AgentSpeak(L) programs run from the command line, several agents together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from engine.bdi.parser import read_program
+from engine.bdi.problems import EvaluationError, SyntaxProblem
+from engine.bdi.semantics import EventPolicy, Semantics
+from engine.bdi.syntax import Include, Program
+from engine.bdi.system import System
+from engine.bdi.trace import TraceEvent
+from engine.domain.text import clean, clean_line
+
+POLICIES = {
+    **{policy.value: Semantics(event_policy=policy) for policy in EventPolicy},
+    "compat": Semantics.compat(),
+}
+"""What `--policy` takes: an event policy with Jason's semantics otherwise, or those of the thesis' engine."""
+
+LARGEST = 20_000_000
+"""Bytes of one file."""
+
+
+@dataclass(frozen=True, slots=True)
+class AslOptions:
+    """What to run and how."""
+
+    files: Sequence[str]
+    """`.asl` files, each an agent named as the file; or `.mas` files that list `name = file.asl`."""
+    agents: Sequence[str] = ()
+    """More agents, as `name=file.asl`."""
+    cycles: int | None = None
+    policy: str = EventPolicy.SKIP_IRRELEVANT.value
+    seed: int = 0
+    trace: bool = False
+
+
+class ProgramsError(ValueError):
+    """Programs that cannot be run; the message has a line for each problem."""
+
+
+def load_agents(options: AslOptions) -> dict[str, Program]:
+    """The agents by name, in the order they were given.
+
+    Raises:
+        ProgramsError: a file cannot be read, is not AgentSpeak(L), or a name is given twice.
+    """
+    agents: dict[str, Program] = {}
+    problems: list[str] = []
+    for name, path in _named(options, problems):
+        if name in agents:
+            problems.append(f"{path}: there is an agent '{name}' already; name it with --agents NAME={path}")
+        else:
+            agents[name] = _load(path, problems, ())
+    if not (agents or problems):
+        problems.append("say at least one file")
+    if problems:
+        raise ProgramsError("\n".join(problems))
+    return agents
+
+
+def _named(options: AslOptions, problems: list[str]) -> Iterable[tuple[str, Path]]:
+    for given in options.files:
+        path = Path(given)
+        if path.suffix == ".mas":
+            lines = (line.partition("#")[0].strip() for line in _read(path, problems).splitlines())
+            yield from _pairs([line for line in lines if line], path.parent, str(path), problems)
+        else:
+            yield path.stem, path
+    yield from _pairs(options.agents, Path(), "--agents", problems)
+
+
+def _pairs(
+    lines: Iterable[str], directory: Path, where: str, problems: list[str]
+) -> Iterable[tuple[str, Path]]:
+    for line in lines:
+        name, _, file = (part.strip() for part in line.partition("="))
+        if name and file:
+            yield name, directory / file
+        else:
+            problems.append(f"{where}: expected name=file.asl, found '{clean_line(line, limit=80)}'")
+
+
+def _read(path: Path, problems: list[str]) -> str:
+    try:
+        if path.stat().st_size > LARGEST:
+            problems.append(f"{path}: larger than {LARGEST} bytes")
+            return ""
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        problems.append(f"{path}: {error.strerror}")
+    except UnicodeDecodeError as error:
+        problems.append(f"{path}: not UTF-8 at byte {error.start}")
+    return ""
+
+
+def _load(path: Path, problems: list[str], within: tuple[Path, ...]) -> Program:
+    """A program with what it includes put before it; a file that includes itself is read once."""
+    program, found = read_program(_read(path, problems), str(path))
+    problems += map(str, found)
+    for include in program.includes:
+        file = path.parent / include.path
+        if file.resolve() in (one.resolve() for one in (path, *within)):
+            continue
+        if not file.is_file():
+            problems.append(str(_missing(path, include)))
+            continue
+        program = _joined(_load(file, problems, (path, *within)), program)
+    return program
+
+
+def _missing(path: Path, include: Include) -> SyntaxProblem:
+    place = include.position
+    return SyntaxProblem(str(path), place.line, place.column, "a file that exists", f"'{include.path}'")
+
+
+def _joined(first: Program, second: Program) -> Program:
+    return replace(
+        second,
+        beliefs=first.beliefs + second.beliefs,
+        rules=first.rules + second.rules,
+        goals=first.goals + second.goals,
+        plans=first.plans + second.plans,
+        docs=first.docs + second.docs,
+    )
+
+
+@dataclass(slots=True)
+class AslRun:
+    """How a run went."""
+
+    cycles: int
+    finished: bool
+    """True when nothing was left to do, or an agent stopped them all."""
+    failures: list[dict[str, str]] = field(default_factory=list)
+    """Goals that failed and that no plan handled."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 when it came to its end and nothing failed, else 1."""
+        return 0 if self.finished and not self.failures else 1
+
+    def as_json(self) -> dict[str, Any]:
+        """The run as one JSON object."""
+        return {"cycles": self.cycles, "finished": self.finished, "failures": self.failures}
+
+    @property
+    def text(self) -> str:
+        """The run in one line."""
+        end = "finished" if self.finished else "stopped"
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"{end} after {self.cycles} cycles{failed}"
+
+
+def run_agents(options: AslOptions, *, out: TextIO, err: TextIO) -> AslRun:
+    """Run the agents; what they print goes to `out`, failures and the trace to `err`.
+
+    Raises:
+        ProgramsError: they cannot be loaded.
+    """
+    run = AslRun(0, finished=False)
+
+    def say(name: str, text: str) -> None:
+        print(f"[{clean_line(name)}] {clean(text)}", file=out, flush=True)
+
+    def warn(name: str, text: str) -> None:
+        run.failures.append({"agent": name, "failure": text})
+        print(f"[{clean_line(name)}] {clean_line(text)}", file=err, flush=True)
+
+    system = System(
+        semantics=POLICIES[options.policy],
+        seed=options.seed,
+        read=lambda path: Path(path).read_text(encoding="utf-8"),
+        say=say,
+        warn=warn,
+        tracer=_tracer(err) if options.trace else None,
+    )
+    try:
+        for name, program in load_agents(options).items():
+            system.add(name, program)
+    except EvaluationError as error:
+        raise ProgramsError(str(error)) from None
+    run.cycles = system.run(options.cycles)
+    run.finished = system.stopped or system.idle
+    return run
+
+
+def _tracer(err: TextIO) -> Callable[[TraceEvent], None]:
+    def write(record: TraceEvent) -> None:
+        details = {one.name: getattr(record, one.name) for one in fields(record)}
+        agent, cycle = details.pop("agent"), details.pop("cycle")
+        told = json.dumps(details, default=str, ensure_ascii=False)
+        print(f"{cycle:>6} {agent} {type(record).__name__} {clean_line(told)}", file=err)
+
+    return write

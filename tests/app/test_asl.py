@@ -1,0 +1,89 @@
+"""`pilothouse asl`: programs of several agents, their prints, and what is wrong with their files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "team.mas").write_text("# two agents\nann = ann.asl\nbob=bob.asl\n")
+    (tmp_path / "ann.asl").write_text(
+        '{ include("facts.asl") }\n!s.\n+!s : friend(X) <- .send(X, achieve, greet).'
+    )
+    (tmp_path / "facts.asl").write_text('{ include("ann.asl") }\nfriend(bob).')
+    (tmp_path / "bob.asl").write_text('+!greet[source(S)] <- .print("hello \x1b[31m", S).')
+    return tmp_path
+
+
+def test_agents_of_a_list_run_together_and_what_they_print_is_clean(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["asl", str(files / "team.mas"), "--json"]) == 0
+    *printed, last = capsys.readouterr().out.splitlines()
+    assert printed == ["[bob] hello ann"]
+    assert json.loads(last)["finished"] is True
+
+
+def test_agents_are_named_on_the_command_line(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["asl", str(files / "ann.asl"), "--agents", f"bob={files / 'bob.asl'}", "--trace"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "[bob] hello ann\n"
+    assert "MessageReceived" in captured.err
+
+
+def test_every_syntax_error_of_every_file_is_named_with_its_place(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad, other = files / "bad.asl", files / "other.asl"
+    bad.write_text('!s\n+!s <- .print(;.\n+!t : <- b.\n{ include("no.asl") }')
+    other.write_bytes(b"\xff\xfe")
+    assert main(["asl", str(bad), str(other), str(files / "missing.asl")]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"pilothouse: {bad}:2:1: expected '.', found '+'",
+        f"pilothouse: {bad}:2:15: expected a term, found ';'",
+        f"pilothouse: {bad}:3:7: expected a term, found '<-'",
+        f"pilothouse: {bad}:4:1: expected a file that exists, found 'no.asl'",
+        f"pilothouse: {other}: not UTF-8 at byte 0",
+        f"pilothouse: {files / 'missing.asl'}: No such file or directory",
+    ]
+
+
+def test_a_goal_that_fails_unhandled_or_a_run_cut_short_is_no_success(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "lost.asl").write_text("!s.\n+!s <-\n  !nowhere.")
+    (files / "endless.asl").write_text("!s. +!s <- !s.")
+    assert main(["asl", str(files / "lost.asl"), "--quiet"]) == 1
+    assert (
+        capsys.readouterr().err
+        == f"[lost] s failed at {files / 'lost.asl'}:3, !nowhere: there is no plan for +!nowhere\n"
+    )
+    assert main(["asl", str(files / "endless.asl"), "--cycles", "50", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {"cycles": 50, "finished": False, "failures": []}
+
+
+def test_the_same_seed_gives_the_same_run(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "chance.asl").write_text("!s. +!s <- .random(X); .print(X).")
+    runs = []
+    for seed in ("1", "1", "2"):
+        assert main(["asl", str(files / "chance.asl"), "--seed", seed, "--quiet"]) == 0
+        runs.append(capsys.readouterr().out)
+    assert runs[0] == runs[1] != runs[2]
+
+
+@pytest.mark.parametrize("policy", ["skip_irrelevant", "one_per_cycle", "compat"])
+def test_each_policy_can_be_chosen(files: Path, policy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["asl", str(files / "team.mas"), "--policy", policy, "--quiet"]) == 0
+    assert capsys.readouterr().out == "[bob] hello ann\n"
+
+
+def test_saying_nothing_or_a_name_twice_is_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["asl"]) == 2
+    assert main(["asl", str(files / "bob.asl"), str(files / "bob.asl")]) == 2
+    assert "there is an agent 'bob' already" in capsys.readouterr().err
