@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
-from engine.bdi.formulas import ARITHMETIC
+from engine.bdi.formulas import ARITHMETIC, NESTING_LIMIT
 from engine.bdi.held import Held, Meant
 from engine.bdi.nodes import (
     Absent,
@@ -36,7 +36,7 @@ from engine.bdi.patterns import (
     matchers,
 )
 from engine.bdi.printing import text_of
-from engine.bdi.problems import unbound
+from engine.bdi.problems import ErrorId, EvaluationError, unbound
 from engine.bdi.queries import RETURN, Clause, Node, Query, Reasoner
 from engine.bdi.syntax import Rule
 from engine.bdi.terms import (
@@ -48,6 +48,7 @@ from engine.bdi.terms import (
     Term,
     Var,
     list_of,
+    nests_within,
     rewrite,
     same,
 )
@@ -257,6 +258,8 @@ def _known_first(term: Struct, scope: Scope) -> Builder | None:
 
 def _compile_meant(term: Term) -> tuple[Node, Env]:
     """A formula that exists only while a program runs, with an environment that holds its variables."""
+    if not nests_within(term, NESTING_LIMIT):
+        raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"a formula nests deeper than {NESTING_LIMIT} levels")
     scope = Scope()
     cells: dict[Term, Var] = {}
     written = rewrite(term, lambda cell: cells.setdefault(cell, Var(f"V{len(cells)}")))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from engine.bdi.formulas import conjunction
+from engine.bdi.formulas import NESTING_LIMIT, conjunction
 from engine.bdi.lexing import END, NAME, NUMBER, STRING, VARIABLE, Tokens, described, unescaped
 from engine.bdi.printing import PRECEDENCE
 from engine.bdi.terms import NIL, QUOTED_PLAN, VARIABLE_LITERAL, Cons, Nil, Struct, Term, Var, list_of
-
-NESTING_LIMIT = 100
-"""How deep parentheses, arguments and blocks may lie in each other."""
 
 ANY, NO_BAR, RELATION = 1, 2, 4
 """Loosest operator that an expression may hold: any, all but `|`, relations and arithmetic."""

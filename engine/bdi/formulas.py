@@ -15,6 +15,9 @@ ARITHMETIC = frozenset({"+", "-", "*", "/", "div", "mod", "**"})
 CONNECTIVES = frozenset({"&", "|", "not"})
 """Operators of logical formulas."""
 
+NESTING_LIMIT = 100
+"""How deep brackets, arguments and blocks of a program may lie in each other."""
+
 OPERATORS = RELATIONS | ARITHMETIC | CONNECTIVES
 
 

@@ -12,7 +12,7 @@ from engine.bdi import trace as record
 from engine.bdi.beliefs import is_source
 from engine.bdi.compiler import compile_formula
 from engine.bdi.instructions import free_cells, fresh_copy
-from engine.bdi.intentions import Event, Intention
+from engine.bdi.intentions import Event, Intention, Pending, Waiting
 from engine.bdi.patterns import Scope
 from engine.bdi.printing import text_of
 from engine.bdi.problems import EvaluationError
@@ -96,8 +96,9 @@ def handle(agent: BdiAgent, message: Message) -> None:
         )
     if message.answers:
         asker = agent.pending.get(message.answers)
-        if asker is not None:
-            _answered(agent, asker, message)
+        pending = asker.pending if asker is not None else None
+        if asker and pending and pending.kind is Waiting.ANSWER and pending.reason == message.sender:
+            _answered(agent, asker, pending, message)
             return
         if deref(message.content) == FALSE:
             return
@@ -110,14 +111,12 @@ def handle(agent: BdiAgent, message: Message) -> None:
             )
 
 
-def _answered(agent: BdiAgent, asker: Intention, message: Message) -> None:
-    assert asker.pending is not None
-    wanted = asker.pending.what
+def _answered(agent: BdiAgent, asker: Intention, pending: Pending, message: Message) -> None:
     waiting.over(agent, asker)
     answer = message.content
     if isinstance(answer, Struct) and answer != FALSE and message.performative is Performative.TELL:
         answer = with_origin(answer, message.sender)
-    if unify(wanted, instantiated(answer), []):
+    if unify(pending.what, instantiated(answer), []):
         agent.step_done(asker)
     else:
         waiting.ask_failed(agent, asker, f"the answer of {message.sender} is {text_of(message.content)}")

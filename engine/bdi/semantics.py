@@ -72,7 +72,7 @@ class Limits:
 
     beliefs: int = 200_000
     intentions: int = 20_000
-    frames: int = 1_000_000
+    frames: int = 200_000
     """Of one intention."""
     events: int = 200_000
     """Waiting to be handled."""

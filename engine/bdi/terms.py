@@ -237,6 +237,21 @@ def is_ground(term: Term) -> bool:
     return True
 
 
+def nests_within(term: Term, levels: int) -> bool:
+    """True when nothing lies deeper than so many levels; the elements of a list lie equally deep."""
+    waiting = [(term, levels)]
+    while waiting:
+        one, left = waiting.pop()
+        one = deref(one)
+        if left < 0:
+            return False
+        if isinstance(one, Cons):
+            waiting += [(one.head, left - 1), (one.tail, left)]
+        else:
+            waiting.extend((part, left - 1) for part in children(one))
+    return True
+
+
 def rewrite(term: Term, leaf: Callable[[Term], Term]) -> Term:
     """A copy with every variable replaced by what `leaf` gives for it; what stays the same is shared."""
     done: list[Term] = []
@@ -343,3 +358,6 @@ def _hash_parts(term: Struct | Cons) -> None:
         else:
             waiting.append((one, True))
             waiting.extend((part, False) for part in parts)
+
+
+hash(SELF), hash(PERCEPT)  # known hashes tell the two apart without a look inside

@@ -229,9 +229,9 @@ def generation_done(agent: BdiAgent, intention: Intention) -> None:
 
 
 def fail(agent: BdiAgent, intention: Intention, error_id: str, message: str) -> None:
-    """Whatever an intention waits for has failed."""
+    """What an intention waits for has failed, or else the step at which it stands."""
     pending = intention.pending
-    over(agent, intention)
+    call_off(agent, intention)
     if pending is not None and pending.event is not None:
         failures.fail_event(agent, pending.event, error_id, message)
     else:

@@ -205,3 +205,10 @@ def test_an_agent_with_all_its_intentions_takes_no_more() -> None:
     run = Run("!s. +!s <- !!t; !s. +!t <- .wait(never).", limits=Limits(intentions=30))
     run.system.run(3_000)
     assert len(run.agent.intentions) == 30
+
+
+def test_a_formula_made_while_running_may_nest_only_so_deep() -> None:
+    program = "!s. +!s <- !deep(300, true). +!deep(0, F) <- F; .print(no). "
+    program += "+!deep(N, F) <- !deep(N - 1, not F). -!s[error(E)] <- .print(E)."
+    assert said(program) == ["limit_exceeded"]
+    assert said(program.replace("300", "50")) == ["no"]

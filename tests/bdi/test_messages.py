@@ -123,3 +123,16 @@ def test_hostile_content_cannot_stop_the_receiver() -> None:
     while not agent.idle:
         agent.cycle()
     assert "ok" in heard
+
+
+def test_only_the_agent_that_was_asked_can_answer() -> None:
+    heard: list[str] = []
+    agent = BdiAgent(
+        "ag", parse_program("!s. +!s <- .send(bob, askOne, p(X), R); .print(R)."), say=heard.append
+    )
+    (question,) = agent.cycle().messages
+    for sender in ("eve", "bob"):
+        agent.receive(Message(sender, "ag", Performative.TELL, parse_literal("p(1)"), 9, question.number))
+    while not agent.idle:
+        agent.cycle()
+    assert heard == ["p(1)[source(bob)]"]

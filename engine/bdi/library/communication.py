@@ -27,8 +27,9 @@ def send(call: Call) -> bool:
     number = call.agent.number()
     if len(call) > 3:
         limit = call.number(4) if len(call) == 5 else None
-        pending = waiting.begin(call.agent, call.step(), Waiting.ANSWER, call.args[3], limit=limit)
-        number = pending.number
+        number = waiting.begin(
+            call.agent, call.step(), Waiting.ANSWER, call.args[3], limit=limit, reason=receivers[0]
+        ).number
     for receiver in receivers:
         content = for_sending(call.args[2])
         call.agent.send(Message(call.agent.name, receiver, performative, content, number))
