@@ -133,7 +133,7 @@ class BdiAgent:
 
         believing.begin(self, loaded.beliefs)
         for goal in loaded.program.goals:
-            self.post(Event(f"+{goal.kind}", fresh_copy(goal.literal)))
+            self.achieve(goal.literal, sign=f"+{goal.kind}")
 
     def save(self) -> saving.Data:
         """Its whole state between two cycles, ready for JSON."""
@@ -167,9 +167,14 @@ class BdiAgent:
         """
         waiting.action_done(self, number, success, reason, answer)
 
-    def achieve(self, literal: Struct) -> None:
-        """Adopt a goal as an intention of its own."""
-        self.post(Event("+!", literal, None, free_cells(literal)))
+    def achieve(self, literal: Struct, *, sign: str = "+!") -> None:
+        """Adopt a goal, or with `+?` a test, as an intention of its own with variables of its own.
+
+        Raises:
+            EvaluationError: too many events wait.
+        """
+        goal = fresh_copy(literal)
+        self.post(Event(sign, goal, None, free_cells(goal)))
 
     # ------------------------------------------------------------------ the cycle
 
@@ -219,9 +224,8 @@ class BdiAgent:
     def _sense(self) -> bool:
         worked = bool(self.timers) and waiting.fire_timers(self)
         if self.percepts is not None:
-            self._perceive(self.percepts)
+            worked = believing.perceive(self, self.percepts) or worked
             self.percepts = None
-            worked = True
         if self.mail:
             messages.handle(self, self.mail.popleft())
             worked = True
@@ -229,13 +233,6 @@ class BdiAgent:
             worked = waiting.check_conditions(self) or worked
         self.checked_version = self.belief_version
         return worked
-
-    def _perceive(self, percepts: tuple[Struct, ...]) -> None:
-        try:
-            believing.perceive(self, percepts)
-        except EvaluationError as error:
-            if self.tracer is not None:
-                self.tracer(record.EventDropped(self.name, self.cycles, "percepts", str(error)))
 
     def _act(self) -> bool:
         intention = select_intention(self)
@@ -304,7 +301,7 @@ class BdiAgent:
         frames = intention.frames
         while frames and frames[-1].pc == len(frames[-1].code):
             done = intention.pop()
-            if self.tracer is not None and done.sign != "+" and done.sign != "-":
+            if self.tracer is not None and done.is_goal:
                 self.tracer(record.GoalAchieved(self.name, self.cycles, text_of(done.literal), intention.id))
             if frames:
                 frames[-1].pc = frames[-1].code[frames[-1].pc].next
@@ -396,10 +393,8 @@ class BdiAgent:
                 )
             )
 
-    def run_internal(self, name: str, args: tuple[Term, ...], intention: Intention) -> Answer:
-        """Run an internal action as a step."""
-        return self.internal.call(Call(self, name, args, [], intention))
-
-    def invoke(self, name: str, args: tuple[Term, ...], trail: Trail) -> Answer:
-        """Run an internal action inside a formula."""
-        return self.internal.call(Call(self, name, args, trail))
+    def invoke(
+        self, name: str, args: tuple[Term, ...], trail: Trail, intention: Intention | None = None
+    ) -> Answer:
+        """Run an internal action, as a step of an intention or inside a formula."""
+        return self.internal.call(Call(self, name, args, trail, intention))

@@ -179,7 +179,7 @@ class BeliefBase:
                 literal.with_annotations(()) if literal.annotations else literal, annotations, self.places
             )
             self.places += 1
-            self.place(fact)
+            self.put(fact)
         else:
             new = tuple(one for one in annotations if one not in fact.annotations)
             if new:
@@ -188,7 +188,7 @@ class BeliefBase:
             self.percepts[fact.plain] = fact
         return new
 
-    def place(self, fact: Fact) -> None:
+    def put(self, fact: Fact) -> None:
         """Put a fact that is not there yet behind the others."""
         indicator = fact.plain.indicator
         predicate = self.predicates.get(indicator)

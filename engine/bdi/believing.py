@@ -11,6 +11,7 @@ from engine.bdi.beliefs import SELF_ONLY, Fact, Predicate, sourced
 from engine.bdi.intentions import Event, Frame, Intention
 from engine.bdi.loading import stored
 from engine.bdi.printing import text_of
+from engine.bdi.problems import EvaluationError
 from engine.bdi.semantics import BeliefFocus, EventPolicy, PerceptRemovals
 from engine.bdi.terms import PERCEPT, SELF, Struct, Term, is_ground, resolved
 from engine.bdi.unification import Trail, annotations_within, undo, unify
@@ -135,20 +136,29 @@ def step_changed(
     return True
 
 
-def perceive(agent: BdiAgent, percepts: tuple[Struct, ...]) -> None:
-    """Make the beliefs from percepts these; removals raise their events first."""
+def perceive(agent: BdiAgent, percepts: tuple[Struct, ...]) -> bool:
+    """Make the beliefs from percepts these, removals first; False when they were these already.
+
+    What finds no room among too many beliefs or events is left out.
+    """
+    try:
+        return _perceive(agent, percepts)
+    except EvaluationError as error:
+        if agent.tracer is not None:
+            agent.tracer(record.EventDropped(agent.name, agent.cycles, "percepts", str(error)))
+        return True
+
+
+def _perceive(agent: BdiAgent, percepts: tuple[Struct, ...]) -> bool:
     seen = dict.fromkeys(map(stored, percepts))
     gone = agent.beliefs.unseen(seen)
     for fact in gone:
         agent.beliefs.remove(fact, (PERCEPT,))
     last_only = agent.semantics.percept_removals is PerceptRemovals.LAST_ONLY
-    changes = [BeliefChange("-", fact.plain, (PERCEPT,)) for fact in (gone[-1:] if last_only else gone)]
-    try:
-        changes += [
-            BeliefChange("+", plain, (PERCEPT,))
-            for plain in seen
-            if plain not in agent.beliefs.percepts and agent.beliefs.add(plain, (PERCEPT,))
-        ]
-    finally:
-        for change in changes:
-            announce(agent, change)
+    for fact in gone[-1:] if last_only else gone:
+        announce(agent, BeliefChange("-", fact.plain, (PERCEPT,)))
+    new = [plain for plain in seen if plain not in agent.beliefs.percepts]
+    for plain in new:
+        if agent.beliefs.add(plain, (PERCEPT,)):
+            announce(agent, BeliefChange("+", plain, (PERCEPT,)))
+    return bool(gone or new)

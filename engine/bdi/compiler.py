@@ -52,6 +52,7 @@ from engine.bdi.terms import (
     rewrite,
     same,
 )
+from engine.bdi.unification import Trail
 
 
 class Fragment(NamedTuple):
@@ -80,15 +81,20 @@ class Formula:
         """Ask for all answers, lazily."""
         return Query(self.entry, env, reasoner)
 
-    def holds(self, env: Env, reasoner: Reasoner) -> bool:
-        """Find the first answer; its values are in the environment.
+    def first(self, env: Env, reasoner: Reasoner) -> Trail | None:
+        """Find the first answer: the variables it has bound, None when there is no answer.
 
         Raises:
             EvaluationError: the formula cannot be evaluated.
         """
         if self.test is not None:
-            return self.test(env)
-        return Query(self.entry, env, reasoner).advance()
+            return [] if self.test(env) else None
+        query = Query(self.entry, env, reasoner)
+        return query.trail if query.advance() else None
+
+    def holds(self, env: Env, reasoner: Reasoner) -> bool:
+        """As `first`, where what was bound does not matter."""
+        return self.first(env, reasoner) is not None
 
 
 def compile_formula(term: Term, scope: Scope) -> Formula:

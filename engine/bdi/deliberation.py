@@ -14,7 +14,6 @@ from engine.bdi.patterns import Env
 from engine.bdi.plans import CompiledPlan
 from engine.bdi.printing import text_of
 from engine.bdi.problems import ErrorId, EvaluationError
-from engine.bdi.queries import Query
 from engine.bdi.semantics import EventPolicy
 from engine.bdi.terms import Cell, Term, deref
 from engine.bdi.trace import Change
@@ -139,36 +138,47 @@ def _choose(agent: BdiAgent, event: Event) -> tuple[tuple[CompiledPlan, Env] | N
     Raises:
         EvaluationError: a context ran into a limit.
     """
-    if agent.selection.option is not None:
-        return _choose_among_all(agent, event)
+    select = agent.selection.option
+    options: list[Option] = []
     trail: Trail = []
     relevant = False
     for plan in agent.plans.candidates(event.sign, event.literal):
         env = plan.enter(event.literal, trail)
         if env is not None:
             relevant = True
-            if plan.context is None or _applicable(agent, event, plan, env):
+            bound = trail if plan.context is None else _applicable(agent, event, plan, env)
+            if bound is not None:
                 if agent.tracer is not None:
                     agent.tracer(_considered(agent, event, plan, True))
-                return (plan, env), True
+                if select is None:
+                    return (plan, env), True
+                options.append(Option(plan, env, tuple((cell, deref(cell)) for cell in (*trail, *bound))))
+                undo(bound, 0)
         if trail:
             undo(trail, 0)
-    return None, relevant
+    if select is None or not options:
+        return None, relevant
+    chosen = select(event, options)
+    for cell, value in chosen.bound:
+        if cell is not value:
+            cell.ref = value
+    return (chosen.plan, chosen.env), True
 
 
-def _applicable(agent: BdiAgent, event: Event, plan: CompiledPlan, env: Env) -> bool:
+def _applicable(agent: BdiAgent, event: Event, plan: CompiledPlan, env: Env) -> Trail | None:
+    """What a context binds when it holds; one that cannot be evaluated does not hold."""
     assert plan.context is not None
-    holds = False
+    bound: Trail | None = None
     reason = ""
     try:
-        holds = plan.context.holds(env, agent)
+        bound = plan.context.first(env, agent)
     except EvaluationError as error:
         if error.error_id is ErrorId.LIMIT_EXCEEDED:
             raise
         reason = str(error)
-    if not holds and agent.tracer is not None:
+    if bound is None and agent.tracer is not None:
         agent.tracer(_considered(agent, event, plan, False, tuple(guards(agent, event, plan)), reason))
-    return holds
+    return bound
 
 
 def _considered(
@@ -197,29 +207,6 @@ def guards(agent: BdiAgent, event: Event, plan: CompiledPlan) -> Iterator[record
         if holds:
             kept.append(part)
         yield record.Guard(text_of(part), holds)
-
-
-def _choose_among_all(agent: BdiAgent, event: Event) -> tuple[tuple[CompiledPlan, Env] | None, bool]:
-    relevant = False
-    options: list[Option] = []
-    for plan in agent.plans.candidates(event.sign, event.literal):
-        trail: Trail = []
-        env = plan.enter(event.literal, trail)
-        if env is not None:
-            relevant = True
-            query = Query(plan.context.entry, env, agent) if plan.context is not None else None
-            if query is None or query.advance():
-                trail += query.trail if query is not None else []
-                options.append(Option(plan, env, tuple((cell, deref(cell)) for cell in trail)))
-        undo(trail, 0)
-    if not options:
-        return None, relevant
-    assert agent.selection.option is not None
-    chosen = agent.selection.option(event, options)
-    for cell, value in chosen.bound:
-        if cell is not value:
-            cell.ref = value
-    return (chosen.plan, chosen.env), True
 
 
 def _intend(agent: BdiAgent, event: Event, plan: CompiledPlan, env: Env) -> None:

@@ -96,7 +96,7 @@ class Spawn(Literal):
     __slots__ = ()
 
     def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
-        agent.achieve(fresh_copy(self.literal(frame)))
+        agent.achieve(self.literal(frame))
         frame.pc = self.next
         return True
 
@@ -203,7 +203,7 @@ class Internal(Instruction):
 
     def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
         args = tuple([make(frame.env) for make in self.args])
-        answer = agent.run_internal(self.name, args, intention)
+        answer = agent.invoke(self.name, args, [], intention)
         if isinstance(answer, Iterator):
             answer = next(answer, _NO_ANSWER) is not _NO_ANSWER
         if answer is False:
@@ -269,7 +269,7 @@ class While(Instruction):
         self.body = 0
 
     def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
-        loop = self.round(agent, frame)
+        loop = self.begin_round(frame)
         if self.another(loop, agent, frame):
             loop.rounds += 1
             frame.pc = self.body
@@ -278,7 +278,7 @@ class While(Instruction):
             frame.pc = self.next
         return True
 
-    def round(self, agent: BdiAgent, frame: Frame) -> Loop:
+    def begin_round(self, frame: Frame) -> Loop:
         """The loop's record, made when it begins; what the last round bound is freed."""
         if frame.loops and frame.loops[-1].at == self.at:
             loop = frame.loops[-1]

@@ -172,7 +172,7 @@ def _untell(agent: BdiAgent, message: Message) -> None:
 
 def _achieve(agent: BdiAgent, message: Message) -> None:
     for literal in _literals(message.content):
-        agent.achieve(fresh_copy(with_origin(literal, message.sender)))
+        agent.achieve(with_origin(literal, message.sender))
 
 
 def _unachieve(agent: BdiAgent, message: Message) -> None:

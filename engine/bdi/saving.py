@@ -202,7 +202,7 @@ class _Restorer:
         beliefs.clear()
         for place, plain, notes in self.data["beliefs"]:
             fact = Fact(self.code.literal(plain), self.code.terms(notes), place)
-            beliefs.place(fact)
+            beliefs.put(fact)
             if PERCEPT in fact.annotations:
                 perceived[place] = fact
         beliefs.places = self.data["places"]
