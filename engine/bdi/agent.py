@@ -22,7 +22,7 @@ from engine.bdi.intentions import Event, Frame, Intention, Waiting
 from engine.bdi.loading import LoadedProgram
 from engine.bdi.messages import Message, Society
 from engine.bdi.plans import CompiledPlan
-from engine.bdi.printing import headline, text_of
+from engine.bdi.printing import text_of
 from engine.bdi.problems import ErrorId, EvaluationError
 from engine.bdi.queries import Answer
 from engine.bdi.semantics import BeliefOrder, Limits, Semantics
@@ -336,12 +336,9 @@ class BdiAgent:
 
     def _trace_step(self, intention: Intention, frame: Frame) -> None:
         assert self.tracer is not None
-        item = frame.code[frame.pc].item
-        self.tracer(
-            record.StepRun(
-                self.name, self.cycles, intention.id, frame.plan.name, headline(item), item.position
-            )
-        )
+        step = frame.code[frame.pc]
+        plan = frame.plan.name
+        self.tracer(record.StepRun(self.name, self.cycles, intention.id, plan, step.text, step.item.position))
 
     # ------------------------------------------------------------------ from outside
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.bdi import trace as record
 from engine.bdi.intentions import Event, Failure, Intention
-from engine.bdi.printing import headline, text_of
+from engine.bdi.printing import text_of
 from engine.bdi.problems import ErrorId, EvaluationError
 from engine.bdi.terms import Cell, Struct, Term
 from engine.bdi.trace import Change
@@ -27,8 +27,9 @@ def _failure(
     if intention is None or not intention.frames:
         return Failure(error_id, message, details=details)
     frame = intention.frames[-1]
-    item = frame.code[min(frame.pc, len(frame.code) - 1)].item
-    return Failure(error_id, message, headline(item), frame.plan.plan.source, item.position.line, details)
+    step = frame.code[min(frame.pc, len(frame.code) - 1)]
+    line = step.item.position.line
+    return Failure(error_id, message, step.text, frame.plan.plan.source, line, details)
 
 
 def fail_event(agent: BdiAgent, event: Event, error_id: str, message: str) -> None:

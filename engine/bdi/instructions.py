@@ -9,7 +9,7 @@ from engine.bdi import believing, waiting
 from engine.bdi.compiler import Formula
 from engine.bdi.intentions import Event, Frame, Intention, Loop, Waiting
 from engine.bdi.patterns import Builder
-from engine.bdi.printing import item_text, text_of
+from engine.bdi.printing import headline, text_of
 from engine.bdi.problems import ErrorId, EvaluationError, unbound
 from engine.bdi.syntax import BodyItem
 from engine.bdi.terms import Cell, Cons, Struct, Term, canonical, instantiated, is_ground, resolved, subterms
@@ -21,14 +21,22 @@ if TYPE_CHECKING:
 class Instruction:
     """One step of a body."""
 
-    __slots__ = ("at", "item", "next")
+    __slots__ = ("_text", "at", "item", "next")
 
     def __init__(self, item: BodyItem) -> None:
+        self._text = ""
         self.item = item
         self.at = 0
         """Its place in the code."""
         self.next = 0
         """Place of the step that follows."""
+
+    @property
+    def text(self) -> str:
+        """The step on one line."""
+        if not self._text:
+            self._text = headline(self.item)
+        return self._text
 
     def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
         """Run it; False when the intention has to wait, True when the frame stands at its next step.
@@ -233,7 +241,7 @@ class WaitFor(Instruction):
             frame.pc = self.next
             return True
         limit = None if self.milliseconds is None else self.milliseconds(frame.env)
-        waiting.begin(agent, intention, Waiting.CONDITION, item_text(self.item), limit=limit)
+        waiting.begin(agent, intention, Waiting.CONDITION, self.text, limit=limit)
         return False
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Event:
     """Something to find a plan for; an internal one carries the intention that waits for it."""
 
-    __slots__ = ("cells", "failure", "intention", "literal", "sign")
+    __slots__ = ("_text", "cells", "failure", "intention", "literal", "sign")
 
     def __init__(
         self,
@@ -38,11 +38,14 @@ class Event:
         """Variables of the goal without a value when it was posted; a failure frees them again."""
         self.failure = failure
         """Why, when this is the event of a failed goal."""
+        self._text = ""
 
     @property
     def text(self) -> str:
-        """The event as a trigger."""
-        return f"{self.sign}{text_of(self.literal)}"
+        """The event as a trigger, as it was when this was first asked."""
+        if not self._text:
+            self._text = f"{self.sign}{text_of(self.literal)}"
+        return self._text
 
 
 class Loop:

@@ -130,7 +130,7 @@ def _operator(term: Struct) -> tuple[_Pieces, int]:
         ], UNARY
     if name in ("&", "|") and len(args) > 1:
         return _separated(args, f" {name} ", level + 1), level
-    if len(args) != 2:
+    if len(args) != 2 or name == "not":
         return [], 0
     # Relations do not chain, `**` leans to the right, the others to the left.
     left = level + (name in RELATIONS or name == "**")

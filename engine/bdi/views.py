@@ -73,14 +73,14 @@ def pending_step(agent: BdiAgent) -> PendingStep | None:
     if intention is None:
         return None
     frame = intention.frames[-1]
-    item = frame.code[frame.pc].item
+    step = frame.code[frame.pc]
     return PendingStep(
         intention.id,
         f"{frame.sign}{text_of(frame.literal)}",
         frame.plan.name,
-        headline(item),
+        step.text,
         frame.plan.plan.source,
-        item.position,
+        step.item.position,
     )
 
 
