@@ -25,6 +25,7 @@ FLOORS = [
     "engine.snapshots",
     "engine.tools",
     "engine.sandbox",
+    "engine.worlds",
     "engine.journal",
     "engine.domain",
     "engine.bdi",

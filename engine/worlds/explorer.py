@@ -130,11 +130,7 @@ def percepts(state: ExplorerState) -> tuple[Percept, ...]:
         *(Percept("direction", (name,)) for name in (*DIRECTIONS, HERE)),
         *(Percept("object", (name,)) for name, _ in state.grid.objects),
         *(Percept("free" if name in free else "obstacle", (name,)) for name in DIRECTIONS),
-        *(
-            Percept("there_is", (name, around[cell]))
-            for name, cell in state.grid.objects
-            if cell in around
-        ),
+        *(Percept("there_is", (name, around[cell])) for name, cell in state.grid.objects if cell in around),
     )
 
 

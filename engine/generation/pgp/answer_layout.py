@@ -176,7 +176,7 @@ class _Reader:
             # An opening fence has an info string; models also open the next without closing the last.
             self._fenced = bool(text.strip("`~ ")) or not self._fenced
             self._close()
-        elif len(text) >= 3 and set(text) <= set("-") or text == "..." or _PLAN_HEADER.match(text[:40]):
+        elif (len(text) >= 3 and set(text) <= set("-")) or text == "..." or _PLAN_HEADER.match(text[:40]):
             self._close()
         elif text.startswith("#"):
             if not self._fenced:
@@ -203,7 +203,7 @@ class _Reader:
             self._item(self._plan, Item(number, _uncommented(text), indent, dashed), blank_before)
         elif self._invention is not None and self._invention.purpose and not dashed:
             self._invention.purpose = f"{self._invention.purpose} {text}"[:ITEM_LIMIT]
-        elif self._fenced and not is_empty(_uncommented(text)) and not (colon and not value.strip()):
+        elif self._fenced and not is_empty(_uncommented(text)) and not (colon and is_empty(value)):
             self._fault(number, "the line belongs to no plan and to no invention")
 
     def _open_section(self, number: int, key: Section, value: str, indent: int) -> None:
@@ -230,7 +230,11 @@ class _Reader:
     def _item(self, plan: PlanLayout, item: Item, blank_before: bool) -> None:
         items = plan.items[self._section]
         last = items[-1] if items else None
-        if item.dashed or last is None or (not last.dashed and item.indent == last.indent > self._section_indent):
+        if (
+            item.dashed
+            or last is None
+            or (not last.dashed and item.indent == last.indent > self._section_indent)
+        ):
             if self._fenced or item.dashed or not blank_before:
                 self._add(plan, items, item)
                 return

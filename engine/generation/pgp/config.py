@@ -7,14 +7,13 @@ those of the levels above, remarks are joined with the plan's first.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
-if TYPE_CHECKING:
-    from engine.generation.pgp.context import ContextFilter
-    from engine.generation.pgp.prompt import PromptBuilder
+from engine.generation.pgp.context import META_PLANS, ContextFilter
+from engine.generation.pgp.prompt import SYSTEM_PROMPT, PromptBuilder, PromptVariant, user_prompt
 
 _T = TypeVar("_T")
 
@@ -137,23 +136,19 @@ class EffectiveConfig:
         }
 
 
-def defaults() -> GenerationConfig:
-    """The values of what no level sets; those of the thesis' code (spec BDI §2.7)."""
-    from engine.generation.pgp.context import META_PLANS
-    from engine.generation.pgp.prompt import SYSTEM_PROMPT, PromptVariant, user_prompt
-
-    return GenerationConfig(
-        model="",
-        temperature=0.5,
-        max_tokens=2048,
-        url="http://localhost:8080",
-        request_timeout_s=120.0,
-        connect_timeout_s=10.0,
-        socket_timeout_s=60.0,
-        filters=(META_PLANS,),
-        system_prompt=SYSTEM_PROMPT,
-        user_prompt=user_prompt(PromptVariant.HINTS_AND_REMARKS),
-    )
+DEFAULTS = GenerationConfig(
+    model="",
+    temperature=0.5,
+    max_tokens=2048,
+    url="http://localhost:8080",
+    request_timeout_s=120.0,
+    connect_timeout_s=10.0,
+    socket_timeout_s=60.0,
+    filters=(META_PLANS,),
+    system_prompt=SYSTEM_PROMPT,
+    user_prompt=user_prompt(PromptVariant.HINTS_AND_REMARKS),
+)
+"""The values of what no level sets; those of the thesis' code (spec BDI §2.7)."""
 
 
 def resolve(
@@ -161,8 +156,10 @@ def resolve(
 ) -> EffectiveConfig:
     """What a generation is run with: each parameter from the most specific level that sets it."""
     levels = [level for level in (plan, agent, system) if level is not None]
-    chosen = {
-        one.name: next((value for level in (*levels, defaults()) if (value := getattr(level, one.name)) is not None), None)
-        for one in fields(GenerationConfig)
-    }
-    return EffectiveConfig(**chosen | {"remarks": tuple(text for level in levels for text in level.remarks)})
+    values = {one.name: _first_set(one.name, (*levels, DEFAULTS)) for one in fields(GenerationConfig)}
+    values["remarks"] = tuple(text for level in levels for text in level.remarks)
+    return EffectiveConfig(**values)
+
+
+def _first_set(name: str, levels: Iterable[GenerationConfig]) -> Any:
+    return next((value for level in levels if (value := getattr(level, name)) is not None), None)

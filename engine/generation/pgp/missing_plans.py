@@ -1,0 +1,63 @@
+"""The reactive procedure: a goal without a relevant plan gets one generated (spec BDI §2.3).
+
+As in the thesis (listing 3.1) the agent gets the plan `-!G : missing_plan_for(G) <- generate G; !G` and
+believes `missing_plan_for(G)`. Unlike there both are taken back when the generation has succeeded, and
+the attempts for a goal are counted, so that a goal that keeps failing is not generated for ever (§7 39).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from engine.bdi.syntax import Operation, Plan, Step, StepKind, Trigger
+from engine.bdi.terms import SELF, Struct
+from engine.generation.pgp.context import MISSING_PLAN
+from engine.generation.pgp.renaming import event_key
+
+
+@dataclass(frozen=True, slots=True)
+class MissingPlans:
+    """How often plans were generated for which goals; attempts are counted by event, up to renaming."""
+
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    waiting: frozenset[str] = frozenset()
+    """Events for which `missing_plan_for` is believed."""
+
+    def may_ask(self, goal: Trigger, limit: int) -> bool:
+        """Whether another generation is allowed for a goal."""
+        return self.attempts.get(event_key(goal), 0) < limit
+
+    def asked(self, goal: Trigger) -> MissingPlans:
+        """After a generation was begun."""
+        key = event_key(goal)
+        attempts = {**self.attempts, key: self.attempts.get(key, 0) + 1}
+        return MissingPlans(attempts, self.waiting | {key})
+
+    def answered(self, goal: Trigger) -> MissingPlans:
+        """After plans were installed; what was believed is to be taken back and counting begins anew."""
+        key = event_key(goal)
+        attempts = {one: count for one, count in self.attempts.items() if one != key}
+        return MissingPlans(attempts, self.waiting - {key})
+
+    def given_up(self, goal: Trigger) -> MissingPlans:
+        """After a generation failed; the attempt stays counted."""
+        return replace(self, waiting=self.waiting - {event_key(goal)})
+
+
+def missing_plan_belief(goal: Trigger) -> Struct:
+    """`missing_plan_for(G)[source(self)]`, to be added without an event."""
+    return Struct(MISSING_PLAN, (goal.literal,), (SELF,))
+
+
+def meta_plan(goal: Trigger) -> Plan:
+    """The plan that generates plans for a goal when it fails for want of one, and then pursues it again."""
+    again = StepKind(goal.kind.value)
+    return Plan(
+        trigger=Trigger(Operation.REMOVED, goal.kind, goal.literal),
+        context=Struct(MISSING_PLAN, (goal.literal,)),
+        body=(
+            Step(StepKind.INTERNAL, Struct(".generate_plan", (goal.literal,))),
+            Step(again, goal.literal),
+        ),
+    )

@@ -1,0 +1,120 @@
+"""When two plans are the same up to the names of their variables (C1; spec BDI §2.1, §3.3 RR)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.bdi.printing import text_of
+from engine.bdi.syntax import Plan, Trigger
+from engine.bdi.terms import TRUE, Cons, Struct, Term, Var, children, conjuncts, rewrite
+
+SEARCH_LIMIT = 10_000
+"""Comparisons of conditions before two plans count as different; models write far fewer."""
+
+
+def conditions_of(context: Term) -> tuple[Term, ...]:
+    """The parts of a context that must all hold; none for `true`."""
+    return () if context == TRUE else conjuncts(context)
+
+
+def leaves_of(context: Term) -> Iterator[Term]:
+    """The conditions of a context with conjunctions and disjunctions laid flat."""
+    waiting = [context] if context != TRUE else []
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Struct) and one.functor in ("&", "|"):
+            waiting.extend(reversed(one.args))
+        else:
+            yield one
+
+
+def same_guard(left: Plan, right: Plan) -> bool:
+    """Whether two plans have the same trigger and the same conditions, in any order."""
+    return subsumes(left, right) and subsumes(right, left)
+
+
+def subsumes(general: Plan, special: Plan) -> bool:
+    """Whether the triggers are the same and each condition of the one is a condition of the other."""
+    names = _renaming(general.trigger, special.trigger)
+    if names is None:
+        return False
+    search = _Search(conditions_of(special.context))
+    return search.found(conditions_of(general.context), names)
+
+
+def event_key(event: Trigger) -> str:
+    """The event with its variables numbered, alike for events that differ in their names only."""
+    return f"{event.operation}{event.kind}{nameless(event.literal)}"
+
+
+def nameless(term: Term) -> str:
+    """The text of a term with its variables numbered in order of occurrence."""
+    names: dict[str, Term] = {}
+    return text_of(rewrite(term, lambda one: names.setdefault(text_of(one), Var(f"V{len(names)}"))))
+
+
+def event_name(event: Trigger) -> str:
+    """The event without its arguments, `+!reach/1`."""
+    name = event.literal.indicator if isinstance(event.literal, Struct) else "_"
+    return f"{event.operation}{event.kind}{name}"
+
+
+def _renaming(left: Trigger, right: Trigger) -> _Names | None:
+    """How the variables of a trigger are called in the other, None when they are different."""
+    if (left.operation, left.kind) != (right.operation, right.kind):
+        return None
+    return _Names().with_pair(left.literal, right.literal)
+
+
+class _Names:
+    """Which variable of the one plan is which of the other; each has one partner only."""
+
+    def __init__(self, forward: dict[str, str] | None = None) -> None:
+        self._forward = forward or {}
+
+    def with_pair(self, left: Term, right: Term) -> _Names | None:
+        """These names and those that make two terms alike, None when nothing does."""
+        forward = dict(self._forward)
+        backward = {there: here for here, there in forward.items()}
+        waiting = [(left, right)]
+        while waiting:
+            one, other = waiting.pop()
+            if type(one) is not type(other):
+                return None
+            if isinstance(one, Var) and isinstance(other, Var):
+                if forward.setdefault(one.name, other.name) != other.name:
+                    return None
+                if backward.setdefault(other.name, one.name) != one.name:
+                    return None
+            elif isinstance(one, Struct | Cons):
+                if isinstance(one, Struct) and isinstance(other, Struct) and one.indicator != other.indicator:
+                    return None
+                parts, others = children(one), children(other)
+                if len(parts) != len(others):
+                    return None
+                waiting.extend(zip(parts, others, strict=True))
+            elif one != other:
+                return None
+        return _Names(forward)
+
+
+class _Search:
+    """Finds conditions among others; gives up, without a match, when it takes too long."""
+
+    def __init__(self, among: tuple[Term, ...]) -> None:
+        self._among = among
+        self._left = SEARCH_LIMIT
+
+    def found(self, wanted: tuple[Term, ...], names: _Names) -> bool:
+        """Whether all wanted conditions are there under one renaming."""
+        waiting = [(0, names)]
+        while waiting:
+            place, so_far = waiting.pop()
+            if place == len(wanted):
+                return True
+            self._left -= len(self._among)
+            if self._left < 0:
+                return False
+            more = (so_far.with_pair(wanted[place], one) for one in self._among)
+            waiting.extend((place + 1, one) for one in more if one is not None)
+        return False
