@@ -52,9 +52,9 @@ BOTH = ["+!a : p <- stop.", "+!b : q <- stop."]
         f"```yaml\n\n{ONE}\n---\n\n\n{TWO}\n---\n```\n---",
         f"```yaml\n# the first\n{ONE}---\n# the second\n{TWO}```".replace("- p", "- p  # holds"),
         f"```yaml\n{ONE}```yaml\n{TWO}",
-        f"# Plans\nHere is the first:\n```yaml\n{ONE}```\nAnd then:\n* as I said\n```\n{TWO}```\nThat is all.",
+        f"# Plans\nThe first:\n```yaml\n{ONE}```\nAnd then:\n* as I said\n```\n{TWO}```\nThat is all.",
         f"{ONE}\n---\n{TWO}\nThese plans do it.",
-        f"```yaml\nplans:\n{ONE.replace('EVENT', '- EVENT').replace('CON', '  CON').replace('OPE', '  OPE')}{TWO}```",
+        f"```yaml\nplans:\n- {ONE.replace('CON', '  CON').replace('OPE', '  OPE')}{TWO}```",
         f"~~~\n{ONE.replace('EVENT', '**Event**').replace('CONDITIONS', 'conditions')}~~~\n~~~\n{TWO}~~~",
     ],
 )
@@ -73,7 +73,10 @@ def test_inventions_may_be_empty_in_any_way(block: str) -> None:
 
 def test_inventions_are_found_before_the_plans_and_in_a_block_that_is_never_closed() -> None:
     """Variants 3, 4 and 9."""
-    block = "```yaml\n- goal: `achieve explore()`\n  purpose: look: # everywhere\n- belief: seen(X)\n  purpose: 'it'\n"
+    block = (
+        "```yaml\n- goal: `achieve explore()`\n  purpose: look: # everywhere\n"
+        "- belief: seen(X)\n  purpose: 'it'\n"
+    )
     for text in (f"{block}```\n```yaml\n{ONE}```", f"```yaml\n{ONE}---\n{block}---\n"):
         read = answer(text)
         assert not read.problems
@@ -244,7 +247,8 @@ def test_the_listings_give_their_plans_and_inventions() -> None:
     ]
     assert shapes == [(3, 0, 0), (4, 2, 0), (5, 2, 0), (6, 2, 0)]
     assert one_line(listing(11))[1] == (
-        "+!reach(Object) : not there_is(Object,here) & not there_is(Object,Direction) <- !explore; !reach(Object)."
+        "+!reach(Object) : not there_is(Object,here) & not there_is(Object,Direction) "
+        "<- !explore; !reach(Object)."
     )
 
 

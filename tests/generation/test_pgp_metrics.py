@@ -54,7 +54,8 @@ def test_plans_by_hand_behind_the_generated_ones_are_counted_as_redundant() -> N
 
 def test_goals_and_beliefs_that_do_not_fit_are_counted() -> None:
     read = answer(
-        "EVENT: achieve reach(X)\nCONDITIONS:\n- near(X)\n- not seen(X)\n- X \\= here\nOPERATIONS:\n- achieve look()\n"
+        "EVENT: achieve reach(X)\nCONDITIONS:\n- near(X)\n- not seen(X)\n- X \\= here\n"
+        "OPERATIONS:\n- achieve look()\n"
         "---\n- goal: reach(Object)\n- goal: sleep\n- goal: 12\n- belief: seen(X)\n- belief: object(X)\n"
     )
     found = measured(read)

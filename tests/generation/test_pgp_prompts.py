@@ -107,7 +107,7 @@ def test_filters_fold_in_order_and_may_drop_actions_beliefs_and_plans() -> None:
 
     left = filtered(context(parse_plan("+!a.")), [dropping("first"), dropping("second")])  # type: ignore[list-item]
     assert order == ["first", "second"]
-    assert not (left.beliefs or left.plans or left.known.actions)
+    assert (left.beliefs, left.plans, left.known.actions) == ((), (), ())
 
 
 def test_actions_beliefs_and_events_are_written_as_the_answer_format_spells_them() -> None:
@@ -132,7 +132,8 @@ def test_a_meaning_serves_every_instance_of_its_template() -> None:
 
 def test_documentation_comments_of_a_program_become_what_is_known() -> None:
     program = parse_program(
-        '//@ admissible goal a(X): "A of {X}"\n//@ meaning plan a(X): "how"\n//@ meaning action .say(text): "says"\n'
+        '//@ admissible goal a(X): "A of {X}"\n//@ meaning plan a(X): "how"\n'
+        '//@ meaning action .say(text): "says"\n'
         '//@ remark "be brief"\n'
     )
     known = documentation_of(program.docs)

@@ -1,4 +1,4 @@
-"""Invented goals and beliefs become admissible, so that the next prompt explains them (spec BDI §2.5; §7 54)."""
+"""Invented goals and beliefs become admissible; the next prompt explains them (spec BDI §2.5; §7 54)."""
 
 from __future__ import annotations
 
