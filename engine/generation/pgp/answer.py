@@ -13,11 +13,12 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import TypeVar
 
+from engine.bdi.formulas import RELATIONS, conjunction, is_literal
 from engine.bdi.parser import parse_literal, parse_term
 from engine.bdi.printing import text_of
 from engine.bdi.problems import ProgramError
 from engine.bdi.syntax import Operation, Plan, Position, Step, StepKind, Trigger, TriggerKind
-from engine.bdi.terms import RELATIONS, Struct, Term, Var, conjunction, is_literal, rewrite
+from engine.bdi.terms import Struct, Term, Var, rewrite
 from engine.generation.pgp.answer_layout import (
     InventionKind,
     InventionLayout,

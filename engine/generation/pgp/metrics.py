@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+from engine.bdi.formulas import RELATIONS
 from engine.bdi.printing import item_text
 from engine.bdi.syntax import Plan, Step, StepKind
-from engine.bdi.terms import RELATIONS, TRUE, Struct, Term, variables
+from engine.bdi.terms import TRUE, Struct, Term, variables
 from engine.generation.pgp.answer import Answer, ProblemKind
 from engine.generation.pgp.answer_layout import InventionKind
 from engine.generation.pgp.documentation import Meaning

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from engine.bdi.formulas import conjuncts
 from engine.bdi.printing import text_of
 from engine.bdi.syntax import Plan, Trigger
-from engine.bdi.terms import TRUE, Cons, Struct, Term, Var, children, conjuncts, rewrite
+from engine.bdi.terms import TRUE, Cons, Struct, Term, Var, children, rewrite
 
 SEARCH_LIMIT = 10_000
 """Comparisons of conditions before two plans count as different; models write far fewer."""
