@@ -232,6 +232,12 @@ def test_conditions_torn_from_their_plan_make_it_unusable() -> None:
     assert "without an EVENT" in read.problems[0].reason
 
 
+def test_conditions_torn_off_by_prose_make_their_plan_unusable() -> None:
+    read = answer("EVENT: achieve g\nCONDITIONS:\n- p\n\nAnd of course\n- q\n")
+    assert not read.plans
+    assert "stands apart" in read.problems[0].reason
+
+
 @pytest.mark.parametrize("text", ["", "   \n", "I cannot help with that.", "```yaml\n```"])
 def test_an_answer_without_plans_says_so(text: str) -> None:
     read = answer(text)
@@ -289,10 +295,13 @@ def test_no_answer_whatever_makes_the_reader_fail(text: str) -> None:
         "```\n- x\n",
         "EVENT: achieve g\nCONDITIONS:\n- not not not not not not\n  not not\n",
         "\x00\x1b[2J",
+        "- p(X)\n",
+        "  p(X),\n",
+        "- [[[[",
     ],
 )
 def test_a_megabyte_of_rubbish_is_read_in_bounded_time(rubbish: str) -> None:
-    text = (rubbish * (1_000_000 // len(rubbish) + 1))[:1_000_000]
+    text = "EVENT: achieve g\nCONDITIONS:\n" + (rubbish * (1_000_000 // len(rubbish) + 1))[:1_000_000]
     began = time.process_time()
     read = answer(text)
     assert time.process_time() - began < 20

@@ -16,8 +16,12 @@ from enum import StrEnum
 PLAN_LIMIT = 200
 """Plans that are read of one answer."""
 INVENTION_LIMIT = 200
+SECTION_LIMIT = 200
+"""Conditions or operations of one plan."""
 FAULT_LIMIT = 500
-"""Faults outside of plans that are kept of one answer."""
+"""Faults outside of plans before the rest is left unread."""
+PLAN_FAULT_LIMIT = 20
+"""Faults that are kept of one plan; one is enough to refuse it."""
 ITEM_LIMIT = 2_000
 """Characters of an event, condition or operation."""
 
@@ -65,6 +69,11 @@ class PlanLayout:
     line: int
     items: dict[Section, list[Item]] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
+
+    def spoil(self, line: int, reason: str) -> None:
+        """Note why the plan must not be used."""
+        if len(self.faults) < PLAN_FAULT_LIMIT:
+            self.faults.append(Fault(line, reason))
 
 
 @dataclass(slots=True)
@@ -161,6 +170,7 @@ class _Reader:
         self.answer = AnswerLayout()
         self.stopped = False
         self._plan: PlanLayout | None = None
+        self._torn: PlanLayout | None = None
         self._section = Section.EVENT
         self._section_indent = 0
         self._invention: InventionLayout | None = None
@@ -203,6 +213,8 @@ class _Reader:
             self._item(self._plan, Item(number, _uncommented(text), indent, dashed), blank_before)
         elif self._invention is not None and self._invention.purpose and not dashed:
             self._invention.purpose = f"{self._invention.purpose} {text}"[:ITEM_LIMIT]
+        elif self._torn is not None and dashed:
+            self._torn.spoil(number, f"'{text[:60]}' stands apart from the plan above it")
         elif self._fenced and not is_empty(_uncommented(text)) and not (colon and is_empty(value)):
             self._fault(number, "the line belongs to no plan and to no invention")
 
@@ -216,11 +228,14 @@ class _Reader:
             self.answer.plans.append(self._plan)
         if self._plan is None:
             # They may be the guards of the plan before, so that one cannot be trusted either.
-            owner = self.answer.plans[-1].faults if self.answer.plans else self.answer.faults
-            owner.append(Fault(number, f"{key} without an EVENT before them"))
+            reason = f"{key} without an EVENT before them"
+            if self.answer.plans:
+                self.answer.plans[-1].spoil(number, reason)
+            else:
+                self._fault(number, reason)
             return
         if key in self._plan.items:
-            self._plan.faults.append(Fault(number, f"a second {key} in the same plan"))
+            self._plan.spoil(number, f"a second {key} in the same plan")
         self._section, self._section_indent = key, indent
         items = self._plan.items.setdefault(key, [])
         for member in [value] if key is Section.EVENT else split_flow(value):
@@ -239,17 +254,22 @@ class _Reader:
                 self._add(plan, items, item)
                 return
         elif item.indent > last.indent and not blank_before:
-            last.text = f"{last.text} {item.text}"[: ITEM_LIMIT + 1]
+            items.pop()
+            last.text = f"{last.text} {item.text}"
+            self._add(plan, items, last)
             return
         if not self._fenced and blank_before:
             self._close()
+            self._torn = plan
         else:
-            plan.faults.append(Fault(item.line, f"'{item.text[:60]}' is no part of a plan"))
+            plan.spoil(item.line, f"'{item.text[:60]}' is no part of a plan")
 
     def _add(self, plan: PlanLayout, items: list[Item], item: Item) -> None:
         item.text = _unquoted(item.text)
         if len(item.text) > ITEM_LIMIT:
-            plan.faults.append(Fault(item.line, f"longer than {ITEM_LIMIT} characters"))
+            plan.spoil(item.line, f"longer than {ITEM_LIMIT} characters")
+        elif len(items) == SECTION_LIMIT:
+            plan.spoil(item.line, f"more than {SECTION_LIMIT} {self._section.lower()}")
         else:
             items.append(item)
 
@@ -282,4 +302,4 @@ class _Reader:
         self.answer.faults.append(Fault(number, reason))
 
     def _close(self) -> None:
-        self._plan = self._invention = None
+        self._plan = self._torn = self._invention = None
