@@ -127,6 +127,21 @@ def _parser() -> argparse.ArgumentParser:
     doctor = verbs.add_parser("doctor", parents=[common], help="what works on this machine")
     doctor.set_defaults(handler=_doctor)
 
+    explorer = verbs.add_parser(
+        "explorer", parents=[common], help="plans for the explorer robot, run and measured"
+    )
+    explorer.add_argument(
+        "--plans", default="baseline", metavar="P", help="baseline, a recorded answer (5.8) or a file"
+    )
+    explorer.add_argument("--seeds", default="7", metavar="N|N-M", help="default: 7, the thesis' own")
+    explorer.add_argument("--compat", action="store_true", help="only the thesis' cycle")
+    explorer.add_argument("--native", action="store_true", help="only our own cycle")
+    explorer.add_argument(
+        "--pgp", action="store_true", help="a program's plans come when the goal finds none, as answers do"
+    )
+    explorer.add_argument("--experiment", type=Path, metavar="FILE", help="a grid of answers, in TOML")
+    explorer.set_defaults(handler=_explorer)
+
     bench = verbs.add_parser(
         "bench", parents=[common], help="benchmarks beside their baselines (source tree only)"
     )
@@ -366,6 +381,25 @@ def _asl(options: argparse.Namespace) -> int:
     elif not _flag(options, "quiet"):
         sys.stderr.write(f"{run.text}\n")
     return run.exit_code
+def _explorer(options: argparse.Namespace) -> int:
+    from app.experiment_tables import experiment
+    from app.explorer import explore
+
+    try:
+        if options.experiment is not None:
+            answer, text = experiment(options.experiment)
+        else:
+            answer, text = explore(
+                options.plans,
+                options.seeds,
+                compat=options.compat,
+                native=options.native,
+                generated=options.pgp,
+            )
+    except ValueError as error:
+        return _complain(str(error))
+    _say(options, answer, text)
+    return 0
 
 
 def _doctor(options: argparse.Namespace) -> int:

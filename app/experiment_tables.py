@@ -10,10 +10,12 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from statistics import mean
+from typing import Any
 
-from app.experiment import Trial
-from app.explorer import Mode
+from app.experiment import Trial, load_experiment, run_experiment
+from app.explorer import Mode, report
 
 METRICS = {
     "PC": "pc",
@@ -48,6 +50,40 @@ TABLES = (
     Table("5.4", "success above 0", ("model", "prompt", "temperature"), ("TSR",)),
     Table("5.5", "successful runs only", ("model",), (*METRICS, "GAT"), successful_only=True),
 )
+
+
+def experiment(path: Path) -> tuple[dict[str, Any], str]:
+    """What `pilothouse explorer --experiment` answers, for a program and for a person; blocking.
+
+    Raises:
+        ExperimentError: the file is no experiment; the message says why.
+    """
+    cells, seeds = load_experiment(path)
+    trials = list(run_experiment(cells, seeds))
+    missing = [
+        f"{trial.cell.model}, {trial.cell.source}: {trial.problem}" for trial in trials if trial.problem
+    ]
+    answer = {
+        "answers": len(trials),
+        "trials": [_told(trial, seeds) for trial in trials if trial.result is not None],
+        "missing": missing,
+        "tables": {
+            table.name: {"ours": rows(table, trials), "published": published(table.name)} for table in TABLES
+        },
+    }
+    text = "\n\n".join("\n".join(lines(table, trials)) for table in TABLES)
+    return answer, "\n".join([text, *missing])
+
+
+def _told(trial: Trial, seeds: range) -> dict[str, Any]:
+    cell, result = trial.cell, trial.result
+    told = {
+        "model": cell.model,
+        "prompt": cell.prompt,
+        "temperature": cell.temperature,
+        "repeat": cell.repeat,
+    }
+    return told | (report(result, seeds) if result is not None else {})
 
 
 def published(name: str) -> list[Row]:

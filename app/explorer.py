@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from statistics import mean, median, pstdev
 from typing import Any
 
+from engine.bdi.settings import Semantics
+from engine.worlds.explorer_run import GOAL, ExplorerRun, run_explorer
+
 from engine.bdi.parser import parse_program
 from engine.bdi.problems import ProgramError
-from engine.bdi.settings import Semantics
 from engine.bdi.syntax import Plan, Trigger
 from engine.generation.pgp.answer import Answer, ReadPlan, read_answer
 from engine.generation.pgp.documentation import Documentation, documentation_of
@@ -24,7 +26,6 @@ from engine.worlds.explorer_files import (
     recorded_answer,
     recorded_answers,
 )
-from engine.worlds.explorer_run import GOAL, ExplorerRun, run_explorer
 
 SEED_LIMIT = 10_000
 """Seeds in one go."""
@@ -179,10 +180,30 @@ def _generator(answer: Answer) -> Callable[[Trigger], tuple[Plan, ...] | None]:
     return generate
 
 
+def explore(
+    plans: str, seeds: str, *, compat: bool, native: bool, generated: bool
+) -> tuple[dict[str, Any], str]:
+    """What `pilothouse explorer` answers, for a program and for a person; blocking.
+
+    Args:
+        plans: as for `candidate`.
+        seeds: as for `seeds_of`.
+        compat: run the thesis' cycle; with neither both are run.
+        native: run our own cycle.
+        generated: as for `candidate`.
+
+    Raises:
+        ValueError: plans or seeds are not understood; the message says so.
+    """
+    chosen = [mode for mode, wanted in ((Mode.COMPAT, compat), (Mode.NATIVE, native)) if wanted]
+    over = seeds_of(seeds)
+    answer = report(try_out(candidate(plans, generated=generated), over, chosen or list(Mode)), over)
+    return answer, words(answer)
+
+
 def report(result: Result, seeds: range) -> dict[str, Any]:
     """A result ready for JSON, by the codes of the metrics; numbers to two digits."""
-    metrics = {name.replace("_ref", "").upper() + ("_ref" if "_ref" in name else ""): _two(value)
-               for name, value in result.metrics.as_dict().items()}  # fmt: skip
+    metrics = {_code(name): _two(value) for name, value in result.metrics.as_dict().items()}
     times = result.times()
     return {
         "plans": result.candidate.name,
@@ -196,6 +217,12 @@ def report(result: Result, seeds: range) -> dict[str, Any]:
         "generations": max(run.generations for run in result.first),
         "problems": list(result.review.complaints),
     }
+
+
+def _code(name: str) -> str:
+    """The metric's code in the thesis, `CC` or `CC_ref`."""
+    code, _, variant = name.partition("_")
+    return f"{code.upper()}_{variant}" if variant else code.upper()
 
 
 def _spread(values: Sequence[int]) -> dict[str, float]:
@@ -218,11 +245,9 @@ def words(answer: dict[str, Any]) -> str:
     first, last = answer["seeds"]
     seeds = f"seed {first}" if first == last else f"seeds {first} to {last}"
     how = "generated when the goal found no plan" if answer["pgp"] else "there from the start"
-    codes = [
-        name for name in answer if name.upper() == name.removesuffix("_ref").upper() and name[0].isupper()
-    ]
     lines = [f"{answer['plans']}: plans {how}; {seeds}"]
-    lines += [f"  {name:<15} {answer[name]}" for name in codes if name != "GAT"]
+    codes = (*(_code(one.name) for one in fields(Metrics)), "PRAS_surrogate", "TSR")
+    lines += [f"  {name:<15} {answer[name]}" for name in codes]
     for name, value in answer["GAT"].items():
         spread = answer["spread"].get(name) or {}
         told = "".join(f"  {word} {number}" for word, number in spread.items())
