@@ -83,4 +83,5 @@ def test_comparing_plans_with_very_many_conditions_ends() -> None:
     many = " & ".join(f"p(X{n}, Y{n})" for n in range(200))
     left, right = parse_plan(f"+!g : {many} & q(A)."), parse_plan(f"+!g : {many} & q(1).")
     assert not same_guard(left, right)
+    assert same_guard(left, parse_plan(f"+!g : {many.replace('X', 'V')} & q(B)."))
     assert parse_trigger("+!g") == left.trigger

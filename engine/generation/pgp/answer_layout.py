@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-PLAN_LIMIT = 200
+PLAN_LIMIT = 50
 """Plans that are read of one answer."""
 INVENTION_LIMIT = 200
-SECTION_LIMIT = 200
+SECTION_LIMIT = 50
 """Conditions or operations of one plan."""
 FAULT_LIMIT = 500
 """Faults outside of plans before the rest is left unread."""

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 from engine.bdi.formulas import RELATIONS
 from engine.bdi.printing import item_text
-from engine.bdi.syntax import Plan, Step, StepKind
+from engine.bdi.syntax import Plan, Step, StepKind, steps_of
 from engine.bdi.terms import TRUE, Struct, Term, variables
 from engine.generation.pgp.answer import Answer, ProblemKind
 from engine.generation.pgp.answer_layout import InventionKind
@@ -73,8 +73,11 @@ def measure(
     new_goals = _indicators(answer, InventionKind.GOAL)
     new_beliefs = _indicators(answer, InventionKind.BELIEF)
     unread = Counter(problem.kind for problem in answer.problems)
-    artefacts = _artefacts(all_leaves)
-    used_beliefs = {_stripped(leaf).indicator for leaves in all_leaves for leaf in leaves} - artefacts
+    conditions = [one for plan in plans for one in _atoms_of(plan.context)]
+    used_beliefs = {one.indicator for one in conditions if one.functor not in RELATIONS}
+    artefacts = {one.indicator for one in conditions if one.functor in RELATIONS}
+    if not all(all_leaves):
+        artefacts.add(TRUE.indicator)
     declared = {one.template.indicator for one in beliefs}
     swapped = unread[ProblemKind.GOAL] + sum("()" in one.text for one in answer.invented(InventionKind.GOAL))
     return Metrics(
@@ -110,28 +113,20 @@ def _used_goals(plans: Sequence[Plan]) -> Iterator[str]:
     for plan in plans:
         if isinstance(plan.trigger.literal, Struct):
             yield plan.trigger.literal.indicator
-        for step in plan.body:
+        for step in steps_of(plan.body):
             if isinstance(step, Step) and step.kind is StepKind.ACHIEVE and isinstance(step.term, Struct):
                 yield step.term.indicator
 
 
-def _stripped(leaf: Term) -> Struct:
-    """A condition without its negations."""
-    while isinstance(leaf, Struct) and (leaf.functor == "not" or leaf.negated):
-        leaf = Struct(leaf.functor, leaf.args) if leaf.negated else leaf.args[0]
-    assert isinstance(leaf, Struct)
-    return leaf
-
-
-def _artefacts(all_leaves: Sequence[tuple[Term, ...]]) -> set[str]:
-    """What the thesis' program takes for beliefs though it is none."""
-    relations = {
-        one.indicator
-        for leaves in all_leaves
-        for leaf in leaves
-        if (one := _stripped(leaf)).functor in RELATIONS
-    }
-    return relations | ({TRUE.indicator} if not all(all_leaves) else set())
+def _atoms_of(context: Term) -> Iterator[Struct]:
+    """The literals and relations of a context without their negations; internal actions are none."""
+    waiting = [*leaves_of(context)]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Struct) and one.functor == "not":
+            waiting.extend(leaf for inside in one.args for leaf in leaves_of(inside))
+        elif isinstance(one, Struct) and not one.functor.startswith("."):
+            yield Struct(one.functor, one.args)
 
 
 def _redundant(plans: Sequence[Plan], makes_useless: Callable[[Plan, Plan], bool]) -> int:

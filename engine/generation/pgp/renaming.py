@@ -9,7 +9,7 @@ from engine.bdi.printing import text_of
 from engine.bdi.syntax import Plan, Trigger
 from engine.bdi.terms import TRUE, Cons, Struct, Term, Var, children, rewrite
 
-SEARCH_LIMIT = 10_000
+SEARCH_LIMIT = 1_000
 """Comparisons of conditions before two plans count as different; models write far fewer."""
 
 
@@ -39,8 +39,7 @@ def subsumes(general: Plan, special: Plan) -> bool:
     names = _renaming(general.trigger, special.trigger)
     if names is None:
         return False
-    search = _Search(conditions_of(special.context))
-    return search.found(conditions_of(general.context), names)
+    return _matched(conditions_of(general.context), conditions_of(special.context), names)
 
 
 def event_key(event: Trigger) -> str:
@@ -99,23 +98,30 @@ class _Names:
         return _Names(forward)
 
 
-class _Search:
-    """Finds conditions among others; gives up, without a match, when it takes too long."""
-
-    def __init__(self, among: tuple[Term, ...]) -> None:
-        self._among = among
-        self._left = SEARCH_LIMIT
-
-    def found(self, wanted: tuple[Term, ...], names: _Names) -> bool:
-        """Whether all wanted conditions are there under one renaming."""
-        waiting = [(0, names)]
-        while waiting:
-            place, so_far = waiting.pop()
-            if place == len(wanted):
-                return True
-            self._left -= len(self._among)
-            if self._left < 0:
+def _matched(wanted: tuple[Term, ...], among: tuple[Term, ...], names: _Names) -> bool:
+    """Whether the wanted conditions are among others under one renaming; not so, when that takes too long."""
+    left = SEARCH_LIMIT
+    levels = [(names, _candidates(among, 0))]
+    while len(levels) <= len(wanted):
+        if not levels:
+            return False
+        so_far, candidates = levels[-1]
+        condition = wanted[len(levels) - 1]
+        for one in candidates:
+            left -= 1
+            if left < 0:
                 return False
-            more = (so_far.with_pair(wanted[place], one) for one in self._among)
-            waiting.extend((place + 1, one) for one in more if one is not None)
-        return False
+            more = so_far.with_pair(condition, one)
+            if more is not None:
+                levels.append((more, _candidates(among, len(levels))))
+                break
+        else:
+            levels.pop()
+    return True
+
+
+def _candidates(among: tuple[Term, ...], place: int) -> Iterator[Term]:
+    """The condition at the same place first: plans that differ in their names only match at once."""
+    yield from among[place : place + 1]
+    yield from among[:place]
+    yield from among[place + 1 :]
