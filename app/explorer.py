@@ -10,11 +10,11 @@ from pathlib import Path
 from statistics import mean, median, pstdev
 from typing import Any
 
-from engine.bdi.settings import Semantics
 from engine.worlds.explorer_run import GOAL, ExplorerRun, run_explorer
 
 from engine.bdi.parser import parse_program
 from engine.bdi.problems import ProgramError
+from engine.bdi.semantics import Semantics
 from engine.bdi.syntax import Plan, Trigger
 from engine.generation.pgp.answer import Answer, ReadPlan, read_answer
 from engine.generation.pgp.documentation import Documentation, documentation_of

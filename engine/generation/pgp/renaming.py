@@ -9,7 +9,7 @@ from engine.bdi.printing import text_of
 from engine.bdi.syntax import Plan, Trigger
 from engine.bdi.terms import TRUE, Cons, Struct, Term, Var, children, rewrite
 
-SEARCH_LIMIT = 1_000
+SEARCH_LIMIT = 300
 """Comparisons of conditions before two plans count as different; models write far fewer."""
 
 
@@ -63,19 +63,18 @@ def _renaming(left: Trigger, right: Trigger) -> _Names | None:
     """How the variables of a trigger are called in the other, None when they are different."""
     if (left.operation, left.kind) != (right.operation, right.kind):
         return None
-    return _Names().with_pair(left.literal, right.literal)
+    return _Names({}, {}).with_pair(left.literal, right.literal)
 
 
 class _Names:
     """Which variable of the one plan is which of the other; each has one partner only."""
 
-    def __init__(self, forward: dict[str, str] | None = None) -> None:
-        self._forward = forward or {}
+    def __init__(self, forward: dict[str, str], backward: dict[str, str]) -> None:
+        self._forward, self._backward = forward, backward
 
     def with_pair(self, left: Term, right: Term) -> _Names | None:
         """These names and those that make two terms alike, None when nothing does."""
-        forward = dict(self._forward)
-        backward = {there: here for here, there in forward.items()}
+        forward, backward = dict(self._forward), dict(self._backward)
         waiting = [(left, right)]
         while waiting:
             one, other = waiting.pop()
@@ -95,7 +94,7 @@ class _Names:
                 waiting.extend(zip(parts, others, strict=True))
             elif one != other:
                 return None
-        return _Names(forward)
+        return _Names(forward, backward)
 
 
 def _matched(wanted: tuple[Term, ...], among: tuple[Term, ...], names: _Names) -> bool:
