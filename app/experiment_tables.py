@@ -42,12 +42,15 @@ class Table:
     keys: tuple[str, ...]
     values: tuple[str, ...]
     successful_only: bool = False
+    """Trials that never reached home are left out."""
+    ranked: bool = False
+    """The best TSR stands first, and rows without success are left out."""
 
 
 TABLES = (
     Table("5.2", "by model and prompt", ("model", "prompt"), (*METRICS, "TSR")),
     Table("5.3", "by model and temperature", ("model", "temperature"), (*METRICS, "TSR")),
-    Table("5.4", "success above 0", ("model", "prompt", "temperature"), ("TSR",)),
+    Table("5.4", "success above 0", ("model", "prompt", "temperature"), ("TSR",), ranked=True),
     Table("5.5", "successful runs only", ("model",), (*METRICS, "GAT"), successful_only=True),
 )
 
@@ -60,9 +63,7 @@ def experiment(path: Path) -> tuple[dict[str, Any], str]:
     """
     cells, seeds = load_experiment(path)
     trials = list(run_experiment(cells, seeds))
-    missing = [
-        f"{trial.cell.model}, {trial.cell.source}: {trial.problem}" for trial in trials if trial.problem
-    ]
+    missing = [f"{trial.cell.model}: {trial.problem}" for trial in trials if trial.problem]
     answer = {
         "answers": len(trials),
         "trials": [_told(trial, seeds) for trial in trials if trial.result is not None],
@@ -102,7 +103,7 @@ def rows(table: Table, trials: Sequence[Trial]) -> list[Row]:
         dict(zip(table.keys, key, strict=True)) | {name: _value(name, group) for name in table.values}
         for key, group in groups.items()
     ]
-    if table.name == "5.4":
+    if table.ranked:
         found = sorted((row for row in found if float(row["TSR"]) > 0), key=lambda row: -float(row["TSR"]))
     return found
 
@@ -130,24 +131,25 @@ def _value(name: str, group: Sequence[Trial]) -> str:
 
 def lines(table: Table, trials: Sequence[Trial]) -> Iterator[str]:
     """The table as text: after each of our rows the thesis' row of the same keys, then its other rows."""
-    ours = rows(table, trials)
-    theirs = {tuple(row[key] for key in table.keys): row for row in published(table.name)}
-    ordered = [
-        entry
-        for row in ours
-        for entry in (("ours", row), ("thesis", theirs.pop(tuple(row[key] for key in table.keys), None)))
-        if entry[1] is not None
-    ]
+    theirs = {_named(row, table): row for row in published(table.name)}
+    ordered: list[tuple[str, Row]] = []
+    for row in rows(table, trials):
+        ordered.append(("ours", row))
+        if (match := theirs.pop(_named(row, table), None)) is not None:
+            ordered.append(("thesis", match))
     ordered += [("thesis", row) for row in theirs.values()]
     columns = (*table.keys, *table.values)
-    widths = [max(len(name), *(len((row or {})[name]) for _, row in ordered)) for name in columns]
+    widths = [max(len(name), *(len(row[name]) for _, row in ordered)) for name in columns]
     yield f"Table {table.name}: {table.title}"
-    yield "  ".join([f"{'':<6}", *(name.ljust(width) for name, width in zip(columns, widths, strict=True))])
+    heads = (name.ljust(width) for name, width in zip(columns, widths, strict=True))
+    yield "  ".join([f"{'':<6}", *heads]).rstrip()
     for whose, row in ordered:
-        cells = (row or {}).items()
-        values = dict(cells)
         shown = [
-            values[name].ljust(width) if name in table.keys else values[name].rjust(width)
+            row[name].ljust(width) if name in table.keys else row[name].rjust(width)
             for name, width in zip(columns, widths, strict=True)
         ]
         yield "  ".join([f"{whose:<6}", *shown])
+
+
+def _named(row: Row, table: Table) -> tuple[str, ...]:
+    return tuple(row[key] for key in table.keys)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from statistics import mean, median, pstdev
 from typing import Any
 
-from engine.worlds.explorer_run import GOAL, ExplorerRun, run_explorer
-
+from engine.bdi.agent import BdiAgent
 from engine.bdi.parser import parse_program
+from engine.bdi.printing import trigger_text
 from engine.bdi.problems import ProgramError
 from engine.bdi.semantics import Semantics
-from engine.bdi.syntax import Plan, Trigger
+from engine.bdi.syntax import Plan
 from engine.generation.pgp.answer import Answer, ReadPlan, read_answer
 from engine.generation.pgp.documentation import Documentation, documentation_of
 from engine.generation.pgp.metrics import Metrics, alignment_surrogate, measure
+from engine.generation.pgp.partial_plans import Provenance
+from engine.generation.pgp.reactive import ReactiveProcedure
 from engine.generation.pgp.validation import Review, review
 from engine.worlds.explorer_files import (
     baseline_program,
@@ -26,11 +29,13 @@ from engine.worlds.explorer_files import (
     recorded_answer,
     recorded_answers,
 )
+from engine.worlds.explorer_run import GOAL, ExplorerRun, run_explorer
 
 SEED_LIMIT = 10_000
 """Seeds in one go."""
 FILE_LIMIT = 1_000_000
 """Bytes of a file with plans or an answer."""
+_SEEDS = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
 
 
 class Mode(StrEnum):
@@ -116,10 +121,11 @@ def seeds_of(text: str) -> range:
     Raises:
         ValueError: it is neither; the message says so.
     """
-    first, _, last = text.partition("-")
-    if not first.isdecimal() or not (last or first).isdecimal() or len(text) > 20:
+    written = _SEEDS.fullmatch(text)
+    if written is None:
         raise ValueError(f"'{text[:40]}' are no seeds: write 7 or 1-100")
-    found = range(int(first), int(last or first) + 1)
+    first, last = int(written[1]), int(written[2] or written[1])
+    found = range(first, last + 1)
     if not 0 < len(found) <= SEED_LIMIT or found[-1] >= 2**31:
         raise ValueError(f"'{text}' are no seeds: from 1 to {SEED_LIMIT} of them, each below 2^31")
     return found
@@ -147,37 +153,45 @@ class Result:
 
     def times(self) -> dict[str, list[int]]:
         """Of the runs that reached home: the cycle, by mode, and the moves."""
-        found = {mode.value: [run.reached_cycle for run in runs] for mode, runs in self.runs.items()}
-        found["moves"] = [run.moves if run.reached else None for run in self.first]
-        return {name: [one for one in times if one is not None] for name, times in found.items()}
+        found = {mode.value: [run.cycles for run in runs if run.reached] for mode, runs in self.runs.items()}
+        return found | {"moves": [run.moves for run in self.first if run.reached]}
 
 
 def try_out(tried: Candidate, seeds: Sequence[int], modes: Sequence[Mode]) -> Result:
     """Measure a candidate's plans, and run them once for each seed and mode; blocking."""
     judged = review(tried.answer, GOAL, known().actions)
     plans = [read.plan for read in tried.answer.plans]
-    generate = _generator(tried.answer) if tried.generated else None
     installed = () if tried.generated else tuple(plans)
+    procedure = partial(_Recorded, tried=tried) if tried.generated else None
     return Result(
         tried,
         judged,
         measure(tried.answer, known().admissible_goals, known().admissible_beliefs),
         alignment_surrogate(plans, baseline_program().plans),
         {
-            mode: tuple(run_explorer(installed, seed, mode.semantics, generate=generate) for seed in seeds)
+            mode: tuple(run_explorer(installed, seed, mode.semantics, procedure=procedure) for seed in seeds)
             for mode in modes
         },
     )
 
 
-def _generator(answer: Answer) -> Callable[[Trigger], tuple[Plan, ...] | None]:
-    """The reactive procedure with a recorded answer for a model; None where the answer is of no use."""
+class _Recorded:
+    """The reactive procedure with a recorded answer in the place of a model."""
 
-    def generate(goal: Trigger) -> tuple[Plan, ...] | None:
-        judged = review(answer, goal, known().actions)
-        return None if judged.failure else judged.accepted
+    def __init__(self, agent: BdiAgent, tried: Candidate) -> None:
+        self._inner = ReactiveProcedure(agent)
+        self._tried = tried
 
-    return generate
+    @property
+    def asked(self) -> int:
+        return self._inner.asked
+
+    def answer(self) -> None:
+        for question in self._inner.questions:
+            judged = review(self._tried.answer, question.goal, known().actions)
+            goal = trigger_text(question.goal)
+            source = Provenance(goal, "recorded", self._tried.name, time="", depth=question.depth)
+            self._inner.settle(question, judged, source)
 
 
 def explore(

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from engine.bdi.syntax import Operation, Plan, Step, StepKind, Trigger
-from engine.bdi.terms import SELF, Struct
+from engine.bdi.printing import trigger_text
+from engine.bdi.syntax import Operation, Plan, Step, StepKind, Trigger, TriggerKind
+from engine.bdi.terms import QUOTED_PLAN, SELF, Struct
 from engine.generation.pgp.context import MISSING_PLAN
 from engine.generation.pgp.renaming import event_key
 
@@ -52,12 +53,14 @@ def missing_plan_belief(goal: Trigger) -> Struct:
 
 def meta_plan(goal: Trigger) -> Plan:
     """The plan that generates plans for a goal when it fails for want of one, and then pursues it again."""
-    again = StepKind(goal.kind.value)
+    again = StepKind(goal.kind)
+    quoted = Struct(QUOTED_PLAN, (trigger_text(goal),))
+    wanted = goal.literal if goal.kind is TriggerKind.ACHIEVE else quoted
     return Plan(
         trigger=Trigger(Operation.REMOVED, goal.kind, goal.literal),
         context=Struct(MISSING_PLAN, (goal.literal,)),
         body=(
-            Step(StepKind.INTERNAL, Struct(".generate_plan", (goal.literal,))),
+            Step(StepKind.INTERNAL, Struct(".generate_plan", (wanted,))),
             Step(again, goal.literal),
         ),
     )

@@ -1,0 +1,152 @@
+"""A plan set run in the explorer's world until the robot stands at home (spec BDI §3.3, §3.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Protocol
+
+from engine.bdi.agent import ActionRequest, BdiAgent
+from engine.bdi.printing import text_of
+from engine.bdi.semantics import Semantics
+from engine.bdi.syntax import Operation, Plan, Trigger, TriggerKind
+from engine.bdi.terms import Struct, Var, atom
+from engine.worlds.explorer import (
+    ExplorerState,
+    FeedbackKind,
+    beginning,
+    draw_direction,
+    move,
+    percepts,
+)
+from engine.worlds.explorer_files import explorer_program
+from engine.worlds.kotlin_random import KotlinRandom
+
+ACTIONS = {
+    name: frozenset({arity})
+    for name, arity in (("move", 1), ("getDirectionToMove", 1), ("stop", 0), ("pause", 0), ("sleep", 1))
+}
+CYCLE_LIMIT = 10_000
+"""Cycles before a run is given up."""
+HOME = "home"
+GOAL = Trigger(Operation.ADDED, TriggerKind.ACHIEVE, Struct("reach", (atom(HOME),)))
+"""What the robot is to do."""
+
+
+class Procedure(Protocol):
+    """Something that makes plans for goals which have none."""
+
+    @property
+    def asked(self) -> int:
+        """Generations begun."""
+        ...
+
+    def answer(self) -> None:
+        """Give the intentions that wait what they wait for; called between two cycles."""
+        ...
+
+
+class Ending(StrEnum):
+    """Why a run was over."""
+
+    HOME = "home"
+    STOPPED = "stopped"
+    """By the action `stop`."""
+    IDLE = "idle"
+    """Nothing was left to do; the goal was reached elsewhere, or had failed."""
+    CYCLES = "cycles"
+    """It took too many."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExplorerRun:
+    """What came of one run."""
+
+    seed: int
+    ending: Ending
+    cycles: int
+    """Reasoning cycles, counted from 1; with home reached, the one that moved there."""
+    moves: int
+    generations: int
+
+    @property
+    def reached(self) -> bool:
+        """Whether the robot stood at home."""
+        return self.ending is Ending.HOME
+
+
+def run_explorer(
+    plans: Sequence[Plan],
+    seed: int,
+    semantics: Semantics,
+    *,
+    procedure: Callable[[BdiAgent], Procedure] | None = None,
+    cycles: int = CYCLE_LIMIT,
+) -> ExplorerRun:
+    """Run plans until the robot is at home, has nothing to do, or takes too long.
+
+    Args:
+        plans: the plan library at the start.
+        seed: of the directions drawn, 32 bits.
+        semantics: how the agent's cycle goes; `compat` counts as the thesis does.
+        procedure: makes plans for the agent; without one a goal that has none fails.
+        cycles: after so many the run is given up.
+    """
+    return _Run(plans, seed, semantics, procedure).to_the_end(cycles)
+
+
+class _Run:
+    def __init__(
+        self,
+        plans: Sequence[Plan],
+        seed: int,
+        semantics: Semantics,
+        procedure: Callable[[BdiAgent], Procedure] | None,
+    ) -> None:
+        self._seed = seed
+        self._draws = KotlinRandom(seed)
+        self._state = beginning()
+        program = replace(explorer_program(), plans=tuple(plans))
+        self._agent = BdiAgent("explorer", program, semantics=semantics, actions=ACTIONS)
+        self._procedure = procedure(self._agent) if procedure is not None else None
+
+    def to_the_end(self, cycles: int) -> ExplorerRun:
+        """Sense, reason and act until the run is over."""
+        ending: Ending | None = None
+        while ending is None:
+            self._agent.perceive(_literals(self._state))
+            report = self._agent.cycle()
+            for request in report.requests:
+                ending = self._act(request) or ending
+            if self._procedure is not None:
+                self._procedure.answer()
+            if ending is None and self._agent.cycles >= cycles:
+                ending = Ending.CYCLES
+            elif ending is None and self._agent.idle:
+                ending = Ending.IDLE
+        asked = self._procedure.asked if self._procedure is not None else 0
+        return ExplorerRun(self._seed, ending, self._agent.cycles, self._state.moves, asked)
+
+    def _act(self, request: ActionRequest) -> Ending | None:
+        """Do what the agent wants; the state is still the one that it sensed in this cycle."""
+        action = request.action
+        answer, reason = action, ""
+        if action.functor == "stop":
+            return Ending.STOPPED
+        if action.functor == "move":
+            self._state, feedback = move(self._state, text_of(action.args[0]))
+            if feedback.value == HOME and feedback.kind is FeedbackKind.REACHED:
+                return Ending.HOME
+            reason = "" if feedback.success else f"there is no direction {feedback.value}"
+        elif action.functor == "getDirectionToMove":
+            feedback = draw_direction(self._state, self._draws)
+            # A direction that is given already is left alone; the draw is made all the same.
+            if feedback.success and isinstance(action.args[0], Var):
+                answer = action.with_args((atom(feedback.value),))
+        self._agent.feedback(request.number, not reason, reason, answer)
+        return None
+
+
+def _literals(state: ExplorerState) -> tuple[Struct, ...]:
+    return tuple(Struct(one.functor, tuple(map(atom, one.args))) for one in percepts(state))

@@ -1,0 +1,10 @@
+"""Answers that are of no use."""
+
+FLYING = """\
+Here is my plan:
+```yaml
+EVENT: achieve reach(X)
+OPERATIONS:
+- execute fly(X)
+```
+"""
