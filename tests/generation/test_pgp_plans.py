@@ -125,11 +125,11 @@ def test_attempts_for_a_goal_are_capped_and_what_is_missing_is_taken_back() -> N
         assert missing.may_ask(GOAL, limit=2)
         missing = missing.asked(GOAL)
         assert missing.waiting == {"+!reach(home)"}
-        missing = missing.given_up(GOAL)
+        missing = missing.settled(GOAL)
     assert not missing.may_ask(GOAL, limit=2)
     assert not missing.waiting
     assert missing.may_ask(parse_trigger("+!reach(rock)"), limit=2)
-    assert missing.asked(GOAL).answered(GOAL) == MissingPlans()
+    assert missing.proved(GOAL) == MissingPlans()
 
 
 def test_goals_that_differ_in_the_names_of_variables_share_their_attempts() -> None:

@@ -80,6 +80,19 @@ def test_a_step_can_ask_for_plans_and_does_not_run_them() -> None:
     assert flight.procedure.generated.plans[0].plan.trigger.literal
 
 
+def test_a_test_goal_without_an_answer_can_be_generated_too() -> None:
+    """As the thesis' program does; its text speaks of goals to achieve only."""
+    flight = Flight("!go. +!go <- ?nearest(X); .print(X).")
+    flight.until_idle()
+    assert flight.asked_for() == ["+?nearest(V0)"]
+
+
+def test_what_is_no_goal_cannot_be_generated() -> None:
+    flight = Flight("!go. +!go <- .generate_plan({ +b }). -!go[error(E), error_msg(M)] <- .print(E, M).")
+    flight.until_idle()
+    assert flight.said[0].startswith("pgp_failedplans are generated for goals: ")
+
+
 def test_other_intentions_and_percepts_go_on_while_an_answer_is_awaited() -> None:
     """§7 36."""
     flight = Flight(
@@ -140,6 +153,17 @@ def test_a_goal_that_keeps_failing_is_asked_for_so_often_only() -> None:
         flight.until_idle()
     assert flight.procedure.questions == ()
     assert flight.procedure.asked == 2
+
+
+def test_plans_that_the_library_has_no_room_for_fail_the_step_and_are_not_asked_for_for_ever() -> None:
+    flight = Flight(
+        "!go. +!go <- !unknown. -!go[error_msg(M)] <- .print(M).", GenerationLimits(plans_per_agent=0)
+    )
+    flight.until_idle()
+    flight.answer(f"unknown: {say('x')}")
+    flight.until_idle()
+    assert flight.said == ["the agent has 0 generated plans already"]
+    assert not flight.asked_for()
 
 
 def test_goals_of_generated_plans_are_generated_in_turn_to_a_limited_depth() -> None:

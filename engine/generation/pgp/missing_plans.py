@@ -1,8 +1,8 @@
 """The reactive procedure: a goal without a relevant plan gets one generated (spec BDI §2.3).
 
 As in the thesis (listing 3.1) the agent gets the plan `-!G : missing_plan_for(G) <- generate G; !G` and
-believes `missing_plan_for(G)`. Unlike there both are taken back when the generation has succeeded, and
-the attempts for a goal are counted, so that a goal that keeps failing is not generated for ever (§7 39).
+believes `missing_plan_for(G)`. Unlike there both are taken back when the generation is settled, and the
+attempts for a goal are counted until one proves itself, so that none is generated for ever (§7 39).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from engine.bdi.printing import trigger_text
 from engine.bdi.syntax import Operation, Plan, Step, StepKind, Trigger, TriggerKind
 from engine.bdi.terms import QUOTED_PLAN, SELF, Struct
 from engine.generation.pgp.context import MISSING_PLAN
@@ -35,15 +34,14 @@ class MissingPlans:
         attempts = {**self.attempts, key: self.attempts.get(key, 0) + 1}
         return MissingPlans(attempts, self.waiting | {key})
 
-    def answered(self, goal: Trigger) -> MissingPlans:
-        """After plans were installed; what was believed is to be taken back and counting begins anew."""
-        key = event_key(goal)
-        attempts = {one: count for one, count in self.attempts.items() if one != key}
-        return MissingPlans(attempts, self.waiting - {key})
-
-    def given_up(self, goal: Trigger) -> MissingPlans:
-        """After a generation failed; the attempt stays counted."""
+    def settled(self, goal: Trigger) -> MissingPlans:
+        """After plans were installed, or none could be had; the attempt stays counted."""
         return replace(self, waiting=self.waiting - {event_key(goal)})
+
+    def proved(self, goal: Trigger) -> MissingPlans:
+        """After a generated plan reached the goal; counting begins anew."""
+        key = event_key(goal)
+        return replace(self, attempts={one: count for one, count in self.attempts.items() if one != key})
 
 
 def missing_plan_belief(goal: Trigger) -> Struct:
@@ -54,7 +52,7 @@ def missing_plan_belief(goal: Trigger) -> Struct:
 def meta_plan(goal: Trigger) -> Plan:
     """The plan that generates plans for a goal when it fails for want of one, and then pursues it again."""
     again = StepKind(goal.kind)
-    quoted = Struct(QUOTED_PLAN, (trigger_text(goal),))
+    quoted = Struct(QUOTED_PLAN, (f"{goal.operation}{goal.kind}", goal.literal))
     wanted = goal.literal if goal.kind is TriggerKind.ACHIEVE else quoted
     return Plan(
         trigger=Trigger(Operation.REMOVED, goal.kind, goal.literal),

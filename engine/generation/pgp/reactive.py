@@ -13,14 +13,14 @@ from engine.bdi import waiting
 from engine.bdi.agent import BdiAgent
 from engine.bdi.intentions import Event, Intention
 from engine.bdi.loading import stored
-from engine.bdi.parser import parse_trigger
-from engine.bdi.problems import ErrorId, EvaluationError, ProgramError
-from engine.bdi.syntax import Operation, Plan, Trigger, TriggerKind
+from engine.bdi.printing import text_of
+from engine.bdi.problems import ErrorId, EvaluationError
+from engine.bdi.syntax import Operation, Trigger, TriggerKind
 from engine.bdi.terms import QUOTED_PLAN, SELF, Struct, Term, canonical
 from engine.generation.pgp.missing_plans import MissingPlans, meta_plan, missing_plan_belief
 from engine.generation.pgp.partial_plans import GeneratedPlans, Installation, Provenance, install
 from engine.generation.pgp.renaming import event_key
-from engine.generation.pgp.validation import GenerationLimits, Review
+from engine.generation.pgp.validation import GenerationLimits, Review, handles
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +62,25 @@ class ReactiveProcedure:
         """Install what was accepted and let the intentions go on; without a usable plan their step fails."""
         asked = self._questions.pop(event_key(question.goal))
         self._forget_missing(asked.goal)
-        if review.failure:
-            self.missing = self.missing.given_up(asked.goal)
-            for intention in _still_waiting(asked):
-                waiting.fail(self._agent, intention, ErrorId.PGP_FAILED, review.failure)
-            return None
-        self.missing = self.missing.answered(asked.goal)
-        done = self._install(review.accepted, provenance)
-        for intention in _still_waiting(asked):
-            waiting.generation_done(self._agent, intention)
-        return done
-
-    def _install(self, plans: tuple[Plan, ...], provenance: Provenance) -> Installation:
+        self.missing = self.missing.settled(asked.goal)
         names = {id(one.plan): one.name for one in self._agent.plans}
         library = [one.plan for one in self._agent.plans]
-        done = install(plans, library, self.generated, provenance, self._limits)
-        for plan in done.removed:
-            self._agent.remove_plan(names[id(plan)])
-        for plan in reversed(done.added):
-            self._agent.add_plan(plan, before=True)
-        self.generated = done.generated
-        return done
+        done = install(review.accepted, library, self.generated, provenance, self._limits)
+        failure = review.failure or _refused(asked.goal, done)
+        if not failure:
+            for plan in done.removed:
+                self._agent.remove_plan(names[id(plan)])
+            for plan in reversed(done.added):
+                self._agent.add_plan(plan, before=True)
+            self.generated = done.generated
+        for intention in asked.intentions:
+            if intention.pending is None:
+                continue
+            if failure:
+                waiting.fail(self._agent, intention, ErrorId.PGP_FAILED, failure)
+            else:
+                waiting.generation_done(self._agent, intention)
+        return None if failure else done
 
     # ------------------------------------------------------------------ what the agent asks
 
@@ -125,18 +123,19 @@ class ReactiveProcedure:
             self._agent.beliefs.remove(fact, (SELF,))
 
 
-def _still_waiting(question: Question) -> list[Intention]:
-    return [one for one in question.intentions if one.pending is not None]
+def _refused(goal: Trigger, done: Installation) -> str:
+    """Why no plan for the goal was installed though some were accepted; empty when one was."""
+    if any(handles(plan, goal) for plan in done.added):
+        return ""
+    return "; ".join(one.reason for one in done.refused)
 
 
 def _goal_of(term: Term) -> Trigger:
     """The event that the argument of `.generate_plan` means: a goal to achieve, or a quoted trigger."""
     found = canonical(term)
-    if isinstance(found, Struct) and found.functor == QUOTED_PLAN and isinstance(found.args[0], str):
-        try:
-            return parse_trigger(found.args[0])
-        except ProgramError as error:
-            raise EvaluationError(ErrorId.PGP_FAILED, f"no event: {error.problems[0]}") from None
-    if not isinstance(found, Struct):
-        raise EvaluationError(ErrorId.PGP_FAILED, "plans are generated for a goal, and this is none")
-    return Trigger(Operation.ADDED, TriggerKind.ACHIEVE, found)
+    sign: Term = "+!"
+    if isinstance(found, Struct) and found.functor == QUOTED_PLAN and len(found.args) == 2:
+        sign, found = found.args
+    if not isinstance(found, Struct) or sign not in ("+!", "+?"):
+        raise EvaluationError(ErrorId.PGP_FAILED, f"plans are generated for goals: {text_of(term)} is none")
+    return Trigger(Operation.ADDED, TriggerKind(str(sign)[1:]), found)
