@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
-from engine.bdi.agent import ActionRequest, BdiAgent
+from engine.bdi.agent import BdiAgent
 from engine.bdi.printing import text_of
 from engine.bdi.semantics import Semantics
 from engine.bdi.syntax import Operation, Plan, Trigger, TriggerKind
@@ -118,7 +118,7 @@ class _Run:
             self._agent.perceive(_literals(self._state))
             report = self._agent.cycle()
             for request in report.requests:
-                ending = self._act(request) or ending
+                ending = self._act(request.number, request.action) or ending
             if self._procedure is not None:
                 self._procedure.answer()
             if ending is None and self._agent.cycles >= cycles:
@@ -128,9 +128,8 @@ class _Run:
         asked = self._procedure.asked if self._procedure is not None else 0
         return ExplorerRun(self._seed, ending, self._agent.cycles, self._state.moves, asked)
 
-    def _act(self, request: ActionRequest) -> Ending | None:
+    def _act(self, request: int, action: Struct) -> Ending | None:
         """Do what the agent wants; the state is still the one that it sensed in this cycle."""
-        action = request.action
         answer, reason = action, ""
         if action.functor == "stop":
             return Ending.STOPPED
@@ -144,7 +143,7 @@ class _Run:
             # A direction that is given already is left alone; the draw is made all the same.
             if feedback.success and isinstance(action.args[0], Var):
                 answer = action.with_args((atom(feedback.value),))
-        self._agent.feedback(request.number, not reason, reason, answer)
+        self._agent.feedback(request, not reason, reason, answer)
         return None
 
 

@@ -80,9 +80,9 @@ def test_a_step_can_ask_for_plans_and_does_not_run_them() -> None:
     assert flight.procedure.generated.plans[0].plan.trigger.literal
 
 
-def test_a_test_goal_without_an_answer_can_be_generated_too() -> None:
-    """As the thesis' program does; its text speaks of goals to achieve only."""
-    flight = Flight("!go. +!go <- ?nearest(X); .print(X).")
+def test_a_test_goal_of_the_agent_can_be_generated_too() -> None:
+    """As the thesis' program does; a test in a body fails at once unless a plan is for it (spec §1.5)."""
+    flight = Flight("?nearest(X).")
     flight.until_idle()
     assert flight.asked_for() == ["+?nearest(V0)"]
 

@@ -69,9 +69,9 @@ class ReactiveProcedure:
         failure = review.failure or _refused(asked.goal, done)
         if not failure:
             for plan in done.removed:
-                self._agent.remove_plan(names[id(plan)])
+                self._agent.plans.remove(names[id(plan)])
             for plan in reversed(done.added):
-                self._agent.add_plan(plan, before=True)
+                self._agent.plans.add(plan, before=True)
             self.generated = done.generated
         for intention in asked.intentions:
             if intention.pending is None:
@@ -92,7 +92,7 @@ class ReactiveProcedure:
         key = event_key(goal)
         allowed = self.missing.may_ask(goal, self._limits.attempts_per_goal)
         if allowed and self._depth(event.intention) <= self._limits.depth and key not in self._meta_plans:
-            self._meta_plans[key] = self._agent.add_plan(meta_plan(goal), before=True).name
+            self._meta_plans[key] = self._agent.plans.add(meta_plan(goal), before=True).name
             self._agent.beliefs.add(stored(missing_plan_belief(goal)), (SELF,))
         return False
 
@@ -117,7 +117,7 @@ class ReactiveProcedure:
         """Take the meta plan and its belief back; whoever carries the plan out goes on with it."""
         name = self._meta_plans.pop(event_key(goal), None)
         if name is not None:
-            self._agent.remove_plan(name)
+            self._agent.plans.remove(name)
         fact = self._agent.beliefs.find(stored(missing_plan_belief(goal)))
         if fact is not None:
             self._agent.beliefs.remove(fact, (SELF,))
