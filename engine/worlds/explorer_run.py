@@ -112,18 +112,18 @@ class _Run:
         self._procedure = procedure(self._agent) if procedure is not None else None
 
     def to_the_end(self, cycles: int) -> ExplorerRun:
-        """Sense, reason and act until the run is over."""
+        """Sense, reason and act until the run is over; a cycle takes a millisecond of the agent's time."""
         ending: Ending | None = None
         while ending is None:
             self._agent.perceive(_literals(self._state))
-            report = self._agent.cycle()
+            report = self._agent.cycle(now=float(self._agent.cycles))
             for request in report.requests:
                 ending = self._act(request.number, request.action) or ending
             if self._procedure is not None:
                 self._procedure.answer()
             if ending is None and self._agent.cycles >= cycles:
                 ending = Ending.CYCLES
-            elif ending is None and self._agent.idle:
+            elif ending is None and self._agent.idle and self._agent.next_timer is None:
                 ending = Ending.IDLE
         asked = self._procedure.asked if self._procedure is not None else 0
         return ExplorerRun(self._seed, ending, self._agent.cycles, self._state.moves, asked)

@@ -90,7 +90,7 @@ def test_a_run_without_plans_an_unbound_or_unknown_direction_and_an_unknown_acti
 def test_a_run_that_never_ends_is_given_up_and_a_stop_is_obeyed() -> None:
     assert endings("+!reach(X) <- !reach(X).") == {Ending.CYCLES}
     assert endings("+!reach(X) <- move(here); !reach(X).") == {Ending.CYCLES}
-    assert endings("+!reach(X) <- pause; sleep(5); stop; !reach(X).") == {Ending.STOPPED}
+    assert endings("+!reach(X) <- pause; sleep(5); .wait(50); stop; !reach(X).") == {Ending.STOPPED}
 
 
 def test_an_action_that_an_agent_lacks_is_reported_and_its_plan_never_runs() -> None:
