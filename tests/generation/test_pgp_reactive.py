@@ -9,7 +9,7 @@ from engine.generation.pgp.documentation import ActionSpec
 from engine.generation.pgp.partial_plans import Provenance
 from engine.generation.pgp.reactive import ReactiveProcedure
 from engine.generation.pgp.renaming import event_key
-from engine.generation.pgp.validation import GenerationLimits, review
+from engine.generation.pgp.validation import DEFAULT_LIMITS, GenerationLimits, review
 
 ACTIONS = (ActionSpec("print", ("text",), internal=True),)
 
@@ -17,7 +17,7 @@ ACTIONS = (ActionSpec("print", ("text",), internal=True),)
 class Flight:
     """An agent with the procedure, and what it has said."""
 
-    def __init__(self, program: str, limits: GenerationLimits | None = None) -> None:
+    def __init__(self, program: str, limits: GenerationLimits = DEFAULT_LIMITS) -> None:
         self.said: list[str] = []
         self.agent = BdiAgent("a", parse_program(program), say=self.said.append)
         self.procedure = ReactiveProcedure(self.agent, limits)

@@ -14,7 +14,7 @@ from engine.bdi.printing import plan_text, trigger_text
 from engine.bdi.syntax import Plan
 from engine.bdi.terms import atom
 from engine.generation.pgp.renaming import event_name, same_guard
-from engine.generation.pgp.validation import GenerationLimits
+from engine.generation.pgp.validation import DEFAULT_LIMITS, GenerationLimits
 
 LABEL = "generated_"
 """Generated plans are labelled with this and a number."""
@@ -134,7 +134,7 @@ def install(
     library: Sequence[Plan],
     generated: GeneratedPlans,
     provenance: Provenance,
-    limits: GenerationLimits = GenerationLimits(),  # noqa: B008  # immutable
+    limits: GenerationLimits = DEFAULT_LIMITS,
     *,
     approved: bool = False,
 ) -> Installation:

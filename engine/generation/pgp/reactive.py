@@ -20,7 +20,7 @@ from engine.bdi.terms import QUOTED_PLAN, SELF, Struct, Term, canonical
 from engine.generation.pgp.missing_plans import MissingPlans, meta_plan, missing_plan_belief
 from engine.generation.pgp.partial_plans import GeneratedPlans, Installation, Provenance, install
 from engine.generation.pgp.renaming import event_key
-from engine.generation.pgp.validation import GenerationLimits, Review, handles
+from engine.generation.pgp.validation import DEFAULT_LIMITS, GenerationLimits, Review, handles
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class ReactiveProcedure:
         limits: how much it may generate.
     """
 
-    def __init__(self, agent: BdiAgent, limits: GenerationLimits | None = None) -> None:
+    def __init__(self, agent: BdiAgent, limits: GenerationLimits = DEFAULT_LIMITS) -> None:
         self._agent = agent
-        self._limits = limits or GenerationLimits()
+        self._limits = limits
         self._questions: dict[str, Question] = {}
         self._meta_plans: dict[str, str] = {}
         self.missing = MissingPlans()

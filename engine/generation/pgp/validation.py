@@ -36,6 +36,9 @@ class GenerationLimits:
     """Times that a model is told what was wrong with its answer."""
 
 
+DEFAULT_LIMITS = GenerationLimits()
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Whether a plan may be installed, with every reason why not."""
@@ -92,7 +95,7 @@ def review(
     answer: Answer,
     goal: Trigger,
     actions: Collection[ActionSpec],
-    limits: GenerationLimits = GenerationLimits(),  # immutable
+    limits: GenerationLimits = DEFAULT_LIMITS,
 ) -> Review:
     """The verdict on each plan of an answer."""
     verdicts: list[Verdict] = []
