@@ -381,6 +381,8 @@ def _asl(options: argparse.Namespace) -> int:
     elif not _flag(options, "quiet"):
         sys.stderr.write(f"{run.text}\n")
     return run.exit_code
+
+
 def _explorer(options: argparse.Namespace) -> int:
     from app.experiment_tables import experiment
     from app.explorer import explore
