@@ -31,7 +31,7 @@ class Terminal:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.socket = f"pilothouse-{uuid.uuid4().hex[:12]}"
+        self.socket = ""
         self.exit_file = home / "exit"
 
     def tmux(self, *words: str) -> str:
@@ -42,6 +42,8 @@ class Terminal:
 
     def fly(self, arguments: str, *, redirect: str = "", term: str = "") -> None:
         """Start the cockpit; the window outlives it, so that the state of the terminal can be read."""
+        # A server that was told to end still answers for a moment, so each flight has its own.
+        self.socket = f"pilothouse-{uuid.uuid4().hex[:12]}"
         self.exit_file.unlink(missing_ok=True)
         script = self.home / "fly.sh"
         # exec keeps the process id that was written, and the shell around it lives on.
@@ -272,11 +274,12 @@ def test_the_operator_mends_at_the_shell_what_the_agent_could_not(terminal: Term
     terminal.shows("Hand the shell back")
     terminal.type("rounding mended")
     terminal.keys("Enter")
-    terminal.shows("1 file changed: shop/cart.py", "your note: rounding mended")
+    # The session tells the changes too, so it is the dialog that is waited for.
+    terminal.shows("What is the agent to know?", "1 file changed: shop/cart.py", "your note: rounding mended")
     terminal.keys("Escape")
     terminal.shows("the agent waits until you say")
     terminal.keys("t")
-    terminal.shows("1 file changed: shop/cart.py")
+    terminal.shows("What is the agent to know?", "1 file changed: shop/cart.py")
     terminal.keys("Enter")
     terminal.shows("retry now")
     terminal.keys("Escape")
