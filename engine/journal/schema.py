@@ -6,6 +6,7 @@ descriptor would drop the POSIX locks that SQLite holds for this process.
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -114,7 +115,10 @@ def prepare(path: Path, now: str) -> Path | None:
         JournalMigrationFailed: it could not be done; the journal is as it was.
         JournalWriteError: a new one could not be created.
     """
-    version = inspect(path) if path.exists() else 0
+    if not path.exists():
+        _create(path, now)
+        return None
+    version = inspect(path)
     if version == SCHEMA_VERSION:
         return None
     backup: Path | None = None
@@ -136,6 +140,26 @@ def prepare(path: Path, now: str) -> Path | None:
             f"was not changed and {backup.name} is a copy of it. Make room on the disk, or report this."
         ) from error
     return backup
+
+
+def _create(path: Path, now: str) -> None:
+    """Make a journal beside its place and move it there: a kill meanwhile leaves none, never half of one."""
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        for left in (fresh, fresh.with_name(f"{fresh.name}-journal")):
+            left.unlink(missing_ok=True)
+        with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
+            _migrate(connection, fresh, 0, now)
+        fresh.replace(path)
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except (sqlite3.Error, OSError) as error:
+        raise JournalWriteError(
+            f"{path} could not be created ({error}): check the room on the disk and who may write there."
+        ) from error
 
 
 def _migrate(connection: sqlite3.Connection, path: Path, version: int, now: str) -> None:

@@ -171,6 +171,18 @@ async def test_a_writer_that_is_cancelled_leaves_nothing_half_written(tmp_path, 
     await again.close()
 
 
+async def test_what_a_killed_creation_left_is_in_nobodys_way(open_store, tmp_path):
+    data = tmp_path / ".pilothouse"
+    data.mkdir()
+    for name in ("journal.db.new", "journal.db.new-journal"):
+        (data / name).write_bytes(b"half of it")
+
+    store = await open_store(tmp_path)
+    await store.close()
+
+    assert [path.name for path in data.iterdir() if ".new" in path.name] == []
+
+
 @pytest.mark.parametrize("size", [1, 200, 400])
 async def test_a_full_disk_writes_nothing_and_the_same_events_can_be_tried_again(
     store, new_chain, full_disk, size
