@@ -111,7 +111,10 @@ for _name in ("purelib", "scripts", "stdlib"):
     attempt(f"plant in the interpreter's {_name}", control=False)(
         appends(f"{sysconfig.get_path(_name)}/planted.py")
     )
-attempt("plant in the cockpit's packages", control=False)(appends(f"{F['packages']}/planted.pth"))
+# Not `appends`, which makes directories: in its own /tmp a command can make any path, and that is nothing.
+attempt("plant in the cockpit's packages", control=False)(
+    lambda: open(f"{F['packages']}/planted.pth", "a").close()
+)
 attempt("execute outside")(lambda: subprocess.run([f"{OUTSIDE}/tool"], check=True))
 
 
