@@ -113,7 +113,8 @@ def _parser() -> argparse.ArgumentParser:
     asl.add_argument("--agents", nargs="+", default=[], metavar="NAME=FILE", help="more agents")
     asl.add_argument("--cycles", type=_positive, metavar="N", help="stop after so many cycles of each agent")
     asl.add_argument(
-        "--policy",
+        "--event-policy",
+        dest="policy",
         choices=("skip_irrelevant", "one_per_cycle", "compat"),
         default="skip_irrelevant",
         help="what an event without a plan costs; compat: as the thesis' engine in everything",

@@ -79,7 +79,7 @@ def test_the_same_seed_gives_the_same_run(files: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("policy", ["skip_irrelevant", "one_per_cycle", "compat"])
 def test_each_policy_can_be_chosen(files: Path, policy: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["asl", str(files / "team.mas"), "--policy", policy, "--quiet"]) == 0
+    assert main(["asl", str(files / "team.mas"), "--event-policy", policy, "--quiet"]) == 0
     assert capsys.readouterr().out == "[bob] hello ann\n"
 
 

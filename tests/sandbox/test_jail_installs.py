@@ -30,14 +30,15 @@ for path in (BASE + "/operator/.bashrc", BASE + "/outside/new", "/usr/lib/plante
     try: open(path, "a").write("x"); found.append(path)
     except OSError: pass
 found += [name for name, value in os.environ.items() if "the secret" in value]
-with open(BASE + "/root/told", "a") as file: file.write(json.dumps(found) + "\\n")
+with open(os.path.join(BASE, "root", "told"), "a") as file: file.write(json.dumps(found) + "\\n")
 """
 """What a package does while it is built; everything that it gets is told."""
 BACKEND = """
-import zipfile
+import os, zipfile
 def build_wheel(directory, settings=None, metadata=None):
     name = "hostile-1.0-py3-none-any.whl"
-    with open(BASE + "/root/hostile.whl", "rb") as made, open(directory + "/" + name, "wb") as file:
+    made = open(os.path.join(BASE, "root", "hostile.whl"), "rb")
+    with made, open(directory + "/" + name, "wb") as file:
         file.write(made.read())
     return name
 """
