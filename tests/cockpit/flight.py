@@ -19,6 +19,7 @@ from engine.engine import Engine
 from engine.journal import events as ev
 from engine.library import Mission, load_missions
 from widgets import CommandBar, GoalStack, PlanPane, SandboxPane, WorkingMemory
+from widgets.dialogs.box import BoxDialog
 
 Said = TypeVar("Said", bound=ev.Payload)
 PATIENCE_S = 12.0
@@ -70,8 +71,11 @@ class Flight:
         await self.until(lambda: all(word in self.message for word in words), f"message: {words}")
 
     async def dialog(self, kind: type) -> None:
-        """Wait until a dialog of this class is open and drawn."""
+        """Wait until a dialog of this class is open and drawn, and takes keys as meant for it."""
         await self.until(lambda: isinstance(self.app.screen, kind), kind.__name__)
+        screen = self.app.screen
+        if isinstance(screen, BoxDialog):
+            await self.until(lambda: not screen.unmeant, f"{kind.__name__} that takes keys")
         await self.pilot.pause()
 
     async def no_dialog(self) -> None:
