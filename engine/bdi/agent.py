@@ -10,15 +10,15 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import NamedTuple
 
-from engine.bdi import believing, control, failures, messages, saving, waiting
+from engine.bdi import believing, control, messages, saving, waiting
 from engine.bdi import trace as record
 from engine.bdi.actions import Call, InternalActions
 from engine.bdi.beliefs import BeliefBase
-from engine.bdi.deliberation import Selection, deliberate, select_intention
+from engine.bdi.cycle import RESTED, WORKED, CycleReport, Phase, act, sense
+from engine.bdi.deliberation import Selection, deliberate
 from engine.bdi.instructions import free_cells, fresh_copy
-from engine.bdi.intentions import Event, Frame, Intention, Waiting
+from engine.bdi.intentions import Event, Intention, Waiting
 from engine.bdi.loading import LoadedProgram
 from engine.bdi.messages import Message, Society
 from engine.bdi.plans import CompiledPlan
@@ -33,18 +33,6 @@ from engine.bdi.unification import Trail
 from engine.bdi.waiting import ActionRequest
 
 
-class CycleReport(NamedTuple):
-    """What one cycle did."""
-
-    worked: bool
-    """False when there was nothing to handle and nothing to run."""
-    requests: tuple[ActionRequest, ...] = ()
-    messages: tuple[Message, ...] = ()
-
-
-_WORKED, _RESTED = CycleReport(True), CycleReport(False)
-
-
 class BdiAgent:
     """An AgentSpeak(L) agent.
 
@@ -57,6 +45,7 @@ class BdiAgent:
         warn: gets a line for each goal that failed and that no plan handled.
         tracer: gets a record of everything that changes; None costs nothing.
         random: source of all chance.
+        tag_goals: give the goals of the program the tags `goal1`, `goal2`, … in its order.
     """
 
     def __init__(
@@ -72,6 +61,7 @@ class BdiAgent:
         warn: Callable[[str], None] | None = None,
         tracer: Callable[[TraceEvent], None] | None = None,
         random: Random | None = None,
+        tag_goals: bool = False,
     ) -> None:
         from engine.bdi.library import STANDARD
 
@@ -99,6 +89,9 @@ class BdiAgent:
         self.plans = loaded.plans.copy()
         self.plans.watch = self._plans_changed
         self.cycles = 0
+        """Cycles begun."""
+        self.phase = Phase.SENSE
+        """What runs next."""
         self.society: Society | None = None
         """What runs several agents, for the internal actions that concern others."""
         self.epoch = 0.0
@@ -128,15 +121,16 @@ class BdiAgent:
         self.belief_version = 0
         """Counts changes of beliefs, so that conditions are looked at again only when one may hold."""
         self.checked_version = 0
-        self._requests: list[ActionRequest] = []
-        self._sent: list[Message] = []
+        self.requests: list[ActionRequest] = []
+        self.sent: list[Message] = []
+        """What the next report hands to the host."""
 
         believing.begin(self, loaded.beliefs)
-        for goal in loaded.program.goals:
-            self.achieve(goal.literal, sign=f"+{goal.kind}")
+        for number, goal in enumerate(loaded.program.goals, 1):
+            self.achieve(goal.literal, sign=f"+{goal.kind}", tag=f"goal{number}" if tag_goals else "")
 
     def save(self) -> saving.Data:
-        """Its whole state between two cycles, ready for JSON."""
+        """Its whole state between two phases, ready for JSON."""
         return saving.save(self)
 
     def restore(self, data: saving.Data) -> None:
@@ -167,14 +161,24 @@ class BdiAgent:
         """
         waiting.action_done(self, number, success, reason, answer)
 
-    def achieve(self, literal: Struct, *, sign: str = "+!") -> None:
+    def achieve(self, literal: Struct, *, sign: str = "+!", tag: str = "") -> None:
         """Adopt a goal, or with `+?` a test, as an intention of its own with variables of its own.
+
+        Args:
+            literal: the goal.
+            sign: `+!` or `+?`.
+            tag: a name of the host's for the goal, which `tags` lists while it is pursued.
 
         Raises:
             EvaluationError: too many events wait.
         """
         goal = fresh_copy(literal)
-        self.post(Event(sign, goal, None, free_cells(goal)))
+        self.post(Event(sign, goal, None, free_cells(goal), tag=tag))
+
+    def tags(self) -> set[str]:
+        """Tags of the goals that wait to be pursued, are pursued, or whose failure is being handled."""
+        pursued = {one.tag for one in self.intentions.values()}
+        return (pursued | {one.tag for one in self.events}) - {""}
 
     # ------------------------------------------------------------------ the cycle
 
@@ -183,21 +187,57 @@ class BdiAgent:
 
         Args:
             now: logical time in milliseconds, never less than before.
+
+        Raises:
+            ValueError: a cycle is under way, which `finish_cycle` ends.
         """
+        if self.phase is not Phase.SENSE:
+            raise ValueError(f"{self.name} is in the middle of a cycle, before {self.phase}")
         self.cycles += 1
         if now is not None:
             self.now = now
-        worked = self._sense()
+        worked = sense(self)
         if self.events and deliberate(self):
             worked = True
-        if self.ready and self._act():
+        if self.ready and act(self):
             worked = True
-        if self._requests or self._sent:
-            report = CycleReport(True, tuple(self._requests), tuple(self._sent))
-            self._requests.clear()
-            self._sent.clear()
+        return self._report(worked)
+
+    def advance(self, now: float | None = None) -> CycleReport:
+        """Run exactly the next phase; three from SENSE do what `cycle` does.
+
+        Args:
+            now: logical time in milliseconds, never less than before.
+        """
+        if now is not None:
+            self.now = now
+        if self.phase is Phase.SENSE:
+            self.cycles += 1
+            self.phase, worked = Phase.DELIBERATE, sense(self)
+        elif self.phase is Phase.DELIBERATE:
+            self.phase, worked = Phase.ACT, deliberate(self)
+        else:
+            self.phase, worked = Phase.SENSE, act(self)
+        return self._report(worked)
+
+    def finish_cycle(self) -> CycleReport:
+        """Run what is left of a cycle that is under way; nothing where none is."""
+        parts: list[CycleReport] = []
+        while self.phase is not Phase.SENSE:
+            parts.append(self.advance())
+        return CycleReport(
+            any(one.worked for one in parts),
+            tuple(request for one in parts for request in one.requests),
+            tuple(message for one in parts for message in one.messages),
+        )
+
+    def _report(self, worked: bool) -> CycleReport:
+        if self.requests or self.sent:
+            report = CycleReport(True, tuple(self.requests), tuple(self.sent))
+            self.requests.clear()
+            self.sent.clear()
             return report
-        return _WORKED if worked else _RESTED
+        return WORKED if worked else RESTED
 
     @property
     def idle(self) -> bool:
@@ -220,40 +260,6 @@ class BdiAgent:
         while self.timers and self.timers[0][1] not in self.pending:
             heapq.heappop(self.timers)
         return self.timers[0][0] if self.timers else None
-
-    def _sense(self) -> bool:
-        worked = bool(self.timers) and waiting.fire_timers(self)
-        if self.percepts is not None:
-            worked = believing.perceive(self, self.percepts) or worked
-            self.percepts = None
-        if self.mail:
-            messages.handle(self, self.mail.popleft())
-            worked = True
-        if self.conditions and self.checked_version != self.belief_version:
-            worked = waiting.check_conditions(self) or worked
-        self.checked_version = self.belief_version
-        return worked
-
-    def _act(self) -> bool:
-        intention = select_intention(self)
-        if intention is None:
-            return False
-        frame = intention.frames[-1]
-        if self.tracer is not None:
-            self._trace_step(intention, frame)
-        try:
-            goes_on = frame.code[frame.pc].execute(self, intention, frame)
-        except EvaluationError as error:
-            failures.fail_step(self, intention, error)
-            return True
-        if goes_on:
-            if intention.suspended:
-                intention.parked = True
-            elif frame.pc == len(frame.code):
-                self.settle(intention)
-            else:
-                self.ready.append(intention)
-        return True
 
     def atomic(self) -> Intention | None:
         """The intention that must not be interleaved with others, if one can go on."""
@@ -334,12 +340,6 @@ class BdiAgent:
         if self.tracer is not None:
             self.tracer(record.IntentionChanged(self.name, self.cycles, intention.id, change, reason))
 
-    def _trace_step(self, intention: Intention, frame: Frame) -> None:
-        assert self.tracer is not None
-        step = frame.code[frame.pc]
-        plan = frame.plan.name
-        self.tracer(record.StepRun(self.name, self.cycles, intention.id, plan, step.text, step.item.position))
-
     # ------------------------------------------------------------------ from outside
 
     def intention(self, number: int) -> Intention:
@@ -378,11 +378,11 @@ class BdiAgent:
 
     def request(self, action: Struct, intention: Intention, position: Position) -> None:
         """Ask the environment for an action; the intention waits for the feedback."""
-        self._requests.append(waiting.for_action(self, action, intention, position))
+        self.requests.append(waiting.for_action(self, action, intention, position))
 
     def send(self, message: Message) -> None:
         """Give a message to the host."""
-        self._sent.append(message)
+        self.sent.append(message)
         if self.tracer is not None:
             self.tracer(
                 record.MessageSent(

@@ -210,7 +210,7 @@ def guards(agent: BdiAgent, event: Event, plan: CompiledPlan) -> Iterator[record
 
 
 def _intend(agent: BdiAgent, event: Event, plan: CompiledPlan, env: Env) -> None:
-    intention = event.intention or new_intention(agent)
+    intention = event.intention or new_intention(agent, event.tag)
     frame = Frame(plan, env, event)
     if intention.frames:
         if agent.semantics.tail_recursion and _takes_over(agent, frame, intention.frames[-1]):
@@ -229,7 +229,7 @@ def _intend(agent: BdiAgent, event: Event, plan: CompiledPlan, env: Env) -> None
         agent.settle(intention)
 
 
-def new_intention(agent: BdiAgent) -> Intention:
+def new_intention(agent: BdiAgent, tag: str = "") -> Intention:
     """An intention without a plan yet.
 
     Raises:
@@ -237,7 +237,7 @@ def new_intention(agent: BdiAgent) -> Intention:
     """
     if len(agent.intentions) >= agent.limits.intentions:
         raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"the agent has {len(agent.intentions)} intentions")
-    intention = Intention(agent.number())
+    intention = Intention(agent.number(), tag)
     agent.intentions[intention.id] = intention
     agent.changed_intention(intention, Change.CREATED)
     return intention

@@ -36,7 +36,7 @@ def fail_event(agent: BdiAgent, event: Event, error_id: str, message: str) -> No
     """No plan handles an event: its goal fails, and what waits for it."""
     failure = event.failure or _failure(event.intention, str(error_id), message)
     if event.sign in ("+!", "+?"):
-        handled = catch(agent, event.sign, event.literal, event.cells, failure, event.intention)
+        handled = catch(agent, event.sign, event.literal, event.cells, failure, event.intention, event.tag)
         _trace(agent, event.literal, event.intention, failure, handled)
         if handled:
             return
@@ -76,6 +76,7 @@ def catch(
     cells: tuple[Cell, ...],
     failure: Failure,
     intention: Intention | None,
+    tag: str = "",
 ) -> bool:
     """Post the event of a goal's failure where a plan is relevant for it; False where none is."""
     for cell in cells:
@@ -86,7 +87,7 @@ def catch(
         relevant = plan.enter(failed, trail) is not None
         undo(trail, 0)
         if relevant and (intention is not None or len(agent.events) < agent.limits.events):
-            agent.post(Event(f"-{sign[1:]}", failed, intention, cells, failure))
+            agent.post(Event(f"-{sign[1:]}", failed, intention, cells, failure, tag))
             return True
     return False
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Event:
     """Something to find a plan for; an internal one carries the intention that waits for it."""
 
-    __slots__ = ("_text", "cells", "failure", "intention", "literal", "sign")
+    __slots__ = ("_text", "cells", "failure", "intention", "literal", "sign", "tag")
 
     def __init__(
         self,
@@ -29,6 +29,7 @@ class Event:
         intention: Intention | None = None,
         cells: tuple[Cell, ...] = (),
         failure: Failure | None = None,
+        tag: str = "",
     ) -> None:
         self.sign = sign
         """`+!`, `-!`, `+?`, `-?`, `+` or `-`."""
@@ -38,6 +39,8 @@ class Event:
         """Variables of the goal without a value when it was posted; a failure frees them again."""
         self.failure = failure
         """Why, when this is the event of a failed goal."""
+        self.tag = tag
+        """The host's name for the goal; the intention made for it takes it over."""
         self._text = ""
 
     @property
@@ -123,10 +126,23 @@ class Pending:
 class Intention:
     """A stack of frames, the top one last."""
 
-    __slots__ = ("asked", "atomic", "event", "frames", "id", "parked", "pending", "question", "suspended")
+    __slots__ = (
+        "asked",
+        "atomic",
+        "event",
+        "frames",
+        "id",
+        "parked",
+        "pending",
+        "question",
+        "suspended",
+        "tag",
+    )
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, tag: str = "") -> None:
         self.id = number
+        self.tag = tag
+        """The host's name for its outermost goal, empty without one."""
         self.frames: list[Frame] = []
         self.event: Event | None = None
         """The event it waits for."""

@@ -1,6 +1,6 @@
 """An agent's whole state as data, and an agent that goes on from it in the same way.
 
-It is taken between cycles. A `for` is saved by the number of answers it has had: restoring asks its question
+It is taken between phases. A `for` is saved by the number of answers it has had: restoring asks its question
 again and passes over as many. Functions, limits and settings are the host's and are given anew by the host.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.bdi.beliefs import Fact
+from engine.bdi.cycle import Phase
 from engine.bdi.encoding import Decoder, Encoder, Json, SavedStateError
 from engine.bdi.instructions import For
 from engine.bdi.intentions import Event, Failure, Frame, Intention, Loop, Pending, Waiting
@@ -25,14 +26,14 @@ from engine.bdi.terms import PERCEPT, resolved, same
 if TYPE_CHECKING:
     from engine.bdi.agent import BdiAgent
 
-VERSION = 1
+VERSION = 2
 
 Data = dict[str, Any]
 """JSON objects; `restore` checks what it reads."""
 
 
 def save(agent: BdiAgent) -> Data:
-    """The state of an agent between two cycles, ready for JSON."""
+    """The state of an agent between two phases, ready for JSON."""
     return _Saver(agent).data()
 
 
@@ -61,6 +62,7 @@ class _Saver:
         made: Data = {
             "version": VERSION,
             "cycles": agent.cycles,
+            "phase": agent.phase.value,
             "now": agent.now,
             "numbers": agent.numbers,
             "given": agent.plans.given,
@@ -76,6 +78,7 @@ class _Saver:
             "ready": [one.id for one in agent.ready],
             "atomics": [one.id for one in agent.atomics],
             "mail": [self.message(one) for one in agent.mail],
+            "sent": [self.message(one) for one in agent.sent],
             "percepts": None if agent.percepts is None else code.terms(agent.percepts),
             "timers": sorted(agent.timers),
             "random": json.loads(json.dumps(agent.random.getstate())),
@@ -102,6 +105,7 @@ class _Saver:
             "intention": event.intention.id if event.intention else None,
             "cells": [self.code.cell(one) for one in event.cells],
             "failure": self.failure(event.failure),
+            "tag": event.tag,
         }
 
     def failure(self, failure: Failure | None) -> Json:
@@ -114,6 +118,7 @@ class _Saver:
         pending = intention.pending
         return {
             "id": intention.id,
+            "tag": intention.tag,
             "frames": [self.frame(one) for one in intention.frames],
             "suspended": intention.suspended,
             "parked": intention.parked,
@@ -172,6 +177,7 @@ class _Restorer:
     def restore(self) -> None:
         agent, data, code = self.agent, self.data, self.code
         agent.cycles, agent.now, agent.numbers = data["cycles"], data["now"], data["numbers"]
+        agent.phase = _phase(data["phase"])
         self._beliefs()
         self._plans()
         state = data["random"]
@@ -179,7 +185,7 @@ class _Restorer:
         agent.belief_version = agent.checked_version + bool(data["unchecked"])
         agent.intentions.clear()
         for one in data["intentions"]:
-            agent.intentions[one["id"]] = Intention(one["id"])
+            agent.intentions[one["id"]] = Intention(one["id"], one["tag"])
         for one in data["intentions"]:
             self._intention(agent.intentions[one["id"]], one)
         agent.events.clear()
@@ -192,6 +198,7 @@ class _Restorer:
         agent.atomics = [agent.intentions[one] for one in data["atomics"]]
         agent.mail.clear()
         agent.mail.extend(self._message(one) for one in data["mail"])
+        agent.sent[:] = [self._message(one) for one in data["sent"]]
         percepts = data["percepts"]
         agent.percepts = None if percepts is None else tuple(map(code.literal, percepts))
         agent.timers = [(due, number) for due, number in data["timers"]]
@@ -258,6 +265,7 @@ class _Restorer:
             None if data["intention"] is None else self.agent.intentions[data["intention"]],
             tuple(self.code.cells[one] for one in data["cells"]),
             None if data["failure"] is None else self._failure(data["failure"]),
+            data["tag"],
         )
 
     def _failure(self, data: Any) -> Failure:
@@ -302,6 +310,12 @@ class _Restorer:
             # What the question has bound stays bound by it; the rest is as the body left it.
             if not same(frame.env[slot], meant):
                 frame.env[slot] = value
+
+
+def _phase(name: str) -> Phase:
+    if name not in set(Phase):
+        raise SavedStateError(f"the saved state has no phase {name!r:.40}")
+    return Phase(name)
 
 
 def _placed(data: Data) -> Plan:

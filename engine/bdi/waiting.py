@@ -211,7 +211,7 @@ def for_generation(agent: BdiAgent, event: Event) -> None:
     """Let the intention of a goal without a plan wait until one was made (§2.3)."""
     from engine.bdi.deliberation import new_intention
 
-    intention = event.intention or new_intention(agent)
+    intention = event.intention or new_intention(agent, event.tag)
     event.intention = intention
     begin(agent, intention, Waiting.GENERATION, event.literal, event=event)
     agent.changed_intention(intention, Change.SUSPENDED, "a plan is being generated")
