@@ -11,14 +11,14 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from random import Random
 
-from engine.bdi import believing, control, messages, saving, waiting
+from engine.bdi import believing, control, messages, progress, saving, waiting
 from engine.bdi import trace as record
 from engine.bdi.actions import Call, InternalActions
 from engine.bdi.beliefs import BeliefBase
 from engine.bdi.cycle import RESTED, WORKED, CycleReport, Phase, act, sense
 from engine.bdi.deliberation import Selection, deliberate
 from engine.bdi.instructions import free_cells, fresh_copy
-from engine.bdi.intentions import Event, Intention, Waiting
+from engine.bdi.intentions import Event, Frame, Intention, Waiting
 from engine.bdi.loading import LoadedProgram
 from engine.bdi.messages import Message, Society
 from engine.bdi.plans import CompiledPlan
@@ -298,19 +298,31 @@ class BdiAgent:
 
     def step_done(self, intention: Intention) -> None:
         """The step that an intention waited for is through."""
-        frame = intention.frames[-1]
-        frame.pc = frame.code[frame.pc].next
+        self._next_step(intention, intention.frames[-1])
         self.settle(intention)
 
-    def settle(self, intention: Intention) -> None:
-        """Take away frames whose bodies are through, and let the intention go on or end."""
+    def _next_step(self, intention: Intention, frame: Frame) -> None:
+        step = frame.code[frame.pc]
+        frame.pc = step.next
+        progress.step_succeeded(self, intention, frame, step)
+
+    def settle(self, intention: Intention, *, cut_short: bool = False) -> None:
+        """Take away frames whose bodies are through, and let the intention go on or end.
+
+        Args:
+            intention: the one of the frames.
+            cut_short: the topmost body was left before its end.
+        """
         frames = intention.frames
         while frames and frames[-1].pc == len(frames[-1].code):
             done = intention.pop()
+            if not cut_short:
+                progress.plan_finished(self, intention, done)
+            cut_short = False
             if self.tracer is not None and done.is_goal:
                 self.tracer(record.GoalAchieved(self.name, self.cycles, text_of(done.literal), intention.id))
             if frames:
-                frames[-1].pc = frames[-1].code[frames[-1].pc].next
+                self._next_step(intention, frames[-1])
         self.interleave(intention)
         if frames:
             self.go_on(intention)

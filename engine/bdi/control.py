@@ -110,7 +110,7 @@ def succeed_goal(agent: BdiAgent, pattern: Struct) -> None:
         unify(frame.literal, pattern, [])
         frame.loops.clear()
         frame.pc = len(frame.code)
-        agent.settle(intention)
+        agent.settle(intention, cut_short=True)
 
 
 def fail_goal(agent: BdiAgent, pattern: Struct) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.bdi import believing, failures, messages, waiting
+from engine.bdi import believing, failures, messages, progress, waiting
 from engine.bdi.deliberation import select_intention
 from engine.bdi.intentions import Frame, Intention
 from engine.bdi.messages import Message
@@ -63,12 +63,14 @@ def act(agent: BdiAgent) -> bool:
     frame = intention.frames[-1]
     if agent.tracer is not None:
         _trace_step(agent, intention, frame)
+    step = frame.code[frame.pc]
     try:
-        goes_on = frame.code[frame.pc].execute(agent, intention, frame)
+        goes_on = step.execute(agent, intention, frame)
     except EvaluationError as error:
         failures.fail_step(agent, intention, error)
         return True
     if goes_on:
+        progress.step_succeeded(agent, intention, frame, step)
         if intention.suspended:
             intention.parked = True
         elif frame.pc == len(frame.code):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.bdi import failures, waiting
+from engine.bdi import failures, progress, waiting
 from engine.bdi import trace as record
 from engine.bdi.formulas import conjunction, conjuncts
 from engine.bdi.intentions import Event, Frame, Intention
@@ -214,7 +214,9 @@ def _intend(agent: BdiAgent, event: Event, plan: CompiledPlan, env: Env) -> None
     frame = Frame(plan, env, event)
     if intention.frames:
         if agent.semantics.tail_recursion and _takes_over(agent, frame, intention.frames[-1]):
-            frame.collapsed = intention.pop().collapsed + 1
+            caller = intention.pop()
+            frame.collapsed = caller.collapsed + 1
+            progress.tail_call(agent, intention, caller)
         elif len(intention.frames) >= agent.limits.frames:
             raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"{len(intention.frames)} goals lie in each other")
     intention.push(frame)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.bdi import progress
 from engine.bdi import trace as record
 from engine.bdi.intentions import Event, Failure, Intention
 from engine.bdi.printing import text_of
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 def fail_step(agent: BdiAgent, intention: Intention, error: EvaluationError) -> None:
     """The step at which an intention stands fails."""
-    unwind(agent, intention, _failure(intention, str(error.error_id), str(error), error.details))
+    failure = _failure(intention, str(error.error_id), str(error), error.details)
+    progress.step_failed(agent, intention, failure)
+    unwind(agent, intention, failure)
 
 
 def _failure(
@@ -41,6 +44,8 @@ def fail_event(agent: BdiAgent, event: Event, error_id: str, message: str) -> No
         if handled:
             return
     if event.intention is not None:
+        if event.failure is None:
+            progress.step_failed(agent, event.intention, failure)
         unwind(agent, event.intention, failure)
         return
     agent.warn(_complaint(text_of(event.literal), failure))

@@ -118,6 +118,51 @@ class StepRun(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class StepSucceeded(Record):
+    """A body step is through, with its sub-goal or action if it had one."""
+
+    intention: int
+    plan: str
+    at: int
+    """Its place in the plan's code: that in the body, where the body has no blocks."""
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepFailed(Record):
+    """A body step failed of itself, not because a plan above it on the stack did."""
+
+    intention: int
+    plan: str
+    at: int
+    step: str
+    error: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFinished(Record):
+    """A plan's body came to its end."""
+
+    intention: int
+    plan: str
+    event: str
+    depth: int
+    """Plans below it on the stack."""
+
+
+@dataclass(frozen=True, slots=True)
+class TailCall(Record):
+    """The last step's goal takes its plan's place on the stack; it is through when that goal is achieved."""
+
+    intention: int
+    plan: str
+    at: int
+    event: str
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
 class GoalAchieved(Record):
     """A goal's plan came to its end."""
 
@@ -197,6 +242,10 @@ TraceEvent: TypeAlias = (
     | PlanSelected
     | IntentionChanged
     | StepRun
+    | StepSucceeded
+    | StepFailed
+    | PlanFinished
+    | TailCall
     | GoalAchieved
     | GoalFailed
     | ActionRequested

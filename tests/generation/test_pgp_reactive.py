@@ -2,50 +2,9 @@
 
 from __future__ import annotations
 
-from engine.bdi.agent import BdiAgent
-from engine.bdi.parser import parse_program
-from engine.generation.pgp.answer import read_answer
-from engine.generation.pgp.documentation import ActionSpec
-from engine.generation.pgp.partial_plans import Provenance
-from engine.generation.pgp.reactive import ReactiveProcedure
-from engine.generation.pgp.renaming import event_key
-from engine.generation.pgp.validation import DEFAULT_LIMITS, GenerationLimits, review
+from reactive_flight import Flight, fact, say
 
-ACTIONS = (ActionSpec("print", ("text",), internal=True),)
-
-
-class Flight:
-    """An agent with the procedure, and what it has said."""
-
-    def __init__(self, program: str, limits: GenerationLimits = DEFAULT_LIMITS) -> None:
-        self.said: list[str] = []
-        self.agent = BdiAgent("a", parse_program(program), say=self.said.append)
-        self.procedure = ReactiveProcedure(self.agent, limits)
-
-    def until_idle(self, cycles: int = 200) -> None:
-        for _ in range(cycles):
-            self.agent.cycle()
-            if self.agent.idle:
-                return
-        raise AssertionError(f"still busy after {cycles} cycles")
-
-    def asked_for(self) -> list[str]:
-        return [event_key(one.goal) for one in self.procedure.questions]
-
-    def answer(self, *plans: str) -> None:
-        """Settle the oldest question with plans of one operation each: `goal: operation`."""
-        question = self.procedure.questions[0]
-        text = "\n---\n".join(
-            f"EVENT: achieve {goal}\nOPERATIONS:\n- {step}"
-            for goal, step in (one.split(": ") for one in plans)
-        )
-        judged = review(read_answer(text, ACTIONS), question.goal, ACTIONS)
-        key = event_key(question.goal)
-        self.procedure.settle(question, judged, Provenance(key, "recorded", "p", "t", depth=question.depth))
-
-
-def say(word: str) -> str:
-    return f'execute print("{word}")'
+from engine.generation.pgp.validation import GenerationLimits
 
 
 def test_a_goal_without_a_plan_asks_once_and_goes_on_as_if_the_plan_had_been_there() -> None:
@@ -57,7 +16,7 @@ def test_a_goal_without_a_plan_asks_once_and_goes_on_as_if_the_plan_had_been_the
     flight.until_idle()
     assert flight.said == ["before", "hello", "after"]
     assert flight.procedure.asked == 1
-    flight.agent.achieve(parse_program("greet(ann).").beliefs[0].literal)
+    flight.agent.achieve(fact("greet(ann)"))
     flight.until_idle()
     assert (flight.said[3:], flight.procedure.asked) == (["hello"], 1)
 
@@ -100,7 +59,7 @@ def test_other_intentions_and_percepts_go_on_while_an_answer_is_awaited() -> Non
     )
     for _ in range(3_000):
         flight.agent.cycle()
-    flight.agent.perceive((parse_program("seen.").beliefs[0].literal,))
+    flight.agent.perceive((fact("seen"),))
     for _ in range(10):
         flight.agent.cycle()
     assert flight.asked_for() == ["+!unknown"]

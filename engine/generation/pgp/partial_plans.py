@@ -7,6 +7,7 @@ is metadata: the whole body always runs. A failing step removes its plan, never 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -89,11 +90,15 @@ class GeneratedPlans:
 
     plans: tuple[PartialPlan, ...] = ()
     count: int = 0
-    """Plans ever installed, for their labels."""
+    """The highest number that a label has had."""
 
     def of(self, plan: Plan) -> PartialPlan | None:
         """What is known of a generated plan; None for a plan written by hand."""
         return next((one for one in self.plans if one.plan == plan), None)
+
+    def labelled(self, label: str) -> PartialPlan | None:
+        """The generated plan with this label."""
+        return next((one for one in self.plans if one.label == label), None)
 
     def with_step_succeeded(self, plan: Plan, place: int) -> GeneratedPlans:
         """After a step of a plan succeeded; places count from 0."""
@@ -151,6 +156,8 @@ def install(
     added: list[PartialPlan] = []
     removed: list[Plan] = []
     refused: list[Refusal] = []
+    taken = {one.name for one in library}
+    count = generated.count
     for plan in plans:
         twin = next((one for one in library if same_guard(one, plan)), None)
         gone = [*removed, twin]
@@ -167,11 +174,12 @@ def install(
             continue
         if twin is not None:
             removed.append(twin)
-        label = atom(f"{LABEL}{generated.count + len(added) + 1}")
+        count = next(number for number in itertools.count(count + 1) if f"{LABEL}{number}" not in taken)
+        label = atom(f"{LABEL}{count}")
         mine = replace(plan, label=label, source=provenance.model, provenance=provenance.to_json())
         added.append(PartialPlan(mine, provenance))
     old = tuple(one for one in generated.plans if one.plan not in removed)
-    after = GeneratedPlans((*added, *old), generated.count + len(added))
+    after = GeneratedPlans((*added, *old), count)
     return Installation(after, tuple(one.plan for one in added), tuple(removed), tuple(refused))
 
 

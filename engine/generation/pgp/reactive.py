@@ -1,8 +1,9 @@
 """The reactive procedure on one agent: a goal that finds no relevant plan gets plans, then is pursued again.
 
-It sits on the reasoner's hooks and knows no model. Whoever owns it takes the open questions, finds an
+It sits on the reasoner's hooks and its trace, and knows no model. Whoever owns it takes the open questions, finds an
 answer however long that takes, and settles them between two cycles; meanwhile only the asking intentions
-wait, and those that ask for the same goal share one answer (spec BDI §2.3-2.5; §7 34, 37-39, 41).
+wait, and those that ask for the same goal share one answer. A generated plan goes when a step of it fails,
+and counts as proved when its whole body worked (spec BDI §2.3-2.5; §7 34, 37-39, 41, 43-45).
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from engine.bdi import waiting
 from engine.bdi.agent import BdiAgent
 from engine.bdi.intentions import Event, Intention
 from engine.bdi.loading import stored
-from engine.bdi.printing import text_of
+from engine.bdi.parser import parse_trigger
+from engine.bdi.printing import text_of, trigger_text
 from engine.bdi.problems import ErrorId, EvaluationError
-from engine.bdi.syntax import Operation, Trigger, TriggerKind
+from engine.bdi.syntax import Operation, Plan, Trigger, TriggerKind
 from engine.bdi.terms import QUOTED_PLAN, SELF, Struct, Term, canonical
+from engine.bdi.trace import TraceEvent
 from engine.generation.pgp.missing_plans import MissingPlans, meta_plan, missing_plan_belief
 from engine.generation.pgp.partial_plans import GeneratedPlans, Installation, Provenance, install
 from engine.generation.pgp.renaming import event_key
+from engine.generation.pgp.tracking import TRACKED, FailedStep, FinishedRun, PlanTracker
 from engine.generation.pgp.validation import DEFAULT_LIMITS, GenerationLimits, Review, handles
 
 
@@ -31,13 +35,18 @@ class Question:
     depth: int
     """Generated plans above it whose goals led to it."""
     intentions: tuple[Intention, ...]
+    attempt: int
+    """Generations for this goal since it was last reached, with this one."""
+    attempts: int
+    """As many as there may be."""
 
 
 class ReactiveProcedure:
     """The plans that an agent has generated, and those that it waits for.
 
     Args:
-        agent: its hooks for missing plans are taken.
+        agent: its hooks for missing plans are taken, and its trace is followed; who traced it already
+            goes on getting every record.
         limits: how much it may generate.
     """
 
@@ -46,10 +55,17 @@ class ReactiveProcedure:
         self._limits = limits
         self._questions: dict[str, Question] = {}
         self._meta_plans: dict[str, str] = {}
+        self._goals: dict[str, Trigger] = {}
+        """Goals with attempts that count, by their event."""
+        self._tracker = PlanTracker()
+        self._tracer = agent.tracer
         self.missing = MissingPlans()
         self.generated = GeneratedPlans()
         self.asked = 0
         """Questions that were ever put."""
+        self.failed: FailedStep | None = None
+        """The last step of a generated plan that failed, with the plan that went for it."""
+        agent.tracer = self._on_trace
         agent.on_missing_plan = self._on_missing_plan
         agent.on_generate_plan = self._on_generate_plan
 
@@ -58,29 +74,39 @@ class ReactiveProcedure:
         """What waits for an answer, the oldest first."""
         return tuple(self._questions.values())
 
-    def settle(self, question: Question, review: Review, provenance: Provenance) -> Installation | None:
-        """Install what was accepted and let the intentions go on; without a usable plan their step fails."""
-        asked = self._questions.pop(event_key(question.goal))
-        self._forget_missing(asked.goal)
-        self.missing = self.missing.settled(asked.goal)
+    def settle(self, question: Question, review: Review, provenance: Provenance) -> Installation | str:
+        """Install what was accepted and let the intentions go on.
+
+        Returns:
+            What was installed; or why no plan could be, and then the step of each intention fails with that.
+        """
         names = {id(one.plan): one.name for one in self._agent.plans}
         library = [one.plan for one in self._agent.plans]
         done = install(review.accepted, library, self.generated, provenance, self._limits)
-        failure = review.failure or _refused(asked.goal, done)
-        if not failure:
-            for plan in done.removed:
-                self._agent.plans.remove(names[id(plan)])
-            for plan in reversed(done.added):
-                self._agent.plans.add(plan, before=True)
-            self.generated = done.generated
-        for intention in asked.intentions:
-            if intention.pending is None:
-                continue
-            if failure:
-                waiting.fail(self._agent, intention, ErrorId.PGP_FAILED, failure)
-            else:
-                waiting.generation_done(self._agent, intention)
-        return None if failure else done
+        failure = review.failure or _refused(question.goal, done)
+        if failure:
+            self.give_up(question, failure)
+            return failure
+        for plan in done.removed:
+            self._agent.plans.remove(names[id(plan)])
+        for plan in reversed(done.added):
+            self._agent.plans.add(plan, before=True)
+        self.generated = done.generated
+        for intention in self._closed(question):
+            waiting.generation_done(self._agent, intention)
+        return done
+
+    def give_up(self, question: Question, reason: str) -> None:
+        """Let the step of each intention fail with `pgp_failed`: there is no answer, or none of use."""
+        for intention in self._closed(question):
+            waiting.fail(self._agent, intention, ErrorId.PGP_FAILED, reason)
+
+    def _closed(self, question: Question) -> list[Intention]:
+        """The intentions that still wait, the question and what stood for the missing plan taken away."""
+        asked = self._questions.pop(event_key(question.goal))
+        self._forget_missing(asked.goal)
+        self.missing = self.missing.settled(asked.goal)
+        return [one for one in asked.intentions if one.pending is not None]
 
     # ------------------------------------------------------------------ what the agent asks
 
@@ -90,11 +116,22 @@ class ReactiveProcedure:
         assert isinstance(literal, Struct)
         goal = Trigger(Operation(event.sign[0]), TriggerKind(event.sign[1:]), literal.with_annotations(()))
         key = event_key(goal)
-        allowed = self.missing.may_ask(goal, self._limits.attempts_per_goal)
-        if allowed and self._depth(event.intention) <= self._limits.depth and key not in self._meta_plans:
+        if key in self._meta_plans:
+            return False
+        reason = self._exhausted(goal, event.intention)
+        if reason:
+            self._agent.warn(f"no plans are generated for {trigger_text(goal)}: {reason}")
+        else:
             self._meta_plans[key] = self._agent.plans.add(meta_plan(goal), before=True).name
             self._agent.beliefs.add(stored(missing_plan_belief(goal)), (SELF,))
         return False
+
+    def _exhausted(self, goal: Trigger, intention: Intention | None) -> str:
+        """Which limit forbids another generation; empty when none does."""
+        attempts, depth = self._limits.attempts_per_goal, self._limits.depth
+        if not self.missing.may_ask(goal, attempts):
+            return f"{attempts} of {attempts} generations gave none that reached it"
+        return f"it is a goal of plans generated {depth} deep" if self._depth(intention) > depth else ""
 
     def _on_generate_plan(self, intention: Intention, term: Term) -> bool:
         goal = _goal_of(term)
@@ -103,9 +140,38 @@ class ReactiveProcedure:
         if known is None:
             self.asked += 1
             self.missing = self.missing.asked(goal)
+            self._goals[key] = goal
         before = known.intentions if known else ()
-        self._questions[key] = Question(goal, self._depth(intention), (*before, intention))
+        self._questions[key] = Question(
+            goal,
+            self._depth(intention),
+            (*before, intention),
+            self.missing.attempts[key],
+            self._limits.attempts_per_goal,
+        )
         return True
+
+    def _on_trace(self, record: TraceEvent) -> None:
+        if self._tracer is not None:
+            self._tracer(record)
+        if not (self.generated.plans and isinstance(record, TRACKED)):
+            return
+        progress = self._tracker.observe((record,), self.generated)
+        self.generated = progress.applied(self.generated)
+        for run in progress.finished:
+            self._proved(run)
+        for step in progress.failed:
+            self.failed = step
+            if self._agent.plans.get(step.plan) is not None:
+                self._agent.plans.remove(step.plan)
+
+    def _proved(self, run: FinishedRun) -> None:
+        """Count attempts anew for every goal that the event was, or was an instance of."""
+        reached = Plan(parse_trigger(run.event))
+        for key, goal in list(self._goals.items()):
+            if handles(reached, goal):
+                self.missing = self.missing.proved(goal)
+                del self._goals[key]
 
     def _depth(self, intention: Intention | None) -> int:
         if intention is None:
