@@ -68,7 +68,7 @@ def _argument_text(text: str) -> str:
 
 
 def _say(said: ev.Payload) -> tuple[str, str, str] | None:
-    for tell in (_say_session, _say_goal, _say_plan, _say_action, _say_job, _say_shell, _say_trouble):
+    for tell in _TELLERS:
         line = tell(said)
         if line is not None:
             return line
@@ -195,6 +195,54 @@ def _say_shell(said: ev.Payload) -> tuple[str, str, str] | None:
     return None
 
 
+def _say_mind(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.ReasonerAdvanced() if said.said:
+            return "…", "thought", " · ".join(said.said)
+        case ev.BeliefTold():
+            return "∴", "operator", f"{'forgets' if said.removed else 'believes'} {said.literal}"
+        case ev.MessageHeard():
+            return "◂", "thought", f"{said.sender} {said.performative} {said.content}"
+        case ev.IntentionSteered():
+            return "»", "operator", f"intention {said.intention}: {said.reason}"
+        case ev.MindBreakpointChanged(cleared=True):
+            return "◎", "operator", f"no breakpoint on {said.on} {said.pattern}"
+        case ev.MindBreakpointChanged():
+            off = "" if said.enabled else ", switched off"
+            return "◉", "operator", f"breakpoint {said.breakpoint} on {said.on} {said.pattern}{off}"
+        case ev.MindBreakpointHit():
+            return "◉", "warning", f"breakpoint {said.breakpoint}: {said.what}"
+        case ev.TracingSet():
+            return "○", "operator", f"tracing is {'on' if said.on else 'off'}"
+    return _say_generation(said)
+
+
+def _say_generation(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.GenerationBegun():
+            return "?", "plan", f"{said.generation}: plans are needed for {said.goal} ({said.trigger})"
+        case ev.GenerationAsked():
+            return "→", "thought", f"{said.generation}: asks {said.model} for plans, attempt {said.attempt}"
+        case ev.GenerationAnswered(error=""):
+            took = f"{said.duration_ms / 1000:.1f} s, {said.tokens} tokens"
+            return "←", "thought", f"{said.generation}: {said.model} answered ({took})"
+        case ev.GenerationAnswered():
+            return "✗", "error", f"{said.generation}: no answer: {said.error}"
+        case ev.GenerationReviewed():
+            good = sum(plan.accepted for plan in said.plans)
+            wrong = f"; {said.failure}" if said.failure else ""
+            return "≡", "thought", f"{said.generation}: {good} of {len(said.plans)} plans can be used{wrong}"
+        case ev.PlansHeld():
+            return "?", "warning", f"{said.generation}: plans wait for your approval"
+        case ev.PlansDecided():
+            return "✓", "operator", f"{said.generation}: {said.decision}"
+        case ev.GenerationSettled() if said.plans:
+            return "≡", "plan", f"{said.generation}: {len(said.plans)} plans installed"
+        case ev.GenerationSettled():
+            return "✗", "error", f"{said.generation}: no plans: {said.reason}"
+    return None
+
+
 def _say_trouble(said: ev.Payload) -> tuple[str, str, str] | None:
     match said:
         case ev.CommandRefused():
@@ -217,3 +265,9 @@ def _say_trouble(said: ev.Payload) -> tuple[str, str, str] | None:
         case ev.BreakpointHit():
             return "◉", "warning", f"breakpoint reached: {said.step}"
     return None
+
+
+_TELLERS = (
+    *(_say_session, _say_goal, _say_plan, _say_action),
+    *(_say_job, _say_shell, _say_mind, _say_trouble),
+)

@@ -17,9 +17,12 @@ from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
 from engine.domain.ports import Clock, CommandSpec, Ports
+from engine.domain.reasoning import REASONER
 from engine.domain.state import AgentConfig, AgentState
 from engine.domain.thinking import Thinker
 from engine.generation.notation import NESTING_LIMIT, too_deep
+from engine.generation.pgp.asking import Answerer
+from engine.generation.pgp.recorded_answers import RecordedAnswers
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError, JournalError, JournalLocked
@@ -31,7 +34,10 @@ from engine.journal.verify import workspace_head
 from engine.library.plan_library import PlanLibrary
 from engine.loop.agent import Agent
 from engine.loop.perceive import WorkspacePerceiver
+from engine.loop.reasoning import ReasoningAgent, make_reasoner
 from engine.loop.recording import Surroundings
+from engine.reasoner.config import ReasonerError, read_config
+from engine.reasoner.reasoner import Reasoner
 from engine.sandbox.files import make_root
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import PolicyError, SandboxPolicy, Tier
@@ -45,6 +51,8 @@ from engine.tools.coders import Coders, narrowing
 from engine.tools.mind import Mind
 from engine.tools.registry import ToolRegistry
 from engine.tools.simple_coder import SimpleCoder
+from engine.tools.worlds import WorldTool
+from engine.worlds.explorer_world import WORLDS
 
 WORKSPACE = "workspace"
 """Stream of what concerns no single agent."""
@@ -60,7 +68,7 @@ RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 LOCK_TRIES, LOCK_WAIT_S = 100, 0.02
 """How often and at what distance a lock is tried whose holder is dead."""
-AGENT_TYPES = ("bdi_agent",)
+AGENT_TYPES = ("bdi_agent", REASONER)
 """Types that can be created."""
 
 
@@ -164,6 +172,8 @@ class Engine:
         self._coders = Coders(self._coder)
         self.registry.register(self._coders)
         self.registry.register(Mind())
+        for world in WORLDS.values():
+            self.registry.register(WorldTool(world))
         streams = await self.store.streams()
         version, head = streams.get(WORKSPACE, (0, GENESIS))
         self._log = StreamLog(WORKSPACE, version, head, self._ports.clock, self._commit)
@@ -178,7 +188,7 @@ class Engine:
         for stream in streams:
             if stream != WORKSPACE and "@" not in stream:
                 state = await self._restore(stream)
-                if why := "" if state.deleted else self._why_not(state.config):
+                if why := "" if state.deleted else self._why_not(state.agent_type, state.config):
                     self._faults[stream] = why
                 elif not state.deleted:
                     await self._take_up(state)
@@ -279,10 +289,11 @@ class Engine:
                 state = load_state(found[1])
         return fold(await self.store.read(stream, state.version + 1, at), state)
 
-    def _why_not(self, config: AgentConfig, *, new: bool = False) -> str:
+    def _why_not(self, agent_type: str, config: AgentConfig, *, new: bool = False) -> str:
         """Why no agent can live here with this configuration; empty when one can.
 
         Args:
+            agent_type: what kind of agent it is to be.
             config: the configuration.
             new: the operator is asking now, and is told when they ask for more than the workspace allows.
         """
@@ -290,8 +301,10 @@ class Engine:
             return f"there is no thinker '{config.thinker}'; thinkers: {', '.join(self._thinkers)}"
         policy = self._coders.of().policy
         try:
+            if agent_type == REASONER:
+                read_config(config.meta)
             (policy.check_narrowing if new else policy.narrowed)(narrowing(config.meta))
-        except PolicyError as error:
+        except (PolicyError, ReasonerError) as error:
             return str(error)
         return ""
 
@@ -300,12 +313,21 @@ class Engine:
         self._coders.narrow(state.agent_id, narrowing(state.config.meta))
         self._snapshots[state.agent_id] = state.version
         log = StreamLog(state.agent_id, state.version, state.hash, self._ports.clock, self._commit)
-        agent = Agent(state, log, self._surroundings(state))
+        agent = await self._agent(state, log)
         agent.open(self.session, self._ports.seed())
         await log.commit()
         self._agents[state.agent_id] = agent
         agent.start()
         return agent
+
+    async def _agent(self, state: AgentState, log: StreamLog) -> Agent:
+        around = self._surroundings(state)
+        if not state.reasons:
+            return Agent(state, log, around)
+        past = await self.store.read(state.agent_id, 1)
+        reasoner = make_reasoner(state, self.registry, past[0].at)
+        await asyncio.to_thread(_remember, reasoner, past)
+        return ReasoningAgent(state, log, around, reasoner)
 
     def _surroundings(self, state: AgentState) -> Surroundings:
         assert self._coder is not None
@@ -319,6 +341,7 @@ class Engine:
             put_blob=self.blobs.put,
             randomness=self._ports.randomness,
             control=self._coder.sessions,
+            answerer=_answerer(state),
         )
 
     async def _create(self, command: cmd.CreateAgent, actor: str) -> cmd.Receipt:
@@ -336,7 +359,7 @@ class Engine:
             )
         thinker = str(command.config.get("thinker", "procedural"))
         config = AgentConfig(thinker=thinker, meta=command.config)
-        if why := self._why_not(config, new=True):
+        if why := self._why_not(command.agent_type, config, new=True):
             return cmd.Receipt(ok=False, message=why)
         log = StreamLog(command.agent, 0, GENESIS, self._ports.clock, self._commit)
         created = ev.AgentCreated(
@@ -493,6 +516,20 @@ class Engine:
         errors = tuple(str(error) for error in self.library.errors)
         untidy = self._saver.trouble if self._saver is not None else ""
         return Health(trouble, errors, faults, self.sandbox().refusal, untidy)
+
+
+def _answerer(state: AgentState) -> Answerer | None:
+    """Who makes plans for an agent's reasoner."""
+    if not state.reasons:
+        return None
+    answers = read_config(state.config.meta).generation.answers
+    return RecordedAnswers(answers) if answers else None
+
+
+def _remember(reasoner: Reasoner, past: Sequence[Event]) -> None:
+    """Let a reasoner do again what it has done so far."""
+    for event in past[1:]:
+        reasoner.remember(event, ev.payload_of(event))
 
 
 def _recordable(command: cmd.Command) -> cmd.Command:

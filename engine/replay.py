@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -19,21 +19,33 @@ from engine.actions.saving import Saved, Unsaved
 from engine.domain.action import SandboxSession, ToolResult
 from engine.domain.commands import parse_command
 from engine.domain.ports import CallContext, CommandSpec, NoSessions, Ports
+from engine.domain.reasoning import REASONER, Generation
 from engine.domain.session import ReturnedShell
 from engine.domain.state import ActiveAction, AgentState
 from engine.domain.thinking import PlanProposal, PlanRequest
+from engine.generation.pgp.asking import Answerer, Prompt, Reply
+from engine.generation.pgp.config import EffectiveConfig
 from engine.journal import events as ev
 from engine.journal.event import GENESIS, Event
 from engine.journal.fold import fold
 from engine.journal.log import StreamLog
 from engine.loop.agent import Agent
-from engine.loop.recording import Surroundings
+from engine.loop.generating import PlanMaker
+from engine.loop.reasoning import ReasoningAgent
+from engine.loop.recording import RecordingAgent, Surroundings
+from engine.reasoner.reasoner import Reasoner
 from engine.snapshots import Changes
 from engine.tools.mind import Mind
 from engine.tools.registry import ToolRegistry
 from engine.tools.simple_coder_commands import COMMANDS
+from engine.worlds.explorer_world import WORLDS
 
 P = TypeVar("P", bound=ev.Payload)
+
+_MEANWHILE = (ev.ReasonerAdvanced, ev.GenerationAsked, ev.GenerationSettled, ev.PlansHeld)
+"""What an agent with a reasoner does while an action runs."""
+_TURNS = 100_000
+"""Turns of the event loop that a reasoner has to go on during one action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +83,11 @@ class _Record:
     def next(self) -> Event | None:
         """The event that must come next."""
         return self.events[self.place] if self.place < len(self.events) else None
+
+    @property
+    def next_payload(self) -> ev.Payload | None:
+        """What that event says."""
+        return self.payloads[self.place] if self.place < len(self.payloads) else None
 
     def said(self, kind: type[P]) -> Iterator[P]:
         """Payloads of a kind from here on, nearest first."""
@@ -120,6 +137,45 @@ class _RecordedThinker:
         return PlanProposal(said.steps, said.uncovered, said.thinker)
 
 
+@dataclass(frozen=True, slots=True)
+class _OnRecord:
+    """Stands for the model that was asked; its answers are fed in."""
+
+    model: str
+
+    async def answer(self, prompt: Prompt, config: EffectiveConfig) -> Reply:
+        """Never asked."""
+        raise _DivergedError("a model is asked, and the record does not have it")
+
+
+class _RecordedPlanMaker(PlanMaker):
+    """Goes on with a generation when the record does; asks and checks nothing."""
+
+    def __init__(self, record: _Record, agent: RecordingAgent, reasoner: Reasoner) -> None:
+        super().__init__(agent, reasoner, None)
+        self._record = record
+
+    @property
+    def due(self) -> Generation | None:
+        payload = self._record.next_payload
+        if not isinstance(payload, ev.GenerationAsked | ev.GenerationSettled | ev.PlansHeld):
+            return None
+        return self._agent.state.generations.get(payload.generation)
+
+    @property
+    def _answerer(self) -> Answerer | None:
+        payload = self._record.next_payload
+        match payload:
+            case ev.GenerationAsked():
+                return _OnRecord(payload.model)
+            case ev.GenerationBegun(trigger="proactive"):
+                return _OnRecord("")
+        return None
+
+    def _begin(self, ident: str, work: Coroutine[Any, Any, None]) -> None:
+        work.close()
+
+
 class _RecordedWorld:
     """Answers tool calls, snapshots and glances at the workspace from the record."""
 
@@ -137,6 +193,7 @@ class _RecordedWorld:
             if cancelled is None or cancelled.action != action:
                 raise _DivergedError(f"the record has no end of action {action}")
             raise asyncio.CancelledError
+        await self._what_was_done_meanwhile()
         data = said.result
         if said.blob is not None:
             whole = await self._blob(said.blob)
@@ -144,7 +201,15 @@ class _RecordedWorld:
                 raise _DivergedError(f"the answer of action {action} is missing: blob {said.blob}")
             data = json.loads(whole)
         beliefs = self._record.beliefs_after(said)
-        return ToolResult(said.status, data, said.code, said.session, beliefs, said.duration_ms)
+        return ToolResult(said.status, data, said.code, said.session, beliefs, said.world, said.duration_ms)
+
+    async def _what_was_done_meanwhile(self) -> None:
+        """Let a reasoner do what it did while the action ran."""
+        for _ in range(_TURNS):
+            if not isinstance(self._record.next_payload, _MEANWHILE):
+                return
+            await asyncio.sleep(0)
+        raise _DivergedError("the reasoner does not go on as it did on record while an action ran")
 
     async def save(self, agent: str, action: ActiveAction) -> Saved:
         """The recorded outcome; none was saved where the action starts without."""
@@ -188,6 +253,13 @@ class _ReplayedAgent(Agent):
         self.pipeline = _ReplayedPipeline(record, self, around)
         self._record = record
         self._feeding = False
+
+    def again(self) -> _ReplayedAgent:
+        """The agent as the next session takes it up."""
+        return _ReplayedAgent(self._record, self.log, self.around, self.state)
+
+    async def _idle(self) -> None:
+        await self._wait_for_change()
 
     def append(self, payload: ev.Payload, actor: str, *causes: str) -> Event:
         expected = self._record.next
@@ -238,6 +310,46 @@ class _ReplayedAgent(Agent):
         await super()._wait_for_change()
 
 
+class _ReplayedReasoningAgent(_ReplayedAgent, ReasoningAgent):
+    """An agent with a reasoner, which goes on as far as it went on record."""
+
+    def __init__(
+        self,
+        record: _Record,
+        log: StreamLog,
+        around: Surroundings,
+        state: AgentState,
+        reasoner: Reasoner | None = None,
+    ) -> None:
+        super().__init__(record, log, around, state)
+        self._reasoner = reasoner
+
+    def again(self) -> _ReplayedAgent:
+        """The agent as the next session takes it up, with the mind that it had."""
+        return _ReplayedReasoningAgent(self._record, self.log, self.around, self.state, self._reasoner)
+
+    def _pace(self) -> Callable[[int], bool]:
+        said = self._advance_on_record()
+        return lambda phases: said is not None and phases < said.phases
+
+    async def _breathe(self, until: float) -> bool:
+        return False
+
+    def _goes_on_meanwhile(self) -> bool:
+        return self._advance_on_record() is not None
+
+    async def _until(self, work: asyncio.Future[Any]) -> None:
+        await asyncio.sleep(0)
+
+    def _make_maker(self) -> PlanMaker:
+        return _RecordedPlanMaker(self._record, self, self.reasoner)
+
+    def _advance_on_record(self) -> ev.ReasonerAdvanced | None:
+        """How far the reasoner went on at this point of the record; None when something else happened."""
+        payload = self._record.next_payload
+        return payload if isinstance(payload, ev.ReasonerAdvanced) else None
+
+
 def _difference(event: Event, expected: Event) -> str:
     for name in ("kind", "body", "actor", "tick", "causes", "at"):
         ours, theirs = getattr(event, name), getattr(expected, name)
@@ -274,7 +386,8 @@ async def replay_stream(events: Sequence[Event], blob: Callable[[str], Awaitable
     stream = events[0].stream
     record = _Record(events)
     world = _RecordedWorld(record, blob)
-    registry = ToolRegistry([_DescribedTool("simple_coder", COMMANDS), Mind()])
+    worlds = [_DescribedTool(world.name, world.commands) for world in WORLDS.values()]
+    registry = ToolRegistry([_DescribedTool("simple_coder", COMMANDS), Mind(), *worlds])
     around = Surroundings(
         thinker=_RecordedThinker(record),
         toolbox=world,
@@ -293,14 +406,16 @@ async def replay_stream(events: Sequence[Event], blob: Callable[[str], Awaitable
     log = StreamLog(stream, 0, GENESIS, record, keep)
     state = fold([])
     try:
-        agent = _ReplayedAgent(record, log, around, state)
-        if not isinstance(record.payloads[0], ev.AgentCreated):
+        created = record.payloads[0]
+        if not isinstance(created, ev.AgentCreated):
             return Replay(stream, False, 0, "", "the stream does not begin with the agent's creation")
+        kind = _ReplayedReasoningAgent if created.agent_type == REASONER else _ReplayedAgent
+        agent: _ReplayedAgent = kind(record, log, around, state)
         with _ending():
             agent.append(record.payloads[0], events[0].actor)
         while record.next is not None:
             await _replay_session(agent, record)
-            agent = _ReplayedAgent(record, log, around, state)
+            agent = agent.again()
     except _DivergedError as error:
         return Replay(stream, False, record.place, log.head, str(error))
     finally:

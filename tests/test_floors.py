@@ -17,6 +17,7 @@ FLOORS = [
     "engine.replay",
     "engine.engine",
     "engine.loop",
+    "engine.reasoner",
     "engine.generation",
     "engine.actions",
     "engine.recovery",

@@ -185,6 +185,7 @@ class Pipeline:
             actor=action.actor,
             output=pump,
             beliefs=state.belief_values(),
+            world=state.world,
         )
         call = self._toolbox.call(action.id, action.tool, action.command, action.args, context)
         self._call = asyncio.create_task(call, name=f"action {action.id}")
@@ -224,6 +225,7 @@ class Pipeline:
                 result=result,
                 blob=blob,
                 session=answer.session,
+                world=answer.world,
                 duration_ms=answer.duration_ms,
                 summary=answer.message,
             ),

@@ -138,6 +138,8 @@ class BeliefBase:
         self.places = 0
         self.percepts: dict[Struct, Fact] = {}
         """Beliefs with `source(percept)`, by their literals."""
+        self.touched: dict[Struct, None] | None = None
+        """Literals whose belief has come, gone or changed; None where nobody looks after them."""
 
     def __len__(self) -> int:
         return self.count
@@ -180,10 +182,14 @@ class BeliefBase:
             )
             self.places += 1
             self.put(fact)
+            if self.touched is not None:
+                self.touched[fact.plain] = None
         else:
             new = tuple(one for one in annotations if one not in fact.annotations)
             if new:
                 fact.annotations = annotation_set(fact.annotations + new)
+                if self.touched is not None:
+                    self.touched[fact.plain] = None
         if PERCEPT in new:
             self.percepts[fact.plain] = fact
         return new
@@ -209,6 +215,8 @@ class BeliefBase:
         """Take annotations from a belief; without a source left the whole belief goes."""
         if PERCEPT in annotations:
             self.percepts.pop(fact.plain, None)
+        if self.touched is not None:
+            self.touched[fact.plain] = None
         if fact.annotations != annotations:
             left = tuple([one for one in fact.annotations if one not in annotations])
             if any(map(is_source, left)):
@@ -219,6 +227,8 @@ class BeliefBase:
     def drop(self, fact: Fact) -> None:
         """Take a belief away, whatever its sources."""
         predicate = self.predicates[fact.plain.indicator]
+        if self.touched is not None:
+            self.touched[fact.plain] = None
         fact.alive = False
         self.count -= 1
         self.percepts.pop(fact.plain, None)

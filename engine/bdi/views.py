@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.bdi.intentions import Frame, Intention
@@ -63,6 +63,10 @@ class IntentionView:
     """`running`, `suspended`, `waiting for an event`, or what it is pending on."""
     reason: str
     frames: tuple[FrameView, ...]
+    left_out: int = 0
+    """Frames between the first and the last that are not shown."""
+    tag: str = ""
+    """The host's name for its outermost goal."""
 
 
 def pending_step(agent: BdiAgent) -> PendingStep | None:
@@ -84,12 +88,17 @@ def pending_step(agent: BdiAgent) -> PendingStep | None:
     )
 
 
+FRAMES_SHOWN = 20
+"""Frames of one intention that are shown at each end of its stack."""
+
+
 def intentions(agent: BdiAgent) -> tuple[IntentionView, ...]:
     """All intentions, oldest first."""
-    return tuple(_intention(one) for one in agent.intentions.values())
+    return tuple(map(intention_view, agent.intentions.values()))
 
 
-def _intention(intention: Intention) -> IntentionView:
+def intention_view(intention: Intention) -> IntentionView:
+    """One intention; of a stack of many plans the outermost and the innermost."""
     state, reason = "running", ""
     if intention.suspended:
         state, reason = "suspended", intention.suspended
@@ -97,7 +106,19 @@ def _intention(intention: Intention) -> IntentionView:
         state, reason = str(intention.pending.kind), text_of(intention.pending.what)
     elif intention.event is not None:
         state, reason = "waiting for an event", intention.event.text
-    return IntentionView(intention.id, state, reason, tuple(map(_frame, intention.frames)))
+    frames, left_out = intention.frames, max(0, len(intention.frames) - 2 * FRAMES_SHOWN)
+    if left_out:
+        frames = frames[:FRAMES_SHOWN] + frames[-FRAMES_SHOWN:]
+    return IntentionView(intention.id, state, reason, tuple(map(_frame, frames)), left_out, intention.tag)
+
+
+def in_short(view: IntentionView) -> IntentionView:
+    """The view with one whole body, the innermost; of the others the step whose goal is pursued."""
+    outer = (
+        replace(frame, items=tuple(item for item in frame.items if item.current))
+        for frame in view.frames[:-1]
+    )
+    return replace(view, frames=(*outer, *view.frames[-1:]))
 
 
 def _frame(frame: Frame) -> FrameView:

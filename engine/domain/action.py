@@ -85,6 +85,8 @@ class ToolResult:
     """The session afterwards, when the call changed it."""
     beliefs: dict[str, Any] = field(default_factory=dict)
     """Facts the call established, as belief keys and values."""
+    world: dict[str, Any] | None = None
+    """The caller's small world afterwards, when the call changed it."""
     duration_ms: int = 0
 
     @property

@@ -110,9 +110,11 @@ class Pause(Command):
 
 
 class Step(Command):
-    """Allow exactly one action."""
+    """Allow exactly one action; to an agent with a reasoner one body step, or the whole of a goal."""
 
     do: Literal["step"] = "step"
+    scope: Literal["step", "over", "out"] = "step"
+    """`over`: until the pending step is through, with the goals below it. `out`: until its plan is."""
 
 
 class Stop(Command):
@@ -280,6 +282,58 @@ class WaiveSnapshot(Command):
     step: str
 
 
+class TellBelief(Command):
+    """Give a reasoner a belief, or take one away, whatever its sources."""
+
+    do: Literal["tell_belief"] = "tell_belief"
+    literal: str = Field(min_length=1, max_length=10_000)
+    removed: bool = False
+
+
+class SteerIntention(Command):
+    """Hold an intention back, let it go on, let its present step fail, or take it away."""
+
+    do: Literal["steer_intention"] = "steer_intention"
+    intention: int
+    how: Literal["suspend", "resume", "drop", "fail"]
+    reason: str = Field(default="", max_length=1_000)
+
+
+class BreakOn(Command):
+    """Hold a reasoner where a belief, goal, plan or error comes up."""
+
+    do: Literal["break_on"] = "break_on"
+    on: Literal["belief", "goal", "plan", "error"]
+    pattern: str = Field(min_length=1, max_length=1_000)
+    """A belief or goal with variables, the label of a plan, or an error id."""
+
+
+class ChangeBreak(Command):
+    """Switch a breakpoint of a reasoner on or off, or clear it."""
+
+    do: Literal["change_break"] = "change_break"
+    breakpoint: str
+    enabled: bool = True
+    cleared: bool = False
+
+
+class SetTracing(Command):
+    """Journal every change of beliefs, events and intentions, or no longer."""
+
+    do: Literal["set_tracing"] = "set_tracing"
+    on: bool
+
+
+class DecidePlans(Command):
+    """Say what becomes of plans that a model made and that wait for approval."""
+
+    do: Literal["decide_plans"] = "decide_plans"
+    generation: str
+    decision: Literal["approve", "reject", "again"]
+    text: str = Field(default="", max_length=1_000_000)
+    """To approve: the plans as edited, or empty for the accepted ones as they are. Else the reason."""
+
+
 class AcceptTier(Command):
     """Let programs run in a weaker jail than the policy requires, until this session ends."""
 
@@ -318,6 +372,12 @@ AnyCommand = (
     | SettleChanges
     | StopJob
     | WaiveSnapshot
+    | TellBelief
+    | SteerIntention
+    | BreakOn
+    | ChangeBreak
+    | SetTracing
+    | DecidePlans
     | AcceptTier
 )
 

@@ -150,6 +150,8 @@ class CallContext:
     """Wall-clock limit asked for by the caller; the tool's own limit also holds."""
     beliefs: Mapping[str, Any] = field(default_factory=dict)
     """Belief values of the caller, by key."""
+    world: Mapping[str, Any] = field(default_factory=dict)
+    """The small world that the caller lives in; empty where it lives in none."""
     agent: str = ""
     action: str = ""
     """The action's id."""

@@ -9,11 +9,22 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from engine.bdi.views import IntentionView
 from engine.domain.action import SandboxSession
 from engine.domain.belief import Belief
 from engine.domain.failure import Failure, FailureKind, Strategy
 from engine.domain.goal import Goal
 from engine.domain.plan import Plan, PlanStep
+from engine.domain.reasoning import (
+    REASONER,
+    GeneratedPlan,
+    Generation,
+    HeldBelief,
+    MindBreakpoint,
+    MindState,
+    Stride,
+    WantedAction,
+)
 from engine.domain.session import SHELL_COMMAND, SHELL_TOOL, Handover, Job, ReturnedShell
 
 
@@ -201,7 +212,27 @@ class AgentState:
     tokens: int = 0
     cost_usd: float = 0.0
     next_id: dict[str, int] = field(default_factory=dict)
-    """Last number given per kind of id (`g`, `p`, `s`, `a`)."""
+    """Last number given per kind of id (`g`, `p`, `s`, `a`, `b`, `q`)."""
+
+    mind: MindState | None = None
+    """How the reasoner stands; None before it has gone on, and for agents without one."""
+    intentions: dict[int, IntentionView] = field(default_factory=dict)
+    """What the reasoner pursues, oldest first."""
+    held_beliefs: dict[str, HeldBelief] = field(default_factory=dict)
+    """What the reasoner believes, by the literal's text, newest last."""
+    wanted: list[WantedAction] = field(default_factory=list)
+    """External actions that intentions wait for, oldest first."""
+    stride: Stride | None = None
+    """How far the operator's step goes."""
+    mind_breakpoints: dict[str, MindBreakpoint] = field(default_factory=dict)
+    generations: dict[str, Generation] = field(default_factory=dict)
+    """Plans being made, and the newest of those that were."""
+    generated: tuple[GeneratedPlan, ...] = ()
+    """Plans that models made and that the reasoner has."""
+    tracing: bool = False
+    """Whether every change of the reasoner's is journaled."""
+    world: dict[str, Any] = field(default_factory=dict)
+    """The small world that the agent lives in, ready to be drawn; empty where it lives in none."""
 
     @property
     def goal(self) -> Goal | None:
@@ -222,6 +253,20 @@ class AgentState:
     def open_goals(self) -> list[Goal]:
         """Goals for which something is still to be done, in adoption order."""
         return [goal for goal in self.goals.values() if not goal.status.terminal]
+
+    @property
+    def reasons(self) -> bool:
+        """True for an agent whose goals are pursued by an AgentSpeak(L) program."""
+        return self.agent_type == REASONER
+
+    @property
+    def has_work(self) -> bool:
+        """True when there is something that it could do by itself, now or in a while."""
+        if not self.reasons:
+            return bool(self.open_goals)
+        waits = any(not one.stage.over for one in self.generations.values())
+        mind = self.mind
+        return mind is None or not mind.idle or mind.due_ms is not None or bool(self.wanted) or waits
 
     @property
     def acting(self) -> bool:
@@ -255,15 +300,18 @@ class AgentState:
             return Mode.INTERVENTION
         if self.run is RunState.PAUSED:
             return Mode.STEPPING if self.grants or self.acting else Mode.PAUSED
-        return Mode.RUNNING if self.open_goals or self.acting else Mode.IDLE
+        return Mode.RUNNING if self.has_work or self.acting else Mode.IDLE
 
     @property
     def pause_point(self) -> PausePoint:
         """Where the agent stands, or will stand when what runs has ended."""
         if self.acting:
             return PausePoint.ACTING
-        if not self.open_goals:
+        if not self.has_work:
             return PausePoint.NOTHING_TO_DO
+        if self.reasons:
+            ready = self.wanted or (self.mind is not None and self.mind.poised)
+            return PausePoint.BEFORE_ACTING if ready else PausePoint.BEFORE_THINKING
         return PausePoint.BEFORE_ACTING if self.step else PausePoint.BEFORE_THINKING
 
     def find_step(self, step_id: str) -> tuple[Plan, PlanStep] | None:

@@ -10,31 +10,56 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, Undo
 from engine.domain.belief import BeliefSource
 from engine.domain.failure import FailureKind, Strategy
 from engine.domain.goal import GoalStatus
 from engine.domain.plan import PlanStep, StepStatus
+from engine.domain.reasoning import Stride
 from engine.domain.session import OfferedBelief
 from engine.domain.state import AgentConfig
 from engine.domain.thinking import Uncovered
 from engine.journal.errors import JournalError
-from engine.journal.event import Event, canonical
+from engine.journal.event import Event
+from engine.journal.payload import Payload
+from engine.journal.reasoner_events import (
+    BeliefTold,
+    GenerationAnswered,
+    GenerationAsked,
+    GenerationBegun,
+    GenerationReviewed,
+    GenerationSettled,
+    IntentionSteered,
+    MessageHeard,
+    MindBreakpointChanged,
+    MindBreakpointHit,
+    PlansDecided,
+    PlansHeld,
+    ReasonerAdvanced,
+    TimePassed,
+    TracingSet,
+)
 
-
-class Payload(BaseModel):
-    """What an event says; each subclass is one kind."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-    kind: ClassVar[str] = ""
-    external: ClassVar[bool] = False
-    """True for what came from outside the agent's own cycle; replay feeds these in."""
-
-    def body(self) -> str:
-        """The payload as canonical JSON."""
-        return canonical(self.model_dump())
+__all__ = [
+    "BeliefTold",
+    "GenerationAnswered",
+    "GenerationAsked",
+    "GenerationBegun",
+    "GenerationReviewed",
+    "GenerationSettled",
+    "IntentionSteered",
+    "MessageHeard",
+    "MindBreakpointChanged",
+    "MindBreakpointHit",
+    "Payload",
+    "PlansDecided",
+    "PlansHeld",
+    "ReasonerAdvanced",
+    "TimePassed",
+    "TracingSet",
+]
 
 
 # ------------------------------------------------------------------ workspace and session
@@ -119,9 +144,10 @@ class AgentPaused(Payload):
 
 
 class StepGranted(Payload):
-    """While paused, one more action is allowed."""
+    """While paused, one more action is allowed; to an agent with a reasoner a stride of body steps."""
 
     kind: ClassVar[str] = "agent.step_granted"
+    stride: Stride | None = None
 
 
 class AgentStopped(Payload):
@@ -213,6 +239,8 @@ class WorldPerceived(Payload):
     external: ClassVar[bool] = True
     facts: dict[str, Any]
     session: SandboxSession
+    world: dict[str, Any] | None = None
+    """The agent's small world, where it lives in one."""
 
 
 # ------------------------------------------------------------------ plans
@@ -350,6 +378,8 @@ class ActionFinished(Payload):
     blob: str | None = None
     """Digest of the whole answer as JSON, when it is large."""
     session: SandboxSession | None = None
+    world: dict[str, Any] | None = None
+    """The agent's small world after it, when it changed."""
     duration_ms: int = 0
     summary: str = ""
 

@@ -18,8 +18,9 @@ from engine.domain.session import Handover, Job, ReturnedShell
 from engine.domain.state import ActiveAction, AgentState, Intervention, OperatorRequest, Retry, RunState
 from engine.journal import events as ev
 from engine.journal.event import Event
+from engine.journal.reasoner_fold import HANDLERS, answered, end_stride, roused
 
-SNAPSHOT_FORMAT = 3
+SNAPSHOT_FORMAT = 4
 """Raised whenever `AgentState` changes shape; older snapshots are then ignored."""
 
 FAILURES_KEPT = 100
@@ -31,7 +32,7 @@ LEARNING_RATE = 0.3
 
 P = TypeVar("P", bound=ev.Payload)
 _Handler = Callable[[AgentState, Any, Event], None]
-_handlers: dict[type[ev.Payload], _Handler] = {}
+_handlers: dict[type[ev.Payload], _Handler] = {**HANDLERS}
 
 
 def _on(kind: type[P]) -> Callable[[Callable[[AgentState, P, Event], None]], None]:
@@ -143,6 +144,7 @@ def _created(state: AgentState, said: ev.AgentCreated, event: Event) -> None:
     state.agent_id, state.agent_type = said.agent_id, said.agent_type
     state.description, state.config = said.description, said.config
     state.run_reason, state.run_event = "not set running yet", event.ref
+    state.tracing = bool(said.config.meta.get("tracing"))
 
 
 @_on(ev.AgentOpened)
@@ -180,6 +182,7 @@ def _granted(state: AgentState, said: ev.StepGranted, event: Event) -> None:
     state.run = RunState.PAUSED
     state.run_reason, state.run_event = "stepping", event.ref
     state.grants += 1
+    state.stride = said.stride
 
 
 @_on(ev.AgentStopped)
@@ -202,8 +205,10 @@ def _adopted(state: AgentState, said: ev.GoalAdopted, event: Event) -> None:
         parent=said.parent,
         parent_step=said.parent_step,
         order=len(state.goals),
+        status=GoalStatus.ACTIVE if state.reasons else GoalStatus.PENDING,
         event=event.ref,
     )
+    roused(state)
     if said.parent_step:
         state.loops += 1
         _change_step(state, said.parent_step, event, status=StepStatus.RUNNING)
@@ -234,6 +239,7 @@ def _goal_ended(state: AgentState, said: ev.GoalEnded, event: Event) -> None:
     if goal is None:
         return
     state.goals[said.goal] = replace(goal, status=said.status, reason=said.reason, event=event.ref)
+    roused(state)
     if state.current_goal == said.goal:
         state.needs_replan = False
         state.retry = None
@@ -279,6 +285,9 @@ def _disbelieved(state: AgentState, said: ev.BeliefRemoved, event: Event) -> Non
 def _perceived(state: AgentState, said: ev.WorldPerceived, event: Event) -> None:
     state.perceived, state.returned = True, None
     state.sandbox = said.session
+    if said.world is not None:
+        state.world = said.world
+    roused(state)
     for key, value in said.facts.items():
         held = state.beliefs.get(key)
         if value is None:
@@ -396,9 +405,13 @@ def _started(state: AgentState, said: ev.ActionStarted, event: Event) -> None:
     if state.unsaved_step == state.action.step:
         state.unsaved_step = ""
     state.actions += 1
-    state.loops += 1
-    if state.run is RunState.PAUSED and state.grants:
-        state.grants -= 1
+    state.loops += not state.reasons
+    if (
+        state.run is RunState.PAUSED
+        and state.grants
+        and (state.stride is None or state.stride.scope == "step")
+    ):
+        end_stride(state)
     found = state.find_step(state.action.step)
     if found is not None:
         attempts = found[1].attempts + 1
@@ -418,6 +431,9 @@ def _finished(state: AgentState, said: ev.ActionFinished, event: Event) -> None:
             state.successes_since_consolidation += 1.0
         else:
             state.failed_actions += 1
+        answered(state, action.step)
+    if said.world is not None:
+        state.world = said.world
     _end_action(state, event, None if said.status is ResultStatus.ERROR else said.result)
 
 
@@ -430,6 +446,7 @@ def _cancelled(state: AgentState, said: ev.ActionCancelled, event: Event) -> Non
 def _unknown(state: AgentState, said: ev.ActionOutcomeUnknown, event: Event) -> None:
     if state.action is not None and state.action.step:
         state.failed_actions += 1
+        answered(state, state.action.step)
     _end_action(state, event, {})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from engine.actions.saving import Saved
 from engine.domain.action import ToolResult
 from engine.domain.failure import FailureKind
@@ -9,7 +11,7 @@ from engine.domain.goal import Goal
 from engine.domain.plan import Op, PlanStep
 from engine.domain.state import RunState
 from engine.journal import events as ev
-from engine.loop.decide import fresh_id
+from engine.loop.outcome import fresh_id
 from engine.loop.saving import SavingAgent
 from engine.steering.gate import Hold, hold
 
@@ -89,29 +91,38 @@ class ActingAgent(SavingAgent):
         return self.state.run_reason if stopped else "the plan changed before it started"
 
     async def _admitted(self, goal: Goal, step: PlanStep, *, saves: bool = False) -> bool:
+        """Let a plan step pass the gate; False when it is not to run."""
+        await self._wait_for_retry(goal, step)
+        passed = await self._pass_gate(step.id, lambda: self._overtaken(goal, step), step.event, saves=saves)
+        if isinstance(passed, ev.SnapshotFailed):
+            self._not_saved(goal, step, passed)
+            return False
+        return passed
+
+    async def _pass_gate(
+        self, step: str, overtaken: Callable[[], bool], cause: str, *, saves: bool
+    ) -> bool | ev.SnapshotFailed:
         """Wait at the gate, save the workspace where wanted, and look again; False when it is not to run.
 
         There is no await between the last look and the answer.
         """
-        await self._wait_for_retry(goal, step)
         announced = ""
 
         def held() -> Hold | None:
-            return hold(self.state, step=step.id, trouble=self.log.trouble)
+            return hold(self.state, step=step, trouble=self.log.trouble)
 
-        while not self._overtaken(goal, step):
+        while not overtaken():
             if (holding := held()) is not None:
-                announced = self._announce(holding, step, announced)
+                announced = self._announce(holding, step, cause, announced)
                 await self.commit()
                 if held() is not None:
                     await self._wait_for_change()
             elif not saves:
                 return True
             else:
-                saved = await self._saved(lambda: not self._overtaken(goal, step) and held() is None)
+                saved = await self._saved(lambda: not overtaken() and held() is None)
                 if isinstance(saved, ev.SnapshotFailed):
-                    self._not_saved(goal, step, saved)
-                    return False
+                    return saved
                 if saved is not None:
                     self._record_saved(saved)
                     return True
@@ -138,14 +149,12 @@ class ActingAgent(SavingAgent):
             root = self.state.goals[root.parent]
         return bool(roots) and roots[0].id == root.id
 
-    def _announce(self, held: Hold, step: PlanStep, announced: str) -> str:
+    def _announce(self, held: Hold, step: str, cause: str, announced: str) -> str:
         """Record why the step waits, once; what was announced last."""
         if self.log.trouble is not None:
             return announced
         if held.breakpoint:
-            hit = self.append(
-                ev.BreakpointHit(step=step.id), "agent", self.state.breakpoints[step.id], step.event
-            )
+            hit = self.append(ev.BreakpointHit(step=step), "agent", self.state.breakpoints[step], cause)
             self.append(ev.AgentPaused(reason=held.reason), "agent", hit.ref)
         elif held.reason != announced and self.state.action is not None:
             held_event = ev.ActionHeld(action=self.state.action.id, reason=held.reason)

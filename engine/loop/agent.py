@@ -9,23 +9,26 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 from engine.domain.commands import Command, Receipt
 from engine.domain.failure import FailureKind
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import StepStatus
 from engine.domain.session import ReturnedShell
-from engine.domain.state import RunState
+from engine.domain.state import ActiveAction, RunState
 from engine.domain.thinking import PlanRequest
 from engine.generation.validation import problems_of
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
 from engine.loop.acting import ActingAgent
-from engine.loop.decide import decide, fresh_id, renumber
+from engine.loop.decide import decide, renumber
 from engine.loop.handover import offer_changes
 from engine.loop.heuristics import subject_of
-from engine.loop.outcome import RefusedError
+from engine.loop.outcome import RefusedError, fresh_id
 from engine.steering.gate import may_think
+
+OUTCOME_UNKNOWN = "the program ended while this ran; whether it took effect is unknown"
 
 
 class Agent(ActingAgent):
@@ -45,7 +48,7 @@ class Agent(ActingAgent):
                 ev.ActionOutcomeUnknown(action=action.id), "system", action.event, opened.ref
             )
             if action.step:
-                self._leave_unknown(action.goal, action.step, unknown.ref)
+                self._leave_unknown(action, unknown.ref)
         elif action is not None:
             withdrawn = ev.ActionWithdrawn(action=action.id, reason="the session ended before it started")
             self.append(withdrawn, "system", action.event, opened.ref)
@@ -55,8 +58,9 @@ class Agent(ActingAgent):
         if self.state.run is RunState.RUNNING:
             self.append(ev.AgentPaused(reason="reopened; it was running"), "system", opened.ref)
 
-    def _leave_unknown(self, goal: str, step: str, cause: str) -> None:
-        message = "the program ended while this ran; whether it took effect is unknown"
+    def _leave_unknown(self, action: ActiveAction, cause: str) -> None:
+        goal, step = action.goal, action.step
+        message = OUTCOME_UNKNOWN
         self.append(
             ev.StepEnded(goal=goal, step=step, status=StepStatus.FAILED, summary="outcome unknown"),
             "system",
@@ -156,7 +160,11 @@ class Agent(ActingAgent):
                 await self.tick()
             else:
                 await self.commit()
-                await self._wait_for_change()
+                await self._idle()
+
+    async def _idle(self) -> None:
+        """Wait for something to do."""
+        await self._wait_for_change()
 
     def _has_work(self) -> bool:
         return bool(self.state.open_goals) and may_think(self.state, free=self.around.thinker.free)
@@ -184,8 +192,12 @@ class Agent(ActingAgent):
         if self.state.returned is not None:
             await self._offer_changes(self.state.returned)
         facts, session = await self.around.perceiver.perceive(self.state.sandbox)
-        self.append(ev.WorldPerceived(facts=facts, session=session), "world")
+        self.append(ev.WorldPerceived(facts=facts, session=session, world=self._first_world()), "world")
         await self.commit()
+
+    def _first_world(self) -> dict[str, Any] | None:
+        """The small world in which the agent begins to live; None where it has one already, or none."""
+        return None
 
     async def _offer_changes(self, shell: ReturnedShell) -> None:
         changes = await self.around.saver.changes(self.state.agent_id, shell)

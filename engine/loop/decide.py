@@ -15,8 +15,9 @@ from engine.domain.state import AgentState, Mode, RunState
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
-from engine.loop import decide_session
-from engine.loop.outcome import Outcome, RefusedError
+from engine.loop import decide_reasoner, decide_session
+from engine.loop.decide_session import may_go_on
+from engine.loop.outcome import Outcome, RefusedError, fresh_id
 from engine.tools.registry import ToolRegistry
 
 
@@ -28,18 +29,14 @@ def decide(state: AgentState, command: cmd.Command, registry: ToolRegistry) -> O
     """
     if state.deleted:
         raise RefusedError(f"agent {state.agent_id} was deleted")
-    handler = _HANDLERS.get(type(command))
+    own = decide_reasoner.HANDLERS if state.reasons else {}
+    handler = own.get(type(command)) or _HANDLERS.get(type(command))
     if handler is None:
         raise RefusedError(f"'{command.do}' is no command for an agent")
     return handler(state, command, registry)
 
 
 # ------------------------------------------------------------------ goals
-
-
-def fresh_id(state: AgentState, kind: str, ahead: int = 1) -> str:
-    """The next id of a kind (`g`, `p`, `s`, `a`), or one further ahead."""
-    return f"{kind}{state.next_id.get(kind, 0) + ahead}"
 
 
 def _goal(state: AgentState, goal_id: str) -> Goal:
@@ -113,26 +110,14 @@ def _abort_goal(state: AgentState, said: cmd.AbortGoal, registry: ToolRegistry) 
 # ------------------------------------------------------------------ run control
 
 
-def _may_go_on(state: AgentState) -> None:
-    """Refuse while something waits for the operator."""
-    if state.intervention is not None:
-        raise RefusedError(f"the agent waits for your decision: {state.intervention.reason}")
-    if state.shell_taken:
-        raise RefusedError("you have the shell; hand it back first: ctrl+]")
-    if state.returned is not None:
-        raise RefusedError("what you changed at the shell is being looked at; try again in a moment")
-    if state.handover is not None:
-        raise RefusedError("say first what the agent is to know of your changes: settle, or press t")
-
-
 def _run(state: AgentState, said: cmd.Run, registry: ToolRegistry) -> Outcome:
-    _may_go_on(state)
+    may_go_on(state)
     if said.until is not None:
         _goal(state, said.until)
     wanted = (RunState.RUNNING, said.max_loops, said.until, said.ask)
     if wanted == (state.run, state.max_loops, state.until, state.config.ask):
         return Outcome("already running")
-    what = "running" if state.open_goals else "ready; give it a goal"
+    what = "running" if state.has_work else "ready; give it a goal"
     resumed = ev.AgentResumed(max_loops=said.max_loops, until=said.until, ask=said.ask)
     return Outcome(what, (resumed,))
 
@@ -153,7 +138,7 @@ def _jobs(state: AgentState, what: str) -> str:
 
 
 def _step(state: AgentState, said: cmd.Step, registry: ToolRegistry) -> Outcome:
-    _may_go_on(state)
+    may_go_on(state)
     if state.run is RunState.RUNNING and state.acting:
         return Outcome("paused; the running action is this step", (ev.AgentPaused(reason="stepping"),))
     if not state.open_goals:

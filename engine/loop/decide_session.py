@@ -12,6 +12,18 @@ from engine.loop.outcome import Outcome, RefusedError
 from engine.tools.registry import ToolRegistry
 
 
+def may_go_on(state: AgentState) -> None:
+    """Refuse while something waits for the operator."""
+    if state.intervention is not None:
+        raise RefusedError(f"the agent waits for your decision: {state.intervention.reason}")
+    if state.shell_taken:
+        raise RefusedError("you have the shell; hand it back first: ctrl+]")
+    if state.returned is not None:
+        raise RefusedError("what you changed at the shell is being looked at; try again in a moment")
+    if state.handover is not None:
+        raise RefusedError("say first what the agent is to know of your changes: settle, or press t")
+
+
 def take_shell(state: AgentState, said: cmd.TakeShell, registry: ToolRegistry) -> Outcome:
     """Hold the agent and queue the operator's shell; it opens when no action runs."""
     if state.shell_taken:

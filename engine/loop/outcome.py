@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.domain.state import AgentState
 from engine.journal import events as ev
 
 
@@ -17,3 +18,8 @@ class Outcome:
 
     message: str
     events: tuple[ev.Payload, ...] = ()
+
+
+def fresh_id(state: AgentState, kind: str, ahead: int = 1) -> str:
+    """The next id of a kind (`g`, `p`, `s`, `a`), or one further ahead."""
+    return f"{kind}{state.next_id.get(kind, 0) + ahead}"

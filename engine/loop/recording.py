@@ -13,6 +13,7 @@ from engine.domain.action import SandboxSession
 from engine.domain.ports import Clock, Randomness, SessionControl
 from engine.domain.state import AgentState
 from engine.domain.thinking import Thinker
+from engine.generation.pgp.asking import Answerer
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
@@ -43,6 +44,8 @@ class Surroundings:
     put_blob: Callable[[bytes], Awaitable[str]]
     randomness: Callable[[int], Randomness]
     control: SessionControl
+    answerer: Answerer | None = None
+    """Who makes plans for a reasoner; None where nobody does."""
 
 
 class RecordingAgent:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _MASK = 0xFFFF_FFFF
 _STEP = 362_437
 _WARM_UP = 64
@@ -19,6 +21,18 @@ class KotlinRandom:
         self._addend = (x << 10 & _MASK) ^ (y >> 4)
         for _ in range(_WARM_UP):
             self._next()
+
+    @property
+    def state(self) -> list[int]:
+        """Where the sequence stands."""
+        return [self._x, self._y, self._z, self._w, self._v, self._addend]
+
+    @classmethod
+    def standing_at(cls, state: Sequence[int]) -> KotlinRandom:
+        """A generator that goes on from such a state."""
+        made = cls(0)
+        made._x, made._y, made._z, made._w, made._v, made._addend = (int(one) & _MASK for one in state)
+        return made
 
     def _next(self) -> int:
         t = self._x ^ self._x >> 2

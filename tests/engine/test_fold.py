@@ -9,12 +9,24 @@ from engine_flight import Flight, act
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.bdi.syntax import Position
+from engine.bdi.views import FrameView, IntentionView, ItemView
 from engine.domain import commands as cmd
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, Undo
 from engine.domain.failure import FailureKind, Strategy
 from engine.domain.goal import GoalStatus
 from engine.domain.plan import PlanStep, StepStatus
 from engine.domain.ports import SystemClock
+from engine.domain.reasoning import (
+    REASONER,
+    EndedIntention,
+    GeneratedPlan,
+    HeldBelief,
+    MindState,
+    ProposedPlan,
+    Stride,
+    WantedAction,
+)
 from engine.domain.session import OfferedBelief
 from engine.domain.state import AgentConfig, AgentState
 from engine.journal import events as ev
@@ -42,15 +54,27 @@ PLAN_STEPS = st.lists(
 SESSIONS = st.builds(SandboxSession, cwd=st.sampled_from([".", "a"]), autonomous=st.booleans())
 JOBS = st.sampled_from(["j1", "j2"])
 OFFERS = st.lists(st.builds(OfferedBelief, TEXTS, VALUES, TEXTS), max_size=2).map(tuple)
+HELD = st.builds(HeldBelief, TEXTS, st.just(("self",)))
+ITEMS = st.lists(
+    st.builds(ItemView, TEXTS, st.integers(0, 2), st.booleans(), st.just(Position(1, 2))), max_size=1
+)
+FRAMES = st.lists(
+    st.builds(FrameView, TEXTS, TEXTS, ITEMS.map(tuple), st.just((("X", "1"),)), st.just(0)), max_size=1
+).map(tuple)
+GENERATIONS = st.sampled_from(["q1", "q2"])
 FAILURES, STRATEGIES = st.sampled_from(FailureKind), st.sampled_from(Strategy)
 
 FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
-    ev.AgentCreated: {"agent_id": st.just("a"), "agent_type": TEXTS, "config": st.builds(AgentConfig)},
+    ev.AgentCreated: {
+        "agent_id": st.just("a"),
+        "agent_type": TEXTS | st.just(REASONER),
+        "config": st.builds(AgentConfig),
+    },
     ev.AgentOpened: {"session": TEXTS, "seed": st.integers(0, 9)},
     ev.AgentDeleted: {},
     ev.AgentResumed: {"max_loops": st.none() | st.integers(1, 3), "until": st.none() | GOALS},
     ev.AgentPaused: {"reason": TEXTS},
-    ev.StepGranted: {},
+    ev.StepGranted: {"stride": st.none() | st.just(Stride("over", 1, 2))},
     ev.AgentStopped: {"reason": TEXTS},
     ev.CommandReceived: {"command": ARGS},
     ev.GoalAdopted: {
@@ -64,7 +88,7 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.GoalEnded: {"goal": GOALS, "status": st.sampled_from(GoalStatus), "reason": TEXTS},
     ev.BeliefAdded: {"key": TEXTS, "value": VALUES},
     ev.BeliefRemoved: {"key": TEXTS},
-    ev.WorldPerceived: {"facts": ARGS, "session": SESSIONS},
+    ev.WorldPerceived: {"facts": ARGS, "session": SESSIONS, "world": st.none() | ARGS},
     ev.PlanRejected: {"goal": GOALS, "problems": st.just(("no",))},
     ev.PlanAdopted: {"plan": st.just("p1"), "goal": GOALS, "steps": PLAN_STEPS},
     ev.PlanRevised: {"plan": st.just("p1"), "goal": GOALS, "change": TEXTS, "steps": PLAN_STEPS},
@@ -112,6 +136,41 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.JobEnded: {"job": JOBS, "ended": st.just("exit"), "code": st.none() | st.integers(-9, 1)},
     ev.ChangesOffered: {"action": ACTIONS, "offers": OFFERS, "session": st.none() | SESSIONS},
     ev.ChangesSettled: {"accepted": st.just(("a",)), "session": st.none() | SESSIONS},
+    ev.ReasonerAdvanced: {
+        "phases": st.integers(1, 9),
+        "steps": st.integers(0, 3),
+        "mind": st.builds(MindState, idle=st.booleans(), poised=st.booleans()),
+        "intentions": st.lists(
+            st.builds(IntentionView, st.integers(1, 3), TEXTS, TEXTS, FRAMES), max_size=2
+        ).map(tuple),
+        "ended": st.lists(st.builds(EndedIntention, st.integers(1, 3), TEXTS), max_size=1).map(tuple),
+        "believed": st.lists(HELD, max_size=2).map(tuple),
+        "forgotten": st.lists(TEXTS, max_size=1).map(tuple),
+        "wanted": st.lists(
+            st.builds(WantedAction, st.integers(1, 3), *[TEXTS] * 3, ARGS, st.just(1)), max_size=1
+        ).map(tuple),
+        "generated": st.none() | st.just((GeneratedPlan("l", "+!g", "+!g.", "m", "q1", 1),)),
+        "stride_over": st.booleans(),
+    },
+    ev.TimePassed: {},
+    ev.BeliefTold: {"literal": TEXTS},
+    ev.MessageHeard: dict.fromkeys(("sender", "performative", "content"), TEXTS) | {"number": st.just(1)},
+    ev.IntentionSteered: {"intention": st.integers(1, 3), "how": st.sampled_from(["drop", "suspend"])},
+    ev.MindBreakpointChanged: {"breakpoint": st.sampled_from(["b1", "b2"]), "cleared": st.booleans()},
+    ev.MindBreakpointHit: {"breakpoint": st.sampled_from(["b1", "b2"]), "what": TEXTS},
+    ev.TracingSet: {"on": st.booleans()},
+    ev.GenerationBegun: {"generation": GENERATIONS, "goal": TEXTS, "trigger": st.just("reactive")},
+    ev.GenerationAsked: {
+        "generation": GENERATIONS,
+        "attempt": st.integers(1, 3),
+        **dict.fromkeys(("model", "system", "prompt"), TEXTS),
+        "config": st.just({"temperature": 0.5}),
+    },
+    ev.GenerationAnswered: {"generation": GENERATIONS, "answer": TEXTS, "tokens": st.integers(0, 9)},
+    ev.GenerationReviewed: {"generation": GENERATIONS, "plans": st.just((ProposedPlan("+!g.", ("no",)),))},
+    ev.PlansHeld: {"generation": GENERATIONS},
+    ev.PlansDecided: {"generation": GENERATIONS, "decision": st.sampled_from(["approve", "reject"])},
+    ev.GenerationSettled: {"generation": GENERATIONS, "plans": st.just(()) | st.just(("+!g.",))},
 }
 PAYLOADS = st.one_of([st.builds(kind, **fields) for kind, fields in FIELDS.items()])
 

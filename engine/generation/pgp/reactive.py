@@ -1,13 +1,14 @@
 """The reactive procedure on one agent: a goal that finds no relevant plan gets plans, then is pursued again.
 
-It sits on the reasoner's hooks and its trace, and knows no model. Whoever owns it takes the open questions, finds an
-answer however long that takes, and settles them between two cycles; meanwhile only the asking intentions
-wait, and those that ask for the same goal share one answer. A generated plan goes when a step of it fails,
-and counts as proved when its whole body worked (spec BDI §2.3-2.5; §7 34, 37-39, 41, 43-45).
+It sits on the reasoner's hooks and its trace, and knows no model. Whoever owns it takes the open questions,
+finds an answer however long that takes, and settles them between two cycles; meanwhile only the asking
+intentions wait, and those that ask for the same goal share one answer. A generated plan goes when a step
+of it fails, and counts as proved when its whole body worked (spec BDI §2.3-2.5; §7 34, 37-39, 41, 43-45).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.bdi import waiting
@@ -80,10 +81,19 @@ class ReactiveProcedure:
         Returns:
             What was installed; or why no plan could be, and then the step of each intention fails with that.
         """
+        if review.failure:
+            self.give_up(question, review.failure)
+            return review.failure
+        return self.install(question, review.accepted, provenance)
+
+    def install(
+        self, question: Question, plans: Sequence[Plan], provenance: Provenance, *, approved: bool = False
+    ) -> Installation | str:
+        """Install plans that were found good, as `settle` does; `approved` ones may replace those of hand."""
         names = {id(one.plan): one.name for one in self._agent.plans}
         library = [one.plan for one in self._agent.plans]
-        done = install(review.accepted, library, self.generated, provenance, self._limits)
-        failure = review.failure or _refused(question.goal, done)
+        done = install(plans, library, self.generated, provenance, self._limits, approved=approved)
+        failure = _refused(question.goal, done)
         if failure:
             self.give_up(question, failure)
             return failure
@@ -95,6 +105,19 @@ class ReactiveProcedure:
         for intention in self._closed(question):
             waiting.generation_done(self._agent, intention)
         return done
+
+    def propose(self, goal: Trigger) -> None:
+        """Put a question that nobody waits for: plans for a goal that may come up (proactive, §2.3)."""
+        self._put(goal, 0, ())
+
+    def may_propose(self, goal: Trigger) -> bool:
+        """Whether plans for a goal may be generated before it comes up: it was not tried yet."""
+        key = event_key(goal)
+        return key not in self._questions and key not in self.missing.attempts
+
+    def is_reactive(self, goal: Trigger) -> bool:
+        """Whether the question arose because the goal was pursued and had no plan."""
+        return event_key(goal) in self._meta_plans
 
     def give_up(self, question: Question, reason: str) -> None:
         """Let the step of each intention fail with `pgp_failed`: there is no answer, or none of use."""
@@ -134,7 +157,11 @@ class ReactiveProcedure:
         return f"it is a goal of plans generated {depth} deep" if self._depth(intention) > depth else ""
 
     def _on_generate_plan(self, intention: Intention, term: Term) -> bool:
-        goal = _goal_of(term)
+        self._put(_goal_of(term), self._depth(intention), (intention,))
+        return True
+
+    def _put(self, goal: Trigger, depth: int, intentions: tuple[Intention, ...]) -> None:
+        """Put a question, or join those who wait for its answer already."""
         key = event_key(goal)
         known = self._questions.get(key)
         if known is None:
@@ -142,14 +169,8 @@ class ReactiveProcedure:
             self.missing = self.missing.asked(goal)
             self._goals[key] = goal
         before = known.intentions if known else ()
-        self._questions[key] = Question(
-            goal,
-            self._depth(intention),
-            (*before, intention),
-            self.missing.attempts[key],
-            self._limits.attempts_per_goal,
-        )
-        return True
+        attempts = self.missing.attempts[key], self._limits.attempts_per_goal
+        self._questions[key] = Question(goal, depth, (*before, *intentions), *attempts)
 
     def _on_trace(self, record: TraceEvent) -> None:
         if self._tracer is not None:

@@ -1,0 +1,509 @@
+"""The reasoner of one agent: brought forward by the events of its stream, and by nothing else.
+
+What comes in (goals, beliefs, percepts, ends of actions, messages, plans) is an event before it gets here;
+how far it goes on is recorded, and as it is deterministic so is what it did. So a reasoner can be had again
+from the stream alone: `remember` shows it every event, and runs as many phases as `reasoner.advanced` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from random import Random
+from typing import Any
+
+from engine.bdi import views
+from engine.bdi.agent import BdiAgent
+from engine.bdi.beliefs import is_source
+from engine.bdi.believing import announce, believe
+from engine.bdi.cycle import Phase
+from engine.bdi.messages import Message, Performative
+from engine.bdi.parser import parse_literal, parse_program, parse_term, parse_trigger
+from engine.bdi.printing import plan_text, text_of, trigger_text
+from engine.bdi.problems import ErrorId, ProgramError
+from engine.bdi.syntax import Operation, Program, Step, StepKind, Trigger, TriggerKind, steps_of
+from engine.bdi.terms import Struct, atom, canonical
+from engine.bdi.waiting import ActionRequest
+from engine.domain.reasoning import REQUEST, GeneratedPlan, HeldBelief, MindState, Stride, WantedAction
+from engine.generation.pgp.asking import Prompt
+from engine.generation.pgp.config import EffectiveConfig
+from engine.generation.pgp.documentation import documentation_of
+from engine.generation.pgp.inventions import with_inventions
+from engine.generation.pgp.partial_plans import GeneratedPlans, Provenance
+from engine.generation.pgp.reactive import Question, ReactiveProcedure
+from engine.journal import events as ev
+from engine.journal.event import Event
+from engine.reasoner.actions import ActionError, ActionTable, answered, term_of
+from engine.reasoner.config import ReasonerConfig
+from engine.reasoner.generation import actions_of, inventions_of, limits_of, plans_of, prompt_for
+from engine.reasoner.run import Run, as_json, failure_of, outcomes
+
+OPERATOR = Struct("source", (atom("operator"),))
+
+
+class Reasoner:
+    """A BDI agent between the events of a stream.
+
+    Args:
+        name: the agent's id.
+        config: its program and settings.
+        actions: what the program can do.
+        created: when the agent was created, ISO 8601; logical time counts from then.
+    """
+
+    def __init__(self, name: str, config: ReasonerConfig, actions: ActionTable, created: str) -> None:
+        self.config = config
+        self.actions = actions
+        self.run: Run | None = None
+        """What has been done since the last event."""
+        program = parse_program(config.program, config.source)
+        self.goals = tuple(f"{goal.kind}{text_of(goal.literal)}" for goal in program.goals)
+        """The program's own, as they are written: `!reach(home)`."""
+        self.created = _milliseconds(created)
+        """Milliseconds since 1970 at time 0 of the reasoner."""
+        self._now = 0.0
+        self._at = created
+        self._tracing = config.tracing
+        self._requests: dict[str, int] = {}
+        """Numbers of the requests that actions under way answer, by action."""
+        self._tags: dict[int, str] = {}
+        """The operator's goals that intentions pursue."""
+        self._strode = 0
+        """Body steps of the stepped intention in the present stride."""
+        self._facts: dict[str, Any] = {}
+        self._world: tuple[Struct, ...] = ()
+        self.agent = self._agent(name, program)
+        self.procedure: ReactiveProcedure | None = None
+        """Makes plans for goals that have none; None where they are to fail."""
+        if config.generation.on:
+            self.procedure = ReactiveProcedure(self.agent, limits_of(config.generation))
+        documented = documentation_of(program.docs)
+        self.known = replace(documented, actions=actions_of(documented, actions))
+        """What a model is told, with what earlier answers have made up."""
+        self._questions: dict[str, Question] = {}
+        """Questions that are being answered, by generation."""
+        self._begun = 0
+        self._shown = GeneratedPlans()
+        """The generated plans as they were last shown."""
+
+    def _agent(self, name: str, program: Program) -> BdiAgent:
+        agent = BdiAgent(
+            name,
+            replace(program, goals=()),
+            semantics=self.config.rules,
+            actions=self.actions.arities,
+            say=self._say,
+            random=Random(self.config.seed),
+        )
+        agent.tracer = self._note
+        agent.epoch = self.created
+        agent.beliefs.touched = dict.fromkeys(fact.plain for fact in agent.beliefs)
+        return agent
+
+    def _say(self, text: str) -> None:
+        if self.run is not None:
+            self.run.said.append(text)
+
+    def _note(self, record: Any) -> None:
+        run = self.run
+        if run is None:
+            run = self.run = Run()
+        run.note(record)
+        intention = getattr(record, "intention", 0)
+        known = self.agent.intentions.get(intention) if intention else None
+        if known is not None and known.tag:
+            self._tags[intention] = known.tag
+
+    # ------------------------------------------------------------------ what comes in
+
+    def take(self, event: Event, payload: ev.Payload) -> None:
+        """Bring in an event of the stream, in the order of the stream."""
+        handler = _INPUTS.get(type(payload))
+        if handler is not None:
+            self._at = event.at
+            # As stored, not the payload at hand: the order of its keys may differ, and matters.
+            handler(self, ev.payload_of(event))
+        self._now = max(self._now, _milliseconds(event.at) - self.created)
+
+    def remember(self, event: Event, payload: ev.Payload) -> None:
+        """Bring in a recorded event, and do again what the reasoner did then."""
+        if isinstance(payload, ev.ReasonerAdvanced):
+            self.advance(Run(), lambda done: done < payload.phases)
+            self.close()
+        self.take(event, payload)
+
+    def _goal_adopted(self, said: ev.GoalAdopted) -> None:
+        sign, literal = read_goal(said.text)
+        self.agent.achieve(literal, sign=sign, tag=said.goal)
+
+    def _goal_ended(self, said: ev.GoalEnded) -> None:
+        for intention in list(self.agent.intentions.values()):
+            if intention.tag == said.goal:
+                self.agent.drop(intention.id, said.reason or "its goal was given up")
+        for event in [one for one in self.agent.events if one.tag == said.goal]:
+            self.agent.events.remove(event)
+
+    def _told(self, said: ev.BeliefTold) -> None:
+        literal = parse_literal(said.literal)
+        if said.removed:
+            fact = self.agent.beliefs.find(_plain(literal))
+            if fact is not None:
+                self.agent.beliefs.drop(fact)
+            return
+        if not any(map(is_source, literal.annotations)):
+            literal = literal.with_annotations((*literal.annotations, OPERATOR))
+        change = believe(self.agent, literal)
+        if change is not None:
+            announce(self.agent, change)
+
+    def _perceived(self, said: ev.WorldPerceived) -> None:
+        self._facts |= said.facts
+        if said.world is not None:
+            self._world = percepts_of(said.world)
+        self._look()
+
+    def _learned(self, said: ev.BeliefAdded) -> None:
+        self._facts[said.key] = said.value
+        self._look()
+
+    def _unlearned(self, said: ev.BeliefRemoved) -> None:
+        self._facts[said.key] = None
+        self._look()
+
+    def _look(self) -> None:
+        self.agent.perceive((*self._world, *facts_of(self._facts)))
+
+    def _requested(self, said: ev.ActionRequested) -> None:
+        if said.step.startswith(REQUEST):
+            self._requests[said.action] = int(said.step[len(REQUEST) :])
+
+    def _finished(self, said: ev.ActionFinished) -> None:
+        number = self._requests.pop(said.action, None)
+        if said.world is not None:
+            self._world = percepts_of(said.world)
+            self._look()
+        intention = self.agent.pending.get(number) if number is not None else None
+        if number is None or intention is None or intention.pending is None:
+            return
+        action = canonical(intention.pending.what)
+        assert isinstance(action, Struct)
+        reason = "" if said.code is None else str(said.result.get("message") or said.summary or said.code)
+        self.agent.feedback(number, said.code is None, reason, answered(action, said.result))
+
+    def _unknown(self, said: ev.ActionOutcomeUnknown) -> None:
+        number = self._requests.pop(said.action, None)
+        if number is not None:
+            self.agent.feedback(number, False, "the program ended while it ran; its outcome is unknown")
+
+    def _put_back(self, said: ev.ActionCancelled | ev.ActionWithdrawn) -> None:
+        self._requests.pop(said.action, None)
+
+    def _heard(self, said: ev.MessageHeard) -> None:
+        try:
+            content = parse_term(said.content)
+        except ProgramError:
+            return
+        kind = Performative(said.performative)
+        self.agent.receive(Message(said.sender, self.agent.name, kind, content, said.number, said.answers))
+
+    def _steered(self, said: ev.IntentionSteered) -> None:
+        if said.intention not in self.agent.intentions:
+            return
+        match said.how:
+            case "suspend":
+                self.agent.suspend(said.intention, said.reason)
+            case "resume":
+                self.agent.resume(said.intention)
+            case "drop":
+                self.agent.drop(said.intention, said.reason)
+            case "fail":
+                self.agent.fail(said.intention, ErrorId.INTERNAL_ACTION_FAILED, said.reason)
+
+    def _traced(self, said: ev.TracingSet) -> None:
+        self._tracing = said.on
+
+    def _generation_begun(self, said: ev.GenerationBegun) -> None:
+        self._begun += 1
+        if self.procedure is None:
+            return
+        if said.trigger == "proactive":
+            self.procedure.propose(parse_trigger(said.goal))
+        asked = {trigger_text(one.goal): one for one in self.procedure.questions}
+        if said.goal in asked:
+            self._questions[said.generation] = asked[said.goal]
+
+    def _generation_settled(self, said: ev.GenerationSettled) -> None:
+        question = self._questions.pop(said.generation, None)
+        if question is None or self.procedure is None:
+            return
+        if not said.plans:
+            self.procedure.give_up(question, said.reason)
+            return
+        source = Provenance(
+            goal=trigger_text(question.goal),
+            model=said.model,
+            prompt_id=said.generation,
+            time=self._at,
+            depth=question.depth,
+        )
+        self.procedure.install(question, plans_of(said.plans), source, approved=said.approved)
+        self.known = with_inventions(self.known, inventions_of(said.inventions))
+
+    def prompt(self, generation: str, config: EffectiveConfig, repair: str) -> Prompt | None:
+        """What a model is to be asked for a generation; None when nobody waits for it any more."""
+        question = self._questions.get(generation)
+        return prompt_for(self.agent, question.goal, self.known, config, repair) if question else None
+
+    def _new_questions(self) -> tuple[ev.GenerationBegun, ...]:
+        """Goals that have come to need plans."""
+        if self.procedure is None:
+            return ()
+        answered = {trigger_text(one.goal) for one in self._questions.values()}
+        new = [one for one in self.procedure.questions if trigger_text(one.goal) not in answered]
+        return tuple(
+            ev.GenerationBegun(
+                generation=f"q{self._begun + number}",
+                goal=trigger_text(one.goal),
+                trigger="reactive" if self.procedure.is_reactive(one.goal) else "on demand",
+            )
+            for number, one in enumerate(new, 1)
+        )
+
+    def unplanned(self) -> str:
+        """A goal that some plan pursues and that no plan is for, the first one; empty when there is none."""
+        for plan in self.agent.plans:
+            for step in steps_of(plan.plan.body):
+                if not isinstance(step, Step) or step.kind not in (StepKind.ACHIEVE, StepKind.SPAWN):
+                    continue
+                if not isinstance(step.term, Struct) or self.agent.plans.knows("+!", step.term.indicator):
+                    continue
+                goal = Trigger(Operation.ADDED, TriggerKind.ACHIEVE, _plain(step.term))
+                if self.procedure is not None and self.procedure.may_propose(goal):
+                    return trigger_text(goal)
+        return ""
+
+    def _granted(self, said: ev.StepGranted) -> None:
+        self._strode = 0
+
+    # ------------------------------------------------------------------ going on
+
+    def advance(self, run: Run, goes_on: Callable[[int], bool]) -> None:
+        """Run phases until something has happened that others must see, or it is enough for now.
+
+        Args:
+            run: what has been done since the last event; one that is closed is not gone on with.
+            goes_on: whether there may be another phase, given how many there were.
+        """
+        if self.run is not None and self.run is not run:
+            self._join(run, self.run)
+        self.run = run
+        while run.open and goes_on(run.phases):
+            self._phase(run)
+
+    def _join(self, run: Run, earlier: Run) -> None:
+        """What events changed before the first phase belongs to the run as well."""
+        for record in earlier.records:
+            run.note(record)
+        run.said[:0] = earlier.said
+        run.steps = 0
+
+    def _phase(self, run: Run) -> None:
+        agent, steps = self.agent, run.steps
+        report = agent.advance(self._now)
+        run.phases += 1
+        for request in report.requests:
+            self._request(run, request)
+        run.messages += report.messages
+        if run.stride is not None and run.steps > steps:
+            self._strode += self._own_step(run, run.stride)
+        over = bool(run.wanted) or run.full or any(one.intention in self._tags for one in run.ended)
+        if agent.phase is Phase.SENSE and agent.idle:
+            over = True
+            run.stride_over = run.stride is not None and self._strode > 0 and not run.wanted
+        elif agent.phase is Phase.ACT and views.pending_step(agent) is not None:
+            run.stride_over = run.stride is not None and not run.wanted and self._arrived(run.stride)
+            over = over or run.stride_over or run.poise
+        run.open = not over
+
+    def _own_step(self, run: Run, stride: Stride) -> bool:
+        """Whether the newest body step was one of the intention that is stepped."""
+        newest = next(one for one in reversed(run.records) if type(one).__name__ == "StepRun")
+        return stride.intention in (0, getattr(newest, "intention", 0))
+
+    def _arrived(self, stride: Stride) -> bool:
+        """Whether the reasoner has come as far as the operator let it step."""
+        if not self._strode:
+            return False
+        if stride.scope == "step":
+            return True
+        stepped = self.agent.intentions.get(stride.intention)
+        if stepped is None:
+            return True
+        waits = stepped.event is not None or stepped.pending is not None
+        return not waits and len(stepped.frames) <= stride.depth
+
+    def _request(self, run: Run, request: ActionRequest) -> None:
+        try:
+            tool, command, args = self.actions.call(request.action)
+        except ActionError as error:
+            self.agent.feedback(request.number, False, str(error))
+            return
+        frame = self.agent.intentions[request.intention].frames[-1]
+        text = text_of(request.action)
+        run.wanted.append(
+            WantedAction(request.number, text, tool, command, args, request.intention, frame.plan.name)
+        )
+
+    def close(self, open_goals: Iterable[str] = ()) -> tuple[ev.Payload, ...]:
+        """What was done since the last event, for the journal: how far it went on, and what follows.
+
+        Args:
+            open_goals: ids of the operator's goals that were pursued before.
+        """
+        run = self.run
+        if run is None or not run.phases:
+            return ()
+        self.run = None
+        follows = (
+            *(failure_of(one, self._tags.get(one.intention, "")) for one in run.failures),
+            *outcomes(run, self._tags, open_goals, self.agent.tags()),
+            *self._new_questions(),
+        )
+        advanced = self._advanced(run)
+        ended = {one.intention for one in run.ended}
+        self._tags = {one: tag for one, tag in self._tags.items() if one not in ended}
+        return (advanced, *follows)
+
+    def _advanced(self, run: Run) -> ev.ReasonerAdvanced:
+        agent = self.agent
+        changed = [agent.intentions[one] for one in sorted(run.touched) if one in agent.intentions]
+        believed, forgotten = self._beliefs()
+        return ev.ReasonerAdvanced(
+            phases=run.phases,
+            steps=run.steps,
+            mind=self.state(),
+            intentions=tuple(views.in_short(views.intention_view(one)) for one in changed),
+            ended=tuple(run.ended),
+            believed=believed,
+            forgotten=forgotten,
+            wanted=tuple(run.wanted),
+            said=tuple(run.said),
+            failures=tuple(run.failures),
+            generated=self._generated(),
+            stride_over=run.stride_over,
+            trace=tuple(map(as_json, run.records)) if self._tracing else (),
+        )
+
+    def _generated(self) -> tuple[GeneratedPlan, ...] | None:
+        """The generated plans, when they are not as they were last shown."""
+        if self.procedure is None or self.procedure.generated == self._shown:
+            return None
+        self._shown = self.procedure.generated
+        return tuple(
+            GeneratedPlan(
+                one.label,
+                one.provenance.goal,
+                plan_text(one.plan),
+                one.provenance.model,
+                one.provenance.prompt_id,
+                len(one.plan.body),
+                len(one.succeeded),
+                one.verified,
+            )
+            for one in self._shown.plans
+        )
+
+    def state(self) -> MindState:
+        """How it stands now."""
+        agent = self.agent
+        pending = views.pending_step(agent)
+        return MindState(
+            cycles=agent.cycles,
+            pending=pending,
+            poised=agent.phase is Phase.ACT and pending is not None,
+            idle=agent.phase is Phase.SENSE and agent.idle,
+            due_ms=agent.next_timer,
+            now_ms=self._now,
+            events=len(agent.events),
+            beliefs=len(agent.beliefs),
+            plans=len(list(agent.plans)),
+        )
+
+    def _beliefs(self) -> tuple[tuple[HeldBelief, ...], tuple[str, ...]]:
+        """What has changed of the beliefs: those that are held now, and the texts of those that are not."""
+        beliefs = self.agent.beliefs
+        touched, beliefs.touched = beliefs.touched or {}, {}
+        believed: list[HeldBelief] = []
+        forgotten: list[str] = []
+        for plain in touched:
+            fact = beliefs.find(plain)
+            if fact is None:
+                forgotten.append(text_of(plain))
+                continue
+            sources = tuple(
+                text_of(one.args[0]) for one in fact.annotations if isinstance(one, Struct) and is_source(one)
+            )
+            notes = tuple(text_of(one) for one in fact.annotations if not is_source(one))
+            believed.append(HeldBelief(text_of(plain), sources, notes))
+        return tuple(believed), tuple(forgotten)
+
+
+def read_goal(text: str) -> tuple[str, Struct]:
+    """Sign and literal of a goal as an operator writes it: `reach(home)`, `!reach(home)`, `?where(X)`.
+
+    Raises:
+        ProgramError: it is none; the message names the place.
+    """
+    written = text.strip().removesuffix(".")
+    sign = "+?" if written.startswith(("?", "+?")) else "+!"
+    return sign, parse_literal(written.lstrip("+").lstrip("!?"), "the goal")
+
+
+def percepts_of(world: Mapping[str, Any]) -> tuple[Struct, ...]:
+    """What is perceived in a world."""
+    return tuple(parse_literal(str(one)) for one in world.get("percepts", ()))
+
+
+def facts_of(facts: Mapping[str, Any]) -> tuple[Struct, ...]:
+    """Facts about the workspace as percepts: `workspace.entries` becomes a `workspace_entries(Item)` each."""
+    found: list[Struct] = []
+    for key, value in facts.items():
+        if value is None:
+            continue
+        functor = "".join(one if one.isalnum() else "_" for one in key).lower()
+        if functor[:1].isalpha():
+            items = value if isinstance(value, list) else [value]
+            found += [Struct(functor, (term_of(item),)) for item in items]
+    return tuple(found)
+
+
+def _plain(literal: Struct) -> Struct:
+    made = canonical(literal.with_annotations(()))
+    assert isinstance(made, Struct)
+    return made
+
+
+def _milliseconds(at: str) -> float:
+    return datetime.fromisoformat(at).timestamp() * 1000 if at else 0.0
+
+
+_INPUTS: dict[type[ev.Payload], Callable[[Reasoner, Any], None]] = {
+    ev.BeliefAdded: Reasoner._learned,
+    ev.BeliefRemoved: Reasoner._unlearned,
+    ev.GoalAdopted: Reasoner._goal_adopted,
+    ev.GoalEnded: Reasoner._goal_ended,
+    ev.BeliefTold: Reasoner._told,
+    ev.WorldPerceived: Reasoner._perceived,
+    ev.ActionRequested: Reasoner._requested,
+    ev.ActionFinished: Reasoner._finished,
+    ev.ActionOutcomeUnknown: Reasoner._unknown,
+    ev.ActionCancelled: Reasoner._put_back,
+    ev.ActionWithdrawn: Reasoner._put_back,
+    ev.MessageHeard: Reasoner._heard,
+    ev.IntentionSteered: Reasoner._steered,
+    ev.StepGranted: Reasoner._granted,
+    ev.TracingSet: Reasoner._traced,
+    ev.GenerationBegun: Reasoner._generation_begun,
+    ev.GenerationSettled: Reasoner._generation_settled,
+}
