@@ -111,6 +111,24 @@ def wrap(pieces: Pieces, width: int, *, indent: int = 0, most: int = 1) -> tuple
     return tuple(_trimmed(line) for line in lines)
 
 
+def broken(text: str, width: int) -> list[str]:
+    """A text of one line in lines of at most `width` cells, broken after blanks; nothing of it is lost.
+
+    It takes time linear in the text, so that a megabyte can be laid out at once.
+    """
+    if not text.isascii():
+        return [plain(line) for line in wrap((Piece(text),), width, most=len(text) + 1)]
+    lines: list[str] = []
+    start = 0
+    while len(text) - start > width:
+        # The blank a line is broken at may stand beyond its end.
+        blank = text.rfind(" ", start, start + width + 1)
+        end = start + width if blank < start else blank + 1
+        lines.append(text[start:end].rstrip(" "))
+        start = end
+    return [*lines, text[start:]]
+
+
 def _trimmed(line: list[Piece]) -> Pieces:
     """The line without the blank it was broken at."""
     if not line:

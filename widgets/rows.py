@@ -99,7 +99,7 @@ class RowPane(LinePane):
         self._lay_out()
         if before_index == self._index and starts == self._starts and total == len(self._lines):
             for at, (before, after) in enumerate(zip(old, self._rows, strict=True)):
-                if before != after:
+                if before is not after and before != after:
                     self.repaint_lines(self._starts[at], len(self._span(at)))
             return
         if not self.following:
@@ -161,7 +161,8 @@ class RowPane(LinePane):
         self._lines, self._starts = [], []
         for row in self._rows:
             before = known.get(row.key)
-            lines = before[1] if before is not None and before[0] == row else self._broken(row, width)
+            same = before is not None and (before[0] is row or before[0] == row)
+            lines = before[1] if before is not None and same else self._broken(row, width)
             laid_out[row.key] = (row, lines)
             self._starts.append(len(self._lines))
             self._lines.extend(lines)
@@ -169,7 +170,7 @@ class RowPane(LinePane):
 
     def _broken(self, row: Row, width: int) -> tuple[Pieces, ...]:
         if row.most == 1:
-            return (fit(row.pieces, row.tail, width) if row.tail else row.pieces,)
+            return (row.pieces,)  # `line` fits it, so that thousands of rows cost no arithmetic unseen
         tail = cut(row.tail, max(0, width // 2))
         room = width - width_of(tail) - 1 if tail else width
         first, *rest = wrap(row.pieces, max(1, room), indent=row.indent, most=row.most)
@@ -183,6 +184,9 @@ class RowPane(LinePane):
 
     def line(self, number: int) -> Pieces:
         """A line of a row."""
+        row = self._rows[bisect_right(self._starts, number) - 1]
+        if row.most == 1 and row.tail:
+            return fit(row.pieces, row.tail, self._laid_out_width)
         return self._lines[number]
 
     def mark(self, number: int) -> Piece:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from widgets.pieces import Piece, cut, cut_text, fit, plain, width_of, wrap
+from widgets.pieces import Piece, broken, cut, cut_text, fit, plain, width_of, wrap
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,25 @@ def test_no_wrapped_line_is_wider_than_asked(text: str, width: int, indent: int,
 @given(st.text(alphabet="ab 日é", max_size=40), st.text(alphabet="xy日", max_size=20), st.integers(0, 40))
 def test_a_fitted_line_has_exactly_the_width_asked(left: str, right: str, width: int) -> None:
     assert width_of(fit((Piece(left),), (Piece(right),) if right else (), width)) == width
+
+
+@given(st.text(alphabet="ab 日é\u0301", max_size=60), st.integers(2, 20))
+def test_a_broken_text_fits_and_loses_nothing_but_blanks(text: str, width: int) -> None:
+    lines = broken(text, width)
+
+    assert all(width_of((Piece(line.rstrip()),)) <= width for line in lines)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", [""]),
+        ("one two three", ["one two", "three"]),
+        ("one twoo", ["one twoo"]),
+        ("onetwothree", ["onetwoth", "ree"]),
+        ("日本 語文字列", ["日本", "語文字列"]),
+    ],
+)
+def test_a_text_is_broken_at_blanks(text: str, lines: list[str]) -> None:
+    assert broken(text, 8) == lines
