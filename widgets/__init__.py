@@ -9,10 +9,19 @@ which every pane applies once more to whatever it is given. Markup is never pars
 
 from __future__ import annotations
 
+from widgets.beliefs import BeliefLine, BeliefsModel, BeliefsPane
 from widgets.command_bar import CommandBar, CommandBarModel, Completion
 from widgets.errors import ErrorLine, ErrorPanel, ErrorsModel
 from widgets.goal_stack import AgentLine, GoalLine, GoalStack, GoalStackModel
 from widgets.guard import ControlCharacterFilter
+from widgets.intentions import (
+    FrameLine,
+    IntentionLine,
+    IntentionsModel,
+    IntentionsPane,
+    intention_of,
+    intention_rows,
+)
 from widgets.line_pane import CopyRequested, Notice
 from widgets.mind import MindLine, MindModel, MindStream
 from widgets.plan import PlanModel, PlanPane, StepLine
@@ -20,9 +29,13 @@ from widgets.session import SandboxPane, SessionChunk, SessionModel
 from widgets.status_bar import StatusBar, StatusModel
 from widgets.terminal import TerminalPane
 from widgets.working_memory import MemoryLine, WorkingMemory, WorkingMemoryModel
+from widgets.world import WorldModel, WorldPane, WorldSign
 
 __all__ = [
     "AgentLine",
+    "BeliefLine",
+    "BeliefsModel",
+    "BeliefsPane",
     "CommandBar",
     "CommandBarModel",
     "Completion",
@@ -31,9 +44,13 @@ __all__ = [
     "ErrorLine",
     "ErrorPanel",
     "ErrorsModel",
+    "FrameLine",
     "GoalLine",
     "GoalStack",
     "GoalStackModel",
+    "IntentionLine",
+    "IntentionsModel",
+    "IntentionsPane",
     "MemoryLine",
     "MindLine",
     "MindModel",
@@ -50,4 +67,9 @@ __all__ = [
     "TerminalPane",
     "WorkingMemory",
     "WorkingMemoryModel",
+    "WorldModel",
+    "WorldPane",
+    "WorldSign",
+    "intention_of",
+    "intention_rows",
 ]

@@ -1,0 +1,102 @@
+"""Models of a BDI agent at work, and a small cockpit that mounts its panes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import App, ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.filter import LineFilter
+from textual.message import Message
+
+from themes import load_themes
+from widgets import (
+    BeliefLine,
+    BeliefsModel,
+    BeliefsPane,
+    ControlCharacterFilter,
+    FrameLine,
+    IntentionLine,
+    IntentionsModel,
+    IntentionsPane,
+    WorldModel,
+    WorldPane,
+    WorldSign,
+)
+
+WORLD = WorldModel(
+    title="explorer",
+    lines=(". R . . .", ". . . . .", ". . . A .", ". # # # .", ". . . . H"),
+    legend=(
+        WorldSign("A", "robot", "agent"),
+        WorldSign("H", "home", "home"),
+        WorldSign("R", "rock"),
+        WorldSign("#", "obstacle", "obstacle"),
+    ),
+    facts=(("moves", "12"), ("cycles", "57"), ("action", "move(east)"), ("here", "nothing")),
+    trail=((2, 2), (1, 1), (2, 1), (3, 1), (2, 2)),
+    moved="east",
+)
+BELIEFS = BeliefsModel(
+    beliefs=(
+        BeliefLine("direction(north)", ("percept",), 1, "WorldPerceived"),
+        BeliefLine("object(rock)", ("percept",), 1, "WorldPerceived"),
+        BeliefLine("visited(2, 2)", ("self",), 3, "+!reach(home)"),
+        BeliefLine("there_is(rock, north_west)", ("percept", "scout-2"), 12, "WorldPerceived"),
+        BeliefLine("home_is(south_east)", ("scout-2",), 40, "MessageReceived"),
+        BeliefLine("free(south_east)", ("percept",), 42, "WorldPerceived", fresh=True),
+    )
+)
+INTENTIONS = IntentionsModel(
+    intentions=(
+        IntentionLine(
+            "1",
+            "waiting",
+            "action",
+            "move(east)",
+            (
+                FrameLine("+!reach(home)", "reach_by_search", "!step_towards(home)", (("Object", "home"),)),
+                FrameLine(
+                    "+!step_towards(home)", "wander", "move(D)", (("Object", "home"), ("D", "east")), 41
+                ),
+            ),
+        ),
+        IntentionLine("4", "running", frames=(FrameLine("+there_is(rock, D)", "note", "+seen(rock)"),)),
+        IntentionLine("5", "suspended", reason="held by the operator", frames=(FrameLine("+!rest", "p12"),)),
+    )
+)
+
+
+class ReasonerApp(App[None]):
+    """The world and the intentions to the left, the beliefs to the right."""
+
+    CSS = "#left { width: 1fr; } BeliefsPane { width: 1fr; } WorldPane, IntentionsPane { height: 1fr; }"
+
+    def __init__(self, theme: str = "pilothouse-night", *, guarded: bool = True) -> None:
+        super().__init__()
+        self.guarded = guarded
+        for each in load_themes()[0].values():
+            self.register_theme(each)
+        self.theme = theme
+        self.world, self.beliefs, self.intentions = WorldPane(), BeliefsPane(), IntentionsPane()
+        self.messages: list[Message] = []
+        self.booms = 0
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        filters = super().get_line_filters()
+        return [*filters, ControlCharacterFilter()] if self.guarded else filters
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            with Vertical(id="left"):
+                yield self.world
+                yield self.intentions
+            yield self.beliefs
+
+    def action_boom(self) -> None:
+        self.booms += 1
+
+    def fill(self) -> None:
+        self.world.show(WORLD)
+        self.beliefs.show(BELIEFS)
+        self.intentions.show(INTENTIONS)

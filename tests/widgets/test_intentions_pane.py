@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from reasoner_samples import INTENTIONS, ReasonerApp
+from test_rows import PaneApp
+from textual.message import Message
+
+from widgets import FrameLine, IntentionLine, IntentionsModel, IntentionsPane, intention_of, intention_rows
+from widgets.pieces import plain
+
+
+def lines(pane: IntentionsPane) -> list[str]:
+    return [pane.render_line(y).text[1:].rstrip(" │┃") for y in range(pane.content_size.height)]
+
+
+async def test_each_intention_is_a_tree_with_its_outermost_plan_first() -> None:
+    pane = IntentionsPane()
+    async with PaneApp(pane).run_test(size=(64, 16)) as pilot:
+        pane.show(INTENTIONS)
+        await pilot.pause()
+
+        assert lines(pane)[:11] == [
+            "▾ … 1 waiting for action · move(east)",
+            "  └ +!reach(home)                            reach_by_search",
+            "    !step_towards(home) · Object = home",
+            "›   └ +!step_towards(home)                        ×42 wander",
+            "      move(D) · Object = home, D = east",
+            "▾ ▶ 4 running",
+            "› └ +there_is(rock, D)                                  note",
+            "    +seen(rock)",
+            "▾ ‖ 5 suspended · held by the operator",
+            "› └ +!rest                                               p12",
+            "",
+        ]
+        assert pane.border_subtitle == "1 suspended"
+
+
+async def test_an_intention_can_be_folded_and_stays_folded_while_it_goes_on() -> None:
+    pane = IntentionsPane()
+    async with PaneApp(pane).run_test(size=(86, 16)) as pilot:
+        pane.show(INTENTIONS)
+        await pilot.press("down", "down", "left")
+        folded = "▸ … 1 waiting for action · move(east)  +!reach(home) … +!step_towards(home)"
+        assert lines(pane)[:2] == [folded, "▾ ▶ 4 running"]
+        assert pane.cursor == "intention:1"
+
+        first, *rest = INTENTIONS.intentions
+        pane.show(IntentionsModel((replace(first, state="ready"), *rest)))
+        assert lines(pane)[0].startswith("▸ ▷ 1 ready")
+
+        await pilot.press("right")
+        assert lines(pane)[1].startswith("  └ +!reach(home)")
+
+
+async def test_an_intention_that_came_back_under_the_same_number_is_not_folded() -> None:
+    pane = IntentionsPane()
+    async with PaneApp(pane).run_test(size=(64, 16)) as pilot:
+        pane.show(INTENTIONS)
+        await pilot.press("left")
+        pane.show(IntentionsModel())
+        pane.show(INTENTIONS)
+
+        assert lines(pane)[0].startswith("▾")
+
+
+@pytest.mark.parametrize(("key", "action"), [("p", "suspend"), ("r", "resume"), ("X", "drop")])
+async def test_keys_ask_for_something_to_be_done_to_the_intention_of_the_row(key: str, action: str) -> None:
+    messages: list[Message] = []
+    app = ReasonerApp()
+    async with app.run_test(size=(160, 45), message_hook=messages.append) as pilot:
+        app.fill()
+        app.intentions.focus()
+        await pilot.press("down", "down", "down", "down", key, "enter")
+        await pilot.pause()
+
+    asked = {
+        each.intention_id: each.action
+        for each in messages
+        if isinstance(each, IntentionsPane.IntentionAction)
+    }
+    assert asked == {"4": action}
+    chosen = {each.intention_id for each in messages if isinstance(each, IntentionsPane.IntentionChosen)}
+    assert chosen == {"4"}
+
+
+async def test_without_intentions_the_keys_ask_for_nothing() -> None:
+    messages: list[Message] = []
+    app = ReasonerApp()
+    async with app.run_test(size=(100, 30), message_hook=messages.append) as pilot:
+        app.intentions.focus()
+        await pilot.press("p", "X", "left", "right", "enter")
+        await pilot.pause()
+        assert "What the agent has set out to do" in "\n".join(lines(app.intentions))
+
+    assert not [each for each in messages if isinstance(each, IntentionsPane.IntentionAction)]
+
+
+def test_rows_can_stand_in_another_list() -> None:
+    rows = intention_rows(INTENTIONS)
+
+    assert len({row.key for row in rows}) == len(rows)
+    assert [intention_of(row.key) for row in rows if row.selectable] == ["1", "1", "1", "4", "4", "5", "5"]
+    assert intention_of("goal:1") == intention_of("") == ""
+    assert [row.key for row in intention_rows(INTENTIONS, {"1", "4", "5"})] == [
+        "intention:1",
+        "intention:4",
+        "intention:5",
+    ]
+
+
+def test_an_intention_without_a_plan_yet_is_a_line_of_its_own() -> None:
+    (row,) = intention_rows(IntentionsModel((IntentionLine("7", "waiting", "a plan", "+!reach(home)"),)))
+
+    assert plain(row.pieces) == "… 7 waiting for a plan · +!reach(home)"
+    assert row.mark.text == " "
+
+
+async def test_a_deep_stack_ends_at_the_frame_in_hand() -> None:
+    frames = tuple(FrameLine(f"+!g({n})", "p", f"!g({n + 1})", (("N", str(n)),)) for n in range(2_000))
+    pane = IntentionsPane()
+    async with PaneApp(pane).run_test(size=(64, 16)) as pilot:
+        pane.show(IntentionsModel((IntentionLine("1", "running", frames=frames),)))
+        await pilot.press("G")
+        assert lines(pane)[-2].startswith("›")
+        assert "+!g(1999)" in lines(pane)[-2]
