@@ -23,6 +23,12 @@ from widgets import (
     WorldPane,
     WorldSign,
 )
+from widgets.dialogs import (
+    BreakpointLine,
+    BreakpointsModel,
+    GeneratedPlansModel,
+    ProposedPlan,
+)
 
 WORLD = WorldModel(
     title="explorer",
@@ -64,6 +70,38 @@ INTENTIONS = IntentionsModel(
         IntentionLine("4", "running", frames=(FrameLine("+there_is(rock, D)", "note", "+seen(rock)"),)),
         IntentionLine("5", "suspended", reason="held by the operator", frames=(FrameLine("+!rest", "p12"),)),
     )
+)
+SEARCH = """@search
++!reach(Object) : not there_is(Object, _) <-
+    getDirectionToMove(Direction);
+    move(Direction);
+    !reach(Object)."""
+TELEPORT = """@jump
++!reach(Object) <-
+    teleport(Object)."""
+GENERATED = GeneratedPlansModel(
+    goal="+!reach(home)",
+    plans=(
+        ProposedPlan("@arrived\n+!reach(Object) : there_is(Object, here)."),
+        ProposedPlan(SEARCH),
+        ProposedPlan(TELEPORT, False, ("teleport/1 is no action; did you mean move/1?",)),
+    ),
+    model="a-model-1",
+    attempt=2,
+    attempts=3,
+    problems=("line 14: a line that belongs to nothing",),
+    answer="```yaml\nplan:\n  EVENT: achieve reach(Object)\n```\n",
+    system="You write plans for an agent.",
+    user="Current goal: achieve reach(home)",
+    facts=(("took", "4.2 s"), ("cost", "$0.0124")),
+)
+BREAKPOINTS = BreakpointsModel(
+    (
+        BreakpointLine("b1", "belief", "there_is(home, _)", hits=3),
+        BreakpointLine("b2", "step", "move(south)", enabled=False),
+        BreakpointLine("b3", "error", "no_plan", hits=1),
+    ),
+    "explorer-1",
 )
 
 

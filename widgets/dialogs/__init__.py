@@ -6,7 +6,19 @@ callback. Escape always closes it without choosing anything. Nothing here knows 
 
 from __future__ import annotations
 
+from widgets.dialogs.breakpoints import (
+    BreakpointLine,
+    BreakpointsDialog,
+    BreakpointsModel,
+)
 from widgets.dialogs.confirm import ConfirmDialog, ConfirmModel
+from widgets.dialogs.generated_plans import (
+    GeneratedPlansChoice,
+    GeneratedPlansDialog,
+    GeneratedPlansModel,
+    GeneratedPlansOffer,
+    ProposedPlan,
+)
 from widgets.dialogs.hand_back import HandBack, HandBackDialog
 from widgets.dialogs.handover import ChangeLine, HandoverDecision, HandoverDialog, HandoverModel
 from widgets.dialogs.help import HelpDialog, HelpGroup, HelpKey, HelpModel
@@ -21,9 +33,16 @@ from widgets.dialogs.policy import PolicyDialog, PolicyModel, PolicyRow
 from widgets.dialogs.step_editor import StepDraft, StepEdit, StepEditor
 
 __all__ = [
+    "BreakpointLine",
+    "BreakpointsDialog",
+    "BreakpointsModel",
     "ChangeLine",
     "ConfirmDialog",
     "ConfirmModel",
+    "GeneratedPlansChoice",
+    "GeneratedPlansDialog",
+    "GeneratedPlansModel",
+    "GeneratedPlansOffer",
     "HandBack",
     "HandBackDialog",
     "HandoverDecision",
@@ -43,6 +62,7 @@ __all__ = [
     "PolicyDialog",
     "PolicyModel",
     "PolicyRow",
+    "ProposedPlan",
     "StepDraft",
     "StepEdit",
     "StepEditor",

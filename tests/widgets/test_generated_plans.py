@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from reasoner_samples import GENERATED, SEARCH
+from test_dialogs import OPEN, DialogApp
+from textual.widgets import TextArea
+
+from widgets.dialogs import (
+    GeneratedPlansChoice,
+    GeneratedPlansDialog,
+    GeneratedPlansModel,
+    GeneratedPlansOffer,
+    ProposedPlan,
+    box,
+)
+from widgets.dialogs.long_text import LongText
+from widgets.pane_tabs import PaneTabs
+from widgets.pieces import plain
+
+SIZES = [(160, 45), (100, 30), (80, 24)]
+
+
+def check(text: str) -> list[str]:
+    return ["line 12: teleport/1 is no action"] if "teleport" in text else []
+
+
+def opened(model: GeneratedPlansModel = GENERATED) -> DialogApp:
+    return DialogApp(GeneratedPlansDialog(model, check))
+
+
+def read(app: DialogApp) -> list[str]:
+    text = app.dialog.query_one(LongText)
+    first, end = text.line_total()
+    return [plain(text.line(number)) for number in range(first, end)]
+
+
+def editor(app: DialogApp) -> TextArea:
+    return app.dialog.query_one("#plans", TextArea)
+
+
+async def test_the_plans_are_read_first_with_verdicts_reasons_and_problems() -> None:
+    app = opened()
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        assert app.text("#head") == "a-model-1 · attempt 2 of 3 · took 4.2 s · cost $0.0124"
+        assert read(app) == [
+            "✗ line 14: a line that belongs to nothing",
+            "",
+            "✓ accepted: plan 1",
+            "@arrived",
+            "+!reach(Object) : there_is(Object, here).",
+            "",
+            "✓ accepted: plan 2",
+            *SEARCH.split("\n"),
+            "",
+            "✗ refused: plan 3",
+            "  teleport/1 is no action; did you mean move/1?",
+            "@jump",
+            "+!reach(Object) <-",
+            "    teleport(Object).",
+        ]
+
+
+@pytest.mark.parametrize("keys", [["2"], ["tab"], ["3", "2"]])
+async def test_the_answer_can_be_read_as_it_came(keys: list[str]) -> None:
+    app = opened()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*keys)
+        assert read(app)[1:4] == ["```yaml", "plan:", "  EVENT: achieve reach(Object)"]
+
+
+async def test_the_prompt_can_be_read_and_the_pages_go_round() -> None:
+    app = opened()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("3")
+        assert read(app) == [
+            "System",
+            "You write plans for an agent.",
+            "",
+            "User",
+            "Current goal: achieve reach(home)",
+        ]
+        await pilot.press("tab")
+        assert read(app)[2] == "✓ accepted: plan 1"
+        await pilot.click(PaneTabs, offset=(15, 0))
+        assert read(app)[0] == "The answer as it came"
+
+
+async def test_approving_installs_what_was_accepted() -> None:
+    app = opened()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("a")
+        assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.APPROVE)
+
+
+async def test_nothing_can_be_approved_where_nothing_was_accepted() -> None:
+    app = opened(replace(GENERATED, plans=GENERATED.plans[2:]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("a")
+        assert app.result is OPEN
+        assert "no plan was accepted" in app.text("#line")
+
+
+async def test_an_answer_without_plans_says_so() -> None:
+    app = opened(GeneratedPlansModel("+!reach(home)"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert read(app) == ["The answer holds no plans."]
+        assert app.text("#head") == "model unknown · attempt 1 of 1"
+        await pilot.press("e", "ctrl+s")
+        assert app.result is OPEN
+        assert "reject them" in app.text("#problems")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_edited_plans_are_checked_as_they_are_typed_and_sent_only_when_sound(
+    size: tuple[int, int],
+) -> None:
+    app = opened()
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("e")
+        assert app.text("#problems") == "✗ line 12: teleport/1 is no action"
+        await pilot.press("ctrl+s")
+        assert app.result is OPEN
+
+        editor(app).text = SEARCH
+        await pilot.pause()
+        assert app.text("#problems") == "✓ can be installed"
+        await pilot.press(*"//ae", "ctrl+s")
+        assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.EDIT, "//ae" + SEARCH)
+
+
+async def test_an_edit_is_kept_when_the_operator_looks_at_the_answer_and_dropped_only_on_purpose() -> None:
+    app = opened()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("e", "x", "escape", "2")
+        assert app.result is OPEN
+        await pilot.press("a")
+        assert app.result is OPEN
+        assert "the plans were edited" in app.text("#line")
+
+        await pilot.press("escape")
+        assert app.result is OPEN
+        assert "drops your edit" in app.text("#line")
+        await pilot.press("e")
+        assert editor(app).text.startswith("x@arrived")
+
+        await pilot.press("escape", "escape")
+        assert app.result is OPEN
+        await pilot.press("escape")
+        assert app.result is None
+
+
+async def test_looking_at_the_editor_alone_is_no_edit() -> None:
+    app = opened()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("e", "escape", "escape")
+        assert app.result is None
+
+
+async def test_asking_again_needs_words() -> None:
+    app = opened()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("r", "ctrl+s")
+        assert app.result is OPEN
+        assert "Nothing is written yet" in app.text("#line")
+
+        await pilot.press(*"use r", "ctrl+s")
+        assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.ASK_AGAIN, "use r")
+
+
+@pytest.mark.parametrize("words", ["", "no"])
+async def test_rejecting_may_give_a_reason(words: str) -> None:
+    app = opened()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("d", *words, "ctrl+s")
+        assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.REJECT, words)
+
+
+async def test_escape_goes_back_from_writing_and_then_leaves_the_plans_waiting() -> None:
+    app = opened()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("d", "x", "escape")
+        assert app.result is OPEN
+        await pilot.press("escape")
+        assert app.result is None
+
+
+async def test_while_words_are_written_the_text_can_still_be_scrolled() -> None:
+    app = opened(replace(GENERATED, plans=GENERATED.plans * 10))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("r", "tab", "pagedown")
+        assert app.dialog.query_one(LongText).top > 0
+        await pilot.press("tab", *"ad", "ctrl+s")
+        assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.ASK_AGAIN, "ad")
+
+
+async def test_a_disabled_offer_tells_why() -> None:
+    app = opened(replace(GENERATED, disabled={GeneratedPlansOffer.ASK_AGAIN: "no attempt is left"}))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("r")
+        assert app.text("#line") == "Not possible now: no attempt is left"
+
+
+async def test_offers_can_be_clicked() -> None:
+    app = opened()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.click(".-keys", offset=(1, 0))
+        assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.APPROVE)
+
+
+async def test_keys_that_were_meant_for_what_the_dialog_covers_choose_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(box, "monotonic", lambda: now)
+    app = DialogApp(GeneratedPlansDialog(GENERATED, check, unasked=True))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("a", "d", "x", "ctrl+s")
+        assert app.result is OPEN
+        now += box.UNMEANT_S
+        await pilot.press("a")
+        assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.APPROVE)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["word " * 200_000 + "END", "x" * 1_000_000 + "END", "a line of prose\n" * 65_000 + "END"],
+    ids=["words", "one word", "lines"],
+)
+async def test_all_of_an_answer_of_a_megabyte_can_be_read(answer: str) -> None:
+    app = opened(replace(GENERATED, answer=answer))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("2", "G")
+        await pilot.pause()
+        lines = read(app)[1:]
+        assert "".join("".join(lines).split()) == "".join(answer.split())
+        shown = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+        assert "END" in shown
+
+
+async def test_plans_too_long_to_edit_here_can_still_be_judged() -> None:
+    app = opened(replace(GENERATED, plans=(ProposedPlan("+!a <- " + "b;" * 150_000 + "c."),)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("e")
+        assert "too many to edit here" in app.text("#line")
+        await pilot.press("a")
+        assert app.result == GeneratedPlansChoice(GeneratedPlansOffer.APPROVE)
+
+
+async def test_nothing_hides_in_a_plan() -> None:
+    app = opened(replace(GENERATED, plans=(ProposedPlan("+!a\u202e <- \u200bb;\t\x1b[2Jc."),), problems=()))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert read(app)[1] == "+!a\\u202e <- \\u200bb;    \\u001b[2Jc."
+        await pilot.press("e")
+        assert editor(app).text == "+!a\\u202e <- \\u200bb;    \\u001b[2Jc."

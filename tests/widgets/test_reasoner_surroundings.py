@@ -1,0 +1,187 @@
+"""The panes and dialogs of a BDI agent under hostile text, at any size, in any theme."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from reasoner_samples import BREAKPOINTS, GENERATED, WORLD, ReasonerApp
+from test_hostile_text import CONTROL, HOSTILE, MARKUP
+from test_sizes import SIZES
+from test_themes import COLOURED, contrast
+from textual.screen import ModalScreen
+
+from widgets import (
+    BeliefLine,
+    BeliefsModel,
+    FrameLine,
+    IntentionLine,
+    IntentionsModel,
+    Notice,
+    WorldModel,
+    WorldSign,
+)
+from widgets.dialogs import (
+    BreakpointLine,
+    BreakpointsDialog,
+    BreakpointsModel,
+    GeneratedPlansDialog,
+    GeneratedPlansModel,
+    ProposedPlan,
+)
+
+TEXTS = [*HOSTILE, "x" * 100_000, "[b]" * 33_000]
+
+
+def fill_with(app: ReasonerApp, text: str) -> None:
+    app.world.show(
+        WorldModel(
+            text,
+            (text, f". {text} A"),
+            (WorldSign("A", text, "agent"), WorldSign(text, text)),
+            ((text, text),),
+        )
+    )
+    app.beliefs.show(
+        BeliefsModel((BeliefLine(text, (text, text), 1, text), BeliefLine(f"b({text})", (), 2, text, True)))
+    )
+    frames = (FrameLine(text, text, text, ((text, text),), 2), FrameLine(text))
+    app.intentions.show(IntentionsModel((IntentionLine(text, "waiting", text, text, frames),)))
+
+
+def plans_of(text: str) -> GeneratedPlansDialog:
+    plans = (ProposedPlan(text, False, (text,)), ProposedPlan(text))
+    model = GeneratedPlansModel(text, plans, text, 1, 2, (text,), text, text, text, ((text, text),))
+    return GeneratedPlansDialog(model, lambda plan: [text])
+
+
+def breakpoints_of(text: str) -> BreakpointsDialog:
+    return BreakpointsDialog(
+        BreakpointsModel((BreakpointLine("b", "step", text),), text), lambda kind, pattern: text
+    )
+
+
+def assert_clean(app: ReasonerApp) -> None:
+    strips = app.screen._compositor.render_strips()
+    found = CONTROL.search("".join(each.text for strip in strips for each in strip if not each.control))
+    assert found is None, repr(found)
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+async def test_no_pane_lets_hostile_text_through(text: str) -> None:
+    app = ReasonerApp(guarded=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        fill_with(app, text)
+        await pilot.pause()
+        assert_clean(app)
+        for pane in (app.world, app.beliefs, app.intentions):
+            await pilot.click(pane, offset=(6, 1), times=2)
+            await pilot.press("y", "left", "v")
+        await pilot.resize_terminal(60, 30)
+        await pilot.pause()
+        assert_clean(app)
+        assert app.booms == 0
+
+
+@pytest.mark.parametrize("text", MARKUP)
+async def test_hostile_notices_are_harmless(text: str) -> None:
+    app = ReasonerApp(guarded=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.world.show(WorldModel(notice=Notice(text, "error")))
+        app.beliefs.show(BeliefsModel(notice=Notice(text)))
+        app.intentions.show(IntentionsModel(notice=Notice(text, "loading")))
+        await pilot.pause()
+        assert_clean(app)
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+async def test_no_dialog_lets_hostile_text_act(text: str) -> None:
+    app = ReasonerApp(guarded=False)
+    async with app.run_test(size=(100, 40)) as pilot:
+        for dialog, keys in ((plans_of(text), ["2", "3", "e"]), (breakpoints_of(text), ["a", "b", "x"])):
+            app.push_screen(dialog)
+            for key in ["tab", *keys]:
+                await pilot.press(key)
+                assert_clean(app)
+            for y in range(4, 36, 8) if text in MARKUP else ():
+                await pilot.click(offset=(12, y))
+            assert app.booms == 0
+            app.pop_screen()
+            await pilot.pause()
+
+
+async def test_panes_survive_any_size_and_any_change_of_it() -> None:
+    app = ReasonerApp()
+    sizes = SIZES * 2
+    random.Random(7).shuffle(sizes)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.fill()
+        for number, size in enumerate(sizes):
+            await pilot.resize_terminal(*size)
+            app.world.show(replace(WORLD, facts=(("moves", str(number)),)))
+            await pilot.pause()
+            lines = app.screen._compositor.render_strips()
+            assert all(line.cell_length <= size[0] for line in lines)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (40, 10), (80, 24)])
+async def test_dialogs_open_at_any_size(size: tuple[int, int]) -> None:
+    app = ReasonerApp()
+    dialogs: list[ModalScreen[None]] = [
+        GeneratedPlansDialog(GENERATED, lambda plan: []),  # type: ignore[list-item]
+        BreakpointsDialog(BREAKPOINTS, lambda kind, pattern: ""),
+    ]
+    async with app.run_test(size=size) as pilot:
+        for dialog, key in zip(dialogs, "ea", strict=True):
+            app.push_screen(dialog)
+            await pilot.press(key)
+            await pilot.resize_terminal(60, 20)
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            app.pop_screen()
+            await pilot.pause()
+
+
+async def test_every_line_of_a_pane_has_the_panes_width() -> None:
+    app = ReasonerApp()
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.fill()
+        await pilot.pause()
+        for pane in (app.world, app.beliefs, app.intentions):
+            for y in range(pane.content_size.height):
+                assert pane.render_line(y).cell_length == pane.content_size.width, (pane, y)
+
+
+async def test_signs_tell_apart_what_colours_do() -> None:
+    app = ReasonerApp("pilothouse-ansi")
+    async with app.run_test(size=(160, 45)) as pilot:
+        app.fill()
+        await pilot.pause()
+        text = "\n".join(line.text for line in app.screen._compositor.render_strips())
+        for sign in ("│ A→│", "│ H │", "│ R │", "│▒▒▒│", "│ • │", "→ object", "● visited", "@ home_is"):
+            assert sign in text
+        colors = {
+            color
+            for line in app.screen._compositor.render_strips()
+            for segment in line
+            if segment.style
+            for color in (segment.style.color, segment.style.bgcolor)
+        }
+        assert all(color is None or color.is_default or color.is_system_defined for color in colors)
+
+
+@pytest.mark.parametrize("name", COLOURED)
+async def test_every_text_is_readable_on_its_ground(name: str) -> None:
+    least = 7.0 if name == "pilothouse-contrast" else 4.5
+    app = ReasonerApp(name)
+    async with app.run_test(size=(160, 45)) as pilot:
+        app.fill()
+        app.intentions.focus()
+        await pilot.pause()
+        for pane in (app.world, app.beliefs, app.intentions):
+            for y in range(pane.content_size.height):
+                for segment in pane.render_line(y):
+                    style = segment.style
+                    if segment.text.strip(" │┃▌") and style and style.color and style.bgcolor:
+                        assert contrast(style.color, style.bgcolor) >= least, (pane, segment)

@@ -1,0 +1,292 @@
+"""Breakpoints on an agent's mind and its steps: which there are, how often they stopped it, and new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from engine.domain.text import clean_line
+from widgets.dialogs.box import BoxDialog
+from widgets.pieces import Piece
+from widgets.rows import Row, RowPane
+
+BreakpointKind = Literal["step", "belief", "goal", "plan", "error"]
+BreakpointCheck = Callable[[str, str], str]
+"""Takes kind and pattern, and gives what is wrong with them in a sentence, or nothing."""
+
+KINDS: dict[BreakpointKind, tuple[str, str, str]] = {
+    "step": ("s", "before an action that fits is started", "move(_)"),
+    "belief": ("b", "when a belief that fits comes or goes", "there_is(home, _)"),
+    "goal": ("g", "when a goal that fits is taken up", "reach(_)"),
+    "plan": ("p", "when a plan that fits is chosen", "go_home"),
+    "error": ("e", "when a failure that fits occurs", "no_plan"),
+}
+"""Key, when it stops the agent, and an example of a pattern."""
+PATTERN_LIMIT = 500
+"""Characters of a pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class BreakpointLine:
+    """One breakpoint."""
+
+    id: str
+    kind: BreakpointKind
+    pattern: str
+    enabled: bool = True
+    hits: int = 0
+    """How often it stopped the agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class BreakpointsModel:
+    """What the dialog shows."""
+
+    breakpoints: tuple[BreakpointLine, ...] = ()
+    agent: str = ""
+
+
+class BreakpointList(RowPane):
+    """The breakpoints, one a line."""
+
+    MARKS = True
+    BINDING_GROUP_TITLE = "Breakpoints"
+    EMPTY = "There are no breakpoints. Press a to add one."
+    DEFAULT_CSS = """
+    BreakpointList, BreakpointList:focus { border: none; height: 1fr; min-height: 1; }
+    """
+
+    @dataclass
+    class Chosen(Message):
+        """The breakpoint under the cursor was chosen with enter or a double click."""
+
+    def row_chosen(self, key: str) -> None:
+        """Enter and a double click switch it, as space does."""
+        self.post_message(self.Chosen())
+
+
+class KindList(RowPane):
+    """The kinds of breakpoint, one a line with its key."""
+
+    BINDING_GROUP_TITLE = "Kinds"
+    DEFAULT_CSS = """
+    KindList, KindList:focus { border: none; height: 5; }
+    """
+
+    @dataclass
+    class Chosen(Message):
+        """A kind was chosen with enter or a click."""
+
+        kind: str
+
+    def on_key(self, event: events.Key) -> None:
+        """The key of a kind chooses it; `g` is one of them, and no chord here."""
+        for kind, (key, _, _) in KINDS.items():
+            if event.character == key:
+                event.stop()
+                event.prevent_default()
+                self.row_chosen(kind)
+
+    def row_clicked(self, key: str, chain: int) -> None:
+        """One click chooses."""
+        self.row_chosen(key)
+
+    def row_chosen(self, key: str) -> None:
+        """Tell which."""
+        self.post_message(self.Chosen(key))
+
+
+class BreakpointsDialog(BoxDialog[None]):
+    """Shows the breakpoints and posts what the operator wants of them; `show` brings what came of it."""
+
+    DEFAULT_CSS = """
+    BreakpointsDialog > Vertical { height: 80%; min-height: 12; }
+    BreakpointsDialog #line { height: 1; color: $text-warning; }
+    BreakpointsDialog KindList, BreakpointsDialog Input { display: none; }
+    BreakpointsDialog.-choosing KindList, BreakpointsDialog.-writing Input { display: block; }
+    BreakpointsDialog.-choosing .-keys, BreakpointsDialog.-writing .-keys { display: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a,insert", "add", "Add", id="breakpoints.add"),
+        Binding("space", "switch", "On or off", id="breakpoints.switch"),
+        Binding("delete,D", "remove", "Delete", id="breakpoints.remove"),
+    ]
+
+    @dataclass
+    class AddRequested(Message):
+        """The operator wants a new breakpoint."""
+
+        kind: BreakpointKind
+        pattern: str
+
+    @dataclass
+    class SwitchRequested(Message):
+        """The operator wants a breakpoint on or off."""
+
+        breakpoint_id: str
+        enabled: bool
+
+    @dataclass
+    class RemoveRequested(Message):
+        """The operator wants a breakpoint gone."""
+
+        breakpoint_id: str
+
+    def __init__(self, model: BreakpointsModel, check: BreakpointCheck) -> None:
+        super().__init__()
+        self._model = model
+        self._check = check
+        self._kind: BreakpointKind | None = None
+        self._list = BreakpointList()
+        self._kinds = KindList()
+        self._line = Static(id="line")
+        self._input = Input(max_length=PATTERN_LIMIT)
+
+    def compose(self) -> ComposeResult:
+        """The breakpoints, then what a new one needs, or the keys."""
+        with Vertical() as box:
+            agent = clean_line(self._model.agent, limit=100)
+            box.border_title = Content(f"Breakpoints of {agent}" if agent else "Breakpoints")
+            box.border_subtitle = "esc close"
+            yield self._list
+            yield self._line
+            yield self._kinds
+            yield self._input
+            yield Static(
+                Content.from_markup(
+                    "[@click=screen.add][bold]a[/] add[/]   "
+                    "[@click=screen.switch][bold]space[/] on, off[/]   "
+                    "[@click=screen.remove][bold]del[/] delete[/]"
+                ),
+                classes="-keys",
+            )
+
+    def on_mount(self) -> None:
+        """The breakpoints have the focus."""
+        self._kinds.set_rows(
+            [
+                Row(kind, (Piece(f"{key}  ", "accent"), Piece(f"{kind:<8}"), Piece(what, "dim")))
+                for kind, (key, what, _) in KINDS.items()
+            ]
+        )
+        self._show()
+        self._list.focus()
+
+    def show(self, model: BreakpointsModel) -> None:
+        """Show this model; what is being written stays."""
+        if model != self._model:
+            self._model = model
+            self._show()
+
+    def _show(self) -> None:
+        self._list.set_rows([_row(each) for each in self._model.breakpoints])
+
+    # What there is
+
+    @property
+    def _adding(self) -> bool:
+        return self.has_class("-choosing") or self.has_class("-writing")
+
+    def on_breakpoint_list_chosen(self, event: BreakpointList.Chosen) -> None:
+        """A breakpoint was chosen in the list."""
+        event.stop()
+        self.action_switch()
+
+    def action_switch(self) -> None:
+        """Ask for the breakpoint under the cursor to be switched on or off."""
+        for each in self._model.breakpoints:
+            if each.id == self._list.cursor and not self._adding:
+                self.post_message(self.SwitchRequested(each.id, not each.enabled))
+
+    def action_remove(self) -> None:
+        """Ask for the breakpoint under the cursor to be deleted."""
+        if self._list.cursor and not self._adding:
+            self.post_message(self.RemoveRequested(self._list.cursor))
+
+    # A new one
+
+    def action_add(self) -> None:
+        """Ask which kind."""
+        self._step("-choosing", "Stop the agent …")
+        self._kinds.focus()
+
+    def on_kind_list_chosen(self, event: KindList.Chosen) -> None:
+        """A kind was chosen in the list."""
+        event.stop()
+        self._choose(next(kind for kind in get_args(BreakpointKind) if kind == event.kind))
+
+    def _choose(self, kind: BreakpointKind) -> None:
+        self._kind = kind
+        _, what, example = KINDS[kind]
+        self._input.value = ""
+        self._input.placeholder = f"such as {example}"
+        self._step("-writing", f"{kind}: {what} — enter adds it, esc goes back")
+        self._input.focus()
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        """Say what is wrong as it is typed."""
+        if self._kind is not None:
+            problem = clean_line(self._check(self._kind, event.value.strip())) if event.value.strip() else ""
+            self._say(f"✗ {problem}" if problem else f"{self._kind}: {KINDS[self._kind][1]} — enter adds it")
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        """Ask for it to be added, if nothing is wrong with it."""
+        if self._kind is None:
+            return
+        pattern = event.value.strip()
+        if problem := clean_line(self._check(self._kind, pattern)):
+            self._say(f"✗ {problem}")
+        else:
+            self.post_message(self.AddRequested(self._kind, pattern))
+            self._done()
+
+    def action_close(self) -> None:
+        """Go back from a new breakpoint; else close."""
+        if self.has_class("-writing"):
+            self._kind = None
+            self.action_add()
+        elif self.has_class("-choosing"):
+            self._done()
+        else:
+            self.dismiss(None)
+
+    def _done(self) -> None:
+        self._kind = None
+        self._step("", "")
+        self._list.focus()
+
+    def _step(self, name: str, text: str) -> None:
+        self.set_class(name == "-choosing", "-choosing")
+        self.set_class(name == "-writing", "-writing")
+        self._say(text)
+
+    def _say(self, text: str) -> None:
+        self._line.update(Content(text), layout=False)
+
+
+def _row(each: BreakpointLine) -> Row:
+    hits = f"{each.hits:,} hit{'' if each.hits == 1 else 's'}" if each.hits else ""
+    off = "" if each.enabled else "off"
+    return Row(
+        each.id,
+        (
+            Piece(f"{each.kind:<8}", "accent" if each.enabled else "dim"),
+            Piece(clean_line(each.pattern), "text" if each.enabled else "dim"),
+        ),
+        tail=(Piece("  ".join(part for part in (hits, off) if part), "dim"),),
+        mark=Piece("●", "error") if each.enabled else Piece("○", "dim"),
+        indent=8,
+        most=3,
+        copy=clean_line(each.pattern),
+    )

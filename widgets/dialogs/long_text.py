@@ -1,0 +1,62 @@
+"""Long untrusted text to be read in full: every character shows, also those that print as nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.domain.text import clean_line
+from widgets.dialogs.step_editor import visible
+from widgets.facts import FactsPane
+from widgets.pieces import Piece, Pieces, broken, wrap
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A text below a title; either may be empty."""
+
+    title: str
+    text: str = ""
+    title_style: str = "heading"
+    notes: tuple[str, ...] = ()
+    """What is to be said of it, above the text."""
+
+
+class LongText(FactsPane):
+    """Sections one below the other; a megabyte is laid out at once."""
+
+    BINDING_GROUP_TITLE = "Text"
+    DEFAULT_CSS = """
+    LongText, LongText:focus { border: none; height: 1fr; min-height: 3; }
+    """
+
+    _sections: tuple[Section, ...] = ()
+
+    def show(self, sections: tuple[Section, ...]) -> None:
+        """Show these sections from the first line on."""
+        if sections != self._sections:
+            self._sections = sections
+            # Before the first layout there is no width; the text is then broken on resizing.
+            if self.text_width:
+                self.text_changed(from_start=True)
+
+    def lines_for(self, width: int) -> tuple[Pieces, ...]:
+        """The sections with a blank line between them."""
+        lines: list[Pieces] = []
+        for section in self._sections:
+            lines += [(Piece(""),)] if lines else []
+            lines += wrap((Piece(clean_line(section.title), section.title_style),), width, indent=2, most=4)
+            for note in section.notes:
+                lines += wrap(
+                    (Piece(f"  {clean_line(note)}", section.title_style),), width, indent=2, most=20
+                )
+            if section.text:
+                lines += [
+                    (Piece(part),) for line in shown(section.text).split("\n") for part in broken(line, width)
+                ]
+        return tuple(lines)
+
+
+def shown(text: str) -> str:
+    """The text with each unprintable character but the line's end as an escape, and tabs as blanks."""
+    lines = text.replace("\r\n", "\n").replace("\t", "    ").split("\n")
+    return "\n".join(line if line.isprintable() else visible(line) for line in lines)
