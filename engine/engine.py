@@ -17,7 +17,7 @@ from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
 from engine.domain.ports import Clock, CommandSpec, Ports
-from engine.domain.reasoning import REASONER
+from engine.domain.reasoning import REASONER, SentMessage
 from engine.domain.state import AgentConfig, AgentState
 from engine.domain.thinking import Thinker
 from engine.generation.notation import NESTING_LIMIT, too_deep
@@ -342,7 +342,14 @@ class Engine:
             randomness=self._ports.randomness,
             control=self._coder.sessions,
             answerer=_answerer(state),
+            post=self._post,
         )
+
+    def _post(self, sender: str, message: SentMessage) -> None:
+        """Deliver a message between reasoners; one to nobody is in the sender's journal all the same."""
+        receiver = self._agents.get(message.receiver)
+        if isinstance(receiver, ReasoningAgent):
+            receiver.hear(sender, message)
 
     async def _create(self, command: cmd.CreateAgent, actor: str) -> cmd.Receipt:
         if command.agent in await self.store.streams():

@@ -102,6 +102,20 @@ class UnhandledFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class SentMessage:
+    """A message of a reasoner to another agent's."""
+
+    receiver: str
+    performative: str
+    content: str
+    """As text; it can be read back."""
+    number: int
+    """Given by the sender; an answer names it."""
+    answers: int = 0
+    """Number of the question that this answers, 0 when it answers none."""
+
+
+@dataclass(frozen=True, slots=True)
 class MindBreakpoint:
     """Holds the reasoner where a belief, goal, plan or error comes up."""
 

@@ -15,6 +15,7 @@ from engine.domain.reasoning import (
     HeldBelief,
     MindState,
     ProposedPlan,
+    SentMessage,
     UnhandledFailure,
     WantedAction,
 )
@@ -37,6 +38,7 @@ class ReasonerAdvanced(Payload):
     """New beliefs, and those whose sources or annotations have changed."""
     forgotten: tuple[str, ...] = ()
     wanted: tuple[WantedAction, ...] = ()
+    sent: tuple[SentMessage, ...] = ()
     said: tuple[str, ...] = ()
     """What it printed."""
     failures: tuple[UnhandledFailure, ...] = ()

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.domain.action import ErrorCode
 from engine.domain.failure import FailureKind
-from engine.domain.reasoning import Generation, GenerationStage, WantedAction
+from engine.domain.reasoning import Generation, GenerationStage, SentMessage, WantedAction
 from engine.domain.state import ActiveAction, AgentState, RunState
 from engine.journal import events as ev
 from engine.journal.event import Event
@@ -102,7 +102,22 @@ class ReasoningAgent(Agent):
         cause = self.state.run_event
         for payload in done:
             said = self.append(payload, "agent", cause)
-            cause = said.ref if isinstance(payload, ev.ReasonerAdvanced) else cause
+            if isinstance(payload, ev.ReasonerAdvanced):
+                cause = said.ref
+                for message in payload.sent:
+                    self.around.post(self.state.agent_id, message)
+
+    def hear(self, sender: str, message: SentMessage) -> None:
+        """Take a message of another agent's reasoner."""
+        heard = ev.MessageHeard(
+            sender=sender,
+            performative=message.performative,
+            content=message.content,
+            number=message.number,
+            answers=message.answers,
+        )
+        self._observe(heard, f"agent:{sender}")
+        self.poke()
 
     def open(self, session: str, seed: int) -> None:
         """Take the agent up; a new one adopts the goals of its program."""

@@ -11,6 +11,7 @@ from engine.actions.pipeline import Pipeline, Toolbox
 from engine.actions.saving import Saver
 from engine.domain.action import SandboxSession
 from engine.domain.ports import Clock, Randomness, SessionControl
+from engine.domain.reasoning import SentMessage
 from engine.domain.state import AgentState
 from engine.domain.thinking import Thinker
 from engine.generation.pgp.asking import Answerer
@@ -46,6 +47,8 @@ class Surroundings:
     control: SessionControl
     answerer: Answerer | None = None
     """Who makes plans for a reasoner; None where nobody does."""
+    post: Callable[[str, SentMessage], None] = lambda _sender, _message: None
+    """Delivers what a reasoner sends."""
 
 
 class RecordingAgent:

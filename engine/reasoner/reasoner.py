@@ -25,7 +25,15 @@ from engine.bdi.problems import ErrorId, ProgramError
 from engine.bdi.syntax import Operation, Program, Step, StepKind, Trigger, TriggerKind, steps_of
 from engine.bdi.terms import Struct, atom, canonical
 from engine.bdi.waiting import ActionRequest
-from engine.domain.reasoning import REQUEST, GeneratedPlan, HeldBelief, MindState, Stride, WantedAction
+from engine.domain.reasoning import (
+    REQUEST,
+    GeneratedPlan,
+    HeldBelief,
+    MindState,
+    SentMessage,
+    Stride,
+    WantedAction,
+)
 from engine.generation.pgp.asking import Prompt
 from engine.generation.pgp.config import EffectiveConfig
 from engine.generation.pgp.documentation import documentation_of
@@ -388,6 +396,7 @@ class Reasoner:
             believed=believed,
             forgotten=forgotten,
             wanted=tuple(run.wanted),
+            sent=tuple(map(_sent, run.messages)),
             said=tuple(run.said),
             failures=tuple(run.failures),
             generated=self._generated(),
@@ -447,6 +456,11 @@ class Reasoner:
             notes = tuple(text_of(one) for one in fact.annotations if not is_source(one))
             believed.append(HeldBelief(text_of(plain), sources, notes))
         return tuple(believed), tuple(forgotten)
+
+
+def _sent(message: Message) -> SentMessage:
+    content = text_of(message.content)
+    return SentMessage(message.receiver, message.performative.value, content, message.number, message.answers)
 
 
 def read_goal(text: str) -> tuple[str, Struct]:
