@@ -8,9 +8,10 @@ from typing import Any
 from app.grammar import find_verb, read_line, verb_of
 from app.headless import EXIT_CODES, Status, opened
 from app.lines import ending_jobs
-from app.missions import lay_down
+from app.missions import agent_for, free_name, lay_down
 from app.settings import Settings
-from app.verbs import VERBS, Context, GrammarError, Local
+from app.verb import Context, GrammarError, Local
+from app.verbs import VERBS
 from app.waiting import AgentFaultError, at_rest, wait_until
 from engine.domain import commands as cmd
 from engine.domain.state import AgentState, RunState
@@ -69,7 +70,8 @@ def _refused(status: Status, message: str) -> Answer:
 def planned(state: AgentState) -> bool:
     """True when the agent has a step to take, asks, or may not plan now."""
     waits = state.run is RunState.STOPPED or state.intervention is not None
-    return waits or not state.open_goals or state.step is not None
+    poised = state.reasons and state.mind is not None and (state.mind.poised or state.mind.idle)
+    return waits or not state.open_goals or state.step is not None or poised
 
 
 def context_of(engine: Engine, agent: str, state: AgentState | None) -> Context:
@@ -178,6 +180,12 @@ async def _mission(engine: Engine, name: str, agent: str) -> Answer:
     missions = load_missions()
     if name not in missions:
         return 2, {}, f"there is no mission '{name}'; missions: {', '.join(missions)}"
+    own = missions[name].agent
+    if own is not None:
+        agent = free_name(own.id, engine.agents)
+        made = await engine.submit(agent_for(missions[name], agent), operator="cli")
+        if not made.ok:
+            return 1, {"ok": False, "message": made.message}, made.message
     if not agent:
         return 2, {}, "there is no agent yet; agent_create bdi_agent ID makes one"
     receipt = await lay_down(engine, agent, missions[name])

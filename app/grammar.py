@@ -10,7 +10,8 @@ import difflib
 
 from pydantic import ValidationError
 
-from app.verbs import VERBS, Context, GrammarError, Intent, Verb, complaint, split_word
+from app.verb import Context, GrammarError, Intent, Verb, split_word
+from app.verbs import VERBS, complaint
 
 _BY_NAME = {name: verb for verb in VERBS for name in (verb.name, *verb.aliases)}
 LINE_LIMIT = 1_000_000

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from app.lines import ending_jobs, line_of
-from app.missions import lay_down
+from app.missions import agent_for, lay_down
 from app.settings import Settings
 from app.waiting import AgentFaultError, at_rest, wait_until
 from engine.domain import commands as cmd
@@ -102,7 +102,9 @@ class Run:
         loop = asyncio.get_running_loop()
         began = loop.time()
         if options.agent not in engine.agents:
-            await self._do(cmd.CreateAgent(agent=options.agent))
+            made = await self._do(agent_for(options.mission, options.agent))
+            if not made.ok:
+                return {"status": Status.FAILED.value, "message": made.message, "reason": "REFUSED"}
         before = await engine.view(options.agent)
         since = await engine.head()
         for problem in engine.health.library:
@@ -229,9 +231,34 @@ class Run:
             return _End(Status.FAILED, said.reason, "FAILED_PLANNING" if planning else "ERROR_LIMIT")
         if isinstance(said, ev.InterventionOpened):
             return await self._turn(said)
+        if isinstance(said, ev.PlansHeld):
+            return await self._plans_held(said)
+        if isinstance(said, ev.ReasonerAdvanced) and said.mind.idle:
+            return await self._rests()
         if isinstance(said, ev.AgentPaused) and said.reason.startswith("MAX_LOOPS"):
             return _End(Status.FAILED, said.reason, "MAX_LOOPS")
         return None
+
+    async def _plans_held(self, said: ev.PlansHeld) -> _End | None:
+        """Generated plans wait for approval: that ends the run, or the plans where nobody is to be asked."""
+        reason = f"plans of generation {said.generation} wait for approval"
+        if not self._options.ask:
+            nobody = "nobody is there to approve them"
+            reject = cmd.DecidePlans(
+                agent=self._options.agent, generation=said.generation, decision="reject", text=nobody
+            )
+            if (await self._do(reject)).ok:
+                return None
+        return _End(Status.NEEDS_OPERATOR, reason, "PLANS_HELD")
+
+    async def _rests(self) -> _End | None:
+        """A reasoner whose goal waits for something that will not come by itself ends the run."""
+        view = await self._engine.view(self._options.agent)
+        if view.has_work or view.busy or view.goals[self._goal].status.terminal:
+            return None
+        return _End(
+            Status.NEEDS_OPERATOR, "the goal waits for something that does not come by itself", "WAITS"
+        )
 
     async def _turn(self, said: ev.InterventionOpened) -> _End | None:
         """The agent asks: that ends the run, or the goal where nobody is to be asked."""

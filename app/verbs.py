@@ -5,67 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
 
+from app import mind_verbs
 from app.coder import LineError, parse_line
+from app.verb import Context, GrammarError, Intent, Local, Reader, Verb, only, split_word, word
 from engine.domain import commands as cmd
-from engine.domain.ports import CommandSpec
-from engine.domain.state import AgentState
+from engine.domain.reasoning import REASONER
 
 GOES_ON = "place"
 """What `settle` calls the directory and virtual environment in which the shell ended."""
-
-
-class GrammarError(Exception):
-    """The line cannot be understood; the message says why and what to type."""
-
-
-@dataclass(frozen=True, slots=True)
-class Local:
-    """Something the cockpit or the command line does itself, without the engine."""
-
-    action: str
-    argument: str = ""
-
-
-Intent = cmd.Command | Local
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What the words of a line are understood against."""
-
-    agent: str = ""
-    """The agent that commands are meant for."""
-    state: AgentState | None = None
-    agents: tuple[str, ...] = ()
-    missions: tuple[str, ...] = ()
-    themes: tuple[str, ...] = ()
-    examples: tuple[str, ...] = ()
-    """Goals that the thinker understands."""
-    spec_of: Callable[[str], CommandSpec | None] = field(default=lambda _name: None)
-    """Describes a command of the sandbox tool."""
-
-
-Reader = Callable[[str, Context], Intent]
-Choices = Callable[[Context], Iterable[tuple[str, str]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """One word that the command bar knows."""
-
-    name: str
-    usage: str
-    help: str
-    read: Reader
-    group: str
-    aliases: tuple[str, ...] = ()
-    choices: Choices = field(default=lambda _context: ())
-    """What may stand as the first argument, with a few words about each."""
 
 
 # ------------------------------------------------------------------ reading arguments
@@ -87,27 +38,6 @@ def _none(make: Callable[[Context], Intent]) -> Reader:
         return make(context)
 
     return read
-
-
-def _word(rest: str, what: str) -> tuple[str, str]:
-    """The first word and the rest after it."""
-    head, _, tail = split_word(rest)
-    if not head:
-        raise GrammarError(f"{what} is missing")
-    return head, tail.strip()
-
-
-def split_word(text: str) -> tuple[str, str, str]:
-    """The first word, the blank behind it, and the rest."""
-    match = re.search(r"\s", text)
-    return (text, "", "") if match is None else (text[: match.start()], match[0], text[match.end() :])
-
-
-def _only(rest: str, what: str) -> str:
-    head, tail = _word(rest, what)
-    if tail:
-        raise GrammarError(f"only {what} is expected; '{tail[:40]}' is too much")
-    return head
 
 
 def _text(rest: str, what: str) -> str:
@@ -153,12 +83,12 @@ def _read_goal(rest: str, context: Context) -> Intent:
 
 
 def _read_reword(rest: str, context: Context) -> Intent:
-    goal, text = _word(rest, "a goal")
+    goal, text = word(rest, "a goal")
     return cmd.ChangeGoal(agent=context.agent, goal=_goal_id(goal, context), text=_text(text, "the new text"))
 
 
 def _read_priority(rest: str, context: Context) -> Intent:
-    goal, number = _word(rest, "a goal")
+    goal, number = word(rest, "a goal")
     if not re.fullmatch(r"-?\d{1,6}", number):
         raise GrammarError("a whole number is expected; larger is more urgent")
     return cmd.ChangeGoal(agent=context.agent, goal=_goal_id(goal, context), priority=int(number))
@@ -175,7 +105,7 @@ def _read_until(rest: str, context: Context) -> Intent:
 
 
 def _read_edit(rest: str, context: Context) -> Intent:
-    name, text = _word(rest, "a step")
+    name, text = word(rest, "a step")
     step = _step(name, context)
     if not text:
         return Local("edit_step", step)
@@ -205,7 +135,7 @@ def _read_insert(rest: str, context: Context) -> Intent:
 
 
 def _read_move(rest: str, context: Context) -> Intent:
-    name, where = _word(rest, "a step")
+    name, where = word(rest, "a step")
     if where not in ("up", "down"):
         raise GrammarError("say where: move STEP up, or move STEP down")
     by = -1 if where == "up" else 1
@@ -220,7 +150,7 @@ def _read_skip(rest: str, context: Context) -> Intent:
 
 
 def _read_result(rest: str, context: Context) -> Intent:
-    name, text = _word(rest, "a step")
+    name, text = word(rest, "a step")
     return cmd.GiveResult(agent=context.agent, step=_step(name, context), result=_text(text, "the result"))
 
 
@@ -241,16 +171,36 @@ def _read_stop_job(rest: str, context: Context) -> Intent:
     running = [job for job, _ in _jobs(context)]
     if not rest and len(running) != 1:
         raise GrammarError(f"name the job; running jobs: {', '.join(running) or 'none'}")
-    return cmd.StopJob(agent=context.agent, job=_only(rest or running[0], "a job").lower())
+    return cmd.StopJob(agent=context.agent, job=only(rest or running[0], "a job").lower())
 
 
 def _read_believe(rest: str, context: Context) -> Intent:
-    key, text = _word(rest.replace("=", " ", 1) if re.match(r"\S+=", rest) else rest, "a key")
+    if context.state is not None and context.state.reasons:
+        return cmd.TellBelief(agent=context.agent, literal=_text(rest, "a belief such as raining"))
+    key, text = word(rest.replace("=", " ", 1) if re.match(r"\S+=", rest) else rest, "a key")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = _text(text, "a value")
     return cmd.Believe(agent=context.agent, key=key, value=value)
+
+
+def _read_forget(rest: str, context: Context) -> Intent:
+    if context.state is not None and context.state.reasons:
+        literal = _text(rest, "a belief such as raining")
+        return cmd.TellBelief(agent=context.agent, literal=literal, removed=True)
+    return cmd.Forget(agent=context.agent, key=only(rest, "a key"))
+
+
+def _read_step(rest: str, context: Context) -> Intent:
+    if rest not in ("", "over", "out"):
+        raise GrammarError("nothing, over or out may follow")
+    return cmd.Step.model_validate({"agent": context.agent, "scope": rest or "step"})
+
+
+def _read_break(rest: str, context: Context) -> Intent:
+    on_mind = mind_verbs.read_break(rest, context)
+    return on_mind or cmd.SetBreakpoint(agent=context.agent, step=_step(rest, context))
 
 
 def _read_settle(rest: str, context: Context) -> Intent:
@@ -262,16 +212,19 @@ def _read_settle(rest: str, context: Context) -> Intent:
 
 
 def _read_create(rest: str, context: Context) -> Intent:
-    kind, tail = _word(rest, "an agent type")
-    ident, text = _word(tail, "an agent id")
+    kind, tail = word(rest, "an agent type")
+    ident, text = word(tail, "an agent id")
     if len(text) > 1 and text[0] == text[-1] == "'":
         text = text[1:-1]
-    config: dict[str, Any] = {}
-    if text.startswith(("{", "[")):
+    config: dict[str, Any] = mind_verbs.read_words(text) or {}
+    if config:
+        text = str(config.get("description", ""))
+    elif text.startswith(("{", "[")):
         config = _json(text, "what follows the id looks like JSON and is not")
         if not isinstance(config, dict):
             raise GrammarError("an agent's configuration is a JSON object, not a list")
         text = str(config.get("description", ""))
+    config = mind_verbs.reads_program(config)
     return cmd.CreateAgent(agent=ident, agent_type=kind, description=text, config=config)
 
 
@@ -281,6 +234,12 @@ def _read_create(rest: str, context: Context) -> Intent:
 def _steps(context: Context) -> Iterable[tuple[str, str]]:
     plan = context.state.plan if context.state else None
     return [(step.id, step.description) for step in plan.steps if not step.status.terminal] if plan else []
+
+
+def _breakable(context: Context) -> Iterable[tuple[str, str]]:
+    if context.state is None or not context.state.reasons:
+        return _steps(context)
+    return [(f"{on} ", f"on a {on}") for on in mind_verbs.BREAKS]
 
 
 def _goals(context: Context) -> Iterable[tuple[str, str]]:
@@ -319,11 +278,16 @@ def _changes(context: Context) -> Iterable[tuple[str, str]]:
 def _beliefs(context: Context) -> Iterable[tuple[str, str]]:
     if context.state is None:
         return []
+    if context.state.reasons:
+        return [(one.text, ", ".join(one.sources)) for one in context.state.held_beliefs.values()]
     return [(key, str(belief.value)[:60]) for key, belief in context.state.beliefs.items()]
 
 
 def _agent_types(context: Context) -> Iterable[tuple[str, str]]:
-    return [("bdi_agent", "an agent with goals, beliefs and plans")]
+    return [
+        ("bdi_agent", "an agent with goals, beliefs and plans of steps"),
+        (REASONER, "an agent that an AgentSpeak(L) program runs: asl_agent ID file=PROGRAM.asl"),
+    ]
 
 
 def _tiers(context: Context) -> Iterable[tuple[str, str]]:
@@ -348,12 +312,13 @@ VERBS: tuple[Verb, ...] = (
     Verb("priority", "priority GOAL NUMBER", "change a goal's priority; larger is more urgent",
          _read_priority, "Goals", choices=_goals),
     Verb("mission", "mission NAME", "lay a shipped mission down and adopt its goal",
-         lambda rest, c: Local("mission", _only(rest, "a mission")), "Goals", choices=_missions),
+         lambda rest, c: Local("mission", only(rest, "a mission")), "Goals", choices=_missions),
     Verb("run", "run [LOOPS]", "let the agent run", _read_run, "Steering", aliases=("go", "resume")),
     Verb("until", "until [GOAL]", "run until this goal ends, then pause", _read_until, "Steering",
          choices=_goals),
     Verb("pause", "pause", "start no new action", _none(lambda c: cmd.Pause(agent=c.agent)), "Steering"),
-    Verb("step", "step", "allow exactly one action", _none(lambda c: cmd.Step(agent=c.agent)), "Steering"),
+    Verb("step", "step [over|out]", "allow exactly one action; of a reasoner a body step, or a whole goal",
+         _read_step, "Steering", choices=lambda c: [("over", "the pending step"), ("out", "of its plan")]),
     Verb("stop", "stop", "cut off what runs and start nothing more",
          _none(lambda c: cmd.Stop(agent=c.agent)), "Steering"),
     Verb("intervene", "intervene", "take the agent's turn",
@@ -372,7 +337,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("insert", "insert [before STEP] COMMAND ARGUMENTS", "put a new step into the plan", _read_insert,
          "Plan"),
     Verb("delete", "delete STEP", "take a step out of the plan",
-         lambda rest, c: cmd.DeleteStep(agent=c.agent, step=_step(_only(rest, "a step"), c)), "Plan",
+         lambda rest, c: cmd.DeleteStep(agent=c.agent, step=_step(only(rest, "a step"), c)), "Plan",
          choices=_steps),
     Verb("move", "move STEP up|down", "move a step", _read_move, "Plan", choices=_steps),
     Verb("skip", "skip [STEP] [REASON]", "go on without a step", _read_skip, "Plan", choices=_steps),
@@ -382,21 +347,22 @@ VERBS: tuple[Verb, ...] = (
          lambda rest, c: cmd.WaiveSnapshot(agent=c.agent, step=_step(rest, c)), "Plan", choices=_steps),
     Verb("result", "result STEP TEXT", "settle a step with a result you vouch for", _read_result, "Plan",
          choices=_steps),
-    Verb("break", "break [STEP]", "hold the agent before a step",
-         lambda rest, c: cmd.SetBreakpoint(agent=c.agent, step=_step(rest, c)), "Plan", choices=_steps),
+    Verb("break", "break [STEP] | break belief|goal|plan|error PATTERN", "hold the agent there",
+         _read_break, "Plan", choices=_breakable),
     Verb("unbreak", "unbreak [STEP]", "clear a breakpoint",
          lambda rest, c: cmd.SetBreakpoint(agent=c.agent, step=_step(rest, c), on=False), "Plan",
          choices=_steps),
     Verb("believe", "believe KEY VALUE", "put a belief into the agent's mind", _read_believe, "Mind",
          choices=_beliefs),
     Verb("forget", "forget KEY", "take a belief out of the agent's mind",
-         lambda rest, c: cmd.Forget(agent=c.agent, key=_only(rest, "a key")), "Mind", choices=_beliefs),
+         _read_forget, "Mind", choices=_beliefs),
+    *mind_verbs.VERBS,
     Verb("!", "! COMMAND ARGUMENTS", "call the sandbox tool yourself, in the agent's session", _read_call,
          "Sandbox", aliases=("coder",)),
     Verb("policy", "policy", "what the agent's programs may do, and what holds them",
          _none(lambda c: Local("policy")), "Sandbox"),
     Verb("accept_tier", "accept_tier TIER", "let programs run in a weaker jail until this session ends",
-         lambda rest, c: cmd.AcceptTier.model_validate({"tier": _only(rest, "a tier").upper()}), "Sandbox",
+         lambda rest, c: cmd.AcceptTier.model_validate({"tier": only(rest, "a tier").upper()}), "Sandbox",
          choices=_tiers),
     Verb("jobs", "jobs", "list the background jobs; ! start COMMAND begins one",
          _none(lambda c: cmd.CallTool(agent=c.agent, command="jobs", args={})), "Sandbox"),
@@ -406,9 +372,9 @@ VERBS: tuple[Verb, ...] = (
     Verb("agent_list", "agent_list", "the agents and what they do", _none(lambda c: Local("agent_list")),
          "Agents", aliases=("agents",)),
     Verb("agent_delete", "agent_delete ID", "remove an agent; its history stays",
-         lambda rest, c: cmd.DeleteAgent(agent=_only(rest, "an agent id")), "Agents", choices=_agents),
+         lambda rest, c: cmd.DeleteAgent(agent=only(rest, "an agent id")), "Agents", choices=_agents),
     Verb("agent", "agent ID", "look at another agent",
-         lambda rest, c: Local("select_agent", _only(rest, "an agent id")), "Agents", choices=_agents),
+         lambda rest, c: Local("select_agent", only(rest, "an agent id")), "Agents", choices=_agents),
     Verb("status", "status", "where the agent stands", _none(lambda c: Local("status")), "Agents"),
     Verb("theme", "theme [NAME]", "change colours", lambda rest, c: Local("theme", rest), "Cockpit",
          choices=_themes),

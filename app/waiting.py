@@ -13,7 +13,7 @@ def at_rest(state: AgentState) -> bool:
     """True when nothing runs, nothing is about to, and the agent can go no further by itself."""
     if state.busy or state.grants or state.requests:
         return False
-    return state.run is not RunState.RUNNING or state.intervention is not None or not state.open_goals
+    return state.run is not RunState.RUNNING or state.intervention is not None or not state.has_work
 
 
 class AgentFaultError(Exception):

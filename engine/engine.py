@@ -36,7 +36,9 @@ from engine.loop.agent import Agent
 from engine.loop.perceive import WorkspacePerceiver
 from engine.loop.reasoning import ReasoningAgent, make_reasoner
 from engine.loop.recording import Surroundings
+from engine.reasoner.breakpoints import check_pattern
 from engine.reasoner.config import ReasonerError, read_config
+from engine.reasoner.generation import read_plans
 from engine.reasoner.reasoner import Reasoner
 from engine.sandbox.files import make_root
 from engine.sandbox.paths import PathError
@@ -475,6 +477,16 @@ class Engine:
     def describe_command(self, command: str, tool: str = "simple_coder") -> CommandSpec | None:
         """What a command of a tool takes, or None when there is no such command."""
         return self.registry.get(tool).commands.get(command)
+
+    @staticmethod
+    def check_breakpoint(on: str, pattern: str) -> str:
+        """What is wrong with a breakpoint of a reasoner; empty when it can be set."""
+        return check_pattern(on, pattern)
+
+    @staticmethod
+    def check_plans(text: str, goal: str) -> list[str]:
+        """Everything that is wrong with plans that an operator wrote for a goal, in sentences."""
+        return list(read_plans(text, goal).problems)
 
     @property
     def examples(self) -> tuple[str, ...]:

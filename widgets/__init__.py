@@ -18,7 +18,7 @@ from widgets.intentions import (
     FrameLine,
     IntentionLine,
     IntentionsModel,
-    IntentionsPane,
+    IntentionTree,
     intention_of,
     intention_rows,
 )
@@ -49,8 +49,8 @@ __all__ = [
     "GoalStack",
     "GoalStackModel",
     "IntentionLine",
+    "IntentionTree",
     "IntentionsModel",
-    "IntentionsPane",
     "MemoryLine",
     "MindLine",
     "MindModel",

@@ -50,7 +50,7 @@ class BeliefsModel:
 class BeliefsPane(RowPane):
     """The beliefs, newest first or by name."""
 
-    BORDER_TITLE = "Beliefs"
+    BORDER_TITLE = "3 Beliefs"
     MARKS = True
     BINDING_GROUP_TITLE = "Beliefs"
     EMPTY = "What the agent believes will appear here once it perceives. Press s to step it."

@@ -8,9 +8,10 @@ from typing import Literal
 from textual.message import Message
 
 from engine.domain.text import clean_line
+from widgets.intentions import IntentionsModel, IntentionTree, intention_of, intention_rows
 from widgets.line_pane import Notice
 from widgets.pieces import Piece
-from widgets.rows import Row, RowPane
+from widgets.rows import Row
 
 GoalMark = Literal["active", "pending", "achieved", "failed", "dropped"]
 AgentMark = Literal["running", "paused", "asks", "stopped"]
@@ -62,10 +63,12 @@ class GoalStackModel:
 
     goals: tuple[GoalLine, ...] = ()
     agents: tuple[AgentLine, ...] = ()
+    intentions: IntentionsModel = IntentionsModel()
+    """What a reasoner carries out, below the goals."""
     notice: Notice | None = None
 
 
-class GoalStack(RowPane):
+class GoalStack(IntentionTree):
     """Goals indented by depth, and below them the agents."""
 
     BORDER_TITLE = "1 Goals"
@@ -75,6 +78,10 @@ class GoalStack(RowPane):
     HELP = """## Goals
 What the agent wants, and below it the agents of this workspace.
 ● active, ○ pending, ✓ achieved, ✗ failed, – dropped; `3/7` counts the clauses of a goal that are done.
+Of an AgentSpeak(L) agent also its intentions: ▶ runs next, ▷ can run, … waits, ‖ suspended. Below each its
+plans, the outermost first: the goal and the plan's label, then the step it has come to and its variables.
+› is where it stands; ×3 counts calls made one. ← → fold and unfold. p suspends an intention, r resumes it,
+X drops it after asking.
 Agents: ▶ running, ‖ paused, ? asks you something, ■ stopped. Enter on an agent shows it in all panes.
 """
 
@@ -104,7 +111,18 @@ Agents: ▶ running, ‖ paused, ? asks you something, ■ stopped. Enter on an 
             return
         self._model = model
         self.set_notice(model.notice)
+        self._folded &= {one.id for one in model.intentions.intentions}
+        held = sum(one.state == "suspended" for one in model.intentions.intentions)
+        self.set_caption_text(f"{held} suspended" if held else "")
+        self._arrange()
+
+    def _arrange(self) -> None:
+        model = self._model
         rows = [_goal_row(goal, model.goals, at) for at, goal in enumerate(model.goals)]
+        if model.intentions.intentions:
+            if rows:
+                rows.append(Row("between", (Piece(""),), selectable=False))
+            rows += intention_rows(model.intentions, self._folded)
         if model.agents:
             if rows:
                 rows.append(Row("blank", (Piece(""),), selectable=False))
@@ -119,7 +137,10 @@ Agents: ▶ running, ‖ paused, ? asks you something, ■ stopped. Enter on an 
             self.post_message(self.GoalSelected(id_))
 
     def row_chosen(self, key: str) -> None:
-        """Tell which goal or agent was chosen."""
+        """Tell which goal, intention or agent was chosen."""
+        if intention := intention_of(key):
+            self.post_message(self.IntentionChosen(intention))
+            return
         kind, _, id_ = key.partition(":")
         self.post_message(self.AgentSelected(id_) if kind == "agent" else self.GoalChosen(id_))
 

@@ -66,18 +66,9 @@ class IntentionsModel:
     notice: Notice | None = None
 
 
-class IntentionsPane(RowPane):
-    """A tree for each intention: the intention, and below it its frames."""
+class IntentionTree(RowPane):
+    """What a list that shows intentions does with them: fold, unfold, and ask for something to be done."""
 
-    BORDER_TITLE = "Intentions"
-    BINDING_GROUP_TITLE = "Intentions"
-    MARKS = True
-    EMPTY = "What the agent has set out to do will appear here once it has a goal. Press s to step it."
-    HELP = """## Intentions
-▶ runs next, ▷ can run, … waits, ‖ suspended. Below each its plans, the outermost first: the goal and the
-plan's label, then the step it has come to and its variables. › is where it stands; ×3 counts calls made one.
-← → fold and unfold. p suspends an intention, r resumes it, X drops it after asking. Enter shows it.
-"""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,h", "fold", "Fold", show=False, id="intentions.fold"),
         Binding("right,l", "unfold", "Unfold", show=False, id="intentions.unfold"),
@@ -99,28 +90,11 @@ plan's label, then the step it has come to and its variables. › is where it st
         intention_id: str
         action: IntentionVerb
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id, classes=classes)
-        self._model = IntentionsModel()
-        self._folded: frozenset[str] = frozenset()
-
-    def show(self, model: IntentionsModel) -> None:
-        """Show this model."""
-        if model == self._model:
-            return
-        self._model = model
-        self.set_notice(model.notice)
-        self._folded &= {intention.id for intention in model.intentions}
-        held = sum(intention.state == "suspended" for intention in model.intentions)
-        self.set_caption_text(f"{held} suspended" if held else "")
-        self._arrange()
+    _folded: frozenset[str] = frozenset()
 
     def _arrange(self) -> None:
-        self.set_rows(intention_rows(self._model, self._folded))
-
-    def row_chosen(self, key: str) -> None:
-        """Tell which intention was chosen."""
-        self.post_message(self.IntentionChosen(intention_of(key)))
+        """Show the rows anew; whose list it is says which."""
+        raise NotImplementedError
 
     def action_fold(self) -> None:
         """Show only the head of the intention under the cursor."""

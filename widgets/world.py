@@ -64,7 +64,7 @@ class WorldModel:
 class WorldPane(FactsPane):
     """The world as a grid of boxes where there is room, else in a compact form, with the facts about it."""
 
-    BORDER_TITLE = "World"
+    BORDER_TITLE = "5 World"
     BINDING_GROUP_TITLE = "World"
     EMPTY = "The world the agent acts in will appear here once it perceives. Press s to step it."
     HELP = """## World
@@ -83,7 +83,7 @@ The world as it is, not as the agent believes it to be. The legend says what the
             return
         if model.title != self._model.title:
             title = clean_line(model.title)
-            self.border_title = Content(f"World · {title}" if title else "World")
+            self.border_title = Content(f"5 World · {title}" if title else "5 World")
         self._model = model
         self.set_notice(model.notice)
         before = self._lines

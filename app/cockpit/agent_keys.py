@@ -11,12 +11,24 @@ from widgets import CopyRequested, ErrorPanel, GoalStack, PlanPane
 class AgentKeys(Layout):
     """Which agent the panes show, and what they point at."""
 
+    _awaited = ""
+    """An agent that is to be shown once the projection has it."""
+
     def _select(self, agent: str) -> None:
         if agent == self._agent:
             return
         if not self._projector.select(agent):
             known = ", ".join(state.agent_id for state in self._projector.states)
             self._say(f"there is no agent '{agent}'; agents: {known or 'none yet'}", "error")
+
+    def _select_soon(self, agent: str) -> None:
+        """Look at an agent as soon as the projection has it."""
+        self._awaited = agent
+        self._look_for_awaited()
+
+    def _look_for_awaited(self) -> None:
+        if self._awaited and self._projector.select(self._awaited):
+            self._awaited = ""
 
     @on(GoalStack.AgentSelected)
     def _agent_selected(self, event: GoalStack.AgentSelected) -> None:

@@ -22,7 +22,7 @@ from textual.widgets import Footer
 from app.cockpit import keymap
 from app.cockpit.command_line import CommandLine
 from app.cockpit.theme_watch import ThemeWatch
-from app.projection import NOTHING_CHANGED, Pane, views
+from app.projection import NOTHING_CHANGED, Pane, mind_views, views
 from app.settings import Settings
 from engine.domain import commands as cmd
 from engine.domain.goal import GoalStatus
@@ -34,6 +34,7 @@ from engine.journal.errors import JournalError
 from engine.library import Mission, load_missions
 from engine.sandbox.policy import Tier
 from widgets import (
+    BeliefsPane,
     CommandBar,
     ControlCharacterFilter,
     ErrorPanel,
@@ -46,6 +47,7 @@ from widgets import (
     StatusBar,
     StatusModel,
     WorkingMemory,
+    WorldPane,
 )
 from widgets.pane_tabs import PaneTabs
 
@@ -80,10 +82,12 @@ class Cockpit(CommandLine, ThemeWatch):
                 yield GoalStack(id="goals")
                 yield PlanPane(id="plan")
                 with Container(id="right"):
-                    yield WorkingMemory(id="memory")
+                    yield WorkingMemory(id="memory", classes="memory")
+                    yield BeliefsPane(id="beliefs", classes="memory -away")
                     yield ErrorPanel(id="errors")
             with Container(id="bottom"):
                 yield SandboxPane(id="session", classes="session")
+                yield WorldPane(id="world", classes="session -away")
                 yield MindStream(id="mind")
         yield CommandBar(self._completions, history=self._history.lines, id="command")
         yield Footer(compact=True, show_command_palette=False)
@@ -158,7 +162,8 @@ class Cockpit(CommandLine, ThemeWatch):
 
     async def _first_agent(self) -> None:
         """Give a new workspace its first agent, and the mission that was asked for."""
-        await self._submit(cmd.CreateAgent(agent="pilot-1"))
+        if self._mission is None or self._mission.agent is None:
+            await self._submit(cmd.CreateAgent(agent="pilot-1"))
         if self._mission is not None:
             await self._start_mission(self._mission, "pilot-1")
             self._say(f"{self._mission.title}: space runs it, s takes one step, ? shows all keys", "note")
@@ -201,6 +206,15 @@ class Cockpit(CommandLine, ThemeWatch):
                 good = payload.status is GoalStatus.ACHIEVED
                 why = f": {payload.reason}" if payload.reason and not good else ""
                 self._say(f"goal {payload.goal} {payload.status}{why}", "ok" if good else "error")
+            case ev.PlansHeld() if agent == self._agent:
+                self.call_later(self._offer_plans)
+            case ev.PlansHeld():
+                self.bell()
+                self._say(f"{agent} has plans for you to approve: press n", "error")
+            case ev.MindBreakpointHit() if agent == self._agent:
+                self._say(f"breakpoint {payload.breakpoint}: {payload.what}; s steps, space goes on", "note")
+            case ev.MindBreakpointChanged() if agent == self._agent:
+                self.call_later(self._show_breakpoints)
             case ev.BreakpointHit() if agent == self._agent:
                 self._say(f"held before {payload.step} by its breakpoint; s runs it, space goes on", "note")
 
@@ -208,7 +222,9 @@ class Cockpit(CommandLine, ThemeWatch):
 
     def _frame(self) -> None:
         if self.is_running:
+            self._look_for_awaited()
             self._look_at_shells()
+            self._look_at_mind()
             # Health and the sandbox change without an event of an agent.
             self._projector.dirty.add(Pane.STATUS)
             self._draw()
@@ -230,13 +246,17 @@ class Cockpit(CommandLine, ThemeWatch):
                 goals = views.goal_stack(self._projector.states, self._agent, faulty)
                 self.query_one("#goals", GoalStack).show(goals)
             case Pane.PLAN:
-                self.query_one("#plan", PlanPane).show(views.plan(shown))
+                self.query_one("#plan", PlanPane).show(views.plan(shown, self._intention))
+            case Pane.MEMORY if shown.reasons:
+                self.query_one("#beliefs", BeliefsPane).show(mind_views.beliefs(shown))
             case Pane.MEMORY:
                 self.query_one("#memory", WorkingMemory).show(views.working_memory(shown))
             case Pane.ERRORS:
                 self.query_one("#errors", ErrorPanel).show(views.errors(shown))
             case Pane.MIND:
                 self.query_one("#mind", MindStream).show(self._projector.mind())
+            case Pane.SESSION if self._shows_world:
+                self.query_one("#world", WorldPane).show(mind_views.world(shown))
             case Pane.SESSION:
                 chunks, standing = self._projector.session()
                 session = self.query_one("#session", SandboxPane)

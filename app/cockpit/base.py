@@ -45,6 +45,8 @@ class CockpitBase(App[None]):
         self._projector = Projector()
         self._history = History(workspace)
         self._missions: Mapping[str, Mission] = {}
+        self._intention = 0
+        """The intention whose plan the operator wants to see; 0 for the one that is pursued."""
         self._shells: dict[str, ShellPane] = {}
         """Open shells by agent; the selected agent's is in place, the others go on out of sight."""
         self._keys, wrong = keymap.checked(settings.keys)

@@ -7,19 +7,19 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from app.cockpit import keymap
-from app.cockpit.run_keys import RunKeys
+from app.cockpit.mind_keys import MindKeys
 from app.cockpit.sandbox_keys import SandboxKeys
 from app.doing import context_of, help_text
 from app.grammar import complete, read_line
-from app.missions import lay_down
-from app.verbs import Context, GrammarError, Local
+from app.missions import agent_for, free_name, lay_down
+from app.verb import Context, GrammarError, Local
 from engine.domain import commands as cmd
 from engine.library import Mission
 from widgets import CommandBar, Completion, PlanPane, TerminalPane
 from widgets.dialogs import HelpDialog, HelpGroup, HelpKey, HelpModel
 
 
-class CommandLine(RunKeys, SandboxKeys):
+class CommandLine(MindKeys, SandboxKeys):
     """What is typed in the bar, and the words it knows."""
 
     def action_command(self) -> None:
@@ -86,6 +86,13 @@ class CommandLine(RunKeys, SandboxKeys):
                 self._help(intent.argument)
             case "policy":
                 self.action_policy()
+            case "world":
+                self.action_world()
+            case "breakpoints":
+                self.action_breakpoint()
+            case "generated_plans":
+                if not self._open_plans():
+                    self._say("no plans wait for your approval", "note")
             case "theme":
                 self._change_theme(intent.argument)
             case "select_agent":
@@ -116,13 +123,12 @@ class CommandLine(RunKeys, SandboxKeys):
 
     def _mission_entered(self, name: str) -> None:
         mission = self._missions.get(name)
-        if mission is None or not self._agent:
-            known = ", ".join(self._missions)
-            self._say(
-                f"there is no mission '{name}'; missions: {known}" if self._agent else "no agent yet", "error"
-            )
-            return
-        self.run_worker(self._start_mission(mission, self._agent), name="mission", exit_on_error=False)
+        if mission is None:
+            self._say(f"there is no mission '{name}'; missions: {', '.join(self._missions)}", "error")
+        elif mission.agent is None and not self._agent:
+            self._say("no agent yet", "error")
+        else:
+            self.run_worker(self._start_mission(mission, self._agent), name="mission", exit_on_error=False)
 
     def action_help(self) -> None:
         """All keys, and what the focused pane says of itself."""
@@ -148,6 +154,11 @@ class CommandLine(RunKeys, SandboxKeys):
 
     async def _start_mission(self, mission: Mission, agent: str) -> None:
         assert self._engine is not None
+        if mission.agent is not None:
+            agent = free_name(mission.agent.id, self._engine.agents)
+            if not (await self._submit(agent_for(mission, agent))).ok:
+                return
+            self._select_soon(agent)
         receipt = await lay_down(self._engine, agent, mission)
         if not receipt.ok:
             self._say(receipt.message, "error")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from textual.binding import Binding, BindingType
 from textual.keys import format_key
 
-from widgets import CommandBar, PlanPane, SandboxPane
+from widgets import BeliefsPane, CommandBar, GoalStack, PlanPane, SandboxPane
 from widgets.dialogs import HelpGroup, HelpKey
 from widgets.line_pane import LinePane
 from widgets.rows import RowPane
@@ -58,6 +58,8 @@ class Key:
 KEYS: tuple[Key, ...] = (
     Key("space", "toggle_run", "run/pause", "Run", "Let the agent run, or start no new action", shown=True),
     Key("s", "step", "step", "Run", "Run exactly one action", shown=True),
+    Key("S", "step_over", "step over", "Run", "Of a reasoner: the pending step with all goals below it"),
+    Key("O", "step_out", "step out", "Run", "Of a reasoner: go on until the pending step's plan is through"),
     Key("o", "until", "until goal ends", "Run", "Run until the present goal ends, then pause"),
     Key("full_stop", "stop", "stop", "Run", "Cut off what runs and start nothing more", shown=True),
     Key(
@@ -91,6 +93,7 @@ KEYS: tuple[Key, ...] = (
     Key("3", "pane('memory')", "memory", "View", "Working memory"),
     Key("4", "pane('errors')", "errors", "View", "Errors"),
     Key("5", "pane('session')", "session", "View", "The sandbox session"),
+    Key("W", "world", "world", "View", "The world that the agent lives in, or its session again"),
     Key("6", "pane('mind')", "mind", "View", "The mind stream"),
     Key("P", "policy", "policy", "View", "What the agent's programs may do, and what holds them"),
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
@@ -110,7 +113,10 @@ KEYS: tuple[Key, ...] = (
 BINDINGS = [key.binding() for key in KEYS]
 FORBIDDEN = frozenset({"ctrl+h", "ctrl+i", "ctrl+m", "ctrl+left_square_bracket"})
 PANE_BINDINGS: Mapping[str, tuple[BindingType, ...]] = {
-    "In a pane": (*LinePane.BINDINGS, *RowPane.BINDINGS, *PlanPane.BINDINGS, *SandboxPane.BINDINGS),
+    "In a pane": (
+        *(*LinePane.BINDINGS, *RowPane.BINDINGS, *PlanPane.BINDINGS, *SandboxPane.BINDINGS),
+        *(*GoalStack.BINDINGS, *BeliefsPane.BINDINGS),
+    ),
     "In the command bar": tuple(CommandBar.BINDINGS),
 }
 

@@ -25,6 +25,9 @@ PANES: dict[str, tuple[str, str]] = {
     "mind": ("6", "Mind"),
 }
 
+SHARED = {"world": "session", "beliefs": "memory"}
+"""Panes that stand in another one's place, with that one."""
+
 
 class Layout(CockpitBase):
     """Which panes are shown where."""
@@ -37,10 +40,35 @@ class Layout(CockpitBase):
     _terminal: TerminalPane | None = None
     """The shell that stands in the session's place."""
 
+    _world_first = True
+    """Whether the world of an agent that lives in one stands in the session's place."""
+
     def _pane(self, name: str) -> Widget:
         if name == "session" and self._terminal is not None:
             return self._terminal
+        if name == "session" and self._shows_world:
+            return super()._pane("world")
+        state = self._projector.state
+        if name == "memory" and state is not None and state.reasons:
+            return super()._pane("beliefs")
         return super()._pane(name)
+
+    @property
+    def _lives_in_world(self) -> bool:
+        state = self._projector.state
+        return state is not None and bool(state.world)
+
+    @property
+    def _shows_world(self) -> bool:
+        """Whether the world stands in the session's place now."""
+        return self._world_first and self._lives_in_world and self._terminal is None
+
+    def _set_places(self) -> None:
+        """Of the panes that share a place, show the one whose turn it is."""
+        for name in ("session", "memory"):
+            chosen = self._pane(name)
+            for pane in self.query(f".{name}"):
+                pane.set_class(pane is not chosen, "-away")
 
     def on_resize(self, event: events.Resize) -> None:
         """Choose the layout for the new size; the focused pane stays in view."""
@@ -52,9 +80,11 @@ class Layout(CockpitBase):
         focused = self.focused
         if isinstance(focused, TerminalPane):
             return "session"
-        while focused is not None and focused.id not in PANES:
+        while focused is not None and focused.id not in PANES and focused.id not in SHARED:
             focused = focused.parent if isinstance(focused.parent, Widget) else None
-        return focused.id or "" if focused is not None else ""
+        if focused is None or focused.id is None:
+            return ""
+        return SHARED.get(focused.id, focused.id)
 
     def _choose(self, pane: str) -> None:
         if pane:
@@ -98,12 +128,16 @@ class Layout(CockpitBase):
     def _draw_tabs(self, status: StatusModel) -> None:
         solo = self.screen_stack[0].has_class("-solo")
         tabs = tuple(
-            TabLine(name, f"{key} {title}", _badge(name, status))
+            TabLine(name, f"{key} {self._title(name, title)}", _badge(name, status))
             for name, (key, title) in PANES.items()
             if name != "plan" or solo
         )
         current = self._current if solo else self._beside
         self.query_one("#tabs", PaneTabs).show(TabsModel(tabs, current))
+
+    def _title(self, name: str, title: str) -> str:
+        """The title of what stands in a pane's place."""
+        return {"world": "World", "beliefs": "Beliefs"}.get(self._pane(name).id or "", title)
 
     @on(PaneTabs.TabChosen)
     def _tab_chosen(self, event: PaneTabs.TabChosen) -> None:

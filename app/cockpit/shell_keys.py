@@ -51,9 +51,7 @@ class ShellKeys(AgentKeys):
         """Put a shell into the session's place, or the session back into it."""
         had_focus = self._terminal is not None and self._terminal.has_focus
         self._terminal, self._arriving = shell, shell is not None
-        session = self.query_one("#session")
-        for pane in (session, *self._shells.values()):
-            pane.set_class(pane is not (shell or session), "-away")
+        self._set_places()
         if self._zoomed_for_shell:
             self._zoomed = self._zoomed_for_shell = False
         if shell is not None:

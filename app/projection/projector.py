@@ -159,6 +159,10 @@ class Projector:
         shown = self._agents.get(self.selected)
         return shown.state if shown else None
 
+    def out_of_date(self) -> None:
+        """Have everything drawn anew."""
+        self.dirty |= set(Pane)
+
     # -------------------------------------------------------------- output
 
     def mind(self) -> MindModel:

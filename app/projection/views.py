@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.lines import call_text
+from app.projection import mind_views
 from engine.domain.action import SandboxSession
 from engine.domain.failure import Failure, Strategy
 from engine.domain.goal import Goal, GoalStatus
@@ -21,6 +22,7 @@ from widgets import (
     ErrorsModel,
     GoalLine,
     GoalStackModel,
+    IntentionsModel,
     MemoryLine,
     PlanModel,
     StatusModel,
@@ -83,6 +85,7 @@ def goal_stack(states: Iterable[AgentState], selected: str, faulty: Collection[s
     chosen = next((state for state in known if state.agent_id == selected), None)
     return GoalStackModel(
         goals=tuple(_goals(chosen)) if chosen else (),
+        intentions=mind_views.intentions(chosen) if chosen else IntentionsModel(),
         agents=tuple(
             AgentLine(state.agent_id, "stopped", "fault", state.agent_id == selected)
             if state.agent_id in faulty
@@ -138,14 +141,17 @@ def _agent(state: AgentState, selected: bool) -> AgentLine:
 def asks(state: AgentState) -> bool:
     """Whether the agent waits for a decision of the operator's."""
     turn = state.intervention is not None and not state.shell_taken
-    return turn or state.handover is not None or state.mode is Mode.WAITING
+    plans = mind_views.held_generation(state) is not None
+    return turn or plans or state.handover is not None or state.mode is Mode.WAITING
 
 
 # ------------------------------------------------------------------ plan
 
 
-def plan(state: AgentState) -> PlanModel:
-    """The plan of the goal that is pursued, or of the last one."""
+def plan(state: AgentState, intention: int = 0) -> PlanModel:
+    """The plan of the goal that is pursued, or of the last one; of a reasoner that of an intention."""
+    if state.reasons:
+        return mind_views.plan(state, intention)
     shown = state.plan
     if shown is None:
         return PlanModel()
@@ -287,7 +293,7 @@ def status(state: AgentState | None, health: Health, sandbox: SandboxReport) -> 
         point=_point(state),
         asks=asks(state),
         tick=state.tick,
-        thinker=state.config.thinker,
+        thinker="agentspeak" if state.reasons else state.config.thinker,
         tokens=state.tokens,
         cost_usd=state.cost_usd,
         errors=len(open_failures(state)),
@@ -301,13 +307,15 @@ def _point(state: AgentState) -> str:
             return "you hold the shell"
         case _ if state.handover is not None:
             return "your changes wait (t)"
+        case _ if mind_views.held_generation(state) is not None:
+            return "plans wait for you (i)"
         case Mode.PAUSED:
             reason = f" · {state.run_reason}" if state.run_reason.startswith(("breakpoint", "MAX")) else ""
             return f"{state.pause_point.value}{reason}"
         case Mode.INTERVENTION:
             return "your turn (i)"
         case Mode.IDLE:
-            return "no open goal"
+            return "nothing to do" if state.reasons else "no open goal"
         case Mode.STOPPED:
             return state.run_reason
         case _:

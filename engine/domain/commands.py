@@ -303,9 +303,9 @@ class BreakOn(Command):
     """Hold a reasoner where a belief, goal, plan or error comes up."""
 
     do: Literal["break_on"] = "break_on"
-    on: Literal["belief", "goal", "plan", "error"]
+    on: Literal["step", "belief", "goal", "plan", "error"]
     pattern: str = Field(min_length=1, max_length=1_000)
-    """A belief or goal with variables, the label of a plan, or an error id."""
+    """An action, belief or goal with variables, the label of a plan, or an error id."""
 
 
 class ChangeBreak(Command):

@@ -8,13 +8,33 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 
 class MissionError(ValueError):
     """A mission file that cannot be used; the message names the file, what is wrong and what to do."""
+
+
+class MissionAgent(BaseModel):
+    """An agent made for a mission."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    type: str
+    id: str
+    programs: tuple[str, ...] = ()
+    """Names of shipped AgentSpeak(L) programs that are its program together."""
+    answers: tuple[str, ...] = ()
+    """Names of recorded answers that stand for a model."""
+    config: dict[str, Any] = Field(default_factory=dict)
+    """Further settings."""
+
+    @field_validator("programs", "answers", mode="before")
+    @classmethod
+    def _tuple(cls, value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +52,8 @@ class Mission:
     """How a run without an operator ends: `GOAL_ACHIEVED` or `NEEDS_OPERATOR`."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Contents by path relative to the sandbox root, `/`-separated."""
+    agent: MissionAgent | None = None
+    """The agent that it needs; None where any will do."""
 
 
 class _MissionTable(BaseModel):
@@ -44,6 +66,7 @@ class _MissionTable(BaseModel):
     network: bool
     expect: Literal["GOAL_ACHIEVED", "NEEDS_OPERATOR"]
     files: dict[str, str] = Field(default_factory=dict)
+    agent: MissionAgent | None = None
 
     @field_validator("files")
     @classmethod
@@ -86,5 +109,12 @@ def _read(entry: Traversable) -> Mission:
         raise MissionError(f"{entry.name}: '{where}': {first['msg']}: correct the value") from error
     goal = table.goal.strip()
     return Mission(
-        table.name, table.title, goal, table.summary, table.network, table.expect, dict(table.files)
+        table.name,
+        table.title,
+        goal,
+        table.summary,
+        table.network,
+        table.expect,
+        dict(table.files),
+        table.agent,
     )

@@ -53,6 +53,8 @@ class ReasonerConfig(BaseModel):
     source: str = Field(default="program.asl", max_length=300)
     """What the program is called in messages."""
     semantics: Literal["jason", "compat"] = "jason"
+    own_goals: bool = True
+    """Whether the goals of the program are adopted when the agent is created."""
     tracing: bool = False
     """Whether every change of beliefs, events and intentions is journaled."""
     world: str = ""

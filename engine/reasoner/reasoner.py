@@ -66,7 +66,8 @@ class Reasoner:
         self.run: Run | None = None
         """What has been done since the last event."""
         program = parse_program(config.program, config.source)
-        self.goals = tuple(f"{goal.kind}{text_of(goal.literal)}" for goal in program.goals)
+        own = program.goals if config.own_goals else ()
+        self.goals = tuple(f"{goal.kind}{text_of(goal.literal)}" for goal in own)
         """The program's own, as they are written: `!reach(home)`."""
         self.created = _milliseconds(created)
         """Milliseconds since 1970 at time 0 of the reasoner."""

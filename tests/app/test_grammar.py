@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from app.grammar import complete, find_verb, read_line
-from app.verbs import VERBS, Context, GrammarError, Local
+from app.verb import Context, GrammarError, Local
+from app.verbs import VERBS
 from engine.domain import commands as cmd
 from engine.domain.action import SandboxSession
 from engine.domain.goal import Goal

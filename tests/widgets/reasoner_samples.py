@@ -16,9 +16,10 @@ from widgets import (
     BeliefsPane,
     ControlCharacterFilter,
     FrameLine,
+    GoalStack,
+    GoalStackModel,
     IntentionLine,
     IntentionsModel,
-    IntentionsPane,
     WorldModel,
     WorldPane,
     WorldSign,
@@ -108,7 +109,7 @@ BREAKPOINTS = BreakpointsModel(
 class ReasonerApp(App[None]):
     """The world and the intentions to the left, the beliefs to the right."""
 
-    CSS = "#left { width: 1fr; } BeliefsPane { width: 1fr; } WorldPane, IntentionsPane { height: 1fr; }"
+    CSS = "#left { width: 1fr; } BeliefsPane { width: 1fr; } WorldPane, GoalStack { height: 1fr; }"
 
     def __init__(self, theme: str = "pilothouse-night", *, guarded: bool = True) -> None:
         super().__init__()
@@ -116,7 +117,7 @@ class ReasonerApp(App[None]):
         for each in load_themes()[0].values():
             self.register_theme(each)
         self.theme = theme
-        self.world, self.beliefs, self.intentions = WorldPane(), BeliefsPane(), IntentionsPane()
+        self.world, self.beliefs, self.intentions = WorldPane(), BeliefsPane(), GoalStack()
         self.messages: list[Message] = []
         self.booms = 0
 
@@ -137,4 +138,4 @@ class ReasonerApp(App[None]):
     def fill(self) -> None:
         self.world.show(WORLD)
         self.beliefs.show(BELIEFS)
-        self.intentions.show(INTENTIONS)
+        self.intentions.show(GoalStackModel(intentions=INTENTIONS))

@@ -7,18 +7,26 @@ from reasoner_samples import INTENTIONS, ReasonerApp
 from test_rows import PaneApp
 from textual.message import Message
 
-from widgets import FrameLine, IntentionLine, IntentionsModel, IntentionsPane, intention_of, intention_rows
+from widgets import (
+    FrameLine,
+    GoalStack,
+    GoalStackModel,
+    IntentionLine,
+    IntentionsModel,
+    intention_of,
+    intention_rows,
+)
 from widgets.pieces import plain
 
 
-def lines(pane: IntentionsPane) -> list[str]:
+def lines(pane: GoalStack) -> list[str]:
     return [pane.render_line(y).text[1:].rstrip(" │┃") for y in range(pane.content_size.height)]
 
 
 async def test_each_intention_is_a_tree_with_its_outermost_plan_first() -> None:
-    pane = IntentionsPane()
+    pane = GoalStack()
     async with PaneApp(pane).run_test(size=(64, 16)) as pilot:
-        pane.show(INTENTIONS)
+        pane.show(GoalStackModel(intentions=INTENTIONS))
         await pilot.pause()
 
         assert lines(pane)[:11] == [
@@ -38,16 +46,16 @@ async def test_each_intention_is_a_tree_with_its_outermost_plan_first() -> None:
 
 
 async def test_an_intention_can_be_folded_and_stays_folded_while_it_goes_on() -> None:
-    pane = IntentionsPane()
+    pane = GoalStack()
     async with PaneApp(pane).run_test(size=(86, 16)) as pilot:
-        pane.show(INTENTIONS)
+        pane.show(GoalStackModel(intentions=INTENTIONS))
         await pilot.press("down", "down", "left")
         folded = "▸ … 1 waiting for action · move(east)  +!reach(home) … +!step_towards(home)"
         assert lines(pane)[:2] == [folded, "▾ ▶ 4 running"]
         assert pane.cursor == "intention:1"
 
         first, *rest = INTENTIONS.intentions
-        pane.show(IntentionsModel((replace(first, state="ready"), *rest)))
+        pane.show(GoalStackModel(intentions=IntentionsModel((replace(first, state="ready"), *rest))))
         assert lines(pane)[0].startswith("▸ ▷ 1 ready")
 
         await pilot.press("right")
@@ -55,12 +63,12 @@ async def test_an_intention_can_be_folded_and_stays_folded_while_it_goes_on() ->
 
 
 async def test_an_intention_that_came_back_under_the_same_number_is_not_folded() -> None:
-    pane = IntentionsPane()
+    pane = GoalStack()
     async with PaneApp(pane).run_test(size=(64, 16)) as pilot:
-        pane.show(INTENTIONS)
+        pane.show(GoalStackModel(intentions=INTENTIONS))
         await pilot.press("left")
-        pane.show(IntentionsModel())
-        pane.show(INTENTIONS)
+        pane.show(GoalStackModel())
+        pane.show(GoalStackModel(intentions=INTENTIONS))
 
         assert lines(pane)[0].startswith("▾")
 
@@ -76,12 +84,10 @@ async def test_keys_ask_for_something_to_be_done_to_the_intention_of_the_row(key
         await pilot.pause()
 
     asked = {
-        each.intention_id: each.action
-        for each in messages
-        if isinstance(each, IntentionsPane.IntentionAction)
+        each.intention_id: each.action for each in messages if isinstance(each, GoalStack.IntentionAction)
     }
     assert asked == {"4": action}
-    chosen = {each.intention_id for each in messages if isinstance(each, IntentionsPane.IntentionChosen)}
+    chosen = {each.intention_id for each in messages if isinstance(each, GoalStack.IntentionChosen)}
     assert chosen == {"4"}
 
 
@@ -92,9 +98,9 @@ async def test_without_intentions_the_keys_ask_for_nothing() -> None:
         app.intentions.focus()
         await pilot.press("p", "X", "left", "right", "enter")
         await pilot.pause()
-        assert "What the agent has set out to do" in "\n".join(lines(app.intentions))
+        assert "The agent's goals will appear here" in "\n".join(lines(app.intentions))
 
-    assert not [each for each in messages if isinstance(each, IntentionsPane.IntentionAction)]
+    assert not [each for each in messages if isinstance(each, GoalStack.IntentionAction)]
 
 
 def test_rows_can_stand_in_another_list() -> None:
@@ -119,9 +125,9 @@ def test_an_intention_without_a_plan_yet_is_a_line_of_its_own() -> None:
 
 async def test_a_deep_stack_ends_at_the_frame_in_hand() -> None:
     frames = tuple(FrameLine(f"+!g({n})", "p", f"!g({n + 1})", (("N", str(n)),)) for n in range(2_000))
-    pane = IntentionsPane()
+    pane = GoalStack()
     async with PaneApp(pane).run_test(size=(64, 16)) as pilot:
-        pane.show(IntentionsModel((IntentionLine("1", "running", frames=frames),)))
+        pane.show(GoalStackModel(intentions=IntentionsModel((IntentionLine("1", "running", frames=frames),))))
         await pilot.press("G")
         assert lines(pane)[-2].startswith("›")
         assert "+!g(1999)" in lines(pane)[-2]

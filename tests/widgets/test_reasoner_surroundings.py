@@ -47,7 +47,8 @@ def fill_with(app: ReasonerApp, text: str) -> None:
         BeliefsModel((BeliefLine(text, (text, text), 1, text), BeliefLine(f"b({text})", (), 2, text, True)))
     )
     frames = (FrameLine(text, text, text, ((text, text),), 2), FrameLine(text))
-    app.intentions.show(IntentionsModel((IntentionLine(text, "waiting", text, text, frames),)))
+    intentions = IntentionsModel((IntentionLine(text, "waiting", text, text, frames),))
+    app.intentions.show(GoalStackModel(intentions=intentions))
 
 
 def plans_of(text: str) -> GeneratedPlansDialog:
@@ -90,7 +91,7 @@ async def test_hostile_notices_are_harmless(text: str) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         app.world.show(WorldModel(notice=Notice(text, "error")))
         app.beliefs.show(BeliefsModel(notice=Notice(text)))
-        app.intentions.show(IntentionsModel(notice=Notice(text, "loading")))
+        app.intentions.show(GoalStackModel(notice=Notice(text, "loading")))
         await pilot.pause()
         assert_clean(app)
 

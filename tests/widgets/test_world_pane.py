@@ -162,5 +162,5 @@ async def test_the_title_is_the_worlds_and_an_empty_pane_says_what_will_be_there
 
         app.world.show(replace(WORLD, title="[b]explorer[/]"))
         await pilot.pause()
-        assert app.world.border_title == r"World · \[b]explorer\[/]"
-        assert "World · [b]explorer[/]" in app.screen._compositor.render_strips()[0].text
+        assert app.world.border_title == r"5 World · \[b]explorer\[/]"
+        assert "5 World · [b]explorer[/]" in app.screen._compositor.render_strips()[0].text

@@ -1,0 +1,152 @@
+"""The words of the command bar for agents whose goals an AgentSpeak(L) program pursues."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from app.verb import Context, GrammarError, Intent, Local, Verb, only, split_word, word
+from engine.domain import commands as cmd
+from engine.domain.reasoning import GenerationStage
+
+PROGRAM_LIMIT = 1_000_000
+"""Bytes of a program's file."""
+STEERED = ("suspend", "resume", "drop", "fail")
+DECISIONS = {"approve": "install them", "reject": "with a reason", "again": "ask the model once more"}
+BREAKS = ("step", "belief", "goal", "plan", "error")
+
+
+def reads_program(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration with the text of the file that its program is in.
+
+    Raises:
+        GrammarError: the file cannot be read.
+    """
+    named = config.pop("file", None)
+    if named is None:
+        return config
+    path = Path(str(named)).expanduser()
+    try:
+        with path.open("rb") as file:
+            content = file.read(PROGRAM_LIMIT + 1)
+        if len(content) > PROGRAM_LIMIT:
+            raise GrammarError(f"{path}: larger than {PROGRAM_LIMIT} bytes")
+        text = content.decode("utf-8")
+    except OSError as error:
+        raise GrammarError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise GrammarError(f"{path}: not a text in UTF-8") from None
+    return {"program": text, "source": path.name, **config}
+
+
+def read_words(text: str) -> dict[str, Any] | None:
+    """A configuration written as `name=value` words, with dots for what lies inside; None when it is none."""
+    words = text.split()
+    if not words or not all("=" in one[1:] for one in words):
+        return None
+    found: dict[str, Any] = {}
+    for one in words:
+        name, _, value = one.partition("=")
+        inner = found
+        *outer, last = name.split(".")
+        for part in outer:
+            inner = inner.setdefault(part, {})
+            if not isinstance(inner, dict):
+                raise GrammarError(f"'{name}': {part} is a value already")
+        try:
+            inner[last] = json.loads(value)
+        except ValueError:
+            inner[last] = value
+    return found
+
+
+def _read_intention(rest: str, context: Context) -> Intent:
+    number, tail = word(rest, "an intention")
+    how, reason = word(tail, f"one of {', '.join(STEERED)}")
+    if number in STEERED and how.isdigit():
+        number, how = how, number
+    if how not in STEERED or not number.isdigit():
+        raise GrammarError(f"give a number and one of {', '.join(STEERED)}: intention 2 suspend")
+    fields = {"agent": context.agent, "intention": int(number), "how": how, "reason": reason}
+    return cmd.SteerIntention.model_validate(fields)
+
+
+def _intentions(context: Context) -> Iterable[tuple[str, str]]:
+    for number, view in context.state.intentions.items() if context.state else ():
+        goal = view.frames[0].goal if view.frames else ""
+        how = "resume" if view.state == "suspended" else "suspend"
+        yield f"{number} {how}", f"{goal} {view.state}"
+        yield f"{number} drop", f"{goal} {view.state}"
+
+
+def _read_breaks(rest: str, context: Context) -> Intent:
+    if not rest:
+        return Local("breakpoints")
+    ident, how = word(rest, "a breakpoint")
+    if how not in ("on", "off", "clear"):
+        raise GrammarError("say what is to become of it: on, off or clear")
+    return cmd.ChangeBreak(
+        agent=context.agent, breakpoint=ident, enabled=how != "off", cleared=how == "clear"
+    )
+
+
+def _breaks(context: Context) -> Iterable[tuple[str, str]]:
+    for one in context.state.mind_breakpoints.values() if context.state else ():
+        about = f"{one.on} {one.pattern}"
+        yield f"{one.id} {'off' if one.enabled else 'on'}", about
+        yield f"{one.id} clear", about
+
+
+def _read_trace(rest: str, context: Context) -> Intent:
+    if rest not in ("on", "off"):
+        raise GrammarError("say on or off")
+    return cmd.SetTracing(agent=context.agent, on=rest == "on")
+
+
+def _read_plans(rest: str, context: Context) -> Intent:
+    if not rest:
+        return Local("generated_plans")
+    decision, tail = word(rest, f"one of {', '.join(DECISIONS)}")
+    ident, _, text = split_word(tail)
+    held = [one for one, _ in _held(context)]
+    if ident not in held:
+        ident, text = (held[0] if len(held) == 1 else ident), tail
+    if decision not in DECISIONS or not ident:
+        raise GrammarError(f"say {', '.join(DECISIONS)}, and which; waiting: {', '.join(held) or 'none'}")
+    fields = {"agent": context.agent, "generation": ident, "decision": decision, "text": text.strip()}
+    return cmd.DecidePlans.model_validate(fields)
+
+
+def _held(context: Context) -> list[tuple[str, str]]:
+    generations = context.state.generations.values() if context.state else ()
+    return [(one.id, one.goal) for one in generations if one.stage is GenerationStage.HELD]
+
+
+def _plans(context: Context) -> Iterable[tuple[str, str]]:
+    return [(f"{how} {one}", f"plans for {goal}") for one, goal in _held(context) for how in DECISIONS]
+
+
+VERBS: tuple[Verb, ...] = (
+    Verb("intention", "intention N suspend|resume|drop|fail [REASON]", "steer an intention of a reasoner",
+         _read_intention, "Mind", choices=_intentions),
+    Verb("breaks", "breaks [ID on|off|clear]", "the breakpoints on beliefs, goals, plans and errors",
+         _read_breaks, "Mind", choices=_breaks),
+    Verb("trace", "trace on|off", "journal every change of beliefs, events and intentions", _read_trace,
+         "Mind", choices=lambda c: [("on", "every change"), ("off", "only what the panes need")]),
+    Verb("plans", "plans [approve|reject|again ID [TEXT]]", "decide on plans that a model made", _read_plans,
+         "Mind", choices=_plans),
+    Verb("world", "world", "the small world that the agent lives in, or its session again",
+         lambda rest, c: Local("world", only(rest, "nothing") if rest else ""), "Mind"),
+)  # fmt: skip
+
+
+def read_break(rest: str, context: Context) -> Intent | None:
+    """A breakpoint on what a reasoner believes, pursues, chooses or fails at; None when it is on a step."""
+    on, _, pattern = rest.partition(" ")
+    if on in BREAKS and pattern.strip():
+        return cmd.BreakOn.model_validate({"agent": context.agent, "on": on, "pattern": pattern.strip()})
+    if context.state is not None and context.state.reasons:
+        raise GrammarError("say on what: break belief obstacle(_), break goal +!reach(X), break plan p1, …")
+    return None
