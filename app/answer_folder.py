@@ -42,7 +42,7 @@ class _File(BaseModel):
 
 
 class AnswerFolder:
-    """The answers to one cell's prompts, each in a file named after prompt and parameters.
+    """The answers to one cell's prompts, each in a file named after prompt, model and parameters.
 
     A failure is kept to be read, and asked again in the next conversation.
     """
@@ -95,5 +95,7 @@ class AnswerFolder:
             raise CandidateError(f"{path}: {error.strerror}; an answer could not be kept") from None
 
     def _place(self, prompt: Prompt, config: Mapping[str, str | float]) -> Path:
-        known = json.dumps([prompt.system, prompt.user, dict(config)], sort_keys=True)
+        # Where and how patiently it is asked makes no other answer.
+        deciding = [config.get(name) for name in ("model", "temperature", "max_tokens")]
+        known = json.dumps([prompt.system, prompt.user, *deciding])
         return self.path / f"{hashlib.sha256(known.encode()).hexdigest()[:16]}.json"
