@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from app.explorer_arguments import add_arguments as add_explorer_arguments
 from engine import __version__
 
 if TYPE_CHECKING:
@@ -131,38 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     explorer = verbs.add_parser(
         "explorer", parents=[common], help="plans for the explorer robot, run and measured"
     )
-    tried = explorer.add_mutually_exclusive_group()
-    tried.add_argument(
-        "--plans", default="", metavar="P", help="baseline (the default), an .asl program, or as --answer"
-    )
-    tried.add_argument(
-        "--answer", default="", metavar="FILE", help="a model's raw answer; 5.8 to 5.11 are shipped ones"
-    )
-    tried.add_argument(
-        "--thinker", default="", metavar="NAME", help="who is asked for plans, such as recorded:FILE"
-    )
-    tried.add_argument("--experiment", type=Path, metavar="FILE", help="a grid of answers, in TOML")
-    explorer.add_argument(
-        "--seeds", default="7", metavar="LIST", help="7 (the thesis' own, the default), 1-100 or 7,20-25"
-    )
-    explorer.add_argument(
-        "--compat",
-        dest="main",
-        action="store_const",
-        const="ref_cycles",
-        default="cycles",
-        help="success and moves by the thesis' cycle; both are always run",
-    )
-    explorer.add_argument("--native", dest="main", action="store_const", const="cycles", help="by our own")
-    explorer.add_argument(
-        "--pgp", action="store_true", help="a program's plans come when the goal finds none, as answers do"
-    )
-    explorer.add_argument("--judge", default="", metavar="NAME", help="who scores the plans (PRAS)")
-    explorer.add_argument(
-        "--prompt", choices=("no-hints", "hints", "hints-and-remarks"), help="what a thinker is told"
-    )
-    explorer.add_argument("--temperature", type=float, metavar="T", help="of a thinker, from 0 to 2")
-    explorer.add_argument("--log", type=Path, metavar="FILE", help="write what happens as JSON lines")
+    add_explorer_arguments(explorer)
     explorer.set_defaults(handler=_explorer)
 
     bench = verbs.add_parser(
@@ -407,35 +377,9 @@ def _asl(options: argparse.Namespace) -> int:
 
 
 def _explorer(options: argparse.Namespace) -> int:
-    from app.experiment_tables import experiment
-    from app.explorer import ExplorerOptions, Mode, explore
-    from engine.generation.pgp.asking import AskError
-    from engine.generation.pgp.prompt import PromptVariant
+    from app.explorer_arguments import answered
 
-    try:
-        if options.experiment is not None:
-            answer, text = asyncio.run(experiment(options.experiment))
-        else:
-            chosen = ExplorerOptions(
-                plans=options.plans,
-                answer=options.answer,
-                thinker=options.thinker,
-                seeds=options.seeds,
-                main=Mode(options.main),
-                generated=options.pgp,
-                judge=options.judge,
-                prompt=PromptVariant(options.prompt) if options.prompt else None,
-                temperature=options.temperature,
-                log=options.log,
-            )
-            answer, text = asyncio.run(explore(chosen))
-    except ValueError as error:
-        return _complain(str(error))
-    except AskError as error:
-        _complain(f"the thinker gave no answer: {error}")
-        return 1
-    _say(options, answer, text)
-    return 0
+    return _answered(options, answered(options))
 
 
 def _doctor(options: argparse.Namespace) -> int:

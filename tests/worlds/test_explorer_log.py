@@ -154,11 +154,8 @@ def test_a_log_with_another_seed_asks_what_was_not_recorded_and_says_so(
     path.write_text("\n".join(line.replace("# System Message", "# Other") for line in lines))
     capsys.readouterr()
     assert main(["explorer", "--thinker", f"recorded:{path}"]) == 1
-    error = capsys.readouterr().err
-    assert (
-        error
-        == "pilothouse: the thinker gave no answer: unrecorded: the log holds no answer to this prompt\n"
-    )
+    said = capsys.readouterr().out
+    assert said == "the thinker gave no answer: unrecorded: the log holds no answer to this prompt\n"
 
 
 @pytest.mark.parametrize(
