@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.generation.pgp.asking import Answerer
-from engine.generation.pgp.recorded import RecordingError, recording
+from engine.generation.pgp.recorded_log import RecordingError, recording
 
 FILE_LIMIT = 20_000_000
 """Bytes of a file with plans, an answer or a log."""

@@ -18,7 +18,8 @@ from engine.generation.pgp.asking import Answerer
 from engine.generation.pgp.config import EffectiveConfig, GenerationConfig, resolve
 from engine.generation.pgp.context import META_PLANS, without_actions
 from engine.generation.pgp.documentation import Documentation, documentation_of
-from engine.generation.pgp.recorded import RecordedLog, RecordedText
+from engine.generation.pgp.recorded_answers import RecordedAnswers
+from engine.generation.pgp.recorded_log import RecordedLog
 from engine.worlds.explorer_files import (
     baseline_program,
     explorer_program,
@@ -87,9 +88,9 @@ def answer_candidate(text: str) -> Candidate:
     """
     name = text if text.startswith("listing-") else f"listing-{text}"
     if name in recorded_answers():
-        return asked_candidate(RecordedText(recorded_answer(name)), name)
+        return asked_candidate(RecordedAnswers([recorded_answer(name)]), name)
     try:
-        return asked_candidate(RecordedText(read_file(Path(text))), text)
+        return asked_candidate(RecordedAnswers([read_file(Path(text))]), text)
     except CandidateError as error:
         if Path(text).exists():
             raise
@@ -108,7 +109,7 @@ def _program(name: str, plans: Sequence[Plan], generated: bool) -> Candidate:
     if not generated:
         return Candidate(name, read, program=whole)
     text = "\n\n".join(map(plan_text, plans))
-    return replace(asked_candidate(RecordedText(text), name), read=partial(_as_written, whole))
+    return replace(asked_candidate(RecordedAnswers([text]), name), read=partial(_as_written, whole))
 
 
 def _as_written(whole: Answer, text: str) -> Answer:

@@ -13,7 +13,7 @@ from app.candidates import Candidate, asked_candidate, plans_candidate
 from app.explorer import Mode, Result, Trying
 from engine.bdi.parser import parse_program
 from engine.bdi.semantics import PerceptRemovals, Semantics
-from engine.generation.pgp.recorded import RecordedText
+from engine.generation.pgp.recorded_answers import RecordedAnswers
 from engine.worlds.explorer_files import baseline_program
 from engine.worlds.explorer_run import Ending, ExplorerRun, run_explorer
 
@@ -101,7 +101,7 @@ def test_a_run_that_never_ends_is_given_up_and_a_stop_is_obeyed() -> None:
 
 
 def test_an_action_that_an_agent_lacks_is_reported_and_its_plan_never_runs() -> None:
-    result = tried(asked_candidate(RecordedText(FLYING), "flying"))
+    result = tried(asked_candidate(RecordedAnswers([FLYING]), "flying"))
     assert result.review.complaints == ("line 3: +!reach(X): line 5: there is no action fly/1",)
     assert (result.counted[0].ending, result.counted[0].moves, result.tsr) == (Ending.IDLE, 0, 0)
     assert result.unknown_actions == 1

@@ -1,4 +1,4 @@
-"""Answers that were recorded, as a text or in the log of a run, in the place of the model that gave them."""
+"""The log of a run in the place of the model that answered in it; other files are taken for an answer."""
 
 from __future__ import annotations
 
@@ -10,29 +10,11 @@ from engine.generation.pgp import log_events as log
 from engine.generation.pgp.asking import AskError, AskFailure, Prompt, Reply
 from engine.generation.pgp.config import EffectiveConfig, GenerationConfig
 from engine.generation.pgp.prompt import PromptVariant, user_prompt
-
-RECORDED = "recorded"
-"""The model's name where a recording does not tell it."""
+from engine.generation.pgp.recorded_answers import RecordedAnswers
 
 
 class RecordingError(ValueError):
     """A log that cannot be used in the place of a model; the message says why."""
-
-
-class RecordedText:
-    """One answer, whatever is asked."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    @property
-    def model(self) -> str:
-        """That it is a recording."""
-        return RECORDED
-
-    async def answer(self, prompt: Prompt, config: EffectiveConfig) -> Reply:
-        """The text."""
-        return Reply(self._text, RECORDED)
 
 
 class RecordedLog:
@@ -75,7 +57,7 @@ class RecordedLog:
     @property
     def model(self) -> str:
         """The model that was logged."""
-        return str(self._config.get("model", RECORDED))
+        return str(self._config.get("model", RecordedAnswers.model))
 
     def _take(self, config: Mapping[str, object], number: int) -> None:
         if self._config and config != self._config:
@@ -127,7 +109,7 @@ def _config_of(public: Mapping[str, object]) -> GenerationConfig:
         raise RecordingError(f"the logged parameters: {error}") from None
 
 
-def recording(content: str) -> RecordedText | RecordedLog:
+def recording(content: str) -> RecordedAnswers | RecordedLog:
     """A file's content in the place of a model: the log of a run, or else an answer.
 
     Raises:
@@ -137,4 +119,4 @@ def recording(content: str) -> RecordedText | RecordedLog:
     first = next(iter(lines), "")
     if first.startswith('{"system":'):
         return RecordedLog(lines)
-    return RecordedText(content)
+    return RecordedAnswers([content])
