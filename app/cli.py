@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from app.explorer_arguments import add_arguments as add_explorer_arguments
 from engine import __version__
 
 if TYPE_CHECKING:
@@ -131,16 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     explorer = verbs.add_parser(
         "explorer", parents=[common], help="plans for the explorer robot, run and measured"
     )
-    explorer.add_argument(
-        "--plans", default="baseline", metavar="P", help="baseline, a recorded answer (5.8) or a file"
-    )
-    explorer.add_argument("--seeds", default="7", metavar="N|N-M", help="default: 7, the thesis' own")
-    explorer.add_argument("--compat", action="store_true", help="only the thesis' cycle")
-    explorer.add_argument("--native", action="store_true", help="only our own cycle")
-    explorer.add_argument(
-        "--pgp", action="store_true", help="a program's plans come when the goal finds none, as answers do"
-    )
-    explorer.add_argument("--experiment", type=Path, metavar="FILE", help="a grid of answers, in TOML")
+    add_explorer_arguments(explorer)
     explorer.set_defaults(handler=_explorer)
 
     bench = verbs.add_parser(
@@ -385,24 +377,9 @@ def _asl(options: argparse.Namespace) -> int:
 
 
 def _explorer(options: argparse.Namespace) -> int:
-    from app.experiment_tables import experiment
-    from app.explorer import explore
+    from app.explorer_arguments import answered
 
-    try:
-        if options.experiment is not None:
-            answer, text = experiment(options.experiment)
-        else:
-            answer, text = explore(
-                options.plans,
-                options.seeds,
-                compat=options.compat,
-                native=options.native,
-                generated=options.pgp,
-            )
-    except ValueError as error:
-        return _complain(str(error))
-    _say(options, answer, text)
-    return 0
+    return _answered(options, answered(options))
 
 
 def _doctor(options: argparse.Namespace) -> int:

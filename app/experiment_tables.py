@@ -7,15 +7,18 @@ with more than one generation as the thesis does, and count time in its cycles.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from app.experiment import Trial, load_experiment, run_experiment
-from app.explorer import Mode, report
+from app.answerers import THINKERS, Thinker
+from app.experiment import Cell, load_experiment
+from app.experiment_run import Trial, run_experiment
+from app.explorer import Mode
+from app.explorer_report import report
 
 METRICS = {
     "PC": "pc",
@@ -55,36 +58,72 @@ TABLES = (
 )
 
 
-def experiment(path: Path) -> tuple[dict[str, Any], str]:
-    """What `pilothouse explorer --experiment` answers, for a program and for a person; blocking.
+async def experiment(path: Path, thinkers: Mapping[str, Thinker] = THINKERS) -> tuple[dict[str, Any], str]:
+    """What `pilothouse explorer --experiment` answers, for a program and for a person.
+
+    Args:
+        path: of the experiment's file.
+        thinkers: who can be named in it.
 
     Raises:
-        ExperimentError: the file is no experiment; the message says why.
+        ValueError: the file is no experiment, or an answer cannot be kept or read; the message says why.
     """
-    cells, seeds = load_experiment(path)
-    trials = list(run_experiment(cells, seeds))
-    missing = [f"{trial.cell.model}: {trial.problem}" for trial in trials if trial.problem]
+    given = load_experiment(path, thinkers)
+    trials = await run_experiment(given)
+    failures = [_named_cell(trial.cell) | {"problem": trial.problem} for trial in trials if trial.problem]
+    pras = _pras(trials)
     answer = {
         "answers": len(trials),
-        "trials": [_told(trial, seeds) for trial in trials if trial.result is not None],
-        "missing": missing,
+        "trials": [
+            _named_cell(trial.cell) | report(trial.result, given.seeds)
+            for trial in trials
+            if trial.result is not None
+        ],
+        "missing": [f"{trial.cell.name}: {trial.problem}" for trial in trials if trial.result is None],
+        "failures": failures,
+        "PRAS": pras,
         "tables": {
             table.name: {"ours": rows(table, trials), "published": published(table.name)} for table in TABLES
         },
     }
     text = "\n\n".join("\n".join(lines(table, trials)) for table in TABLES)
-    return answer, "\n".join([text, *missing])
+    told = [f"{trial.cell.name}: {trial.problem}" for trial in trials if trial.problem]
+    return answer, "\n".join([text, *_pras_lines(pras), *told])
 
 
-def _told(trial: Trial, seeds: range) -> dict[str, Any]:
-    cell, result = trial.cell, trial.result
-    told = {
+def _named_cell(cell: Cell) -> dict[str, Any]:
+    return {
         "model": cell.model,
         "prompt": cell.prompt,
         "temperature": cell.temperature,
         "repeat": cell.repeat,
     }
-    return told | (report(result, seeds) if result is not None else {})
+
+
+def _pras(trials: Sequence[Trial]) -> dict[str, dict[str, Any]]:
+    """Alignment of the answers that succeeded, a mean for each model; a judge's where one was asked."""
+    found: dict[str, dict[str, Any]] = {}
+    for model in dict.fromkeys(trial.cell.model for trial in trials):
+        results = [one.result for one in trials if one.cell.model == model and one.result is not None]
+        judged = [one.judgement for one in results if one.judgement is not None]
+        scores = [one.value for one in judged if one.value is not None]
+        if not judged:
+            scores = [one.surrogate for one in results if one.tsr > 0]
+        found[model] = {
+            "value": round(mean(scores), 2) if scores else None,
+            "kind": "judge" if judged else "surrogate",
+            "answers": len(scores),
+            "unreadable": [one.problem for one in judged if one.value is None],
+        }
+    return found
+
+
+def _pras_lines(found: dict[str, dict[str, Any]]) -> Iterator[str]:
+    yield "\nPRAS of answers that reached home"
+    for model, one in found.items():
+        value = "none" if one["value"] is None else f"{one['value']:.2f}"
+        yield f"  {model}: {value} by {one['kind']}, {one['answers']} answers"
+        yield from (f"  {model}: {problem}" for problem in one["unreadable"])
 
 
 def published(name: str) -> list[Row]:
@@ -109,7 +148,7 @@ def rows(table: Table, trials: Sequence[Trial]) -> list[Row]:
 
 
 def _counts(trial: Trial, table: Table) -> bool:
-    if trial.result is None or any(run.generations > 1 for run in trial.result.first):
+    if trial.result is None or any(run.generations > 1 for run in trial.result.counted):
         return False
     return not table.successful_only or trial.result.tsr > 0
 

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from statistics import mean, median, pstdev
+from statistics import mean
 from typing import Any
 
-from engine.bdi.agent import BdiAgent
-from engine.bdi.parser import parse_program
-from engine.bdi.printing import trigger_text
-from engine.bdi.problems import ProgramError
-from engine.bdi.semantics import Semantics
-from engine.bdi.syntax import Plan
-from engine.generation.pgp.answer import Answer, ReadPlan, read_answer
-from engine.generation.pgp.documentation import Documentation, documentation_of
-from engine.generation.pgp.metrics import Metrics, alignment_surrogate, measure
-from engine.generation.pgp.partial_plans import Provenance
-from engine.generation.pgp.reactive import ReactiveProcedure
-from engine.generation.pgp.validation import Review, review
-from engine.worlds.explorer_files import (
-    baseline_program,
-    explorer_program,
-    recorded_answer,
-    recorded_answers,
+from app.answerers import THINKERS, CandidateError, Thinker, answerer
+from app.candidates import (
+    EXPLORER,
+    Candidate,
+    answer_candidate,
+    asked_candidate,
+    known,
+    plans_candidate,
+    seeds_of,
 )
+from app.explorer_log import ExplorerLog
+from engine.bdi.agent import BdiAgent
+from engine.bdi.semantics import Semantics
+from engine.generation.pgp.answer import Answer
+from engine.generation.pgp.answer_format import as_answer
+from engine.generation.pgp.answering import AnsweredProcedure, Note
+from engine.generation.pgp.asking import Answerer, AskError, Conversation, Reply, UnansweredError
+from engine.generation.pgp.config import EffectiveConfig, GenerationConfig, resolve
+from engine.generation.pgp.judging import Judgement, judge_prompt, judged
+from engine.generation.pgp.log_events import LogLine
+from engine.generation.pgp.metrics import Metrics, alignment_surrogate, measure
+from engine.generation.pgp.prompt import PromptVariant, user_prompt
+from engine.generation.pgp.validation import Review, review, unknown_actions
+from engine.worlds.explorer_files import baseline_program
 from engine.worlds.explorer_run import GOAL, ExplorerRun, run_explorer
-
-SEED_LIMIT = 10_000
-"""Seeds in one go."""
-FILE_LIMIT = 1_000_000
-"""Bytes of a file with plans or an answer."""
-_SEEDS = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
 
 
 class Mode(StrEnum):
@@ -51,86 +52,6 @@ class Mode(StrEnum):
         return Semantics.compat() if self is Mode.COMPAT else Semantics.jason()
 
 
-class CandidateError(ValueError):
-    """Plans that cannot be had; the message says what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """Plans to be tried."""
-
-    name: str
-    answer: Answer
-    """The plans as an answer; of a program each plan is one that was read."""
-    generated: bool
-    """Whether they arrive through the reactive procedure, or are there from the start."""
-
-
-@cache
-def known() -> Documentation:
-    """What is documented of the robot."""
-    return documentation_of(explorer_program().docs)
-
-
-def candidate(text: str, *, generated: bool) -> Candidate:
-    """The plans that a name or path stands for.
-
-    Args:
-        text: `baseline`, a recorded answer such as `5.8`, an `.asl` program, or a file with an answer.
-        generated: whether a program's plans arrive through the reactive procedure; answers always do.
-
-    Raises:
-        CandidateError: there is no such thing, or the program is not valid.
-    """
-    if text == "baseline":
-        return Candidate(text, _as_answer(baseline_program().plans), generated)
-    name = text if text.startswith("listing-") else f"listing-{text}"
-    if name in recorded_answers():
-        return Candidate(name, read_answer(recorded_answer(name), known().actions), generated=True)
-    content = _content(Path(text))
-    if not text.endswith(".asl"):
-        return Candidate(text, read_answer(content, known().actions), generated=True)
-    try:
-        return Candidate(text, _as_answer(parse_program(content, text).plans), generated)
-    except ProgramError as error:
-        raise CandidateError(str(error)) from None
-
-
-def _content(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(FILE_LIMIT + 1)
-    except OSError as error:
-        listed = ", ".join(("baseline", *recorded_answers()))
-        raise CandidateError(f"{path}: {error.strerror}; it is none of {listed} either") from None
-    if len(content) > FILE_LIMIT:
-        raise CandidateError(f"{path}: larger than {FILE_LIMIT} bytes")
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        raise CandidateError(f"{path}: not a text in UTF-8") from None
-
-
-def _as_answer(plans: Sequence[Plan]) -> Answer:
-    return Answer("", tuple(ReadPlan(plan, plan.position.line) for plan in plans))
-
-
-def seeds_of(text: str) -> range:
-    """The seeds that `7` or `1-100` stands for.
-
-    Raises:
-        ValueError: it is neither; the message says so.
-    """
-    written = _SEEDS.fullmatch(text)
-    if written is None:
-        raise ValueError(f"'{text[:40]}' are no seeds: write 7 or 1-100")
-    first, last = int(written[1]), int(written[2] or written[1])
-    found = range(first, last + 1)
-    if not 0 < len(found) <= SEED_LIMIT or found[-1] >= 2**31:
-        raise ValueError(f"'{text}' are no seeds: from 1 to {SEED_LIMIT} of them, each below 2^31")
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class Result:
     """What became of a candidate."""
@@ -138,132 +59,182 @@ class Result:
     candidate: Candidate
     review: Review
     metrics: Metrics
-    pras_surrogate: float
+    surrogate: float
+    """Likeness to the baseline, where no judge is asked."""
     runs: dict[Mode, tuple[ExplorerRun, ...]]
+    main: Mode
+    """Whose runs count for success and moves."""
+    said: tuple[Reply | AskError, ...] = ()
+    """What the thinker was asked for, in order."""
+    judgement: Judgement | None = None
 
     @property
-    def first(self) -> tuple[ExplorerRun, ...]:
-        """The runs of the first mode."""
-        return next(iter(self.runs.values()))
+    def counted(self) -> tuple[ExplorerRun, ...]:
+        """The runs of the main mode."""
+        return self.runs[self.main]
 
     @property
     def tsr(self) -> float:
         """Runs that reached home, per cent."""
-        return 100 * mean(run.reached for run in self.first)
+        return 100 * mean(run.reached for run in self.counted)
+
+    @property
+    def unknown_actions(self) -> int:
+        """Uses of actions that the robot lacks."""
+        plans = (read.plan for read in self.review.answer.plans)
+        return sum(1 for plan in plans for _ in unknown_actions(plan, known().actions))
 
     def times(self) -> dict[str, list[int]]:
         """Of the runs that reached home: the cycle, by mode, and the moves."""
         found = {mode.value: [run.cycles for run in runs if run.reached] for mode, runs in self.runs.items()}
-        return found | {"moves": [run.moves for run in self.first if run.reached]}
+        return found | {"moves": [run.moves for run in self.counted if run.reached]}
 
 
-def try_out(tried: Candidate, seeds: Sequence[int], modes: Sequence[Mode]) -> Result:
-    """Measure a candidate's plans, and run them once for each seed and mode; blocking."""
-    judged = review(tried.answer, GOAL, known().actions)
-    plans = [read.plan for read in tried.answer.plans]
-    installed = () if tried.generated else tuple(plans)
-    procedure = partial(_Recorded, tried=tried) if tried.generated else None
-    return Result(
-        tried,
-        judged,
-        measure(tried.answer, known().admissible_goals, known().admissible_beliefs),
-        alignment_surrogate(plans, baseline_program().plans),
-        {
-            mode: tuple(run_explorer(installed, seed, mode.semantics, procedure=procedure) for seed in seeds)
-            for mode in modes
-        },
-    )
+class Trying:
+    """A candidate over seeds in both modes; a run that lacks an answer is made again when it is there."""
 
-
-class _Recorded:
-    """The reactive procedure with a recorded answer in the place of a model."""
-
-    def __init__(self, agent: BdiAgent, tried: Candidate) -> None:
-        self._inner = ReactiveProcedure(agent)
+    def __init__(self, tried: Candidate, seeds: Sequence[int], talk: Conversation | None = None) -> None:
         self._tried = tried
+        self._todo = [(mode, seed) for mode in Mode for seed in seeds]
+        if talk is None and tried.answerer is not None:
+            talk = Conversation(tried.answerer, tried.config)
+        self._talk = talk
+        self._done: dict[tuple[Mode, int], ExplorerRun] = {}
 
-    @property
-    def asked(self) -> int:
-        return self._inner.asked
+    async def result(self, main: Mode) -> Result:
+        """Run everything, asking what has to be asked.
 
-    def answer(self) -> None:
-        for question in self._inner.questions:
-            judged = review(self._tried.answer, question.goal, known().actions)
-            goal = trigger_text(question.goal)
-            source = Provenance(goal, "recorded", self._tried.name, time="", depth=question.depth)
-            self._inner.settle(question, judged, source)
+        Raises:
+            AskError: there is no answer to the first question, so nothing to be measured.
+        """
+        while len(self._done) < len(self._todo):
+            for key in self._todo:
+                if key not in self._done:
+                    with suppress(UnansweredError):
+                        self._done[key] = self._run(*key)
+                    await asyncio.sleep(0)
+            if self._talk is not None and self._talk.open:
+                await self._talk.ask_open()
+        return self._measured(main)
+
+    def lines(self, main: Mode) -> Iterator[LogLine]:
+        """The log of every run, the main mode's first; each is made again from the answers."""
+        for mode, seed in sorted(self._todo, key=lambda one: one[0] is not main):
+            written: list[LogLine] = []
+            log = ExplorerLog(f"explorer-{seed}-{mode}", written.append)
+            log.ended(self._run(mode, seed, log))
+            yield from written
+
+    def _run(self, mode: Mode, seed: int, log: ExplorerLog | None = None) -> ExplorerRun:
+        program = self._tried.program
+        plans = [read.plan for read in program.plans] if program is not None else []
+        procedure: Callable[[BdiAgent], AnsweredProcedure] | None = None
+        if self._talk is not None:
+            note: Note | None = log.note if log is not None else None
+            procedure = partial(
+                AnsweredProcedure, known=known(), conversation=self._talk, read=self._tried.read, note=note
+            )
+        return run_explorer(plans, seed, mode.semantics, procedure=procedure, watcher=log)
+
+    def _measured(self, main: Mode) -> Result:
+        answer = self._tried.program or self._first_answer()
+        runs = {mode: tuple(self._done[key] for key in self._todo if key[0] is mode) for mode in Mode}
+        plans = [read.plan for read in answer.plans]
+        return Result(
+            self._tried,
+            review(answer, GOAL, known().actions),
+            measure(answer, known().admissible_goals, known().admissible_beliefs),
+            alignment_surrogate(plans, baseline_program().plans),
+            runs,
+            main,
+            self._talk.said if self._talk is not None else (),
+        )
+
+    def _first_answer(self) -> Answer:
+        assert self._talk is not None
+        said = self._talk.said[0]
+        if isinstance(said, AskError):
+            raise said
+        return self._tried.read(said.text)
 
 
-def explore(
-    plans: str, seeds: str, *, compat: bool, native: bool, generated: bool
+async def judgement(result: Result, judge: Conversation) -> Judgement:
+    """What a judge says of the plans, held against the baseline."""
+    answer = result.review.answer
+    text = answer.text or as_answer(read.plan for read in answer.plans)
+    return judged(await judge.say(judge_prompt(text, as_answer(baseline_program().plans))))
+
+
+def judge_config(by: Answerer) -> EffectiveConfig:
+    """What a judge is asked with: temperature 0."""
+    return resolve(GenerationConfig(model=by.model, temperature=0.0), None, EXPLORER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplorerOptions:
+    """What the operator asked for; at most one of plans, answer and thinker."""
+
+    plans: str = ""
+    answer: str = ""
+    thinker: str = ""
+    seeds: str = "7"
+    main: Mode = Mode.NATIVE
+    generated: bool = False
+    """A program's plans arrive when the goal finds none."""
+    judge: str = ""
+    prompt: PromptVariant | None = None
+    temperature: float | None = None
+    log: Path | None = None
+
+    def candidate(self, thinkers: Mapping[str, Thinker]) -> Candidate:
+        """What is to be tried.
+
+        Raises:
+            CandidateError: it cannot be had.
+        """
+        if self.thinker:
+            prompt = user_prompt(self.prompt) if self.prompt is not None else None
+            given = GenerationConfig(temperature=self.temperature, user_prompt=prompt)
+            return asked_candidate(answerer(self.thinker, thinkers), self.thinker, given)
+        if self.answer:
+            return answer_candidate(self.answer)
+        return plans_candidate(self.plans or "baseline", generated=self.generated)
+
+
+async def explore(
+    options: ExplorerOptions, thinkers: Mapping[str, Thinker] = THINKERS
 ) -> tuple[dict[str, Any], str]:
-    """What `pilothouse explorer` answers, for a program and for a person; blocking.
+    """What `pilothouse explorer` answers, for a program and for a person.
 
     Args:
-        plans: as for `candidate`.
-        seeds: as for `seeds_of`.
-        compat: run the thesis' cycle; with neither both are run.
-        native: run our own cycle.
-        generated: as for `candidate`.
+        options: what was asked for.
+        thinkers: who can be named as thinker or judge.
 
     Raises:
-        ValueError: plans or seeds are not understood; the message says so.
+        ValueError: something asked for is not understood or cannot be had; the message says so.
+        AskError: the thinker gave no answer.
     """
-    chosen = [mode for mode, wanted in ((Mode.COMPAT, compat), (Mode.NATIVE, native)) if wanted]
-    over = seeds_of(seeds)
-    answer = report(try_out(candidate(plans, generated=generated), over, chosen or list(Mode)), over)
+    from app.explorer_report import report, words
+
+    seeds = seeds_of(options.seeds)
+    judge = answerer(options.judge, thinkers) if options.judge else None
+    trying = Trying(options.candidate(thinkers), seeds)
+    if options.log is not None:
+        _writable(options.log)
+    result = await trying.result(options.main)
+    if judge is not None:
+        talk = Conversation(judge, judge_config(judge))
+        result = replace(result, judgement=await judgement(result, talk))
+    if options.log is not None:
+        with options.log.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line.to_json()}\n" for line in trying.lines(options.main))
+    answer = report(result, options.seeds.strip())
     return answer, words(answer)
 
 
-def report(result: Result, seeds: range) -> dict[str, Any]:
-    """A result ready for JSON, by the codes of the metrics; numbers to two digits."""
-    metrics = {_code(name): _two(value) for name, value in result.metrics.as_dict().items()}
-    times = result.times()
-    return {
-        "plans": result.candidate.name,
-        "pgp": result.candidate.generated,
-        "seeds": [seeds[0], seeds[-1]],
-        **metrics,
-        "PRAS_surrogate": _two(result.pras_surrogate),
-        "TSR": _two(result.tsr),
-        "GAT": {name: _two(mean(found)) if found else None for name, found in times.items()},
-        "spread": {name: _spread(found) for name, found in times.items()} if len(seeds) > 1 else {},
-        "generations": max(run.generations for run in result.first),
-        "problems": list(result.review.complaints),
-    }
-
-
-def _code(name: str) -> str:
-    """The metric's code in the thesis, `CC` or `CC_ref`."""
-    code, _, variant = name.partition("_")
-    return f"{code.upper()}_{variant}" if variant else code.upper()
-
-
-def _spread(values: Sequence[int]) -> dict[str, float]:
-    if not values:
-        return {}
-    return {
-        "min": min(values),
-        "median": _two(median(values)),
-        "max": max(values),
-        "deviation": _two(pstdev(values)),
-    }
-
-
-def _two(value: float) -> float:
-    return round(value, 2)
-
-
-def words(answer: dict[str, Any]) -> str:
-    """A report for a person."""
-    first, last = answer["seeds"]
-    seeds = f"seed {first}" if first == last else f"seeds {first} to {last}"
-    how = "generated when the goal found no plan" if answer["pgp"] else "there from the start"
-    lines = [f"{answer['plans']}: plans {how}; {seeds}"]
-    codes = (*(_code(one.name) for one in fields(Metrics)), "PRAS_surrogate", "TSR")
-    lines += [f"  {name:<15} {answer[name]}" for name in codes]
-    for name, value in answer["GAT"].items():
-        spread = answer["spread"].get(name) or {}
-        told = "".join(f"  {word} {number}" for word, number in spread.items())
-        lines.append(f"  GAT {name:<11} {'never' if value is None else value}{told}")
-    return "\n".join([*lines, *(f"  {problem}" for problem in answer["problems"])])
+def _writable(path: Path) -> None:
+    """See that a log can be written, before anything is asked that costs money."""
+    try:
+        path.open("a", encoding="utf-8").close()
+    except OSError as error:
+        raise CandidateError(f"{path}: {error.strerror}; choose another file for --log") from None

@@ -304,7 +304,8 @@ class BdiAgent:
     def _next_step(self, intention: Intention, frame: Frame) -> None:
         step = frame.code[frame.pc]
         frame.pc = step.next
-        progress.step_succeeded(self, intention, frame, step)
+        if self.tracer is not None:
+            progress.step_succeeded(self, intention, frame, step)
 
     def settle(self, intention: Intention, *, cut_short: bool = False) -> None:
         """Take away frames whose bodies are through, and let the intention go on or end.
@@ -316,11 +317,9 @@ class BdiAgent:
         frames = intention.frames
         while frames and frames[-1].pc == len(frames[-1].code):
             done = intention.pop()
-            if not cut_short:
-                progress.plan_finished(self, intention, done)
+            if self.tracer is not None:
+                progress.frame_done(self, intention, done, cut_short=cut_short)
             cut_short = False
-            if self.tracer is not None and done.is_goal:
-                self.tracer(record.GoalAchieved(self.name, self.cycles, text_of(done.literal), intention.id))
             if frames:
                 self._next_step(intention, frames[-1])
         self.interleave(intention)

@@ -70,7 +70,8 @@ def act(agent: BdiAgent) -> bool:
         failures.fail_step(agent, intention, error)
         return True
     if goes_on:
-        progress.step_succeeded(agent, intention, frame, step)
+        if agent.tracer is not None:
+            progress.step_succeeded(agent, intention, frame, step)
         if intention.suspended:
             intention.parked = True
         elif frame.pc == len(frame.code):

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def step_succeeded(agent: BdiAgent, intention: Intention, frame: Frame, step: Instruction) -> None:
-    """A step is through."""
-    if agent.tracer is not None:
-        plan = frame.plan.name
-        agent.tracer(record.StepSucceeded(agent.name, agent.cycles, intention.id, plan, step.at, step.text))
+    """A step is through, where there is a tracer."""
+    assert agent.tracer is not None
+    plan = frame.plan.name
+    agent.tracer(record.StepSucceeded(agent.name, agent.cycles, intention.id, plan, step.at, step.text))
 
 
 def step_failed(agent: BdiAgent, intention: Intention, failure: Failure) -> None:
@@ -39,13 +39,17 @@ def step_failed(agent: BdiAgent, intention: Intention, failure: Failure) -> None
         )
 
 
-def plan_finished(agent: BdiAgent, intention: Intention, frame: Frame) -> None:
-    """A frame whose body came to its end was taken off the stack."""
-    if agent.tracer is not None:
-        event, depth = f"{frame.sign}{text_of(frame.literal)}", len(intention.frames)
+def frame_done(agent: BdiAgent, intention: Intention, frame: Frame, *, cut_short: bool) -> None:
+    """A frame that came to its end, or was cut short, was taken off the stack, where there is a tracer."""
+    assert agent.tracer is not None
+    goal = text_of(frame.literal)
+    if not cut_short:
+        event, depth = f"{frame.sign}{goal}", len(intention.frames)
         agent.tracer(
             record.PlanFinished(agent.name, agent.cycles, intention.id, frame.plan.name, event, depth)
         )
+    if frame.is_goal:
+        agent.tracer(record.GoalAchieved(agent.name, agent.cycles, goal, intention.id))
 
 
 def tail_call(agent: BdiAgent, intention: Intention, caller: Frame) -> None:

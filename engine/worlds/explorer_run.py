@@ -12,8 +12,10 @@ from engine.bdi.printing import text_of
 from engine.bdi.semantics import Semantics
 from engine.bdi.syntax import Operation, Plan, Trigger, TriggerKind
 from engine.bdi.terms import Struct, Var, atom
+from engine.bdi.trace import TraceEvent
 from engine.worlds.explorer import (
     ExplorerState,
+    Feedback,
     FeedbackKind,
     beginning,
     draw_direction,
@@ -29,6 +31,8 @@ ACTIONS = {
 }
 CYCLE_LIMIT = 10_000
 """Cycles before a run is given up."""
+NAME = "explorer"
+"""What the agent is called."""
 HOME = "home"
 GOAL = Trigger(Operation.ADDED, TriggerKind.ACHIEVE, Struct("reach", (atom(HOME),)))
 """What the robot is to do."""
@@ -45,6 +49,16 @@ class Procedure(Protocol):
     def answer(self) -> None:
         """Give the intentions that wait what they wait for; called between two cycles."""
         ...
+
+
+class Watcher(Protocol):
+    """Somebody who follows a run."""
+
+    def trace(self, record: TraceEvent) -> None:
+        """The agent reports a change."""
+
+    def acted(self, action: Struct, feedback: Feedback | None, state: ExplorerState) -> None:
+        """An action was run, with what came of it in the world; the agent hears of it next."""
 
 
 class Ending(StrEnum):
@@ -82,6 +96,7 @@ def run_explorer(
     semantics: Semantics,
     *,
     procedure: Callable[[BdiAgent], Procedure] | None = None,
+    watcher: Watcher | None = None,
     cycles: int = CYCLE_LIMIT,
 ) -> ExplorerRun:
     """Run plans until the robot is at home, has nothing to do, or takes too long.
@@ -91,9 +106,10 @@ def run_explorer(
         seed: of the directions drawn, 32 bits.
         semantics: how the agent's cycle goes; `compat` counts as the thesis does.
         procedure: makes plans for the agent; without one a goal that has none fails.
+        watcher: follows the run.
         cycles: after so many the run is given up.
     """
-    return _Run(plans, seed, semantics, procedure).to_the_end(cycles)
+    return _Run(plans, seed, semantics, procedure, watcher).to_the_end(cycles)
 
 
 class _Run:
@@ -103,12 +119,20 @@ class _Run:
         seed: int,
         semantics: Semantics,
         procedure: Callable[[BdiAgent], Procedure] | None,
+        watcher: Watcher | None,
     ) -> None:
+        self._watcher = watcher
         self._seed = seed
         self._draws = KotlinRandom(seed)
         self._state = beginning()
         program = replace(explorer_program(), plans=tuple(plans))
-        self._agent = BdiAgent("explorer", program, semantics=semantics, actions=ACTIONS)
+        self._agent = BdiAgent(
+            NAME,
+            program,
+            semantics=semantics,
+            actions=ACTIONS,
+            tracer=watcher.trace if watcher is not None else None,
+        )
         self._procedure = procedure(self._agent) if procedure is not None else None
 
     def to_the_end(self, cycles: int) -> ExplorerRun:
@@ -131,20 +155,22 @@ class _Run:
     def _act(self, request: int, action: Struct) -> Ending | None:
         """Do what the agent wants; the state is still the one that it sensed in this cycle."""
         answer, reason = action, ""
-        if action.functor == "stop":
-            return Ending.STOPPED
+        feedback: Feedback | None = None
         if action.functor == "move":
             self._state, feedback = move(self._state, text_of(action.args[0]))
-            if feedback.value == HOME and feedback.kind is FeedbackKind.REACHED:
-                return Ending.HOME
             reason = "" if feedback.success else f"there is no direction {feedback.value}"
         elif action.functor == "getDirectionToMove":
             feedback = draw_direction(self._state, self._draws)
             # A direction that is given already is left alone; the draw is made all the same.
             if feedback.success and isinstance(action.args[0], Var):
                 answer = action.with_args((atom(feedback.value),))
+        if self._watcher is not None:
+            self._watcher.acted(action, feedback, self._state)
         self._agent.feedback(request, not reason, reason, answer)
-        return None
+        if action.functor == "stop":
+            return Ending.STOPPED
+        at_home = feedback is not None and (feedback.kind, feedback.value) == (FeedbackKind.REACHED, HOME)
+        return Ending.HOME if at_home else None
 
 
 def _literals(state: ExplorerState) -> tuple[Struct, ...]:

@@ -1,4 +1,4 @@
-"""The typed log of a run with plan generation (spec BDI §2.10; part of §7 58)."""
+"""The typed log of a run with plan generation (spec BDI §2.10; §7 58)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from typing import get_args
 
 import pytest
+from json_schema import faults
 from pydantic import ValidationError
 
 from engine.generation.pgp import log_events as log
@@ -53,19 +54,41 @@ def test_every_kind_is_one_line_of_json_and_comes_back_equal(event: log.LogEvent
 
 
 def test_negative_feedback_stands_at_warning_level_and_nothing_else_does() -> None:
+    """§7 58."""
     assert {one.kind for one in SAMPLES if line(one).level is log.Level.WARNING} == NEGATIVE
 
 
-def test_the_schema_names_every_kind_and_refuses_what_does_not_fit() -> None:
-    schema = json.dumps(log.LogLine.model_json_schema())
-    assert all(f'"{one.kind}"' in schema for one in SAMPLES)
+SCHEMA = json.loads(log.shipped_schema())
+
+
+def test_the_shipped_schema_is_that_of_the_events() -> None:
+    """§7 58: on a difference write `schema_text()` to schemas/log-line.schema.json."""
+    assert log.shipped_schema() == log.schema_text()
+
+
+@pytest.mark.parametrize("event", SAMPLES, ids=lambda one: one.kind)
+def test_every_kind_fits_the_shipped_schema(event: log.LogEvent) -> None:
+    """§7 58."""
+    assert faults(json.loads(line(event).to_json()), SCHEMA, SCHEMA) == []
+
+
+def test_what_does_not_fit_is_refused_by_schema_and_reader_alike() -> None:
     good = json.loads(line(SAMPLES[0]).to_json())
     for broken in (
         {**good, "cycle": -1},
         {**good, "more": 1},
+        {**good, "level": "loud"},
         {**good, "event": {"kind": "unheard_of"}},
         {**good, "event": {"kind": "event_selected"}},
         {**good, "event": {**good["event"], "token": "x"}},
     ):
+        assert faults(broken, SCHEMA, SCHEMA)
         with pytest.raises(ValidationError):
             log.LogLine.from_json(json.dumps(broken))
+
+
+def test_a_line_cannot_stand_at_another_level_than_its_event() -> None:
+    text = line(log.PlanNotFound(event="+!g")).to_json()
+    assert json.loads(text)["level"] == "warning"
+    with pytest.raises(ValidationError, match="stands at level warning"):
+        log.LogLine.from_json(text.replace('"warning"', '"info"'))

@@ -26,6 +26,7 @@ def measured(read: Answer) -> Metrics:
 
 @pytest.mark.parametrize("number", TABLE)
 def test_the_listings_give_the_values_of_the_table(number: int) -> None:
+    """§7 53, as to the listings; the twenty answers of the earlier paper are not shipped."""
     found = measured(listing(number)).as_dict()
     assert {name: round(found[name], 2) for name in TABLE[number]} == TABLE[number]
 

@@ -64,11 +64,13 @@ def test_the_system_prompt_is_as_kept_and_the_same_for_all() -> None:
 
 
 def test_the_sections_stand_in_order() -> None:
+    """§7 48."""
     text = prompt(PromptVariant.HINTS_AND_REMARKS)
     assert [line for line in text.splitlines() if line.startswith("#")] == TITLES
 
 
 def test_the_variants_differ_in_purposes_and_remarks_only() -> None:
+    """§7 48."""
     full = prompt(PromptVariant.HINTS_AND_REMARKS)
     hints = prompt(PromptVariant.HINTS)
     without_remarks = re.sub(r"### Remarks\n\n(- .*\n)+\n", "", full)
@@ -77,6 +79,7 @@ def test_the_variants_differ_in_purposes_and_remarks_only() -> None:
 
 
 def test_an_empty_list_says_none() -> None:
+    """§7 48."""
     text = prompt(PromptVariant.HINTS, GenerationContext(goal=GOAL))
     assert text.count("\n\nNone.\n") == 5
 

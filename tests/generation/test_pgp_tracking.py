@@ -36,7 +36,7 @@ def in_library(flight: Flight) -> list[str]:
 
 
 def test_a_failing_step_removes_its_generated_plan_only() -> None:
-    """Checklist 43: the caller's plan, the other generated one and those by hand stay."""
+    """§7 43: the caller's plan, the other generated one and those by hand stay."""
     flight = answered("!go. @mine +!go <- !sub; !after.", "sub: achieve deep", "deep: execute fail()")
     assert in_library(flight) == ["generated_1", "mine"]
     assert flight.procedure.failed is not None
@@ -46,14 +46,14 @@ def test_a_failing_step_removes_its_generated_plan_only() -> None:
 
 
 def test_a_failing_step_of_a_plan_by_hand_removes_nothing() -> None:
-    """Checklist 43."""
+    """§7 43."""
     flight = answered("!go. @mine +!go <- !sub; .fail.", f"sub: {say('x')}")
     assert in_library(flight) == ["generated_1", "mine"]
     assert flight.procedure.failed is None
 
 
 def test_a_plan_goes_even_when_the_failure_of_its_goal_is_handled() -> None:
-    """Checklist 43."""
+    """§7 43."""
     flight = answered(
         '!go. @mine +!go <- !sub; .print("on"). @mend -!sub.', f"sub: {say('a')}; execute fail()"
     )
@@ -62,7 +62,7 @@ def test_a_plan_goes_even_when_the_failure_of_its_goal_is_handled() -> None:
 
 
 def test_a_goal_that_gets_its_plan_later_is_no_failure_of_the_plan_that_wanted_it() -> None:
-    """Checklist 41 43."""
+    """§7 41, 43."""
     flight = answered("!go.", f"go: achieve sub; {say('done')}")
     assert states(flight) == {"generated_1": (set(), False)}
     flight.answer(f"sub: {say('sub')}")
@@ -72,7 +72,7 @@ def test_a_goal_that_gets_its_plan_later_is_no_failure_of_the_plan_that_wanted_i
 
 
 def test_the_steps_of_a_plan_show_before_it_is_verified() -> None:
-    """Checklist 44."""
+    """§7 44."""
     flight = answered("!go.", f"go: {say('a')}; execute wait(5); {say('b')}")
     assert states(flight) == {"generated_1": ({0}, False)}
     assert "1 of 3 steps worked" in flight.procedure.generated.plans[0].text()
@@ -83,7 +83,7 @@ def test_the_steps_of_a_plan_show_before_it_is_verified() -> None:
 
 
 def test_the_whole_body_runs_again_after_a_plan_is_verified_and_in_its_place() -> None:
-    """Checklist 44: tracking changes neither the body nor the order (spec §2.5)."""
+    """§7 44: tracking changes neither the body nor the order (spec §2.5)."""
     flight = answered("!go.", f"go: {say('a')}; {say('b')}", f"rest: {say('c')}")
     again(flight, "go")
     assert flight.said == ["a", "b", "a", "b"]
@@ -91,7 +91,7 @@ def test_the_whole_body_runs_again_after_a_plan_is_verified_and_in_its_place() -
 
 
 def test_plans_whose_place_a_tail_call_took_are_verified_with_the_last() -> None:
-    """Checklist 44: the goal that was asked for is proved too."""
+    """§7 44: the goal that was asked for is proved too."""
     flight = answered("!count(3).", f"count(0): {say('end')}", "count(N): achieve count(N - 1)")
     assert flight.said == ["end"]
     assert states(flight) == {"generated_1": ({0}, True), "generated_2": ({0}, True)}
@@ -99,13 +99,13 @@ def test_plans_whose_place_a_tail_call_took_are_verified_with_the_last() -> None
 
 
 def test_plans_whose_place_a_tail_call_took_are_not_verified_when_the_last_fails() -> None:
-    """Checklist 43 44."""
+    """§7 43, 44."""
     flight = answered("!count(2).", "count(0): execute fail()", "count(N): achieve count(N - 1)")
     assert states(flight) == {"generated_2": (set(), False)}
 
 
 def test_a_plan_without_steps_is_verified_when_it_is_used_and_one_cut_short_is_not() -> None:
-    """Checklist 44."""
+    """§7 44."""
     assert states(answered("!go.", "go: <none>")) == {"generated_1": (set(), True)}
     flight = answered("!go.", f"go: execute wait(5); {say('b')}")
     flight.agent.plans.add(parse_plan("@end +!end <- .succeed_goal(go)."))
@@ -115,7 +115,7 @@ def test_a_plan_without_steps_is_verified_when_it_is_used_and_one_cut_short_is_n
 
 
 def test_attempts_are_counted_anew_after_the_goal_was_reached() -> None:
-    """Checklist 39."""
+    """§7 39."""
     flight = answered("!reach(home).", f"reach(X): {say('there')}")
     assert not flight.procedure.missing.attempts
     assert flight.agent.plans.remove("generated_1").name == "generated_1"
@@ -125,7 +125,7 @@ def test_attempts_are_counted_anew_after_the_goal_was_reached() -> None:
 
 
 def test_a_goal_whose_plans_keep_failing_is_asked_for_up_to_the_cap_which_is_told() -> None:
-    """Checklist 39 43."""
+    """§7 39, 43."""
     flight = Flight("!go.", GenerationLimits(attempts_per_goal=2))
     flight.until_idle()
     for attempt in (1, 2):
@@ -140,7 +140,7 @@ def test_a_goal_whose_plans_keep_failing_is_asked_for_up_to_the_cap_which_is_tol
 
 
 def test_reaching_one_instance_of_a_goal_says_nothing_of_another() -> None:
-    """Checklist 39."""
+    """§7 39."""
     flight = answered("!reach(home).", f"reach(rock): {say('rock')}", "reach(home): execute fail()")
     again(flight, "reach(rock)")
     assert flight.said == ["rock"]
@@ -148,7 +148,7 @@ def test_reaching_one_instance_of_a_goal_says_nothing_of_another() -> None:
 
 
 def test_a_newer_plan_replaces_the_generated_one_and_begins_unverified() -> None:
-    """Checklist 45: a plan by hand with the same event and conditions stays, and the answer is refused."""
+    """§7 45: a plan by hand with the same event and conditions stays, and the answer is refused."""
     flight = answered("!go. @mine +!kept.", f"go: {say('old')}")
     flight.agent.plans.add(parse_plan("@again +!again <- .generate_plan(go); !go."))
     again(flight, "again")

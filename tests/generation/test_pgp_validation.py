@@ -17,7 +17,7 @@ GOOD = "EVENT: achieve reach(Object)\nCONDITIONS:\n- there_is(Object, D)\nOPERAT
 
 
 def test_an_action_that_the_agent_lacks_rejects_its_plan_and_names_the_nearest() -> None:
-    """C4."""
+    """§7 40; C4."""
     found = reviewed(GOOD, "EVENT: achieve g\nOPERATIONS:\n- execute stop()\n- execute getDirectionToGo(D)")
     assert [one.accepted for one in found.verdicts] == [True, False]
     assert found.verdicts[1].reasons == (
@@ -27,14 +27,14 @@ def test_an_action_that_the_agent_lacks_rejects_its_plan_and_names_the_nearest()
 
 
 def test_an_action_with_the_wrong_number_of_arguments_rejects_its_plan() -> None:
-    """C4."""
+    """§7 40; C4."""
     found = reviewed("EVENT: achieve reach(home)\nOPERATIONS:\n- execute move(north, fast)")
     assert found.verdicts[0].reasons == ("line 3: move takes 1 arguments, not 2",)
     assert "1 read, 0 accepted" in found.failure
 
 
 def test_the_second_of_two_plans_with_the_same_event_and_conditions_is_rejected() -> None:
-    """C1, up to the names of variables and the order of conditions."""
+    """§7 40; C1, up to the names of variables and the order of conditions."""
     first = "EVENT: achieve reach(A)\nCONDITIONS:\n- p(A, B)\n- q(B)"
     found = reviewed(
         first, "EVENT: achieve reach(X)\nCONDITIONS:\n- q(Y)\n- p(X, Y)\nOPERATIONS:\n- execute stop()"
@@ -44,6 +44,7 @@ def test_the_second_of_two_plans_with_the_same_event_and_conditions_is_rejected(
 
 
 def test_an_answer_without_a_plan_for_the_goal_fails() -> None:
+    """§7 40."""
     found = reviewed("EVENT: achieve reach(rock)\nOPERATIONS:\n- execute stop()", "EVENT: test reach(home)")
     assert len(found.accepted) == 2
     assert found.failure == "no usable plan for +!reach(home) in the answer: 2 read, 2 accepted"

@@ -35,47 +35,82 @@ def explored(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any
 
 
 def refused(capsys: pytest.CaptureFixture[str], *options: str) -> str:
-    assert main(["explorer", *options]) == 2
+    try:
+        code = main(["explorer", *options])
+    except SystemExit as error:  # argparse's own
+        code = int(error.code or 0)
+    assert code == 2
     (line,) = capsys.readouterr().err.splitlines()
     return line
 
 
-def test_the_baseline_gives_the_values_of_the_issue(capsys: pytest.CaptureFixture[str]) -> None:
+CONTRACT = (
+    *("runs", "TSR", "GAT", "PC", "CC", "cc_ref", "PBC", "GC", "RR", "rr_ref", "NGC", "NBC", "GSA"),
+    *("BSA", "bsa_ref", "PRAS", "unparsable"),
+)
+
+
+def test_the_baseline_gives_the_values_of_the_specification(capsys: pytest.CaptureFixture[str]) -> None:
     found = explored(capsys, "--plans", "baseline", "--seeds", "7", "--compat")
-    assert {
-        name: found[name] for name in ("PC", "CC", "PBC", "GC", "RR", "NGC", "NBC", "GSA", "BSA", "TSR")
-    } == {
+    assert tuple(found)[: len(CONTRACT)] == CONTRACT
+    assert {name: found[name] for name in CONTRACT} == {
+        "runs": 1,
+        "TSR": 100,
+        "GAT": {"ref_cycles": 33, "cycles": 7, "moves": 3},
         "PC": 3,
         "CC": 1.0,
+        "cc_ref": 1.0,
         "PBC": 1.33,
+        **dict.fromkeys(("RR", "rr_ref", "NGC", "NBC", "GSA", "BSA", "bsa_ref", "unparsable"), 0),
         "GC": 3,
-        "RR": 0,
-        "NGC": 0,
-        "NBC": 0,
-        "GSA": 0,
-        "BSA": 0,
-        "TSR": 100,
+        "PRAS": {"value": 1.0, "kind": "surrogate"},
     }
-    assert found["GAT"] == {"ref_cycles": 33, "moves": 3}
-    assert explored(capsys, "--pgp", "--compat")["GAT"]["ref_cycles"] == 37
-    assert explored(capsys, "--native")["GAT"] == {"cycles": 7, "moves": 3}
+
+
+@pytest.mark.parametrize(
+    ("options", "ref_cycles", "cycles"),
+    [
+        (("--pgp",), 37, 10),
+        (("--answer", "5.8"), 38, 11),
+        (("--answer", "5.9"), 37, 10),
+        (("--plans", "5.9"), 37, 10),
+        (("--native",), 33, 7),
+    ],
+)
+def test_both_cycles_are_always_told(
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], ref_cycles: int, cycles: int
+) -> None:
+    assert explored(capsys, *options)["GAT"] == {"ref_cycles": ref_cycles, "cycles": cycles, "moves": 3}
 
 
 def test_many_seeds_give_mean_and_spread_of_both_cycles(capsys: pytest.CaptureFixture[str]) -> None:
-    found = explored(capsys, "--seeds", "1-10")
+    found = explored(capsys, "--seeds", "1-8,10,10")
+    assert (found["runs"], found["seeds"]) == (9, "1-8,10,10")
     assert set(found["GAT"]) == set(found["spread"]) == {"ref_cycles", "cycles", "moves"}
-    spread = found["spread"]["cycles"]
-    assert spread["min"] <= spread["median"] <= spread["max"]
-    assert spread["min"] <= found["GAT"]["cycles"] <= spread["max"]
+    for name, spread in found["spread"].items():
+        assert set(spread) == {"mean", "sd", "median", "min", "max"}
+        assert spread["min"] <= spread["median"] <= spread["max"]
+        assert spread["min"] <= spread["mean"] <= spread["max"]
+        assert found["GAT"][name] == spread["mean"]
+
+
+def test_success_and_moves_are_those_of_the_cycle_that_was_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    mains = [explored(capsys, option)["main"] for option in ("--compat", "--native")]
+    assert mains == ["ref_cycles", "cycles"]
 
 
 def test_a_person_reads_the_same_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explorer", "--plans", "5.9"]) == 0
-    text = capsys.readouterr().out
-    assert text.startswith("listing-5.9: plans generated when the goal found no plan; seed 7\n")
-    assert "GAT ref_cycles  37" in text
-    assert main(["explorer", "--seeds", "1-2"]) == 0
-    assert "deviation" in capsys.readouterr().out
+    assert main(["explorer", "--answer", "5.9", "--seeds", "7,8"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == (
+        "listing-5.9: plans generated when the goal found no plan; seeds 7,8, 2 runs in each cycle"
+    )
+    assert "BSA 2" in lines
+    assert "PRAS 0.21 by surrogate" in lines
+    place = lines.index("GAT mean sd median min max")
+    assert [line.split()[0] for line in lines[place + 1 : place + 4]] == ["ref_cycles", "cycles", "moves"]
 
 
 def test_programs_and_answers_are_read_from_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,8 +118,9 @@ def test_programs_and_answers_are_read_from_files(tmp_path: Path, capsys: pytest
     program.write_text("+!reach(X) <- move(east); move(south_east); move(south).")
     answer.write_text(FLYING)
     assert explored(capsys, "--plans", str(program), "--native")["GAT"]["moves"] == 3
-    found = explored(capsys, "--plans", str(answer))
+    found = explored(capsys, "--answer", str(answer))
     assert (found["TSR"], found["GAT"]) == (0, {"ref_cycles": None, "cycles": None, "moves": None})
+    assert (found["unparsable"], found["unknown_actions"], found["executable"]) == (0, 1, True)
     assert found["problems"] == ["line 3: +!reach(X): line 5: there is no action fly/1"]
 
 
@@ -96,7 +132,12 @@ def test_bad_input_is_named_in_one_line(tmp_path: Path, capsys: pytest.CaptureFi
     assert "not a text in UTF-8" in refused(capsys, "--plans", str(binary))
     assert "it is none of baseline, listing-5.8" in refused(capsys, "--plans", "5.99")
     assert "Is a directory" in refused(capsys, "--plans", str(tmp_path))
-    for seeds in ("x", "3-1", "1-", "-5", "0-99999", "9999999999", "٣-٤x"):
+    assert "No such file" in refused(capsys, "--answer", str(tmp_path / "none.txt"))
+    assert "choose another file for --log" in refused(capsys, "--log", str(tmp_path))
+    assert "--temperature is for --thinker" in refused(capsys, "--temperature", "0.5")
+    assert "takes no --judge and no --log" in refused(capsys, "--experiment", "e.toml", "--log", "l")
+    assert "not allowed with argument" in refused(capsys, "--answer", "5.8", "--thinker", "recorded:x")
+    for seeds in ("x", "3-1", "1-", "-5", "0-99999", "9999999999", "٣-٤x", "", "1,,2", "1,2-"):
         assert "are no seeds" in refused(capsys, f"--seeds={seeds}")
 
 
@@ -155,7 +196,7 @@ def test_the_published_tables_are_whole() -> None:
     ("text", "complaint"),
     [
         ("seeds = 7", "seeds"),
-        ("answers = []", "answers"),
+        ("answers = []", "0 answers"),
         ("broken", "Expected '='"),
         (EXPERIMENT.replace('["no-hints"]', '["some"]'), "answers.0.prompts.0"),
         (EXPERIMENT.replace("repeats = 2", "repeats = 100000"), "answers.1.repeats"),

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from explorer_answers import FLYING
 
-from app.explorer import Candidate, Mode, candidate, try_out
+from app.candidates import Candidate, asked_candidate, plans_candidate
+from app.explorer import Mode, Result, Trying
 from engine.bdi.parser import parse_program
 from engine.bdi.semantics import PerceptRemovals, Semantics
-from engine.generation.pgp.answer import read_answer
+from engine.generation.pgp.recorded_answers import RecordedAnswers
 from engine.worlds.explorer_files import baseline_program
 from engine.worlds.explorer_run import Ending, ExplorerRun, run_explorer
 
 BASELINE = baseline_program().plans
 
 
+def tried(candidate: Candidate, seeds: Sequence[int] = (7,), main: Mode = Mode.NATIVE) -> Result:
+    return asyncio.run(Trying(candidate, seeds).result(main))
+
+
 def flown(name: str, mode: Mode, *, generated: bool = False) -> ExplorerRun:
-    (run,) = try_out(candidate(name, generated=generated), [7], [mode]).runs[mode]
+    (run,) = tried(plans_candidate(name, generated=generated)).runs[mode]
     return run
 
 
@@ -63,9 +70,9 @@ def test_a_walk_that_overlooks_home_beside_it_takes_201_moves() -> None:
 
 
 def test_over_a_hundred_seeds_our_cycle_always_reaches_home() -> None:
-    result = try_out(candidate("baseline", generated=False), range(1, 101), [Mode.NATIVE])
-    assert {run.ending for run in result.first} == {Ending.HOME}
-    assert all(run.cycles < 10_000 for run in result.first)
+    result = tried(plans_candidate("baseline"), range(1, 101))
+    assert {run.ending for run in result.counted} == {Ending.HOME}
+    assert all(run.cycles < 10_000 for run in result.counted)
     assert min(result.times()["moves"]) >= 3
 
 
@@ -94,7 +101,7 @@ def test_a_run_that_never_ends_is_given_up_and_a_stop_is_obeyed() -> None:
 
 
 def test_an_action_that_an_agent_lacks_is_reported_and_its_plan_never_runs() -> None:
-    tried = Candidate("flying", read_answer(FLYING), generated=True)
-    result = try_out(tried, [7], [Mode.NATIVE])
+    result = tried(asked_candidate(RecordedAnswers([FLYING]), "flying"))
     assert result.review.complaints == ("line 3: +!reach(X): line 5: there is no action fly/1",)
-    assert (result.first[0].ending, result.first[0].moves, result.tsr) == (Ending.IDLE, 0, 0)
+    assert (result.counted[0].ending, result.counted[0].moves, result.tsr) == (Ending.IDLE, 0, 0)
+    assert result.unknown_actions == 1

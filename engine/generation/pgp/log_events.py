@@ -6,10 +6,12 @@ executed. Negative feedback stands at warning level, all else at info.
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
+from importlib.resources import files
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 
 class Level(StrEnum):
@@ -28,8 +30,12 @@ class Family(StrEnum):
     FEEDBACK = "feedback"
 
 
+_STRICT = ConfigDict(frozen=True, extra="forbid", json_schema_serialization_defaults_required=True)
+"""Lines are written whole, so their schema requires every field."""
+
+
 class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _STRICT
 
     family: ClassVar[Family] = Family.AGENT
     level: ClassVar[Level] = Level.INFO
@@ -222,7 +228,7 @@ class PlanNotFound(_Negative):
 class GuardResult(BaseModel):
     """One literal of a context, and whether it held."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _STRICT
 
     guard: str
     held: bool
@@ -272,7 +278,7 @@ LogEvent = (
 class LogLine(BaseModel):
     """An event with whom it concerns; one line of a `.jsonl` file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _STRICT
 
     system: str
     """The run of the whole system."""
@@ -280,11 +286,14 @@ class LogLine(BaseModel):
     generation: str | None = None
     cycle: int = Field(ge=0)
     event: Annotated[LogEvent, Field(discriminator="kind")]
+    level: Level = Field(default_factory=lambda line: line["event"].level)
+    """How much the line matters; the event decides it."""
 
-    @property
-    def level(self) -> Level:
-        """How much the line matters."""
-        return self.event.level
+    @model_validator(mode="after")
+    def _is_of_its_level(self) -> LogLine:
+        if self.level is not self.event.level:
+            raise ValueError(f"{self.event.kind} stands at level {self.event.level}, not {self.level}")
+        return self
 
     def to_json(self) -> str:
         """The line, without a line end; `from_json` gives an equal one back."""
@@ -298,3 +307,14 @@ class LogLine(BaseModel):
             pydantic.ValidationError: it is no such line; the error names the field.
         """
         return cls.model_validate_json(line)
+
+
+def schema_text() -> str:
+    """The JSON Schema of a line, made from `LogLine`; the shipped one is equal, which a test holds."""
+    return json.dumps(LogLine.model_json_schema(mode="serialization"), indent=1) + "\n"
+
+
+def shipped_schema() -> str:
+    """The JSON Schema that others may check `.jsonl` files by."""
+    path = files("engine.generation.pgp") / "schemas" / "log-line.schema.json"
+    return path.read_text(encoding="utf-8")

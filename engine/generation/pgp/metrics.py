@@ -15,6 +15,7 @@ from engine.bdi.printing import item_text
 from engine.bdi.syntax import Plan, Step, StepKind, steps_of
 from engine.bdi.terms import TRUE, Struct, Term, variables
 from engine.generation.pgp.answer import Answer, ProblemKind
+from engine.generation.pgp.answer_format import bare
 from engine.generation.pgp.answer_layout import InventionKind
 from engine.generation.pgp.documentation import Meaning
 from engine.generation.pgp.renaming import conditions_of, leaves_of, nameless, subsumes
@@ -163,16 +164,7 @@ def alignment_surrogate(plans: Sequence[Plan], reference: Sequence[Plan]) -> flo
 def _clauses(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "event", f"{plan.trigger.operation}{plan.trigger.kind}{nameless(plan.trigger.literal)}"
     for condition in conditions_of(plan.context):
-        yield "condition", nameless(_bare(condition))
+        yield "condition", nameless(bare(condition))
     for item in plan.body:
         kind = item.kind if isinstance(item, Step) else ""
         yield "operation", f"{kind} {nameless(item.term) if isinstance(item, Step) else item_text(item)}"
-
-
-def _bare(term: Term) -> Term:
-    """The term without the sources that a person may ask for and a model is not told of."""
-    if not isinstance(term, Struct):
-        return term
-    if term.functor == "not":
-        return term.with_args(tuple(map(_bare, term.args)))
-    return term.with_annotations(())

@@ -100,7 +100,7 @@ def review(
     """The verdict on each plan of an answer."""
     verdicts: list[Verdict] = []
     for read in answer.plans:
-        reasons = [*_unknown_actions(read.plan, actions)]
+        reasons = [*unknown_actions(read.plan, actions)]
         twin = next((one for one in verdicts if one.accepted and same_guard(one.read.plan, read.plan)), None)
         if twin is not None:
             reasons.append(f"has the event and the conditions of the plan in line {twin.read.line}")
@@ -124,7 +124,8 @@ def _with_cells(term: Term) -> Term:
     return rewrite(term, lambda one: cells.setdefault(text_of(one), Cell()))
 
 
-def _unknown_actions(plan: Plan, actions: Collection[ActionSpec]) -> Iterator[str]:
+def unknown_actions(plan: Plan, actions: Collection[ActionSpec]) -> Iterator[str]:
+    """A reason for each use of an action that the agent lacks, or that takes other arguments (C4)."""
     arities = {(one.name, len(one.parameters)) for one in actions} | {GENERATE}
     names = Counter(name for name, _ in arities)
     for step in steps_of(plan.body):
