@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from app.verb import Context, GrammarError, Local
 from app.verbs import VERBS
 from app.waiting import AgentFaultError, at_rest, wait_until
 from engine.domain import commands as cmd
+from engine.domain.reasoning import GeneratedPlan, GenerationStage
 from engine.domain.state import AgentState, RunState
 from engine.engine import Engine
 from engine.library import load_missions
@@ -121,6 +123,8 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             report = engine.sandbox(agent)
             answer = {"tier": report.tier.value, "refusal": report.refusal, "policy": report.policy.as_json()}
             return 0, answer, report.text()
+        case "generated_plans" | "breakpoints":
+            return await _mind(engine, intent.action, agent)
         case "mission":
             return await _mission(engine, intent.argument, agent)
         case "quit":
@@ -174,6 +178,39 @@ async def _status(engine: Engine, agent: str) -> Answer:
     }
     goals = "; ".join(f"{g.id} {g.status}: {g.text}" for g in state.goals.values()) or "no goals"
     return 0, answer, f"{agent} {state.mode} ({state.pause_point}) · {goals}"
+
+
+async def _mind(engine: Engine, what: str, agent: str) -> Answer:
+    if not agent:
+        return 2, {}, "there is no agent yet; agent_create asl_agent ID file=PROGRAM.asl makes one"
+    state = await engine.view(agent)
+    if what == "breakpoints":
+        points = [asdict(one) for one in state.mind_breakpoints.values()]
+        lines = [
+            f"{one['id']:<5} {'on ' if one['enabled'] else 'off'} {one['on']:<7} {one['pattern']}"
+            f"  ({one['hits']} hits)"
+            for one in points
+        ]
+        return 0, {"breakpoints": points}, "\n".join(lines) or "no breakpoints"
+    plans = [asdict(one) for one in state.generated]
+    waiting = [asdict(one) for one in state.generations.values() if one.stage is GenerationStage.HELD]
+    return 0, {"plans": plans, "waiting": waiting}, generated_text(state)
+
+
+def generated_text(state: AgentState | None, *, short: bool = False) -> str:
+    """The plans that models made for an agent, as `.asl` with their provenance; or in a line."""
+    plans = state.generated if state is not None else ()
+    if short or not plans:
+        names = ", ".join(f"{one.label} ({_proof(one)})" for one in plans)
+        return names or "no plans wait for your approval, and none were generated"
+    return "\n\n".join(
+        f"// generated for {one.goal} by {one.model}; {one.generation}, {_proof(one)}\n{one.text}"
+        for one in plans
+    )
+
+
+def _proof(plan: GeneratedPlan) -> str:
+    return "verified" if plan.verified else f"{plan.succeeded} of {plan.steps} steps have worked"
 
 
 async def _mission(engine: Engine, name: str, agent: str) -> Answer:

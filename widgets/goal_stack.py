@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from textual.message import Message
@@ -63,7 +63,7 @@ class GoalStackModel:
 
     goals: tuple[GoalLine, ...] = ()
     agents: tuple[AgentLine, ...] = ()
-    intentions: IntentionsModel = IntentionsModel()
+    intentions: IntentionsModel = field(default_factory=IntentionsModel)
     """What a reasoner carries out, below the goals."""
     notice: Notice | None = None
 

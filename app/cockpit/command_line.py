@@ -9,7 +9,7 @@ from textual.widgets import Input, TextArea
 from app.cockpit import keymap
 from app.cockpit.mind_keys import MindKeys
 from app.cockpit.sandbox_keys import SandboxKeys
-from app.doing import context_of, help_text
+from app.doing import context_of, generated_text, help_text
 from app.grammar import complete, read_line
 from app.missions import agent_for, free_name, lay_down
 from app.verb import Context, GrammarError, Local
@@ -92,7 +92,7 @@ class CommandLine(MindKeys, SandboxKeys):
                 self.action_breakpoint()
             case "generated_plans":
                 if not self._open_plans():
-                    self._say("no plans wait for your approval", "note")
+                    self._say(generated_text(self._projector.state, short=True), "note")
             case "theme":
                 self._change_theme(intent.argument)
             case "select_agent":

@@ -96,7 +96,6 @@ def plan(state: AgentState, chosen: int = 0) -> PlanModel:
             text="  " * item.depth + item.text,
             status=_mark(state, intention, item, at, place),
             held=item.current and state.mode in (Mode.PAUSED, Mode.INTERVENTION, Mode.SHELL),
-            command=item.text,
             args=dict(frame.bindings) if item.current else {},
             thinker=made.model if made else "the program",
             recipe=f"@{frame.plan} line {item.position.line}",
@@ -184,7 +183,7 @@ def generated_plans(state: AgentState, one: Generation) -> GeneratedPlansModel:
         facts=(
             ("took", f"{one.duration_ms / 1000:.1f} s"),
             ("tokens", f"{one.tokens}"),
-            ("why", one.trigger),
+            ("", one.trigger),
         ),
     )
 

@@ -10,7 +10,7 @@ from engine.bdi.intentions import Frame, Intention
 from engine.bdi.patterns import UNWRITTEN
 from engine.bdi.printing import headline, text_of
 from engine.bdi.syntax import Body, BodyItem, For, If, Position, While
-from engine.bdi.terms import Cell, deref
+from engine.bdi.terms import Cell, Struct, deref
 
 if TYPE_CHECKING:
     from engine.bdi.agent import BdiAgent
@@ -129,11 +129,20 @@ def _frame(frame: Frame) -> FrameView:
         if frame.env[slot] is not UNWRITTEN and not isinstance(deref(frame.env[slot]), Cell)
     )
     return FrameView(
-        f"{frame.sign}{text_of(frame.literal)}",
+        f"{frame.sign}{text_of(_told(frame))}",
         frame.plan.name,
         tuple(_items(frame.plan.plan.body, current, 0)),
         bindings,
         frame.collapsed,
+    )
+
+
+def _told(frame: Frame) -> Struct:
+    """The goal of a frame; of why a goal has failed only the kind of error."""
+    if frame.sign not in ("-!", "-?"):
+        return frame.literal
+    return frame.literal.with_annotations(
+        [one for one in frame.literal.annotations if isinstance(one, Struct) and one.functor == "error"]
     )
 
 

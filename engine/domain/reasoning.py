@@ -22,7 +22,7 @@ class Stride:
     intention: int = 0
     """The intention that is stepped; 0 for whichever comes next."""
     depth: int = 0
-    """It goes on until the intention has at most so many plans on its stack."""
+    """It goes on until the intention has at most so many goals on its stack, collapsed ones counted."""
 
 
 @dataclass(frozen=True, slots=True)

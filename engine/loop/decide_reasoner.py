@@ -61,7 +61,7 @@ def _stride(state: AgentState, said: cmd.Step) -> Stride:
     stepped = state.intentions.get(pending.intention) if pending is not None else None
     if said.scope == "step" or stepped is None:
         return Stride()
-    depth = len(stepped.frames) + stepped.left_out
+    depth = len(stepped.frames) + stepped.left_out + sum(frame.collapsed for frame in stepped.frames)
     return Stride(said.scope, stepped.id, depth if said.scope == "over" else depth - 1)
 
 

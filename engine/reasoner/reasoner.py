@@ -349,8 +349,10 @@ class Reasoner:
         stepped = self.agent.intentions.get(stride.intention)
         if stepped is None:
             return True
-        waits = stepped.event is not None or stepped.pending is not None
-        return not waits and len(stepped.frames) <= stride.depth
+        if stepped.event is not None or stepped.pending is not None or len(stepped.frames) > stride.depth:
+            return False
+        # A frame that has taken the place of others stands for them.
+        return len(stepped.frames) + sum(one.collapsed for one in stepped.frames) <= stride.depth
 
     def _request(self, run: Run, request: ActionRequest) -> None:
         try:

@@ -93,6 +93,20 @@ LINES = [
     ("result s8 it is  done", _pilot(cmd.GiveResult, step="s8", result="it is  done")),
     ("break", _pilot(cmd.SetBreakpoint, step="s7")),
     ("unbreak 8", _pilot(cmd.SetBreakpoint, step="s8", on=False)),
+    ("step over", _pilot(cmd.Step, scope="over")),
+    ("break goal +!reach(X)", _pilot(cmd.BreakOn, on="goal", pattern="+!reach(X)")),
+    ("breaks", Local("breakpoints")),
+    ("breaks b1 off", _pilot(cmd.ChangeBreak, breakpoint="b1", enabled=False)),
+    ("breaks b1 clear", _pilot(cmd.ChangeBreak, breakpoint="b1", cleared=True)),
+    ("intention 2 drop  no use", _pilot(cmd.SteerIntention, intention=2, how="drop", reason="no use")),
+    ("intention suspend 3", _pilot(cmd.SteerIntention, intention=3, how="suspend")),
+    ("trace on", _pilot(cmd.SetTracing, on=True)),
+    ("plans", Local("generated_plans")),
+    (
+        "plans reject q2 too  risky",
+        _pilot(cmd.DecidePlans, generation="q2", decision="reject", text="too  risky"),
+    ),
+    ("world", Local("world")),
     ("believe sky blue", _pilot(cmd.Believe, key="sky", value="blue")),
     ("believe n=[1, 2.5, null]", _pilot(cmd.Believe, key="n", value=[1, 2.5, None])),
     ("forget sky", _pilot(cmd.Forget, key="sky")),
@@ -199,7 +213,7 @@ def test_what_means_nothing_is_answered_in_one_line(context: Context, line: str,
 
 
 ANYTHING_GOES = {"drop", "abort", "until", "skip", "retry", "unsaved", "break", "unbreak", "theme", "help"}
-ANYTHING_GOES |= {"stop_job", "return_shell", "settle"}
+ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans"}
 """Verbs whose argument may be left out or be any word."""
 
 

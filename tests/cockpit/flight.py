@@ -204,7 +204,9 @@ async def cockpit(
     async with app.run_test(size=size, notifications=notifications) as pilot:
         flight = Flight(app, pilot)
         await flight.until(lambda: app._projector.state is not None, "the first agent")
-        if chosen is not None:
+        if chosen is not None and chosen.agent is not None:
+            await flight.until(lambda: flight.state.mind is not None and flight.steps, "the mission's mind")
+        elif chosen is not None:
             await flight.until(lambda: flight.steps and flight.state.action is not None, "the mission's plan")
         yield flight
         app._say("the test is over", "note")

@@ -25,15 +25,19 @@ async def steps_of(mission: Mission) -> tuple[PlanStep, ...]:
     return proposal.steps
 
 
-def test_the_shipped_missions_are_the_three_promised() -> None:
+def test_the_shipped_missions_are_those_promised() -> None:
     assert [(m.name, m.network, m.expect) for m in MISSIONS.values()] == [
         ("first-flight", False, "GOAL_ACHIEVED"),
         ("api-client", True, "GOAL_ACHIEVED"),
         ("broken-build", False, "NEEDS_OPERATOR"),
+        ("explorer", False, "GOAL_ACHIEVED"),
+        ("explorer-generated", False, "NEEDS_OPERATOR"),
     ]
 
 
-@pytest.mark.parametrize("mission", MISSIONS.values(), ids=lambda mission: mission.name)
+@pytest.mark.parametrize(
+    "mission", [one for one in MISSIONS.values() if one.agent is None], ids=lambda mission: mission.name
+)
 async def test_every_clause_of_a_mission_is_covered(mission: Mission) -> None:
     steps = await steps_of(mission)
     assert 6 <= len(steps) <= 12

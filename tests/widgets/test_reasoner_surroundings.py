@@ -16,6 +16,7 @@ from widgets import (
     BeliefLine,
     BeliefsModel,
     FrameLine,
+    GoalStackModel,
     IntentionLine,
     IntentionsModel,
     Notice,
