@@ -111,8 +111,8 @@ def _read_plans(rest: str, context: Context) -> Intent:
     decision, tail = word(rest, f"one of {', '.join(DECISIONS)}")
     ident, _, text = split_word(tail)
     held = [one for one, _ in _held(context)]
-    if ident not in held:
-        ident, text = (held[0] if len(held) == 1 else ident), tail
+    if ident not in held and len(held) == 1:
+        ident, text = held[0], tail
     if decision not in DECISIONS or not ident:
         raise GrammarError(f"say {', '.join(DECISIONS)}, and which; waiting: {', '.join(held) or 'none'}")
     fields = {"agent": context.agent, "generation": ident, "decision": decision, "text": text.strip()}
