@@ -11,9 +11,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from random import Random
 
-from engine.bdi import believing, control, messages, progress, saving, waiting
+from engine.bdi import alarms, believing, control, messages, progress, saving, waiting
 from engine.bdi import trace as record
 from engine.bdi.actions import Call, InternalActions
+from engine.bdi.alarms import Alarms
 from engine.bdi.beliefs import BeliefBase
 from engine.bdi.cycle import RESTED, WORKED, CycleReport, Phase, act, sense
 from engine.bdi.deliberation import Selection, deliberate
@@ -116,6 +117,8 @@ class BdiAgent:
         """Intentions that somebody holds back."""
         self.timers: list[tuple[float, int]] = []
         """A heap of logical times and the numbers whose wait ends then."""
+        self.alarms: Alarms = []
+        """Deadlines of goals, and events to be raised at a time."""
         self.numbers = 0
         """Numbers given to intentions, requests, messages and timers."""
         self.belief_version = 0
@@ -170,7 +173,7 @@ class BdiAgent:
             tag: a name of the host's for the goal, which `tags` lists while it is pursued.
 
         Raises:
-            EvaluationError: too many events wait.
+            EvaluationError: too many events wait, or the goal has a deadline that is no number.
         """
         goal = fresh_copy(literal)
         self.post(Event(sign, goal, None, free_cells(goal), tag=tag))
@@ -256,10 +259,13 @@ class BdiAgent:
 
     @property
     def next_timer(self) -> float | None:
-        """Logical time at which a wait ends, None when none does by itself."""
+        """Logical time at which a wait ends or an alarm is due, None when nothing happens by itself."""
         while self.timers and self.timers[0][1] not in self.pending:
             heapq.heappop(self.timers)
-        return self.timers[0][0] if self.timers else None
+        due = self.timers[0][0] if self.timers else None
+        if self.alarms and (alarm := alarms.soonest(self.alarms)) is not None:
+            return alarm if due is None else min(due, alarm)
+        return due
 
     def atomic(self) -> Intention | None:
         """The intention that must not be interleaved with others, if one can go on."""
@@ -276,8 +282,10 @@ class BdiAgent:
         """Let an event wait to be handled; an internal one's intention waits for it.
 
         Raises:
-            EvaluationError: too many events wait.
+            EvaluationError: too many events wait, or the goal has a deadline that is no number.
         """
+        if event.literal.annotations and event.deadline is None and event.sign in ("+!", "+?"):
+            alarms.deadline(self, event)
         if event.intention is not None:
             event.intention.event = event
         elif len(self.events) >= self.limits.events:
@@ -339,8 +347,8 @@ class BdiAgent:
         if intention.question is not None and intention.asked is not None:
             achieved = change is Change.FINISHED
             messages.reply(self, intention.question, intention.asked if achieved else FALSE)
-        intention.frames.clear()
-        intention.atomic = 0
+        while intention.frames:
+            intention.pop()
         self.interleave(intention)
         self.suspensions.discard(intention.id)
         self.intentions.pop(intention.id, None)

@@ -220,6 +220,8 @@ def _intend(agent: BdiAgent, event: Event, plan: CompiledPlan, env: Env) -> None
         elif len(intention.frames) >= agent.limits.frames:
             raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"{len(intention.frames)} goals lie in each other")
     intention.push(frame)
+    if frame.deadline is not None:
+        frame.deadline.intention = intention
     if plan.atomic and intention not in agent.atomics:
         agent.atomics.append(intention)
     if agent.tracer is not None:
@@ -252,5 +254,6 @@ def _takes_over(agent: BdiAgent, frame: Frame, caller: Frame) -> bool:
         and caller.sign == "+!" == frame.sign
         and caller.literal.indicator == frame.literal.indicator
         and not caller.plan.atomic
+        and caller.deadline is None
         and not agent.plans.knows("-!", caller.literal.indicator)
     )

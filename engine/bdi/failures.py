@@ -38,6 +38,8 @@ def _failure(
 def fail_event(agent: BdiAgent, event: Event, error_id: str, message: str) -> None:
     """No plan handles an event: its goal fails, and what waits for it."""
     failure = event.failure or _failure(event.intention, str(error_id), message)
+    if event.deadline is not None:
+        event.deadline.over = True
     if event.sign in ("+!", "+?"):
         handled = catch(agent, event.sign, event.literal, event.cells, failure, event.intention, event.tag)
         _trace(agent, event.literal, event.intention, failure, handled)

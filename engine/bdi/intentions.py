@@ -11,6 +11,7 @@ from engine.bdi.printing import text_of
 from engine.bdi.terms import Cell, Struct, Term
 
 if TYPE_CHECKING:
+    from engine.bdi.alarms import Deadline
     from engine.bdi.instructions import Instruction
     from engine.bdi.messages import Message
     from engine.bdi.plans import CompiledPlan
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class Event:
     """Something to find a plan for; an internal one carries the intention that waits for it."""
 
-    __slots__ = ("_text", "cells", "failure", "intention", "literal", "sign", "tag")
+    __slots__ = ("_text", "cells", "deadline", "failure", "intention", "literal", "sign", "tag")
 
     def __init__(
         self,
@@ -41,6 +42,8 @@ class Event:
         """Why, when this is the event of a failed goal."""
         self.tag = tag
         """The host's name for the goal; the intention made for it takes it over."""
+        self.deadline: Deadline | None = None
+        """When the goal fails by itself."""
         self._text = ""
 
     @property
@@ -69,7 +72,7 @@ class Loop:
 class Frame:
     """One plan being carried out for one event."""
 
-    __slots__ = ("cells", "code", "collapsed", "env", "literal", "loops", "pc", "plan", "sign")
+    __slots__ = ("cells", "code", "collapsed", "deadline", "env", "literal", "loops", "pc", "plan", "sign")
 
     def __init__(self, plan: CompiledPlan, env: Env, event: Event) -> None:
         self.plan = plan
@@ -80,6 +83,7 @@ class Frame:
         self.sign = event.sign
         self.literal = event.literal
         self.cells = event.cells
+        self.deadline = event.deadline
         self.loops: list[Loop] = []
         self.collapsed = 0
         """Frames of the same goal that this one has taken the place of."""
@@ -167,6 +171,8 @@ class Intention:
         """Take the top frame away."""
         frame = self.frames.pop()
         self.atomic -= frame.plan.atomic
+        if frame.deadline is not None:
+            frame.deadline.over = True
         return frame
 
 

@@ -77,6 +77,9 @@ def over(agent: BdiAgent, intention: Intention) -> None:
 
 def call_off(agent: BdiAgent, intention: Intention) -> None:
     """Take an intention out of whatever it waits for: an event, its turn, or something pending."""
+    event = intention.event or (intention.pending.event if intention.pending is not None else None)
+    if event is not None and event.deadline is not None:
+        event.deadline.over = True
     over(agent, intention)
     if intention.event is not None:
         agent.events.remove(intention.event)
