@@ -11,13 +11,14 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from random import Random
 
-from engine.bdi import alarms, believing, control, messages, progress, saving, waiting
+from engine.bdi import alarms, believing, control, goal_states, messages, progress, saving, waiting
 from engine.bdi import trace as record
 from engine.bdi.actions import Call, InternalActions
 from engine.bdi.alarms import Alarms
 from engine.bdi.beliefs import BeliefBase
-from engine.bdi.cycle import RESTED, WORKED, CycleReport, Phase, act, sense
-from engine.bdi.deliberation import Selection, deliberate
+from engine.bdi.cycle import RESTED, SENSE, WORKED, CycleReport, Phase, act, sense
+from engine.bdi.deliberation import Selection, by_priority, deliberate
+from engine.bdi.goal_states import GoalState
 from engine.bdi.instructions import free_cells, fresh_copy
 from engine.bdi.intentions import Event, Frame, Intention, Waiting
 from engine.bdi.loading import LoadedProgram
@@ -26,7 +27,7 @@ from engine.bdi.plans import CompiledPlan
 from engine.bdi.printing import text_of
 from engine.bdi.problems import ErrorId, EvaluationError
 from engine.bdi.queries import Answer
-from engine.bdi.semantics import BeliefOrder, Limits, Semantics
+from engine.bdi.semantics import BeliefOrder, IntentionOrder, Limits, Semantics
 from engine.bdi.syntax import Position, Program
 from engine.bdi.terms import FALSE, Struct, Term
 from engine.bdi.trace import Change, TraceEvent
@@ -77,7 +78,8 @@ class BdiAgent:
         self.warn = warn or (lambda text: None)
         self.tracer = tracer
         self.random = random or Random(0)
-        self.selection = Selection()
+        by_order = self.semantics.intention_order is IntentionOrder.PRIORITY
+        self.selection = Selection(intention=by_priority if by_order else None)
         self.on_missing_plan: Callable[[Event], bool] | None = None
         """Asked when no plan is relevant for a goal; True when one is being made (spec §2.3)."""
         self.on_generate_plan: Callable[[Intention, Term], bool] | None = None
@@ -194,7 +196,7 @@ class BdiAgent:
         Raises:
             ValueError: a cycle is under way, which `finish_cycle` ends.
         """
-        if self.phase is not Phase.SENSE:
+        if self.phase is not SENSE:
             raise ValueError(f"{self.name} is in the middle of a cycle, before {self.phase}")
         self.cycles += 1
         if now is not None:
@@ -204,7 +206,9 @@ class BdiAgent:
             worked = True
         if self.ready and act(self):
             worked = True
-        return self._report(worked)
+        if self.requests or self.sent:
+            return self._report(worked)
+        return WORKED if worked else RESTED
 
     def advance(self, now: float | None = None) -> CycleReport:
         """Run exactly the next phase; three from SENSE do what `cycle` does.
@@ -278,13 +282,17 @@ class BdiAgent:
         self.numbers += 1
         return self.numbers
 
-    def post(self, event: Event) -> None:
+    def post(self, event: Event, *, again: bool = False) -> None:
         """Let an event wait to be handled; an internal one's intention waits for it.
+
+        Args:
+            event: what has happened.
+            again: whether it was handled before and is tried again.
 
         Raises:
             EvaluationError: too many events wait, or the goal has a deadline that is no number.
         """
-        if event.literal.annotations and event.deadline is None and event.sign in ("+!", "+?"):
+        if event.literal.annotations and not again and event.sign in ("+!", "+?"):
             alarms.deadline(self, event)
         if event.intention is not None:
             event.intention.event = event
@@ -296,6 +304,8 @@ class BdiAgent:
         if self.tracer is not None:
             number = event.intention.id if event.intention else 0
             self.tracer(record.EventQueued(self.name, self.cycles, event.text, number))
+        if self.plans.meta and not again and event.sign[1:]:
+            goal_states.tell(self, event.sign, event.literal, GoalState.STARTED)
 
     def go_on(self, intention: Intention) -> None:
         """Let an intention run its next step when its turn comes."""
@@ -325,12 +335,15 @@ class BdiAgent:
         frames = intention.frames
         while frames and frames[-1].pc == len(frames[-1].code):
             done = intention.pop()
+            if self.plans.meta:
+                goal_states.tell(self, done.sign, done.literal, GoalState.FINISHED)
             if self.tracer is not None:
                 progress.frame_done(self, intention, done, cut_short=cut_short)
             cut_short = False
             if frames:
                 self._next_step(intention, frames[-1])
-        self.interleave(intention)
+        if self.atomics:
+            self.interleave(intention)
         if frames:
             self.go_on(intention)
         else:
@@ -338,7 +351,7 @@ class BdiAgent:
 
     def interleave(self, intention: Intention) -> None:
         """Let others run between its steps again, when none of its plans is atomic any more."""
-        if self.atomics and not intention.atomic and intention in self.atomics:
+        if not intention.atomic and intention in self.atomics:
             self.atomics.remove(intention)
 
     def end(self, intention: Intention, change: Change, reason: str = "") -> None:
@@ -358,6 +371,8 @@ class BdiAgent:
         """Trace it."""
         if self.tracer is not None:
             self.tracer(record.IntentionChanged(self.name, self.cycles, intention.id, change, reason))
+        if self.plans.meta and change in (Change.SUSPENDED, Change.RESUMED):
+            goal_states.tell_of_all(self, intention, GoalState(change.value), reason)
 
     # ------------------------------------------------------------------ from outside
 

@@ -35,6 +35,9 @@ class BeliefChange(NamedTuple):
         return self.plain.with_annotations(self.annotations)
 
 
+_ONE_PER_CYCLE, _SAME = EventPolicy.ONE_PER_CYCLE, BeliefFocus.SAME
+
+
 def begin(agent: BdiAgent, beliefs: list[tuple[Struct, tuple[Term, ...]]]) -> None:
     """Take up the initial beliefs; queries find them in the order of the program, and so go their events."""
     newest_first = agent.beliefs.newest_first
@@ -107,7 +110,7 @@ def announce(agent: BdiAgent, change: BeliefChange) -> None:
     """Raise the external event of a change, if it may matter to a plan."""
     noticed(agent, change)
     relevant = agent.plans.knows(change.sign, change.plain.indicator)
-    if relevant or agent.semantics.event_policy is EventPolicy.ONE_PER_CYCLE:
+    if relevant or agent.semantics.event_policy is _ONE_PER_CYCLE:
         agent.post(Event(change.sign, change.literal))
 
 
@@ -126,7 +129,7 @@ def step_changed(
 ) -> bool:
     """After a body step: False when its intention waits for the event to be handled (§1.5, focus)."""
     if change is not None:
-        same_focus = agent.semantics.belief_focus is BeliefFocus.SAME
+        same_focus = agent.semantics.belief_focus is _SAME
         if same_focus and agent.plans.knows(change.sign, change.plain.indicator):
             noticed(agent, change)
             agent.post(Event(change.sign, change.literal, intention))

@@ -24,7 +24,7 @@ def goals(agent: BdiAgent) -> Iterator[tuple[Intention, int, Frame]]:
     """
     for intention in list(agent.intentions.values()):
         for place, frame in enumerate(list(intention.frames)):
-            if frame.sign[1:]:
+            if frame.sign[1:] and frame.sign[0] != "^":
                 yield intention, place, frame
 
 

@@ -28,6 +28,10 @@ class Phase(StrEnum):
     """One step of one intention."""
 
 
+SENSE = Phase.SENSE
+"""The same: asking an enumeration for a member costs more than a cycle can spare."""
+
+
 class CycleReport(NamedTuple):
     """What one cycle or phase did."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.bdi import progress
+from engine.bdi import goal_states, progress
 from engine.bdi import trace as record
+from engine.bdi.goal_states import GoalState
 from engine.bdi.intentions import Event, Failure, Intention
 from engine.bdi.printing import text_of
 from engine.bdi.problems import ErrorId, EvaluationError
@@ -42,7 +43,7 @@ def fail_event(agent: BdiAgent, event: Event, error_id: str, message: str) -> No
         event.deadline.over = True
     if event.sign in ("+!", "+?"):
         handled = catch(agent, event.sign, event.literal, event.cells, failure, event.intention, event.tag)
-        _trace(agent, event.literal, event.intention, failure, handled)
+        _tell(agent, event.sign, event.literal, event.intention, failure, handled)
         if handled:
             return
     if event.intention is not None:
@@ -62,7 +63,7 @@ def unwind(agent: BdiAgent, intention: Intention, failure: Failure) -> None:
         frame = intention.pop()
         if frame.is_goal:
             handled = catch(agent, frame.sign, frame.literal, frame.cells, failure, intention)
-            _trace(agent, frame.literal, intention, failure, handled)
+            _tell(agent, frame.sign, frame.literal, intention, failure, handled)
             if handled:
                 agent.interleave(intention)
                 return
@@ -99,9 +100,11 @@ def catch(
     return False
 
 
-def _trace(
-    agent: BdiAgent, goal: Struct, intention: Intention | None, failure: Failure, handled: bool
+def _tell(
+    agent: BdiAgent, sign: str, goal: Struct, intention: Intention | None, failure: Failure, handled: bool
 ) -> None:
+    if agent.plans.meta:
+        goal_states.tell(agent, sign, goal, GoalState.FAILED, failure.id)
     if agent.tracer is not None:
         number = intention.id if intention is not None else 0
         agent.tracer(

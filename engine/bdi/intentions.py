@@ -33,7 +33,7 @@ class Event:
         tag: str = "",
     ) -> None:
         self.sign = sign
-        """`+!`, `-!`, `+?`, `-?`, `+` or `-`."""
+        """`+!`, `-!`, `+?`, `-?`, `+`, `-`, `^!` or `^?`."""
         self.literal = literal
         self.intention = intention
         self.cells = cells
@@ -72,7 +72,18 @@ class Loop:
 class Frame:
     """One plan being carried out for one event."""
 
-    __slots__ = ("cells", "code", "collapsed", "deadline", "env", "literal", "loops", "pc", "plan", "sign")
+    __slots__ = (
+        "cells",
+        "code",
+        "collapsed",
+        "deadline",
+        "env",
+        "literal",
+        "loops",
+        "pc",
+        "plan",
+        "sign",
+    )
 
     def __init__(self, plan: CompiledPlan, env: Env, event: Event) -> None:
         self.plan = plan
@@ -161,6 +172,11 @@ class Intention:
         """A question from elsewhere that it works out; its end is answered."""
         self.atomic = 0
         """Frames whose plan must not be interleaved."""
+
+    @property
+    def priority(self) -> int | float:
+        """That of the topmost plan that has one, 0 without such."""
+        return next((one.plan.priority for one in reversed(self.frames) if one.plan.priority), 0)
 
     def push(self, frame: Frame) -> None:
         """Put a frame on top."""

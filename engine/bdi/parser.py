@@ -8,7 +8,7 @@ from typing import TypeVar
 from engine.bdi.expressions import RELATION, ExpressionParser, UnexpectedError
 from engine.bdi.formulas import OPERATORS
 from engine.bdi.lexing import END, NAME, STRING, VARIABLE, Lines, Tokens, unescaped
-from engine.bdi.printing import body_text, on_one_line, plan_text
+from engine.bdi.printing import body_text, on_one_line, plan_text, text_of
 from engine.bdi.problems import ProgramError, SyntaxProblem
 from engine.bdi.syntax import (
     Belief,
@@ -111,7 +111,7 @@ class Parser(ExpressionParser):
             goal = Goal(TriggerKind(kind), self.literal("a goal"), position)
             self.expect(".")
             self.goals.append(goal)
-        elif kind in ("@", "+", "-"):
+        elif kind in ("@", "+", "-", "^"):
             plan = self.plan()
             self.expect(".", "';' or '.'" if plan.body else "':', '<-' or '.'")
             self.plans.append(plan)
@@ -134,23 +134,30 @@ class Parser(ExpressionParser):
     def plan(self) -> Plan:
         """Read a plan, without what ends it."""
         position = self.place()
-        label = None
-        if self.take("@"):
-            label = (
-                Struct("", (), self.annotations()) if self.kinds[self.at] == "[" else self.literal("a label")
-            )
+        label = self._label() if self.take("@") else None
         trigger = self.trigger()
         context = self.expression() if self.take(":") else TRUE
         body = self.body() if self.take("<-") else ()
         return Plan(trigger, context, body, label, position, self.source)
 
+    def _label(self) -> Struct:
+        start = self.at
+        label = Struct("", (), self.annotations()) if self.kinds[start] == "[" else self.literal("a label")
+        for note in label.annotations:
+            if isinstance(note, Struct) and note.functor == "priority" and not _is_priority(note):
+                self.at = start
+                raise UnexpectedError("a number in 'priority(…)'", f"'{text_of(note)}'")
+        return label
+
     def trigger(self) -> Trigger:
         """Read `+!g(X)` and the like."""
         sign = self.kinds[self.at]
-        if sign not in ("+", "-"):
-            raise UnexpectedError("'+' or '-' and what the plan is for")
+        if sign not in ("+", "-", "^"):
+            raise UnexpectedError("'+', '-' or '^' and what the plan is for")
         self.at += 1
         kind = self.kinds[self.at] if self.kinds[self.at] in ("!", "?") else ""
+        if sign == "^" and not kind:
+            raise UnexpectedError("'!' or '?' and a goal")
         self.at += bool(kind)
         return Trigger(Operation(sign), TriggerKind(kind), self._target("a goal" if kind else "a belief"))
 
@@ -272,6 +279,10 @@ class Parser(ExpressionParser):
         if not self.at_end():
             raise UnexpectedError("the end of the line")
         return Doc(kind, text, subject, literal, position)
+
+
+def _is_priority(note: Struct) -> bool:
+    return len(note.args) == 1 and isinstance(note.args[0], int | float)
 
 
 _SIGNS = {"!", "!!", "?", "+", "-"}

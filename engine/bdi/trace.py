@@ -84,6 +84,8 @@ class PlanSelected(Record):
     event: str
     plan: str
     intention: int
+    breakpoint: bool = False
+    """True when the plan's label says `[breakpoint]`."""
 
 
 class Change(StrEnum):

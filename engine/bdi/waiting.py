@@ -223,10 +223,10 @@ def for_generation(agent: BdiAgent, event: Event) -> None:
 def generation_done(agent: BdiAgent, intention: Intention) -> None:
     """A plan was made: try the goal again, or go on behind `generate_plan`."""
     pending = intention.pending
-    over(agent, intention)
     agent.changed_intention(intention, Change.RESUMED)
+    over(agent, intention)
     if pending is not None and pending.event is not None:
-        agent.post(pending.event)
+        agent.post(pending.event, again=True)
     else:
         agent.step_done(intention)
 
