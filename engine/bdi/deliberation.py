@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.bdi import failures, goal_states, progress, waiting
+from engine.bdi import failures, goal_states, messages, progress, waiting
 from engine.bdi import trace as record
 from engine.bdi.formulas import conjunction, conjuncts
 from engine.bdi.goal_states import GoalState
@@ -132,6 +132,8 @@ def _handle(agent: BdiAgent, event: Event) -> bool:
 
 
 def _no_plan(agent: BdiAgent, event: Event, relevant: bool) -> bool:
+    if messages.by_default(agent, event):
+        return True
     if relevant:
         failures.fail_event(agent, event, ErrorId.NO_APPLICABLE, f"no plan for {event.text} applies now")
     elif event.failure is None and agent.on_missing_plan is not None and agent.on_missing_plan(event):

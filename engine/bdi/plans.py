@@ -264,6 +264,10 @@ class PlanLibrary:
         triggers = self._indexed().get(sign)
         return triggers is not None and (indicator in triggers or None in triggers)
 
+    def names(self, sign: str, indicator: str) -> bool:
+        """True when some plan's trigger names this goal or belief, where a variable does not count."""
+        return indicator in self._indexed().get(sign, ())
+
     def _indexed(self) -> dict[str, dict[str | None, _Options]]:
         if self._index is None:
             self._index = {
