@@ -13,7 +13,7 @@ from engine.bdi.loading import stored
 from engine.bdi.printing import text_of
 from engine.bdi.problems import EvaluationError
 from engine.bdi.semantics import BeliefFocus, EventPolicy, PerceptRemovals
-from engine.bdi.terms import PERCEPT, SELF, Struct, Term, is_ground, resolved
+from engine.bdi.terms import PERCEPT, SELF, Struct, Term, annotation_set, closed, is_ground, resolved
 from engine.bdi.unification import Trail, annotations_within, undo, unify
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def believe(agent: BdiAgent, literal: Struct) -> BeliefChange | None:
         EvaluationError: the belief base is full.
     """
     plain = stored(literal)
-    new = agent.beliefs.add(plain, sourced(literal.annotations))
+    new = agent.beliefs.add(plain, sourced(closed(literal.annotations)))
     return BeliefChange("+", plain, new) if new else None
 
 
@@ -86,7 +86,7 @@ def _forget(
     first = literal.args[0] if fits is not None and literal.args else None
     for fact in _among(agent, predicate, literal, first):
         if (fits is None or fits(fact, trail)) and _has(fact, wanted, trail):
-            gone = wanted if wanted is SELF_ONLY else tuple([resolved(one) for one in wanted])
+            gone = wanted if wanted is SELF_ONLY else annotation_set([resolved(one) for one in wanted])
             agent.beliefs.remove(fact, gone)
             return BeliefChange("-", fact.plain, gone)
         undo(trail, 0)

@@ -19,7 +19,7 @@ from engine.bdi.syntax import (
     Trigger,
     While,
 )
-from engine.bdi.terms import NIL, QUOTED_PLAN, TRUE, VARIABLE_LITERAL, Cons, Struct, Term, Var, deref
+from engine.bdi.terms import NIL, QUOTED_PLAN, TRUE, VARIABLE_LITERAL, Cons, Struct, Term, Var, deref, is_tail
 
 PRECEDENCE = {"|": 1, "&": 2, "not": 3, **dict.fromkeys(RELATIONS, 4), "+": 5, "-": 5} | {
     "*": 6,
@@ -115,7 +115,9 @@ def _struct(term: Struct, floor: int) -> _Pieces:
     elif term.args:
         written += ["(", *_separated(term.args, ",", 1), ")"]
     if term.annotations:
-        written += ["[", *_separated(term.annotations, ","), "]"]
+        tail = [one for one in term.annotations if is_tail(one)]
+        named = [one for one in term.annotations if not is_tail(one)]
+        written += ["[", *_separated(named, ","), *(("|", (tail[0].args[0], _TIGHT)) if tail else ()), "]"]
     return written
 
 
