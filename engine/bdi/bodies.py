@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from engine.bdi import instructions as code
+from engine.bdi.body_terms import is_body
 from engine.bdi.compiler import compile_formula
 from engine.bdi.patterns import Scope, builder, is_computed
 from engine.bdi.problems import ErrorId
 from engine.bdi.syntax import Body, BodyItem, For, If, Step, StepKind, While
-from engine.bdi.terms import QUOTED_PLAN, Struct, Term, variables
+from engine.bdi.terms import QUOTED_PLAN, VARIABLE_LITERAL, Struct, Term, Var, variables
 
 FORMULAS_INSIDE = frozenset({".findall", ".setof", ".count"})
 """Internal actions that are compiled as formulas, because they ask one."""
@@ -105,6 +106,8 @@ class _BodyCompiler:
         match item.kind:
             case StepKind.TEST:
                 return self.test(item)
+            case StepKind.CONSTRAINT if is_meant(term):
+                return code.Perform(item, builder(term, scope))
             case StepKind.CONSTRAINT:
                 return code.Constraint(item, compile_formula(term, scope), ErrorId.CONSTRAINT_FAILED)
             case StepKind.INTERNAL:
@@ -143,6 +146,13 @@ _LITERALS: dict[StepKind, type[code.Literal]] = {
     StepKind.UPDATE: code.Update,
     StepKind.ACTION: code.External,
 }
+
+
+def is_meant(term: Term) -> bool:
+    """True for a step that is what a variable stands for, or a body in braces."""
+    return isinstance(term, Var) or (
+        isinstance(term, Struct) and (term.functor == VARIABLE_LITERAL or is_body(term))
+    )
 
 
 def _is_formula(term: Term) -> bool:

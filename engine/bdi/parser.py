@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from engine.bdi.body_terms import body_term, step_kind
 from engine.bdi.expressions import RELATION, ExpressionParser, UnexpectedError
-from engine.bdi.formulas import OPERATORS
 from engine.bdi.lexing import END, NAME, STRING, VARIABLE, Lines, Tokens, unescaped
-from engine.bdi.printing import body_text, on_one_line, plan_text, text_of
+from engine.bdi.printing import on_one_line, plan_text, text_of
 from engine.bdi.problems import ProgramError, SyntaxProblem
 from engine.bdi.syntax import (
     Belief,
@@ -32,7 +32,7 @@ from engine.bdi.syntax import (
     TriggerKind,
     While,
 )
-from engine.bdi.terms import TRUE, VARIABLE_LITERAL, Struct, Term, Var
+from engine.bdi.terms import TRUE, Struct, Term, Var
 
 PROBLEM_LIMIT = 200
 """Problems reported for one text; a file of rubbish has no end of them."""
@@ -170,20 +170,22 @@ class Parser(ExpressionParser):
         return self.literal(expected)
 
     def quoted(self) -> tuple[Term, ...]:
-        """Read the inside of `{ … }`: sign and literal of a trigger, or the text of a plan or body."""
+        """Read the inside of `{ … }`: sign and literal of a trigger, the text of a plan, items of a body."""
         start = self.at
+        if self.take("}"):
+            return ()
         try:
             plan = self.plan()
             self.expect("}")
         except UnexpectedError:
             far, self.at = self.at, start
             try:
-                text = on_one_line(body_text(self.body()))
+                quoted = body_term(self.body())
                 self.expect("}")
             except UnexpectedError:
                 self.at = max(far, self.at)
                 raise
-            return (text,)
+            return quoted.args
         if plan == Plan(plan.trigger):
             return (f"{plan.trigger.operation}{plan.trigger.kind}", plan.trigger.literal)
         return (on_one_line(plan_text(plan).removesuffix(".")),)
@@ -216,7 +218,7 @@ class Parser(ExpressionParser):
                 return Step(StepKind.UPDATE, self._target("a belief"), position)
             return Step(StepKind(kind), self._operand(kind), position)
         term = self.expression(expected="a step")
-        return Step(_step_kind(term), term, position)
+        return Step(step_kind(term), term, position)
 
     def _operand(self, kind: str) -> Term:
         if kind == "?":
@@ -286,14 +288,6 @@ def _is_priority(note: Struct) -> bool:
 
 
 _SIGNS = {"!", "!!", "?", "+", "-"}
-
-
-def _step_kind(term: Term) -> StepKind:
-    if isinstance(term, Struct) and term.functor not in OPERATORS and term.functor != VARIABLE_LITERAL:
-        if term.functor in ("true", "false") and not term.args:
-            return StepKind.CONSTRAINT
-        return StepKind.INTERNAL if term.functor[0] == "." else StepKind.ACTION
-    return StepKind.CONSTRAINT
 
 
 def read_program(text: str, source: str = "") -> tuple[Program, tuple[SyntaxProblem, ...]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias, TypeGuard
 
 QUOTED_PLAN = "{}"
-"""Functor of what is written in braces: `{ +!g(X) }` holds sign and literal, a plan or body its text."""
+"""Functor of what is in braces: `{ +!g(X) }` holds sign and literal, a plan its text, a body its items."""
 
 VARIABLE_LITERAL = ""
 """Functor of a variable that stands for a literal with annotations, `P[e]`; the variable is its argument."""
