@@ -10,7 +10,7 @@ from engine.bdi.problems import ErrorId
 from engine.bdi.syntax import Body, BodyItem, For, If, Step, StepKind, While
 from engine.bdi.terms import QUOTED_PLAN, VARIABLE_LITERAL, Struct, Term, Var, variables
 
-FORMULAS_INSIDE = frozenset({".findall", ".setof", ".count"})
+FORMULAS_INSIDE = frozenset({".findall", ".setof", ".count", ".eval"})
 """Internal actions that are compiled as formulas, because they ask one."""
 
 

@@ -17,8 +17,10 @@ from engine.bdi.nodes import (
     Internal,
     Invalid,
     Present,
+    Proved,
     Succeed,
     Test,
+    Truth,
     Unify,
     Write,
     as_set,
@@ -145,6 +147,8 @@ def _fragment(term: Term, scope: Scope) -> Fragment:
             return _alone(Internal("=..", [builder(one, scope) for one in term.args]))
         case ((".findall" | ".setof"), 3) | (".count", 2):
             return _gathering(term, scope)
+        case ".eval", 2:
+            return _truth(term, scope)
     if term.functor == VARIABLE_LITERAL:
         return _alone(Meant(builder(term, scope), _compile_meant))
     if term.functor[0] == ".":
@@ -191,6 +195,19 @@ def _gathering(term: Struct, scope: Scope) -> Fragment:
     inner.then(Found(slot, builder(template[0] if template else TRUE, scope)))
     scope.written = written
     node = Gather(inner.entry, slot, _VALUES[term.functor])
+    node.result = matcher(result, scope)
+    return _alone(node)
+
+
+def _truth(term: Struct, scope: Scope) -> Fragment:
+    """`.eval(T, formula)`; variables new in the formula stay inside."""
+    result, condition = term.args
+    slot = scope.hidden()
+    written = set(scope.written)
+    inner = _fragment(condition, scope)
+    scope.written = written
+    node = Truth(inner.entry, slot)
+    inner.then(Proved(node))
     node.result = matcher(result, scope)
     return _alone(node)
 
