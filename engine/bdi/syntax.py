@@ -214,7 +214,7 @@ class Doc:
 
 @dataclass(frozen=True, slots=True)
 class Include:
-    """`{ include("file.asl") }`; whoever loads the program decides what it means."""
+    """`{ include("file.asl") }`; `including` puts the file in its place."""
 
     path: str
     position: Position = field(default=Position(), compare=False)
