@@ -107,11 +107,8 @@ def _tell(
         goal_states.tell(agent, sign, goal, GoalState.FAILED, failure.id)
     if agent.tracer is not None:
         number = intention.id if intention is not None else 0
-        agent.tracer(
-            record.GoalFailed(
-                agent.name, agent.cycles, text_of(goal), number, failure.id, failure.message, handled
-            )
-        )
+        what = (agent.name, agent.cycles, text_of(goal), number)
+        agent.tracer(record.GoalFailed(*what, failure.id, failure.message, handled, sign[1:]))
 
 
 def fail_goal(agent: BdiAgent, intention: Intention, place: int, error_id: ErrorId, message: str) -> None:

@@ -181,6 +181,8 @@ class GoalFailed(Record):
     error: str
     message: str
     handled: bool
+    kind: str = "!"
+    """`!` or `?`."""
 
 
 @dataclass(frozen=True, slots=True)
