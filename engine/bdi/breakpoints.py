@@ -1,9 +1,9 @@
 """Breakpoints: which records of a trace come to where an operator wants the agent held (spec §5, §7: 60).
 
 Nothing here holds an agent; the host asks after each phase. A record carries its literals as text, which is
-read back (some 10 microseconds) only where the functor is that of a pattern. What cannot be read back, because
-it nests too deeply, counts as fitting: to hold once too often is better than to pass by. So does a variable
-that a goal holds in two places, of which its text says no more than `_`.
+read back (some 10 microseconds) only where the functor is that of a pattern. What cannot be read back,
+because it nests too deeply, counts as fitting: to hold once too often is better than to pass by. So does a
+variable that a goal holds in two places, of which its text says no more than `_`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
-from engine.bdi.formulas import ARITHMETIC, NESTING_LIMIT
+from engine.bdi.chance import drawn
+from engine.bdi.formulas import ARITHMETIC, CONNECTIVES, NESTING_LIMIT
 from engine.bdi.held import Held, Meant
 from engine.bdi.nodes import (
     Absent,
@@ -55,6 +56,9 @@ from engine.bdi.terms import (
     same,
 )
 from engine.bdi.unification import Trail
+
+FORMULAS_INSIDE = frozenset({".findall", ".setof", ".count", ".eval"})
+"""Internal actions that are compiled as formulas, because they ask one."""
 
 
 class Fragment(NamedTuple):
@@ -128,6 +132,10 @@ def _fragment(term: Term, scope: Scope) -> Fragment:
         return _alone(Meant(builder(term, scope), _compile_meant))
     if not isinstance(term, Struct) or (term.functor in ARITHMETIC and term.args):
         return _alone(Invalid(text_of(term)))
+    if term.functor not in CONNECTIVES and term.functor not in FORMULAS_INSIDE:
+        replaced, draws = drawn(term, scope)
+        if draws:
+            return _conjunction((*draws, replaced), scope)
     if term == TRUE:
         return _alone(Succeed())
     if term == FALSE:

@@ -158,3 +158,49 @@ def test_goals_that_are_held_back_or_wait_are_found_with_the_reason() -> None:
     run.system.run(5)
     run.agent.achieve(Struct("s"))
     assert run.end().said[-1] == '[f(a,"suspended by itself"),f(b,"condition")]'
+
+
+@pytest.mark.parametrize(
+    ("body", "least", "most"),
+    [
+        ("X = math.random", 0, 1),
+        ("X = 5 + math.random(10)", 5, 15),
+        ("X = math.floor(math.random * 6) + 1", 1, 6),
+        ("math.random < 2; X = 0", 0, 0),
+        ("!g(2 + math.random, X)", 2, 3),
+        (".max([math.random, 1 + math.random, 0], X)", 1, 2),
+        ("+b(math.random); ?b(X)", 0, 1),
+        ("Y = math.random; Z = math.random; Y \\== Z; !g(math.random + Y, X)", 0, 2),
+        ("B = { X = math.random }; B", 0, 1),
+        ("if (math.random >= 0) { X = 3 }", 3, 3),
+    ],
+)
+def test_chance_in_terms_is_the_agents_own(body: str, least: float, most: float) -> None:
+    program = f"!s. +!s <- {body}; .print(X). +!g(Y, Y)."
+    told = said(program, seed=4)
+    assert least <= float(told[0]) <= most
+    assert said(program, seed=4) == told
+
+
+def test_each_answer_of_a_condition_draws_anew() -> None:
+    program = "!s. +!s <- .findall(R, .range(_, 1, 5) & R = math.random, L); .print(L)."
+    assert len(set(said(program)[0].strip("[]").split(","))) == 5
+    context = "p(1). p(2). p(3). !s. +!s : p(X) & math.random(3) < X & X > 2 <- .print(X)."
+    assert said(context) == ["3"]
+
+
+@pytest.mark.parametrize(
+    ("term", "value"),
+    [
+        ("math.abs(-3)", "3"),
+        ("math.min(2, 1)", "1"),
+        ("math.max([1, 4, 2])", "4"),
+        ("math.round(2.5)", "3"),
+        ("math.floor(-1.5)", "-2"),
+        ("math.ceil(1.2)", "2"),
+        ("math.sqrt(16)", "4"),
+        ('.length([a, b]) + .length("abc")', "5"),
+    ],
+)
+def test_functions_stand_in_terms(term: str, value: str) -> None:
+    assert said(f"!s. +!s <- .print({term}).") == [value]
