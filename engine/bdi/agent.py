@@ -249,7 +249,7 @@ class BdiAgent:
     @property
     def idle(self) -> bool:
         """True when only time, a percept, a message or feedback can give it something to do."""
-        if self.ready and not self.suspensions:
+        if (self.ready or self.events) and not self.suspensions:
             return False
         due = self.next_timer
         return not (

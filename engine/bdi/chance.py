@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.bdi.body_terms import is_body
 from engine.bdi.patterns import Scope
-from engine.bdi.terms import Cons, Struct, Term, Var, list_of, subterms
+from engine.bdi.terms import Cons, Struct, Term, Var, list_of
 
 
 def drawn(term: Term, scope: Scope) -> tuple[Term, tuple[Struct, ...]]:
@@ -13,14 +13,28 @@ def drawn(term: Term, scope: Scope) -> tuple[Term, tuple[Struct, ...]]:
     The variables are new in the scope. `math.random(N)` is a number from 0 up to N. A quoted body is left as
     it is: it draws when it is run.
     """
-    if not any(map(_is_random, subterms(term))):
+    if not _draws(term):
         return term, ()
     calls: list[Struct] = []
     return _replaced(term, calls, scope), tuple(calls)
 
 
-def _is_random(term: Term) -> bool:
-    return isinstance(term, Struct) and term.functor == "math.random" and len(term.args) < 2
+def _draws(term: Term) -> bool:
+    waiting = [term]
+    while waiting:
+        one = waiting.pop()
+        if type(one) is Struct:
+            if _is_random(one):
+                return True
+            waiting += one.args
+            waiting += one.annotations
+        elif type(one) is Cons:
+            waiting += (one.head, one.tail)
+    return False
+
+
+def _is_random(term: Struct) -> bool:
+    return term.functor == "math.random" and len(term.args) < 2
 
 
 def _replaced(term: Term, calls: list[Struct], scope: Scope) -> Term:

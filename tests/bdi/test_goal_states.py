@@ -81,7 +81,7 @@ def test_a_meta_plan_is_no_goal_itself() -> None:
 
 
 def test_without_a_plan_for_them_no_meta_event_is_raised() -> None:
-    for text in CORPUS.values():
+    for text in (one for one in CORPUS.values() if "^!" not in one):
         run = Run(text + "^!elsewhere[state(S)] <- .print(S).", traced=True).end()
         assert not [
             one for one in run.of(EventQueued) if isinstance(one, EventQueued) and one.event[0] == "^"
