@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TextIO
 
-from engine.bdi.parser import read_program
-from engine.bdi.problems import EvaluationError, SyntaxProblem
+from engine.bdi.including import load_program
+from engine.bdi.problems import EvaluationError
 from engine.bdi.semantics import EventPolicy, Semantics
-from engine.bdi.syntax import Include, Program
+from engine.bdi.syntax import Program
 from engine.bdi.system import System
 from engine.bdi.trace import TraceEvent
 from engine.domain.text import clean, clean_line
@@ -56,7 +57,7 @@ def load_agents(options: AslOptions) -> dict[str, Program]:
         if name in agents:
             problems.append(f"{path}: there is an agent '{name}' already; name it with --agents NAME={path}")
         else:
-            agents[name] = _load(path, problems, ())
+            agents[name] = _load(path, problems)
     if not (agents or problems):
         problems.append("say at least one file")
     if problems:
@@ -86,48 +87,36 @@ def _pairs(
             problems.append(f"{where}: expected name=file.asl, found '{clean_line(line, limit=80)}'")
 
 
+def _text(path: str) -> str:
+    file = Path(path)
+    if file.stat().st_size > LARGEST:
+        raise ValueError(f"larger than {LARGEST} bytes")
+    return file.read_text(encoding="utf-8")
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 at byte {error.start}"
+    return error.strerror or "cannot be read" if isinstance(error, OSError) else str(error)
+
+
 def _read(path: Path, problems: list[str]) -> str:
     try:
-        if path.stat().st_size > LARGEST:
-            problems.append(f"{path}: larger than {LARGEST} bytes")
-            return ""
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        problems.append(f"{path}: {error.strerror}")
-    except UnicodeDecodeError as error:
-        problems.append(f"{path}: not UTF-8 at byte {error.start}")
+        return _text(str(path))
+    except (OSError, ValueError) as error:
+        problems.append(f"{path}: {_reason(error)}")
     return ""
 
 
-def _load(path: Path, problems: list[str], within: tuple[Path, ...]) -> Program:
-    """A program with what it includes put before it; a file that includes itself is read once."""
-    program, found = read_program(_read(path, problems), str(path))
+def _load(path: Path, problems: list[str]) -> Program:
+    """A program with what it includes."""
+    try:
+        program, found = load_program(str(path), _text, os.path.realpath)
+    except (OSError, ValueError) as error:
+        problems.append(f"{path}: {_reason(error)}")
+        return Program()
     problems += map(str, found)
-    for include in program.includes:
-        file = path.parent / include.path
-        if file.resolve() in (one.resolve() for one in (path, *within)):
-            continue
-        if not file.is_file():
-            problems.append(str(_missing(path, include)))
-            continue
-        program = _joined(_load(file, problems, (path, *within)), program)
     return program
-
-
-def _missing(path: Path, include: Include) -> SyntaxProblem:
-    place = include.position
-    return SyntaxProblem(str(path), place.line, place.column, "a file that exists", f"'{include.path}'")
-
-
-def _joined(first: Program, second: Program) -> Program:
-    return replace(
-        second,
-        beliefs=first.beliefs + second.beliefs,
-        rules=first.rules + second.rules,
-        goals=first.goals + second.goals,
-        plans=first.plans + second.plans,
-        docs=first.docs + second.docs,
-    )
 
 
 @dataclass(slots=True)

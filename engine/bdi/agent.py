@@ -11,12 +11,14 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from random import Random
 
-from engine.bdi import believing, control, messages, progress, saving, waiting
+from engine.bdi import alarms, believing, control, goal_states, messages, progress, saving, waiting
 from engine.bdi import trace as record
 from engine.bdi.actions import Call, InternalActions
+from engine.bdi.alarms import Alarms
 from engine.bdi.beliefs import BeliefBase
-from engine.bdi.cycle import RESTED, WORKED, CycleReport, Phase, act, sense
-from engine.bdi.deliberation import Selection, deliberate
+from engine.bdi.cycle import RESTED, SENSE, WORKED, CycleReport, Phase, act, sense
+from engine.bdi.deliberation import Selection, by_priority, deliberate
+from engine.bdi.goal_states import GoalState
 from engine.bdi.instructions import free_cells, fresh_copy
 from engine.bdi.intentions import Event, Frame, Intention, Waiting
 from engine.bdi.loading import LoadedProgram
@@ -25,7 +27,7 @@ from engine.bdi.plans import CompiledPlan
 from engine.bdi.printing import text_of
 from engine.bdi.problems import ErrorId, EvaluationError
 from engine.bdi.queries import Answer
-from engine.bdi.semantics import BeliefOrder, Limits, Semantics
+from engine.bdi.semantics import BeliefOrder, IntentionOrder, Limits, Semantics
 from engine.bdi.syntax import Position, Program
 from engine.bdi.terms import FALSE, Struct, Term
 from engine.bdi.trace import Change, TraceEvent
@@ -76,7 +78,8 @@ class BdiAgent:
         self.warn = warn or (lambda text: None)
         self.tracer = tracer
         self.random = random or Random(0)
-        self.selection = Selection()
+        by_order = self.semantics.intention_order is IntentionOrder.PRIORITY
+        self.selection = Selection(intention=by_priority if by_order else None)
         self.on_missing_plan: Callable[[Event], bool] | None = None
         """Asked when no plan is relevant for a goal; True when one is being made (spec §2.3)."""
         self.on_generate_plan: Callable[[Intention, Term], bool] | None = None
@@ -116,6 +119,8 @@ class BdiAgent:
         """Intentions that somebody holds back."""
         self.timers: list[tuple[float, int]] = []
         """A heap of logical times and the numbers whose wait ends then."""
+        self.alarms: Alarms = []
+        """Deadlines of goals, and events to be raised at a time."""
         self.numbers = 0
         """Numbers given to intentions, requests, messages and timers."""
         self.belief_version = 0
@@ -170,7 +175,7 @@ class BdiAgent:
             tag: a name of the host's for the goal, which `tags` lists while it is pursued.
 
         Raises:
-            EvaluationError: too many events wait.
+            EvaluationError: too many events wait, or the goal has a deadline that is no number.
         """
         goal = fresh_copy(literal)
         self.post(Event(sign, goal, None, free_cells(goal), tag=tag))
@@ -191,7 +196,7 @@ class BdiAgent:
         Raises:
             ValueError: a cycle is under way, which `finish_cycle` ends.
         """
-        if self.phase is not Phase.SENSE:
+        if self.phase is not SENSE:
             raise ValueError(f"{self.name} is in the middle of a cycle, before {self.phase}")
         self.cycles += 1
         if now is not None:
@@ -201,7 +206,9 @@ class BdiAgent:
             worked = True
         if self.ready and act(self):
             worked = True
-        return self._report(worked)
+        if self.requests or self.sent:
+            return self._report(worked)
+        return WORKED if worked else RESTED
 
     def advance(self, now: float | None = None) -> CycleReport:
         """Run exactly the next phase; three from SENSE do what `cycle` does.
@@ -242,7 +249,7 @@ class BdiAgent:
     @property
     def idle(self) -> bool:
         """True when only time, a percept, a message or feedback can give it something to do."""
-        if self.ready and not self.suspensions:
+        if (self.ready or self.events) and not self.suspensions:
             return False
         due = self.next_timer
         return not (
@@ -256,10 +263,13 @@ class BdiAgent:
 
     @property
     def next_timer(self) -> float | None:
-        """Logical time at which a wait ends, None when none does by itself."""
+        """Logical time at which a wait ends or an alarm is due, None when nothing happens by itself."""
         while self.timers and self.timers[0][1] not in self.pending:
             heapq.heappop(self.timers)
-        return self.timers[0][0] if self.timers else None
+        due = self.timers[0][0] if self.timers else None
+        if self.alarms and (alarm := alarms.soonest(self.alarms)) is not None:
+            return alarm if due is None else min(due, alarm)
+        return due
 
     def atomic(self) -> Intention | None:
         """The intention that must not be interleaved with others, if one can go on."""
@@ -272,12 +282,18 @@ class BdiAgent:
         self.numbers += 1
         return self.numbers
 
-    def post(self, event: Event) -> None:
+    def post(self, event: Event, *, again: bool = False) -> None:
         """Let an event wait to be handled; an internal one's intention waits for it.
 
+        Args:
+            event: what has happened.
+            again: whether it was handled before and is tried again.
+
         Raises:
-            EvaluationError: too many events wait.
+            EvaluationError: too many events wait, or the goal has a deadline that is no number.
         """
+        if event.literal.annotations and not again and event.sign in ("+!", "+?"):
+            alarms.deadline(self, event)
         if event.intention is not None:
             event.intention.event = event
         elif len(self.events) >= self.limits.events:
@@ -288,6 +304,8 @@ class BdiAgent:
         if self.tracer is not None:
             number = event.intention.id if event.intention else 0
             self.tracer(record.EventQueued(self.name, self.cycles, event.text, number))
+        if self.plans.meta and not again and event.sign[1:]:
+            goal_states.tell(self, event.sign, event.literal, GoalState.STARTED)
 
     def go_on(self, intention: Intention) -> None:
         """Let an intention run its next step when its turn comes."""
@@ -317,12 +335,15 @@ class BdiAgent:
         frames = intention.frames
         while frames and frames[-1].pc == len(frames[-1].code):
             done = intention.pop()
+            if self.plans.meta:
+                goal_states.tell(self, done.sign, done.literal, GoalState.FINISHED)
             if self.tracer is not None:
                 progress.frame_done(self, intention, done, cut_short=cut_short)
             cut_short = False
             if frames:
                 self._next_step(intention, frames[-1])
-        self.interleave(intention)
+        if self.atomics:
+            self.interleave(intention)
         if frames:
             self.go_on(intention)
         else:
@@ -330,7 +351,7 @@ class BdiAgent:
 
     def interleave(self, intention: Intention) -> None:
         """Let others run between its steps again, when none of its plans is atomic any more."""
-        if self.atomics and not intention.atomic and intention in self.atomics:
+        if not intention.atomic and intention in self.atomics:
             self.atomics.remove(intention)
 
     def end(self, intention: Intention, change: Change, reason: str = "") -> None:
@@ -339,8 +360,8 @@ class BdiAgent:
         if intention.question is not None and intention.asked is not None:
             achieved = change is Change.FINISHED
             messages.reply(self, intention.question, intention.asked if achieved else FALSE)
-        intention.frames.clear()
-        intention.atomic = 0
+        while intention.frames:
+            intention.pop()
         self.interleave(intention)
         self.suspensions.discard(intention.id)
         self.intentions.pop(intention.id, None)
@@ -350,6 +371,8 @@ class BdiAgent:
         """Trace it."""
         if self.tracer is not None:
             self.tracer(record.IntentionChanged(self.name, self.cycles, intention.id, change, reason))
+        if self.plans.meta and change in (Change.SUSPENDED, Change.RESUMED):
+            goal_states.tell_of_all(self, intention, GoalState(change.value), reason)
 
     # ------------------------------------------------------------------ from outside
 

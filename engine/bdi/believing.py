@@ -13,7 +13,7 @@ from engine.bdi.loading import stored
 from engine.bdi.printing import text_of
 from engine.bdi.problems import EvaluationError
 from engine.bdi.semantics import BeliefFocus, EventPolicy, PerceptRemovals
-from engine.bdi.terms import PERCEPT, SELF, Struct, Term, is_ground, resolved
+from engine.bdi.terms import PERCEPT, SELF, Struct, Term, annotation_set, closed, is_ground, resolved
 from engine.bdi.unification import Trail, annotations_within, undo, unify
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ class BeliefChange(NamedTuple):
         return self.plain.with_annotations(self.annotations)
 
 
+_ONE_PER_CYCLE, _SAME = EventPolicy.ONE_PER_CYCLE, BeliefFocus.SAME
+
+
 def begin(agent: BdiAgent, beliefs: list[tuple[Struct, tuple[Term, ...]]]) -> None:
     """Take up the initial beliefs; queries find them in the order of the program, and so go their events."""
     newest_first = agent.beliefs.newest_first
@@ -54,7 +57,7 @@ def believe(agent: BdiAgent, literal: Struct) -> BeliefChange | None:
         EvaluationError: the belief base is full.
     """
     plain = stored(literal)
-    new = agent.beliefs.add(plain, sourced(literal.annotations))
+    new = agent.beliefs.add(plain, sourced(closed(literal.annotations)))
     return BeliefChange("+", plain, new) if new else None
 
 
@@ -83,7 +86,7 @@ def _forget(
     first = literal.args[0] if fits is not None and literal.args else None
     for fact in _among(agent, predicate, literal, first):
         if (fits is None or fits(fact, trail)) and _has(fact, wanted, trail):
-            gone = wanted if wanted is SELF_ONLY else tuple([resolved(one) for one in wanted])
+            gone = wanted if wanted is SELF_ONLY else annotation_set([resolved(one) for one in wanted])
             agent.beliefs.remove(fact, gone)
             return BeliefChange("-", fact.plain, gone)
         undo(trail, 0)
@@ -107,7 +110,7 @@ def announce(agent: BdiAgent, change: BeliefChange) -> None:
     """Raise the external event of a change, if it may matter to a plan."""
     noticed(agent, change)
     relevant = agent.plans.knows(change.sign, change.plain.indicator)
-    if relevant or agent.semantics.event_policy is EventPolicy.ONE_PER_CYCLE:
+    if relevant or agent.semantics.event_policy is _ONE_PER_CYCLE:
         agent.post(Event(change.sign, change.literal))
 
 
@@ -126,7 +129,7 @@ def step_changed(
 ) -> bool:
     """After a body step: False when its intention waits for the event to be handled (§1.5, focus)."""
     if change is not None:
-        same_focus = agent.semantics.belief_focus is BeliefFocus.SAME
+        same_focus = agent.semantics.belief_focus is _SAME
         if same_focus and agent.plans.knows(change.sign, change.plain.indicator):
             noticed(agent, change)
             agent.post(Event(change.sign, change.literal, intention))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.bdi import instructions as code
-from engine.bdi.compiler import compile_formula
+from engine.bdi.body_terms import is_body
+from engine.bdi.chance import drawn
+from engine.bdi.compiler import FORMULAS_INSIDE, compile_formula
 from engine.bdi.patterns import Scope, builder, is_computed
 from engine.bdi.problems import ErrorId
 from engine.bdi.syntax import Body, BodyItem, For, If, Step, StepKind, While
-from engine.bdi.terms import QUOTED_PLAN, Struct, Term, variables
-
-FORMULAS_INSIDE = frozenset({".findall", ".setof", ".count"})
-"""Internal actions that are compiled as formulas, because they ask one."""
+from engine.bdi.terms import QUOTED_PLAN, VARIABLE_LITERAL, Struct, Term, Var, variables
 
 
 class _Label:
@@ -60,7 +61,7 @@ class _BodyCompiler:
     def item(self, item: BodyItem, after: _Label) -> None:
         """Compile one item."""
         if isinstance(item, Step):
-            self.emit(self.step(item), after)
+            self.emit(self.step(self.with_draws(item)), after)
         elif isinstance(item, If):
             self.choice(item, after)
         else:
@@ -99,12 +100,26 @@ class _BodyCompiler:
         self.loops.append((loop, self.block(item.body, _Label(loop.at))))
         self.scope.written = written
 
+    def with_draws(self, item: Step) -> Step:
+        """The step behind those that draw its `math.random`, which formulas do for themselves."""
+        if item.kind is StepKind.CONSTRAINT or not isinstance(item.term, Struct):
+            return item
+        if item.term.functor in FORMULAS_INSIDE:
+            return item
+        term, calls = drawn(item.term, self.scope)
+        for call in calls:
+            following = _Label(len(self.code) + 1)
+            self.emit(self.step(Step(StepKind.INTERNAL, call, item.position)), following)
+        return replace(item, term=term) if calls else item
+
     def step(self, item: Step) -> code.Instruction:
         """Compile a plain step."""
         term, scope = item.term, self.scope
         match item.kind:
             case StepKind.TEST:
                 return self.test(item)
+            case StepKind.CONSTRAINT if is_meant(term):
+                return code.Perform(item, builder(term, scope))
             case StepKind.CONSTRAINT:
                 return code.Constraint(item, compile_formula(term, scope), ErrorId.CONSTRAINT_FAILED)
             case StepKind.INTERNAL:
@@ -143,6 +158,13 @@ _LITERALS: dict[StepKind, type[code.Literal]] = {
     StepKind.UPDATE: code.Update,
     StepKind.ACTION: code.External,
 }
+
+
+def is_meant(term: Term) -> bool:
+    """True for a step that is what a variable stands for, or a body in braces."""
+    return isinstance(term, Var) or (
+        isinstance(term, Struct) and (term.functor == VARIABLE_LITERAL or is_body(term))
+    )
 
 
 def _is_formula(term: Term) -> bool:

@@ -6,7 +6,8 @@ import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
-from engine.bdi.formulas import ARITHMETIC, NESTING_LIMIT
+from engine.bdi.chance import drawn
+from engine.bdi.formulas import ARITHMETIC, CONNECTIVES, NESTING_LIMIT
 from engine.bdi.held import Held, Meant
 from engine.bdi.nodes import (
     Absent,
@@ -17,8 +18,10 @@ from engine.bdi.nodes import (
     Internal,
     Invalid,
     Present,
+    Proved,
     Succeed,
     Test,
+    Truth,
     Unify,
     Write,
     as_set,
@@ -53,6 +56,9 @@ from engine.bdi.terms import (
     same,
 )
 from engine.bdi.unification import Trail
+
+FORMULAS_INSIDE = frozenset({".findall", ".setof", ".count", ".eval"})
+"""Internal actions that are compiled as formulas, because they ask one."""
 
 
 class Fragment(NamedTuple):
@@ -126,6 +132,10 @@ def _fragment(term: Term, scope: Scope) -> Fragment:
         return _alone(Meant(builder(term, scope), _compile_meant))
     if not isinstance(term, Struct) or (term.functor in ARITHMETIC and term.args):
         return _alone(Invalid(text_of(term)))
+    if term.functor not in CONNECTIVES and term.functor not in FORMULAS_INSIDE:
+        replaced, draws = drawn(term, scope)
+        if draws:
+            return _conjunction((*draws, replaced), scope)
     if term == TRUE:
         return _alone(Succeed())
     if term == FALSE:
@@ -145,6 +155,8 @@ def _fragment(term: Term, scope: Scope) -> Fragment:
             return _alone(Internal("=..", [builder(one, scope) for one in term.args]))
         case ((".findall" | ".setof"), 3) | (".count", 2):
             return _gathering(term, scope)
+        case ".eval", 2:
+            return _truth(term, scope)
     if term.functor == VARIABLE_LITERAL:
         return _alone(Meant(builder(term, scope), _compile_meant))
     if term.functor[0] == ".":
@@ -191,6 +203,19 @@ def _gathering(term: Struct, scope: Scope) -> Fragment:
     inner.then(Found(slot, builder(template[0] if template else TRUE, scope)))
     scope.written = written
     node = Gather(inner.entry, slot, _VALUES[term.functor])
+    node.result = matcher(result, scope)
+    return _alone(node)
+
+
+def _truth(term: Struct, scope: Scope) -> Fragment:
+    """`.eval(T, formula)`; variables new in the formula stay inside."""
+    result, condition = term.args
+    slot = scope.hidden()
+    written = set(scope.written)
+    inner = _fragment(condition, scope)
+    scope.written = written
+    node = Truth(inner.entry, slot)
+    inner.then(Proved(node))
     node.result = matcher(result, scope)
     return _alone(node)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from engine.bdi import failures, waiting
+from engine.bdi import alarms, failures, waiting
 from engine.bdi import trace as record
 from engine.bdi.intentions import Frame, Intention
 from engine.bdi.problems import ErrorId
@@ -24,7 +24,7 @@ def goals(agent: BdiAgent) -> Iterator[tuple[Intention, int, Frame]]:
     """
     for intention in list(agent.intentions.values()):
         for place, frame in enumerate(list(intention.frames)):
-            if frame.sign[1:]:
+            if frame.sign[1:] and frame.sign[0] != "^":
                 yield intention, place, frame
 
 
@@ -67,6 +67,12 @@ def drop_events(agent: BdiAgent, pattern: Struct | None) -> None:
                 drop(agent, event.intention, "its goal was dropped")
             else:
                 agent.events.remove(event)
+                if event.deadline is not None:
+                    event.deadline.over = True
+    for appointment in alarms.appointments(agent):
+        event = appointment.event
+        if pattern is None or (event.sign == "+!" and _fits(pattern, event.literal)):
+            appointment.over = True
 
 
 def suspend(agent: BdiAgent, intention: Intention, reason: str) -> None:

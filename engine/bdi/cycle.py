@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.bdi import believing, failures, messages, progress, waiting
+from engine.bdi import alarms, believing, failures, messages, progress, waiting
 from engine.bdi.deliberation import select_intention
 from engine.bdi.intentions import Frame, Intention
 from engine.bdi.messages import Message
@@ -28,6 +28,10 @@ class Phase(StrEnum):
     """One step of one intention."""
 
 
+SENSE = Phase.SENSE
+"""The same: asking an enumeration for a member costs more than a cycle can spare."""
+
+
 class CycleReport(NamedTuple):
     """What one cycle or phase did."""
 
@@ -43,6 +47,8 @@ WORKED, RESTED = CycleReport(True), CycleReport(False)
 def sense(agent: BdiAgent) -> bool:
     """Take in what has come from outside; False when nothing has."""
     worked = bool(agent.timers) and waiting.fire_timers(agent)
+    if agent.alarms:
+        worked = alarms.fire(agent) or worked
     if agent.percepts is not None:
         worked = believing.perceive(agent, agent.percepts) or worked
         agent.percepts = None

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.bdi import failures, progress, waiting
+from engine.bdi import failures, goal_states, messages, progress, waiting
 from engine.bdi import trace as record
 from engine.bdi.formulas import conjunction, conjuncts
+from engine.bdi.goal_states import GoalState
 from engine.bdi.intentions import Event, Frame, Intention
 from engine.bdi.patterns import Env
 from engine.bdi.plans import CompiledPlan
@@ -46,7 +47,7 @@ class Selection:
 
 def deliberate(agent: BdiAgent) -> bool:
     """Handle one event; False when none could be, or all were irrelevant and cost nothing."""
-    one_per_cycle = agent.semantics.event_policy is EventPolicy.ONE_PER_CYCLE
+    one_per_cycle = agent.semantics.event_policy is _ONE_PER_CYCLE
     while agent.events:
         event = _select_event(agent)
         if event is None:
@@ -59,6 +60,9 @@ def deliberate(agent: BdiAgent) -> bool:
         if _handle(agent, event) or one_per_cycle:
             return True
     return False
+
+
+_ONE_PER_CYCLE = EventPolicy.ONE_PER_CYCLE
 
 
 def _select_event(agent: BdiAgent) -> Event | None:
@@ -88,6 +92,11 @@ def select_intention(agent: BdiAgent) -> Intention | None:
     return None
 
 
+def by_priority(intentions: Sequence[Intention]) -> Intention:
+    """The intention whose plan has the highest `[priority(n)]`; among equal ones the first, in turn."""
+    return max(intentions, key=lambda one: one.priority)
+
+
 def _choose_intention(agent: BdiAgent) -> Intention | None:
     able = [one for one in agent.ready if not one.suspended]
     held = agent.atomic()
@@ -111,7 +120,7 @@ def _handle(agent: BdiAgent, event: Event) -> bool:
     except EvaluationError as error:
         failures.fail_event(agent, event, error.error_id, str(error))
         return True
-    if event.sign[1:]:
+    if event.sign[1:] and event.sign[0] != "^":
         return _no_plan(agent, event, relevant)
     if agent.tracer is not None:
         reason = ErrorId.NO_APPLICABLE if relevant else ErrorId.NO_RELEVANT
@@ -123,6 +132,8 @@ def _handle(agent: BdiAgent, event: Event) -> bool:
 
 
 def _no_plan(agent: BdiAgent, event: Event, relevant: bool) -> bool:
+    if messages.by_default(agent, event):
+        return True
     if relevant:
         failures.fail_event(agent, event, ErrorId.NO_APPLICABLE, f"no plan for {event.text} applies now")
     elif event.failure is None and agent.on_missing_plan is not None and agent.on_missing_plan(event):
@@ -220,10 +231,18 @@ def _intend(agent: BdiAgent, event: Event, plan: CompiledPlan, env: Env) -> None
         elif len(intention.frames) >= agent.limits.frames:
             raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"{len(intention.frames)} goals lie in each other")
     intention.push(frame)
+    if frame.deadline is not None:
+        frame.deadline.intention = intention
+    if agent.plans.meta:
+        goal_states.tell(agent, frame.sign, frame.literal, GoalState.EXECUTING)
     if plan.atomic and intention not in agent.atomics:
         agent.atomics.append(intention)
     if agent.tracer is not None:
-        agent.tracer(record.PlanSelected(agent.name, agent.cycles, event.text, plan.name, intention.id))
+        agent.tracer(
+            record.PlanSelected(
+                agent.name, agent.cycles, event.text, plan.name, intention.id, plan.breakpoint
+            )
+        )
         agent.changed_intention(intention, Change.UPDATED)
     if frame.code:
         agent.go_on(intention)
@@ -247,10 +266,13 @@ def new_intention(agent: BdiAgent, tag: str = "") -> Intention:
 
 def _takes_over(agent: BdiAgent, frame: Frame, caller: Frame) -> bool:
     """True when the caller has nothing left to do but end, and nothing that catches failures."""
+    plan, plans = caller.plan, agent.plans
     return (
         caller.code[caller.pc].next == len(caller.code)
         and caller.sign == "+!" == frame.sign
         and caller.literal.indicator == frame.literal.indicator
-        and not caller.plan.atomic
-        and not agent.plans.knows("-!", caller.literal.indicator)
+        and (plan.plain or (not plan.atomic and plan.priority == frame.plan.priority))
+        and caller.deadline is None
+        and not plans.knows("-!", caller.literal.indicator)
+        and not (plans.meta and plans.knows("^!", caller.literal.indicator))
     )

@@ -5,7 +5,18 @@ from __future__ import annotations
 from engine.bdi.formulas import NESTING_LIMIT, conjunction
 from engine.bdi.lexing import END, NAME, NUMBER, STRING, VARIABLE, Tokens, described, unescaped
 from engine.bdi.printing import PRECEDENCE
-from engine.bdi.terms import NIL, QUOTED_PLAN, VARIABLE_LITERAL, Cons, Nil, Struct, Term, Var, list_of
+from engine.bdi.terms import (
+    ANNOTATION_TAIL,
+    NIL,
+    QUOTED_PLAN,
+    VARIABLE_LITERAL,
+    Cons,
+    Nil,
+    Struct,
+    Term,
+    Var,
+    list_of,
+)
 
 ANY, NO_BAR, RELATION = 1, 2, 4
 """Loosest operator that an expression may hold: any, all but `|`, relations and arithmetic."""
@@ -177,11 +188,13 @@ class ExpressionParser:
         return tuple(terms)
 
     def annotations(self) -> tuple[Term, ...]:
-        """Read `[a, b(1), …]`."""
+        """Read `[a, b(1), …]` or `[a | T]`."""
         self.deeper()
         self.expect("[")
         terms = () if self.kinds[self.at] == "]" else self._terms(NO_BAR)
-        self.expect("]", "',' or ']'")
+        if terms and self.take("|"):
+            terms += (Struct(ANNOTATION_TAIL, (self._tail(),)),)
+        self.expect("]", "',', '|' or ']'")
         self.depth -= 1
         return terms
 
@@ -191,11 +204,15 @@ class ExpressionParser:
         items = self._terms(NO_BAR)
         tail: Term = NIL
         if self.take("|"):
-            tail = self.primary()
-            if not isinstance(tail, Var | Nil | Cons):
-                raise UnexpectedError("a variable or list as tail", "something else")
+            tail = self._tail()
         self.expect("]", "',', '|' or ']'")
         return list_of(items, tail)
+
+    def _tail(self) -> Term:
+        tail = self.primary()
+        if not isinstance(tail, Var | Nil | Cons):
+            raise UnexpectedError("a variable or list as tail", "something else")
+        return tail
 
     def quoted(self) -> tuple[Term, ...]:
         """Read the inside of `{ … }`; knows no plans here."""

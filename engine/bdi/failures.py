@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.bdi import progress
+from engine.bdi import goal_states, progress
 from engine.bdi import trace as record
+from engine.bdi.goal_states import GoalState
 from engine.bdi.intentions import Event, Failure, Intention
 from engine.bdi.printing import text_of
 from engine.bdi.problems import ErrorId, EvaluationError
@@ -38,9 +39,11 @@ def _failure(
 def fail_event(agent: BdiAgent, event: Event, error_id: str, message: str) -> None:
     """No plan handles an event: its goal fails, and what waits for it."""
     failure = event.failure or _failure(event.intention, str(error_id), message)
+    if event.deadline is not None:
+        event.deadline.over = True
     if event.sign in ("+!", "+?"):
         handled = catch(agent, event.sign, event.literal, event.cells, failure, event.intention, event.tag)
-        _trace(agent, event.literal, event.intention, failure, handled)
+        _tell(agent, event.sign, event.literal, event.intention, failure, handled)
         if handled:
             return
     if event.intention is not None:
@@ -60,7 +63,7 @@ def unwind(agent: BdiAgent, intention: Intention, failure: Failure) -> None:
         frame = intention.pop()
         if frame.is_goal:
             handled = catch(agent, frame.sign, frame.literal, frame.cells, failure, intention)
-            _trace(agent, frame.literal, intention, failure, handled)
+            _tell(agent, frame.sign, frame.literal, intention, failure, handled)
             if handled:
                 agent.interleave(intention)
                 return
@@ -97,16 +100,15 @@ def catch(
     return False
 
 
-def _trace(
-    agent: BdiAgent, goal: Struct, intention: Intention | None, failure: Failure, handled: bool
+def _tell(
+    agent: BdiAgent, sign: str, goal: Struct, intention: Intention | None, failure: Failure, handled: bool
 ) -> None:
+    if agent.plans.meta:
+        goal_states.tell(agent, sign, goal, GoalState.FAILED, failure.id)
     if agent.tracer is not None:
         number = intention.id if intention is not None else 0
-        agent.tracer(
-            record.GoalFailed(
-                agent.name, agent.cycles, text_of(goal), number, failure.id, failure.message, handled
-            )
-        )
+        what = (agent.name, agent.cycles, text_of(goal), number)
+        agent.tracer(record.GoalFailed(*what, failure.id, failure.message, handled, sign[1:]))
 
 
 def fail_goal(agent: BdiAgent, intention: Intention, place: int, error_id: ErrorId, message: str) -> None:

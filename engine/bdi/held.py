@@ -8,7 +8,7 @@ from engine.bdi.beliefs import Fact, Link
 from engine.bdi.patterns import Builder, Env, Matcher, key_of
 from engine.bdi.queries import RETURN, Clause, Node, Query
 from engine.bdi.terms import Cell, Struct, Term, deref, instantiated
-from engine.bdi.unification import Trail, undo, unify
+from engine.bdi.unification import Trail, divided, left_over, undo, unify
 
 
 class Held(Node):
@@ -118,12 +118,15 @@ def _following(node: Node, query: Query, answers: Iterator[None]) -> Node | None
 
 
 def annotation_answers(wanted: list[Term], held: tuple[Term, ...], trail: Trail) -> Iterator[None]:
-    """Each way to find all wanted annotations among those held."""
+    """Each way to find all wanted annotations among those held; a tail is unified with those left over."""
+    named, tail = divided(tuple(wanted))
     at = [0]
     marks = [len(trail)]
     while at:
-        if len(at) > len(wanted):
-            yield
+        if len(at) > len(named):
+            taken = [place - 1 for place in at[:-1]]
+            if tail is None or unify(tail, left_over(held, taken), trail):
+                yield
             at.pop()
             undo(trail, marks.pop())
             continue
@@ -133,7 +136,7 @@ def annotation_answers(wanted: list[Term], held: tuple[Term, ...], trail: Trail)
         if place == len(held):
             at.pop()
             marks.pop()
-        elif unify(wanted[len(at) - 1], held[place], trail):
+        elif unify(named[len(at) - 1], held[place], trail):
             at.append(0)
             marks.append(len(trail))
 

@@ -6,13 +6,27 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from engine.bdi import believing, waiting
+from engine.bdi.body_terms import body_of
 from engine.bdi.compiler import Formula
 from engine.bdi.intentions import Event, Frame, Intention, Loop, Waiting
 from engine.bdi.patterns import Builder
+from engine.bdi.plans import CompiledPlan
 from engine.bdi.printing import headline, text_of
 from engine.bdi.problems import ErrorId, EvaluationError, unbound
-from engine.bdi.syntax import BodyItem
-from engine.bdi.terms import Cell, Cons, Struct, Term, canonical, instantiated, is_ground, resolved, subterms
+from engine.bdi.syntax import BodyItem, Operation, Plan, Trigger, TriggerKind
+from engine.bdi.terms import (
+    Cell,
+    Cons,
+    Struct,
+    Term,
+    Var,
+    canonical,
+    instantiated,
+    is_ground,
+    resolved,
+    rewrite,
+    subterms,
+)
 
 if TYPE_CHECKING:
     from engine.bdi.agent import BdiAgent
@@ -186,6 +200,39 @@ class Constraint(Instruction):
         if not self.formula.holds(frame.env, agent):
             raise EvaluationError(self.error, "the condition does not hold")
         frame.pc = self.next
+        return True
+
+
+class Perform(Instruction):
+    """A variable or a body in braces: what it stands for is run on the same intention, in its own frame."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, item: BodyItem, make: Builder) -> None:
+        super().__init__(item)
+        self.make = make
+
+    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+        meant = self.make(frame.env)
+        if isinstance(meant, Cell) or (isinstance(meant, Struct) and not meant.functor):
+            raise unbound("a variable that stands for a step")
+        if len(intention.frames) >= agent.limits.frames:
+            raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"{len(intention.frames)} bodies lie in each other")
+        cells: dict[Term, Var] = {}
+        written = rewrite(meant, lambda cell: cells.setdefault(cell, Var(f"V{len(cells)}")))
+        plan = Plan(
+            Trigger(Operation.ADDED, TriggerKind.BELIEF, Struct("body", tuple(cells.values()))),
+            body=body_of(written, self.item.position),
+            source=frame.plan.plan.source,
+        )
+        compiled = CompiledPlan(plan, frame.plan.name)
+        literal = Struct("body", tuple(cells))
+        env = compiled.enter(literal, [])
+        assert env is not None
+        if compiled.code:
+            intention.push(Frame(compiled, env, Event("+", literal)))
+        else:
+            frame.pc = self.next
         return True
 
 

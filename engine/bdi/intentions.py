@@ -11,6 +11,7 @@ from engine.bdi.printing import text_of
 from engine.bdi.terms import Cell, Struct, Term
 
 if TYPE_CHECKING:
+    from engine.bdi.alarms import Deadline
     from engine.bdi.instructions import Instruction
     from engine.bdi.messages import Message
     from engine.bdi.plans import CompiledPlan
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class Event:
     """Something to find a plan for; an internal one carries the intention that waits for it."""
 
-    __slots__ = ("_text", "cells", "failure", "intention", "literal", "sign", "tag")
+    __slots__ = ("_text", "cells", "deadline", "failure", "intention", "literal", "sign", "tag")
 
     def __init__(
         self,
@@ -32,7 +33,7 @@ class Event:
         tag: str = "",
     ) -> None:
         self.sign = sign
-        """`+!`, `-!`, `+?`, `-?`, `+` or `-`."""
+        """`+!`, `-!`, `+?`, `-?`, `+`, `-`, `^!` or `^?`."""
         self.literal = literal
         self.intention = intention
         self.cells = cells
@@ -41,6 +42,8 @@ class Event:
         """Why, when this is the event of a failed goal."""
         self.tag = tag
         """The host's name for the goal; the intention made for it takes it over."""
+        self.deadline: Deadline | None = None
+        """When the goal fails by itself."""
         self._text = ""
 
     @property
@@ -69,7 +72,18 @@ class Loop:
 class Frame:
     """One plan being carried out for one event."""
 
-    __slots__ = ("cells", "code", "collapsed", "env", "literal", "loops", "pc", "plan", "sign")
+    __slots__ = (
+        "cells",
+        "code",
+        "collapsed",
+        "deadline",
+        "env",
+        "literal",
+        "loops",
+        "pc",
+        "plan",
+        "sign",
+    )
 
     def __init__(self, plan: CompiledPlan, env: Env, event: Event) -> None:
         self.plan = plan
@@ -80,6 +94,7 @@ class Frame:
         self.sign = event.sign
         self.literal = event.literal
         self.cells = event.cells
+        self.deadline = event.deadline
         self.loops: list[Loop] = []
         self.collapsed = 0
         """Frames of the same goal that this one has taken the place of."""
@@ -158,6 +173,11 @@ class Intention:
         self.atomic = 0
         """Frames whose plan must not be interleaved."""
 
+    @property
+    def priority(self) -> int | float:
+        """That of the topmost plan that has one, 0 without such."""
+        return next((one.plan.priority for one in reversed(self.frames) if one.plan.priority), 0)
+
     def push(self, frame: Frame) -> None:
         """Put a frame on top."""
         self.frames.append(frame)
@@ -167,6 +187,8 @@ class Intention:
         """Take the top frame away."""
         frame = self.frames.pop()
         self.atomic -= frame.plan.atomic
+        if frame.deadline is not None:
+            frame.deadline.over = True
         return frame
 
 

@@ -7,7 +7,7 @@ from engine.bdi.compiler import compile_rule
 from engine.bdi.plans import PlanLibrary
 from engine.bdi.queries import Clause
 from engine.bdi.syntax import Program
-from engine.bdi.terms import Struct, Term, annotation_set, canonical, is_ground
+from engine.bdi.terms import Struct, Term, canonical, closed, is_ground
 
 
 class LoadedProgram:
@@ -21,7 +21,7 @@ class LoadedProgram:
         for rule in program.rules:
             self.rules.setdefault(rule.head.indicator, []).append(compile_rule(rule))
         self.beliefs: list[tuple[Struct, tuple[Term, ...]]] = [
-            (stored(one.literal), sourced(annotation_set(one.literal.annotations))) for one in program.beliefs
+            (stored(one.literal), sourced(closed(one.literal.annotations))) for one in program.beliefs
         ]
 
 

@@ -83,7 +83,7 @@ class Society(Protocol):
 
 
 def handle(agent: BdiAgent, message: Message) -> None:
-    """Do what a message says.
+    """Do what a message says, or leave it to the agent's own plans for `+!kqml_received`.
 
     An answer that somebody waits for goes to the waiting intention. What cannot be done is traced and
     dropped: a sender must not be able to stop the receiver.
@@ -102,8 +102,43 @@ def handle(agent: BdiAgent, message: Message) -> None:
             return
         if deref(message.content) == FALSE:
             return
+    own = agent.plans.names("+!", RECEIVED)
+    _perform(agent, message, _received if own else _EFFECTS[message.performative])
+
+
+RECEIVED = "kqml_received/4"
+"""Sender, performative, content and number of a message, as a goal that a program's own plans may handle."""
+
+_Effect = Callable[["BdiAgent", "Message"], None]
+
+
+def _received(agent: BdiAgent, message: Message) -> None:
+    sender, performative = atom(message.sender), atom(message.performative)
+    content = instantiated(message.content)
+    agent.achieve(Struct("kqml_received", (sender, performative, content, message.number)))
+
+
+def by_default(agent: BdiAgent, event: Event) -> bool:
+    """Do what a message says that no plan of the agent's own takes; False when the event is no message.
+
+    Jason has plans for this behind those of the program.
+    """
+    if event.literal.indicator != RECEIVED or event.sign != "+!" or event.intention is not None:
+        return False
+    match [resolved(one) for one in event.literal.args]:
+        case [Struct(functor=sender), Struct(functor=kind), content, int(number)] if kind in _KINDS:
+            message = Message(sender, agent.name, Performative(kind), canonical(content), number)
+            _perform(agent, message, _EFFECTS[message.performative])
+            return True
+    return False
+
+
+_KINDS = frozenset(Performative)
+
+
+def _perform(agent: BdiAgent, message: Message, effect: _Effect) -> None:
     try:
-        _EFFECTS[message.performative](agent, message)
+        effect(agent, message)
     except EvaluationError as error:
         if agent.tracer is not None:
             agent.tracer(
@@ -251,7 +286,7 @@ def _ask_how(agent: BdiAgent, message: Message) -> None:
     reply(agent, message, list_of(map(as_term, found)), Performative.TELL_HOW)
 
 
-_EFFECTS: dict[Performative, Callable[[BdiAgent, Message], None]] = {
+_EFFECTS: dict[Performative, _Effect] = {
     Performative.TELL: _tell,
     Performative.UNTELL: _untell,
     Performative.ACHIEVE: _achieve,

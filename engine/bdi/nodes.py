@@ -8,7 +8,7 @@ from engine.bdi.ordering import in_order
 from engine.bdi.patterns import Builder, Env, Matcher
 from engine.bdi.problems import ErrorId, EvaluationError
 from engine.bdi.queries import Node, Query
-from engine.bdi.terms import Cell, Term, list_of, rewrite, same
+from engine.bdi.terms import FALSE, TRUE, Cell, Struct, Term, list_of, rewrite, same
 from engine.bdi.unification import undo, unify
 
 
@@ -132,11 +132,55 @@ class Present(Node):
         self.slot = slot
 
     def step(self, query: Query) -> Node | None:
-        height = query.env[self.slot]
-        assert isinstance(height, int)
-        undo(query.trail, query.choices[height][3])
-        del query.choices[height:]
+        _forget(query, self.slot)
         return None
+
+
+def _forget(query: Query, slot: int) -> None:
+    """Undo what was bound since the choice was left that a slot names, and forget it with all later ones."""
+    height = query.env[slot]
+    assert isinstance(height, int)
+    undo(query.trail, query.choices[height][3])
+    del query.choices[height:]
+
+
+class Truth(Node):
+    """`.eval(T, formula)`: the choice it leaves behind is taken when the formula has no answer."""
+
+    __slots__ = ("inner", "result", "slot")
+
+    def __init__(self, inner: Node, slot: int) -> None:
+        super().__init__()
+        self.inner = inner
+        self.slot = slot
+        self.result: Matcher | None = None
+
+    def step(self, query: Query) -> Node | None:
+        query.env[self.slot] = len(query.choices)
+        query.leave(self, None, len(query.trail))
+        return self.inner
+
+    def retry(self, query: Query, state: object) -> Node | None:
+        return self.judge(query, FALSE)
+
+    def judge(self, query: Query, truth: Struct) -> Node | None:
+        """Go on where the result fits."""
+        fits = self.result is None or self.result(truth, query.env, query.trail)
+        return self.next if fits else None
+
+
+class Proved(Node):
+    """Reached when the formula of a `Truth` has an answer: forget what it has bound and its choices."""
+
+    __slots__ = ("asked",)
+
+    def __init__(self, asked: Truth) -> None:
+        super().__init__()
+        self.asked = asked
+
+    def step(self, query: Query) -> Node | None:
+        _forget(query, self.asked.slot)
+        return self.asked.judge(query, TRUE)
 
 
 class Gather(Node):

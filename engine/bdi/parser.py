@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from engine.bdi.body_terms import body_term, step_kind
 from engine.bdi.expressions import RELATION, ExpressionParser, UnexpectedError
-from engine.bdi.formulas import OPERATORS
 from engine.bdi.lexing import END, NAME, STRING, VARIABLE, Lines, Tokens, unescaped
-from engine.bdi.printing import body_text, on_one_line, plan_text
+from engine.bdi.printing import on_one_line, plan_text, text_of
 from engine.bdi.problems import ProgramError, SyntaxProblem
 from engine.bdi.syntax import (
     Belief,
@@ -32,7 +32,7 @@ from engine.bdi.syntax import (
     TriggerKind,
     While,
 )
-from engine.bdi.terms import TRUE, VARIABLE_LITERAL, Struct, Term, Var
+from engine.bdi.terms import TRUE, Struct, Term, Var
 
 PROBLEM_LIMIT = 200
 """Problems reported for one text; a file of rubbish has no end of them."""
@@ -111,7 +111,7 @@ class Parser(ExpressionParser):
             goal = Goal(TriggerKind(kind), self.literal("a goal"), position)
             self.expect(".")
             self.goals.append(goal)
-        elif kind in ("@", "+", "-"):
+        elif kind in ("@", "+", "-", "^"):
             plan = self.plan()
             self.expect(".", "';' or '.'" if plan.body else "':', '<-' or '.'")
             self.plans.append(plan)
@@ -134,23 +134,30 @@ class Parser(ExpressionParser):
     def plan(self) -> Plan:
         """Read a plan, without what ends it."""
         position = self.place()
-        label = None
-        if self.take("@"):
-            label = (
-                Struct("", (), self.annotations()) if self.kinds[self.at] == "[" else self.literal("a label")
-            )
+        label = self._label() if self.take("@") else None
         trigger = self.trigger()
         context = self.expression() if self.take(":") else TRUE
         body = self.body() if self.take("<-") else ()
         return Plan(trigger, context, body, label, position, self.source)
 
+    def _label(self) -> Struct:
+        start = self.at
+        label = Struct("", (), self.annotations()) if self.kinds[start] == "[" else self.literal("a label")
+        for note in label.annotations:
+            if isinstance(note, Struct) and note.functor == "priority" and not _is_priority(note):
+                self.at = start
+                raise UnexpectedError("a number in 'priority(…)'", f"'{text_of(note)}'")
+        return label
+
     def trigger(self) -> Trigger:
         """Read `+!g(X)` and the like."""
         sign = self.kinds[self.at]
-        if sign not in ("+", "-"):
-            raise UnexpectedError("'+' or '-' and what the plan is for")
+        if sign not in ("+", "-", "^"):
+            raise UnexpectedError("'+', '-' or '^' and what the plan is for")
         self.at += 1
         kind = self.kinds[self.at] if self.kinds[self.at] in ("!", "?") else ""
+        if sign == "^" and not kind:
+            raise UnexpectedError("'!' or '?' and a goal")
         self.at += bool(kind)
         return Trigger(Operation(sign), TriggerKind(kind), self._target("a goal" if kind else "a belief"))
 
@@ -163,20 +170,22 @@ class Parser(ExpressionParser):
         return self.literal(expected)
 
     def quoted(self) -> tuple[Term, ...]:
-        """Read the inside of `{ … }`: sign and literal of a trigger, or the text of a plan or body."""
+        """Read the inside of `{ … }`: sign and literal of a trigger, the text of a plan, items of a body."""
         start = self.at
+        if self.take("}"):
+            return ()
         try:
             plan = self.plan()
             self.expect("}")
         except UnexpectedError:
             far, self.at = self.at, start
             try:
-                text = on_one_line(body_text(self.body()))
+                quoted = body_term(self.body())
                 self.expect("}")
             except UnexpectedError:
                 self.at = max(far, self.at)
                 raise
-            return (text,)
+            return quoted.args
         if plan == Plan(plan.trigger):
             return (f"{plan.trigger.operation}{plan.trigger.kind}", plan.trigger.literal)
         return (on_one_line(plan_text(plan).removesuffix(".")),)
@@ -209,7 +218,7 @@ class Parser(ExpressionParser):
                 return Step(StepKind.UPDATE, self._target("a belief"), position)
             return Step(StepKind(kind), self._operand(kind), position)
         term = self.expression(expected="a step")
-        return Step(_step_kind(term), term, position)
+        return Step(step_kind(term), term, position)
 
     def _operand(self, kind: str) -> Term:
         if kind == "?":
@@ -274,15 +283,11 @@ class Parser(ExpressionParser):
         return Doc(kind, text, subject, literal, position)
 
 
+def _is_priority(note: Struct) -> bool:
+    return len(note.args) == 1 and isinstance(note.args[0], int | float)
+
+
 _SIGNS = {"!", "!!", "?", "+", "-"}
-
-
-def _step_kind(term: Term) -> StepKind:
-    if isinstance(term, Struct) and term.functor not in OPERATORS and term.functor != VARIABLE_LITERAL:
-        if term.functor in ("true", "false") and not term.args:
-            return StepKind.CONSTRAINT
-        return StepKind.INTERNAL if term.functor[0] == "." else StepKind.ACTION
-    return StepKind.CONSTRAINT
 
 
 def read_program(text: str, source: str = "") -> tuple[Program, tuple[SyntaxProblem, ...]]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from engine.bdi.arithmetic import BINARY, EXACT, FUNCTIONS, Number, number, settled
+from engine.bdi.body_terms import is_body
 from engine.bdi.terms import (
     NIL,
     VARIABLE_LITERAL,
@@ -21,6 +22,7 @@ from engine.bdi.terms import (
     deref,
     is_ground,
     list_of,
+    rewrite,
     subterms,
     variables,
 )
@@ -111,6 +113,8 @@ def builder(term: Term, scope: Scope) -> Builder:
         return arithmetic(term, scope)
     if term.functor == VARIABLE_LITERAL:
         return _annotated_variable(term, scope)
+    if is_body(term):
+        return _body_builder(term, scope)
     return _struct_builder(term, scope)
 
 
@@ -148,6 +152,17 @@ def _struct_builder(term: Struct, scope: Scope) -> Builder:
         only = parts[0]
         return lambda env: term.with_args((only(env),))
     return lambda env: term.with_args(tuple([part(env) for part in parts]))
+
+
+def _body_builder(term: Struct, scope: Scope) -> Builder:
+    """A quoted body with its variables filled in; its arithmetic is worked out when it is run."""
+    values = {one: builder(one, scope) for one in variables(term)}
+
+    def make(env: Env) -> Term:
+        cells = {variable: value(env) for variable, value in values.items()}
+        return rewrite(term, lambda variable: cells[variable] if type(variable) is Var else variable)
+
+    return make
 
 
 def _list_builder(term: Cons, scope: Scope) -> Builder:
@@ -217,7 +232,7 @@ def matcher(term: Term, scope: Scope) -> Matcher | None:
         return _constant_matcher(term)
     if isinstance(term, Cons) and _cells(term) <= LONG_PATTERN:
         return _pair_matcher(term, scope)
-    if isinstance(term, Struct) and not (term.annotations or is_computed(term)):
+    if isinstance(term, Struct) and not (term.annotations or is_computed(term) or is_body(term)):
         return _struct_matcher(term, scope)
     make = builder(term, scope)
     return lambda value, env, trail: unify(make(env), value, trail)

@@ -25,12 +25,15 @@ class CompiledPlan:
         "_notes",
         "_size",
         "atomic",
+        "breakpoint",
         "code",
         "context",
         "indicator",
         "key",
         "name",
+        "plain",
         "plan",
+        "priority",
         "sign",
         "slots",
     )
@@ -50,6 +53,11 @@ class CompiledPlan:
             if literal.args and is_constant(literal.args[0]):
                 self.key = key_of(literal.args[0])
         self.atomic = plan.note("atomic") is not None
+        self.breakpoint = plan.note("breakpoint") is not None
+        """True when whoever watches wants to hold when it is selected."""
+        self.priority = plan.priority
+        self.plain = not (self.atomic or self.priority)
+        """True when nothing on its label changes how its intention runs."""
         self.code: list[Instruction] = []
         self.context: Formula | None = None
         self.slots: dict[str, int] = {}
@@ -132,6 +140,8 @@ class PlanLibrary:
         self._plans = tuple(plans)
         self._named = {plan.name: plan for plan in self._plans}
         self._index: dict[str, dict[str | None, _Options]] | None = None
+        self.meta = any(plan.sign[0] == "^" for plan in self._plans)
+        """True when some plan asks what becomes of goals."""
         self.given = 0
         """Names given to plans without a label."""
         self.watch: Callable[[CompiledPlan | None, CompiledPlan | None], None] | None = None
@@ -141,6 +151,7 @@ class PlanLibrary:
         """A library of its own with the same plans; the index is shared until one of them changes."""
         made = PlanLibrary()
         made._plans, made._named, made.given = self._plans, self._named, self.given
+        made.meta = self.meta
         made._index = self._indexed()
         return made
 
@@ -224,6 +235,7 @@ class PlanLibrary:
         self._plans = plans
         self._named = {plan.name: plan for plan in plans}
         self._index = None
+        self.meta = any(plan.sign[0] == "^" for plan in plans)
         if self.watch is not None and (added or removed):
             self.watch(added, removed)
 
@@ -251,6 +263,10 @@ class PlanLibrary:
         """True when some plan may handle such an event."""
         triggers = self._indexed().get(sign)
         return triggers is not None and (indicator in triggers or None in triggers)
+
+    def names(self, sign: str, indicator: str) -> bool:
+        """True when some plan's trigger names this goal or belief, where a variable does not count."""
+        return indicator in self._indexed().get(sign, ())
 
     def _indexed(self) -> dict[str, dict[str | None, _Options]]:
         if self._index is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from engine.bdi.body_terms import SIGNED, is_body
 from engine.bdi.formulas import OPERATORS, RELATIONS
 from engine.bdi.syntax import (
     Body,
@@ -19,7 +20,7 @@ from engine.bdi.syntax import (
     Trigger,
     While,
 )
-from engine.bdi.terms import NIL, QUOTED_PLAN, TRUE, VARIABLE_LITERAL, Cons, Struct, Term, Var, deref
+from engine.bdi.terms import NIL, QUOTED_PLAN, TRUE, VARIABLE_LITERAL, Cons, Struct, Term, Var, deref, is_tail
 
 PRECEDENCE = {"|": 1, "&": 2, "not": 3, **dict.fromkeys(RELATIONS, 4), "+": 5, "-": 5} | {
     "*": 6,
@@ -107,15 +108,17 @@ def _struct(term: Struct, floor: int) -> _Pieces:
         pieces, level = _operator(term)
         if pieces:
             return ["(", *pieces, ")"] if level < floor else pieces
-    if term.functor == QUOTED_PLAN and term.args and isinstance(term.args[0], str):
-        return [f"{{ {term.args[0]}", *((one, 0) for one in term.args[1:]), " }"]
+    if term.functor == QUOTED_PLAN and not (term.annotations or term.negated):
+        return _quoted(term)
     written: _Pieces = ["~" if term.negated else "", atom_text(term.functor)]
     if term.functor == VARIABLE_LITERAL and len(term.args) == 1:
         written = [(term.args[0], _TIGHT)]
     elif term.args:
         written += ["(", *_separated(term.args, ",", 1), ")"]
     if term.annotations:
-        written += ["[", *_separated(term.annotations, ","), "]"]
+        tail = [one for one in term.annotations if is_tail(one)]
+        named = [one for one in term.annotations if not is_tail(one)]
+        written += ["[", *_separated(named, ","), *(("|", (tail[0].args[0], _TIGHT)) if tail else ()), "]"]
     return written
 
 
@@ -136,6 +139,41 @@ def _operator(term: Struct) -> tuple[_Pieces, int]:
     left = level + (name in RELATIONS or name == "**")
     right = level + (name != "**")
     return [(args[0], left), f" {name} ", (args[1], right)], level
+
+
+def _quoted(term: Struct) -> _Pieces:
+    """What stands in braces: an event, a plan as its text, or a body."""
+    if not is_body(term):
+        return [f"{{ {term.args[0]}", *((one, 0) for one in term.args[1:]), " }"]
+    pieces: _Pieces = ["{ "]
+    for number, item in enumerate(term.args):
+        pieces += ["; ", *_item(deref(item))] if number else _item(deref(item))
+    return [*pieces, " }"] if term.args else ["{ }"]
+
+
+def _item(item: Term) -> _Pieces:
+    match item:
+        case Struct(functor=functor, args=(what,)) if functor in SIGNED:
+            kind = SIGNED[functor]
+            return [kind.value, (what, PRECEDENCE["="] if kind is StepKind.TEST else 0)]
+        case Struct(functor="{do}", args=(what,)):
+            return [(what, 0)]
+        case Struct(functor="{while}" | "{for}" as functor, args=(condition, block)):
+            return [functor[1:-1], " (", (condition, 0), ") ", (block, 0)]
+        case Struct(functor="{if}", args=(_, _, _, *_) as parts):
+            return _branches(parts)
+    return [(item, 0)]
+
+
+def _branches(parts: tuple[Term, ...]) -> _Pieces:
+    *arms, otherwise = parts
+    pieces: _Pieces = []
+    for condition, block in zip(arms[::2], arms[1::2], strict=False):
+        pieces += [" elif (" if pieces else "if (", (condition, 0), ") ", (block, 0)]
+    return [*pieces, " else ", (otherwise, 0)] if deref(otherwise) != _NO_STEPS else pieces
+
+
+_NO_STEPS = Struct(QUOTED_PLAN)
 
 
 def _separated(terms: Iterable[Term], mark: str, floor: int = _NO_BAR) -> _Pieces:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from engine.bdi.alarms import Alarm, Appointment, Deadline
 from engine.bdi.beliefs import Fact
 from engine.bdi.cycle import Phase
 from engine.bdi.encoding import Decoder, Encoder, Json, SavedStateError
@@ -81,6 +82,7 @@ class _Saver:
             "sent": [self.message(one) for one in agent.sent],
             "percepts": None if agent.percepts is None else code.terms(agent.percepts),
             "timers": sorted(agent.timers),
+            "alarms": [[due, *self.alarm(one)] for due, _, one in sorted(agent.alarms) if not one.over],
             "random": json.loads(json.dumps(agent.random.getstate())),
         }
         made["plans"] = [self.plan(one) for one in self.plans]
@@ -98,6 +100,13 @@ class _Saver:
             "places": [list(source.position), *(list(item.position) for item in steps_of(source.body))],
         }
 
+    def alarm(self, alarm: Alarm) -> list[Json | Data]:
+        """Its number, and the event that it raises or the milliseconds that it gave."""
+        if isinstance(alarm, Appointment):
+            return [alarm.number, self.event(alarm.event)]
+        assert isinstance(alarm, Deadline)
+        return [alarm.number, alarm.limit]
+
     def event(self, event: Event) -> Data:
         return {
             "sign": event.sign,
@@ -106,6 +115,7 @@ class _Saver:
             "cells": [self.code.cell(one) for one in event.cells],
             "failure": self.failure(event.failure),
             "tag": event.tag,
+            "deadline": event.deadline.number if event.deadline else None,
         }
 
     def failure(self, failure: Failure | None) -> Json:
@@ -150,6 +160,7 @@ class _Saver:
             "cells": [self.code.cell(one) for one in frame.cells],
             "loops": [self.loop(one) for one in frame.loops],
             "collapsed": frame.collapsed,
+            "deadline": frame.deadline.number if frame.deadline else None,
         }
 
     def loop(self, loop: Loop) -> Data:
@@ -173,6 +184,7 @@ class _Restorer:
         self.data = data
         self.code = Decoder(data["cells"])
         self.plans: list[CompiledPlan] = []
+        self.deadlines: dict[int, Deadline] = {}
 
     def restore(self) -> None:
         agent, data, code = self.agent, self.data, self.code
@@ -184,6 +196,7 @@ class _Restorer:
         agent.random.setstate((state[0], tuple(state[1]), state[2]))
         agent.belief_version = agent.checked_version + bool(data["unchecked"])
         agent.intentions.clear()
+        self._alarms()
         for one in data["intentions"]:
             agent.intentions[one["id"]] = Intention(one["id"], one["tag"])
         for one in data["intentions"]:
@@ -226,10 +239,25 @@ class _Restorer:
                 self.plans.append(CompiledPlan(_placed(one), one["name"]))
         self.agent.plans.restore(self.plans[: self.data["library"]], self.data["given"])
 
+    def _alarms(self) -> None:
+        """Appointments whole; deadlines, which events and frames name by their numbers."""
+        alarms = self.agent.alarms
+        alarms.clear()
+        for due, number, what in self.data["alarms"]:
+            if isinstance(what, dict):
+                alarms.append((due, number, Appointment(number, self._event(what))))
+            else:
+                self.deadlines[number] = Deadline(number, what)
+                alarms.append((due, number, self.deadlines[number]))
+        heapq.heapify(alarms)
+
     def _intention(self, intention: Intention, data: Data) -> None:
         agent = self.agent
         for one in data["frames"]:
-            intention.push(self._frame(one))
+            frame = self._frame(one)
+            intention.push(frame)
+            if frame.deadline is not None:
+                frame.deadline.intention = intention
         intention.suspended, intention.parked = data["suspended"], data["parked"]
         if intention.suspended:
             agent.suspensions.add(intention.id)
@@ -259,7 +287,7 @@ class _Restorer:
             agent.watchers.add(pending.number)
 
     def _event(self, data: Data) -> Event:
-        return Event(
+        event = Event(
             data["sign"],
             self.code.literal(data["literal"]),
             None if data["intention"] is None else self.agent.intentions[data["intention"]],
@@ -267,6 +295,10 @@ class _Restorer:
             None if data["failure"] is None else self._failure(data["failure"]),
             data["tag"],
         )
+        if data["deadline"] is not None:
+            event.deadline = self.deadlines[data["deadline"]]
+            event.deadline.event = event
+        return event
 
     def _failure(self, data: Any) -> Failure:
         error_id, message, code, source, line, details = data
@@ -281,6 +313,7 @@ class _Restorer:
         plan.compile()
         cells = tuple(self.code.cells[one] for one in data["cells"])
         event = Event(data["sign"], self.code.literal(data["literal"]), None, cells)
+        event.deadline = None if data["deadline"] is None else self.deadlines[data["deadline"]]
         frame = Frame(plan, list(self.code.terms(data["env"])), event)
         frame.pc, frame.collapsed = data["pc"], data["collapsed"]
         for one in data["loops"]:

@@ -31,6 +31,15 @@ class BeliefOrder(StrEnum):
     INSERTION = "insertion"
 
 
+class IntentionOrder(StrEnum):
+    """Which intention runs its next step."""
+
+    ROUND_ROBIN = "round_robin"
+    PRIORITY = "priority"
+    """The one with the highest `[priority(n)]` on a plan's label, 0 without one; equal ones in turn. A plan
+    without a priority has that of the plan whose sub-goal it pursues."""
+
+
 class PerceptRemovals(StrEnum):
     """Which beliefs that are no longer perceived raise an event."""
 
@@ -49,6 +58,7 @@ class Semantics:
     percept_removals: PerceptRemovals = PerceptRemovals.ALL
     tail_recursion: bool = True
     """A goal that is the last step of a plan for the same goal takes over its frame."""
+    intention_order: IntentionOrder = IntentionOrder.ROUND_ROBIN
 
     @classmethod
     def jason(cls) -> Semantics:

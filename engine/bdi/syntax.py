@@ -26,6 +26,8 @@ class Operation(StrEnum):
     ADDED = "+"
     REMOVED = "-"
     """Of a goal: it failed."""
+    GOAL_STATE = "^"
+    """Of a goal: its state changed, which its annotation `state(…)` names."""
 
 
 class TriggerKind(StrEnum):
@@ -139,6 +141,13 @@ class Plan:
         """The label's name, empty without one."""
         return self.label.functor if self.label else ""
 
+    @property
+    def priority(self) -> int | float:
+        """What its label's `priority(n)` says, 0 without one."""
+        note = self.note("priority")
+        value = note.args[0] if note is not None and len(note.args) == 1 else 0
+        return value if isinstance(value, int | float) else 0
+
     def note(self, functor: str) -> Struct | None:
         """The label's annotation with this functor, None when there is none."""
         for one in self.label.annotations if self.label else ():
@@ -205,7 +214,7 @@ class Doc:
 
 @dataclass(frozen=True, slots=True)
 class Include:
-    """`{ include("file.asl") }`; whoever loads the program decides what it means."""
+    """`{ include("file.asl") }`; `including` puts the file in its place."""
 
     path: str
     position: Position = field(default=Position(), compare=False)

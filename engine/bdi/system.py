@@ -11,9 +11,10 @@ from random import Random
 from typing import Protocol
 
 from engine.bdi.agent import BdiAgent
+from engine.bdi.including import load_program
 from engine.bdi.loading import LoadedProgram
 from engine.bdi.messages import Message
-from engine.bdi.parser import parse_program
+from engine.bdi.problems import ProgramError
 from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.syntax import Program
 from engine.bdi.terms import Struct
@@ -156,10 +157,12 @@ class System:
         if self.read is None:
             raise ValueError("agents cannot be made from files here")
         try:
-            text = self.read(path)
+            program, problems = load_program(path, self.read)
         except OSError as error:
             raise ValueError(f"{path}: {error.strerror}") from None
-        self.add(name, parse_program(text, path))
+        if problems:
+            raise ProgramError(problems)
+        self.add(name, program)
 
     def kill(self, name: str) -> bool:
         """End an agent."""

@@ -8,13 +8,17 @@ elements and terms nested 50,000 deep are ordinary values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 QUOTED_PLAN = "{}"
-"""Functor of what is written in braces: `{ +!g(X) }` holds sign and literal, a plan or body its text."""
+"""Functor of what is in braces: `{ +!g(X) }` holds sign and literal, a plan its text, a body its items."""
 
 VARIABLE_LITERAL = ""
 """Functor of a variable that stands for a literal with annotations, `P[e]`; the variable is its argument."""
+
+
+ANNOTATION_TAIL = "|"
+"""Functor of the annotation that stands for all others, `T` of `p[a|T]`; it has one argument."""
 
 
 class Var:
@@ -308,8 +312,12 @@ def _rebuilt(term: Term, parts: list[Term]) -> Term:
 
 
 def annotation_set(annotations: Iterable[Term]) -> tuple[Term, ...]:
-    """Without duplicates, in the total order of terms."""
+    """Without duplicates, in the total order of terms; a tail that has a value is replaced by that."""
     given = tuple(annotations)
+    for one in given:
+        if type(one) is Struct and one.functor == ANNOTATION_TAIL:
+            given = tuple(spread(given))
+            break
     if len(given) < 2:
         return given
     from engine.bdi.ordering import in_order
@@ -319,6 +327,32 @@ def annotation_set(annotations: Iterable[Term]) -> tuple[Term, ...]:
         if not sorted_set or not same(sorted_set[-1], one):
             sorted_set.append(one)
     return tuple(sorted_set)
+
+
+def is_tail(annotation: Term) -> TypeGuard[Struct]:
+    """True for the `|T` of a set of annotations."""
+    return type(annotation) is Struct and annotation.functor == ANNOTATION_TAIL and len(annotation.args) == 1
+
+
+def closed(annotations: tuple[Term, ...]) -> tuple[Term, ...]:
+    """The annotations without a tail that has no value."""
+    return tuple(one for one in annotations if not is_tail(one)) if annotations else ()
+
+
+def spread(annotations: Iterable[Term]) -> list[Term]:
+    """The annotations with the elements of a tail in its place, as far as it has a value."""
+    made: list[Term] = []
+    for one in annotations:
+        if not is_tail(one):
+            made.append(one)
+            continue
+        rest = deref(one.args[0])
+        while type(rest) is Cons:
+            made.append(rest.head)
+            rest = deref(rest.tail)
+        if rest is not NIL:
+            made.append(Struct(ANNOTATION_TAIL, (rest,)))
+    return made
 
 
 def same(left: Term, right: Term) -> bool:

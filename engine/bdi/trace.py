@@ -84,6 +84,8 @@ class PlanSelected(Record):
     event: str
     plan: str
     intention: int
+    breakpoint: bool = False
+    """True when the plan's label says `[breakpoint]`."""
 
 
 class Change(StrEnum):
@@ -179,6 +181,8 @@ class GoalFailed(Record):
     error: str
     message: str
     handled: bool
+    kind: str = "!"
+    """`!` or `?`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ Annotations are sets and count on one side only: those of the left literal must 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TypeAlias
 
-from engine.bdi.terms import Cell, Cons, Struct, Term, deref
+from engine.bdi.terms import ANNOTATION_TAIL, Cell, Cons, Struct, Term, deref, is_tail, list_of, spread
 
 Trail: TypeAlias = list[Cell]
 """The variables bound so far, oldest first."""
@@ -45,16 +46,34 @@ _COMPOUND = (Struct, Cons)
 
 
 def annotations_within(wanted: tuple[Term, ...], held: tuple[Term, ...], trail: Trail) -> bool:
-    """Unify each wanted annotation with the first held one that fits."""
-    for one in wanted:
-        for other in held:
+    """Unify each wanted annotation with the first held one that fits, and a tail with those left over."""
+    named, tail = divided(wanted)
+    taken: list[int] = []
+    for one in named:
+        for place, other in enumerate(held):
             mark = len(trail)
             if unify(one, other, trail):
+                taken.append(place)
                 break
             undo(trail, mark)
         else:
             return False
-    return True
+    return tail is None or unify(tail, left_over(held, taken), trail)
+
+
+def divided(wanted: tuple[Term, ...]) -> tuple[tuple[Term, ...], Term | None]:
+    """The annotations that are named, and the variable that stands for all others where there is one."""
+    for one in wanted:
+        if type(one) is Struct and one.functor == ANNOTATION_TAIL:
+            spread_out = spread(wanted)
+            tail = next((one.args[0] for one in spread_out if is_tail(one)), None)
+            return tuple(one for one in spread_out if not is_tail(one)), tail
+    return wanted, None
+
+
+def left_over(held: tuple[Term, ...], taken: Collection[int]) -> Term:
+    """The list of those annotations that no named one was unified with."""
+    return list_of(one for place, one in enumerate(held) if place not in taken and not is_tail(one))
 
 
 def undo(trail: Trail, mark: int) -> None:

@@ -77,6 +77,9 @@ def over(agent: BdiAgent, intention: Intention) -> None:
 
 def call_off(agent: BdiAgent, intention: Intention) -> None:
     """Take an intention out of whatever it waits for: an event, its turn, or something pending."""
+    event = intention.event or (intention.pending.event if intention.pending is not None else None)
+    if event is not None and event.deadline is not None:
+        event.deadline.over = True
     over(agent, intention)
     if intention.event is not None:
         agent.events.remove(intention.event)
@@ -220,10 +223,10 @@ def for_generation(agent: BdiAgent, event: Event) -> None:
 def generation_done(agent: BdiAgent, intention: Intention) -> None:
     """A plan was made: try the goal again, or go on behind `generate_plan`."""
     pending = intention.pending
-    over(agent, intention)
     agent.changed_intention(intention, Change.RESUMED)
+    over(agent, intention)
     if pending is not None and pending.event is not None:
-        agent.post(pending.event)
+        agent.post(pending.event, again=True)
     else:
         agent.step_done(intention)
 

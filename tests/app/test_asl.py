@@ -16,7 +16,7 @@ def files(tmp_path: Path) -> Path:
     (tmp_path / "ann.asl").write_text(
         '{ include("facts.asl") }\n!s.\n+!s : friend(X) <- .send(X, achieve, greet).'
     )
-    (tmp_path / "facts.asl").write_text('{ include("ann.asl") }\nfriend(bob).')
+    (tmp_path / "facts.asl").write_text("friend(bob).")
     (tmp_path / "bob.asl").write_text('+!greet[source(S)] <- .print("hello \x1b[31m", S).')
     return tmp_path
 
@@ -87,3 +87,14 @@ def test_saying_nothing_or_a_name_twice_is_refused(files: Path, capsys: pytest.C
     assert main(["asl"]) == 2
     assert main(["asl", str(files / "bob.asl"), str(files / "bob.asl")]) == 2
     assert "there is an agent 'bob' already" in capsys.readouterr().err
+
+
+def test_files_that_include_each_other_are_an_error_with_its_place(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "facts.asl").write_text('friend(bob).\n{ include("ann.asl") }')
+    assert main(["asl", str(files / "ann.asl")]) == 2
+    assert capsys.readouterr().err == (
+        f"pilothouse: {files / 'facts.asl'}:2:1: expected a file that does not include this one, "
+        "found 'ann.asl'\n"
+    )

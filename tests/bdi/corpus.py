@@ -110,6 +110,36 @@ count(0).
 +noted(N, X)[source(self)] <- act(N, X).
 """
 
+TIMES = """
+!start[hard_deadline(40)]. !later.
++!start <- !inner(X)[hard_deadline(15)]; .print(X).
++!inner(X) <- .wait(500); X = 1.
+-!inner(done)[error(E)] <- .print(E).
++!later <- .at("now + 20 ms", { +!g(Y, Y) }); .at(30, { +!g(1, 2) }); .drop_desire(g(1, _)).
++!g(A, 7) <- .print(A).
+"""
+STATES = """
+!g(2). !h.
++!g(0). +!g(N) <- act(N); !g(N - 1).
++!h <- .wait(3); .fail.
+^!g(N)[state(S)] <- .print(N, S); act(S).
+@why[priority(3), breakpoint] ^!h[state(failed)[reason(R)]] <- .print(R).
+"""
+BODIES = """
+n(1). todo({ .print(kept); act(3) }).
+!start.
++!start <- B = { for (.member(X, [1, 2])) { Y = X + Z; .print(Y) }; !g({ .print(Z) }) }; Z = 5; B;
+    ?todo(T); T; S = act(Z); S; G = g({ .print(end) }); !G; .eval(V, n(1) & n(2)); .print(V).
++!g(B) <- .wait(2); B.
++!g(_)[note|T] <- .print(T).
+"""
+DRAWS = """
+!start[a(1), b|[c]].
++!start[c, a(N)|T] <- .print(N, T); for (.range(I, 1, 3)) { X = math.random(9); !note(X + math.random) }.
++!note(X) : math.random < 2 <- Y = math.floor(X); .print(Y); +seen(Y)[math|[rest]].
++seen(Y)[math|T] <- .print(T).
+"""
+
 CORPUS = {
     name.lower(): text for name, text in list(globals().items()) if name.isupper() and isinstance(text, str)
 }

@@ -8,6 +8,7 @@ from engine.bdi.actions import Call, InternalActions
 from engine.bdi.agent import BdiAgent
 from engine.bdi.library import STANDARD
 from engine.bdi.parser import parse_program
+from engine.bdi.terms import Struct
 from tests.bdi.corpus import PLANS
 from tests.bdi.running import Run, said
 
@@ -44,6 +45,14 @@ from tests.bdi.running import Run, said
         (".count(b(_), X)", "2"),
         (".date(Y, M, D) & X = d(Y, M, D)", "d(1970,1,1)"),
         (".setof(Y, b(Y), X)", "[1,2]"),
+        (".eval(X, b(1) & b(2))", "true"),
+        (".eval(X, 3 < 2)", "false"),
+        (".eval(X, b(Y) & Y + 1 == 3) & Y = 7", "true"),
+        (".eval(T, b(Y)) & X = f(T, Y)", "f(true,_)"),
+        (".eval(T, not b(9) | b(8)) & b(X)", "2"),
+        ("F = (b(Y) & Y > 5) & .eval(X, F)", "false"),
+        ("b(X) & .eval(true, X > 1)", "2"),
+        (".eval(false, .eval(true, b(9))) & X = nested", "nested"),
     ],
 )
 def test_an_internal_action_gives(call: str, result: str) -> None:
@@ -118,3 +127,80 @@ def test_agents_make_list_and_end_each_other() -> None:
     run.system.read = lambda path: f'!s. +!s <- .print("from {path}").'
     assert run.end().said == ["from kid.asl", "[ag,bob,kid]", "[ag,kid]"]
     assert run.system.stopped
+
+
+def test_a_formula_is_evaluated_as_a_step_too() -> None:
+    assert said("b(1). !s. +!s <- .eval(X, b(Y)); .print(X, Y); .eval(false, b(_)); .print(no).") == ["true_"]
+
+
+def test_plans_are_listed_all_or_for_an_event() -> None:
+    plans = "@one +!g(1). @two +!g(X) : X > 1 <- a."
+    assert said(f"!s. @s +!s <- .list_plans({{ +!g(1) }}). {plans}") == [
+        "@one\n+!g(1).",
+        "@two\n+!g(X) : X > 1 <-\n    a.",
+    ]
+    assert len(said(f"!s. @s +!s <- .list_plans. {plans}")) == 3
+
+
+def test_an_intention_can_ask_what_it_is_about() -> None:
+    program = "!s. @outer +!s <- !g(4). @inner +!g(X) <- .current_intention(I); .print(I)."
+    assert said(program) == ["intention(1,[im(inner,{ +!g(4) }),im(outer,{ +!s })])"]
+    assert said("!s. +!s : .current_intention(_) <- .print(no). +!s <- .print(only_as_a_step).") == [
+        "only_as_a_step"
+    ]
+
+
+def test_goals_that_are_held_back_or_wait_are_found_with_the_reason() -> None:
+    program = """!a. !b. !c. +!a <- .suspend. +!b <- .wait(never). +!c <- act; .print(end).
+        +!s <- .findall(G-R, .suspended(G, R), L); .print(L).
+    """.replace("G-R", "f(G, R)")
+    run = Run(program)
+    run.system.run(5)
+    run.agent.achieve(Struct("s"))
+    assert run.end().said[-1] == '[f(a,"suspended by itself"),f(b,"condition")]'
+
+
+@pytest.mark.parametrize(
+    ("body", "least", "most"),
+    [
+        ("X = math.random", 0, 1),
+        ("X = 5 + math.random(10)", 5, 15),
+        ("X = math.floor(math.random * 6) + 1", 1, 6),
+        ("math.random < 2; X = 0", 0, 0),
+        ("!g(2 + math.random, X)", 2, 3),
+        (".max([math.random, 1 + math.random, 0], X)", 1, 2),
+        ("+b(math.random); ?b(X)", 0, 1),
+        ("Y = math.random; Z = math.random; Y \\== Z; !g(math.random + Y, X)", 0, 2),
+        ("B = { X = math.random }; B", 0, 1),
+        ("if (math.random >= 0) { X = 3 }", 3, 3),
+    ],
+)
+def test_chance_in_terms_is_the_agents_own(body: str, least: float, most: float) -> None:
+    program = f"!s. +!s <- {body}; .print(X). +!g(Y, Y)."
+    told = said(program, seed=4)
+    assert least <= float(told[0]) <= most
+    assert said(program, seed=4) == told
+
+
+def test_each_answer_of_a_condition_draws_anew() -> None:
+    program = "!s. +!s <- .findall(R, .range(_, 1, 5) & R = math.random, L); .print(L)."
+    assert len(set(said(program)[0].strip("[]").split(","))) == 5
+    context = "p(1). p(2). p(3). !s. +!s : p(X) & math.random(3) < X & X > 2 <- .print(X)."
+    assert said(context) == ["3"]
+
+
+@pytest.mark.parametrize(
+    ("term", "value"),
+    [
+        ("math.abs(-3)", "3"),
+        ("math.min(2, 1)", "1"),
+        ("math.max([1, 4, 2])", "4"),
+        ("math.round(2.5)", "3"),
+        ("math.floor(-1.5)", "-2"),
+        ("math.ceil(1.2)", "2"),
+        ("math.sqrt(16)", "4"),
+        ('.length([a, b]) + .length("abc")', "5"),
+    ],
+)
+def test_functions_stand_in_terms(term: str, value: str) -> None:
+    assert said(f"!s. +!s <- .print({term}).") == [value]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from engine.bdi.agent import BdiAgent
 from engine.bdi.parser import parse_literal, parse_program
 from engine.bdi.semantics import BeliefOrder, PerceptRemovals, Semantics
@@ -109,3 +111,39 @@ def test_abolish_takes_all_that_fit() -> None:
     run = Run("b(1). b(2)[source(bob)]. c(1). !s. +!s <- .abolish(b(_)). -b(X) <- .print(X).").end()
     assert beliefs(run.agent) == ["c(1)[source(self)]"]
     assert sorted(run.said) == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("p(1)[a|T]", "[b,source(self)]"),
+        ("p(1)[b,a|T]", "[source(self)]"),
+        ("p(1)[source(S)|T]", "[a,b]"),
+        ("p(X)[c|T]", "none"),
+        ("p(1)[a|[b]] & T = yes", "yes"),
+        ("p(1)[a|[c]] & T = yes", "none"),
+        ("x[a,b] = x[b,a,c] & x[a|T] = x[b,a,c]", "[b,c]"),
+        ("R = [b] & x[a|R] = x[b,a,c] & T = yes", "yes"),
+        ("x[a|T] = x[a]", "[]"),
+        ("L = [c,a] & x[b|L] = Y & Y == x[a,b,c] & T = yes", "yes"),
+    ],
+)
+def test_a_tail_stands_for_the_annotations_that_are_not_named(question: str, answer: str) -> None:
+    program = f"p(1)[a,b]. !s. +!s : {question} <- .print(T). +!s <- .print(none)."
+    assert said(program) == [answer]
+
+
+def test_a_query_tries_each_annotation_and_gives_what_is_left() -> None:
+    program = "p(1)[a(1),a(2)]. !s. +!s <- .findall(X-T, p(1)[a(X),source(self)|T], L); .print(L)."
+    assert said(program.replace("X-T", "f(X,T)")) == ["[f(1,[a(2)]),f(2,[a(1)])]"]
+
+
+def test_the_tail_of_a_trigger_can_be_passed_on() -> None:
+    program = "!g(1)[urgent,from(bob)]. +!g(X)[urgent|T] <- !h(X)[T2|T]. +!h(X)[from(W)] <- .print(W)."
+    assert said(program.replace("[T2|T]", "[late|T]")) == ["bob"]
+
+
+def test_a_tail_without_a_value_adds_nothing_and_one_removes_what_it_finds() -> None:
+    run = Run("p[a|T]. !s. +!s <- +q[b|U]; +r[c,d]; -r[c|V]; .print(V).").end()
+    assert run.said == ["[d]"]
+    assert beliefs(run.agent) == ["p[a,source(self)]", "q[b,source(self)]"]

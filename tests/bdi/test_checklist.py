@@ -6,8 +6,9 @@ import ast
 import re
 from pathlib import Path
 
-REASONER = range(1, 33)
-"""Language, beliefs, cycle, failure and messages; the others belong to plan generation and the cockpit."""
+REASONER = (*range(1, 33), 60)
+"""Language, beliefs, cycle, failure, messages and, as far as it needs no host, holding at breakpoints; the
+others belong to plan generation and the cockpit."""
 
 
 def numbered() -> dict[int, list[str]]:

@@ -136,3 +136,47 @@ def test_only_the_agent_that_was_asked_can_answer() -> None:
     while not agent.idle:
         agent.cycle()
     assert heard == ["p(1)[source(bob)]"]
+
+
+GUARDED = """
+@own +!kqml_received(S, tell, C, _) : not trusted(S) <- .print("not from ", S, ": ", C).
++!kqml_received(S, askOne, age(_), M) <- .send(S, tell, age(secret), M).
+trusted(carol).
++fact(X)[source(S)] <- .print("fact ", X, " ", S).
++!goal(X)[source(S)] <- .print("goal ", X, " ", S).
+"""
+
+
+def test_a_programs_own_plans_take_messages_before_the_usual_effects() -> None:
+    """Checklist 31: what no own plan applies to has its usual effect."""
+    tell = "!s. +!s <- .send(bob, tell, fact(1))."
+    run = Run(f"{tell[:-1]}; .send(bob, achieve, goal(f(X))).", bob=GUARDED, carol=tell).end()
+    assert sorted(run.said) == ["fact 1 carol", "goal f(_) ag", "not from ag: fact(1)"]
+
+
+def test_an_own_plan_answers_a_question_by_its_number() -> None:
+    program = "!s. +!s <- .send(bob, askOne, age(X), R, 500); .print(R). -!s[error(E)] <- .print(E)."
+    assert Run(program, bob=GUARDED).end().said == ["age(secret)[source(bob)]"]
+    silent = "+!kqml_received(_, _, _, _) <- .print(taken)."
+    assert Run(program, bob=silent).end().said == ["taken", "timeout"]
+
+
+def test_a_plan_for_any_goal_is_not_asked_about_messages() -> None:
+    run = Run("!s. +!s <- .send(bob, tell, fact(1)).", bob="+!G <- .print(G). +fact(X) <- .print(X).").end()
+    assert run.said == ["1"]
+
+
+def test_a_goal_that_only_looks_like_a_message_fails_as_any_other() -> None:
+    program = (
+        "!s. +!s <- !kqml_received(bob, sing, song, 1). -!s[error(E)] <- .print(E). +!kqml_received(a,b,c,d)."
+    )
+    assert Run(program).end().said == ["no_relevant"]
+    spawned = Run("!kqml_received(bob, sing, song, 1). -!kqml_received(_,_,_,_)[error(E)] <- .print(E).")
+    assert spawned.end().said == ["no_relevant"]
+
+
+def test_an_answer_names_the_question_by_a_whole_number() -> None:
+    program = "!s. +!s <- .send(ag, tell, a, b). -!s[error_msg(M)] <- .print(M)."
+    assert Run(program).end().said == ["b is not a number"]
+    late = program.replace("tell, a, b", "tell, a, 1, 500")
+    assert Run(late).end().said == [".send: only a question to one agent has an answer"]

@@ -15,7 +15,7 @@ from engine.bdi.terms import Struct
 EVERYTHING = r"""
 /* every construct of §1.1 to §1.5 */
 { include("more.asl") }
-p(1). q("say \"hi\"\n", [1, 2 | T])[source(bob), b(1), a]. ~r(-1, X, _, _). a.b.  // a comment
+p(1). q("say \"hi\"\n", [1, 2 | T])[source(bob), b(1), a]. s[a, b(_)|T]. ~r(-1, X, _, _). a.b.  // a comment
 h(X) :- p(X) & not (q(X) | r(X)) & X > 3 * 2 - 1 & -X <= 2 ** 3 ** 2 & X mod 2 \== 7 div (3 - 1) / X.
 !start. ?h(X).
 @l1[atomic, breakpoint, priority(3)] +!start : P[e] & ~q(_) <-

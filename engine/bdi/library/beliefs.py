@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.bdi import believing
 from engine.bdi.actions import Call
 from engine.bdi.library.registry import internal
-from engine.bdi.terms import Struct, Term, resolved
+from engine.bdi.terms import Struct, Term, annotation_set, resolved
 from engine.bdi.unification import Trail, annotations_within, undo, unify
 
 
@@ -21,7 +21,7 @@ def abolish(call: Call) -> bool:
         gone: tuple[Term, ...] = fact.annotations
         if fits and pattern.annotations:
             fits = annotations_within(pattern.annotations, fact.annotations, trail)
-            gone = tuple([resolved(one) for one in pattern.annotations])
+            gone = annotation_set([resolved(one) for one in pattern.annotations])
         undo(trail, 0)
         if fits:
             call.agent.beliefs.remove(fact, gone)

@@ -17,22 +17,25 @@ def send(call: Call) -> bool:
     """`.send(receiver or list, performative, content, answer, milliseconds)`.
 
     With a fourth argument a question waits for its answer; without one the answer becomes a belief or plan.
+    Of anything else the fourth argument is the number of the question that it answers.
     """
     performative = _performative(call, 1)
     listed = items_of(call.args[0])
     receivers = [_name(call, one) for one in (listed if listed is not None else [call.args[0]])]
-    if len(call) > 3 and (performative not in _QUESTIONS or len(receivers) != 1):
+    question = len(call) > 3 and performative in _QUESTIONS
+    if (question and len(receivers) != 1) or (len(call) == 5 and not question):
         raise failed(".send: only a question to one agent has an answer")
+    answers = call.integer(3) if len(call) == 4 and not question else 0
     _known(call, receivers)
     number = call.agent.number()
-    if len(call) > 3:
+    if question:
         limit = call.number(4) if len(call) == 5 else None
         number = waiting.begin(
             call.agent, call.step(), Waiting.ANSWER, call.args[3], limit=limit, reason=receivers[0]
         ).number
     for receiver in receivers:
         content = for_sending(call.args[2])
-        call.agent.send(Message(call.agent.name, receiver, performative, content, number))
+        call.agent.send(Message(call.agent.name, receiver, performative, content, number, answers))
     return True
 
 

@@ -8,7 +8,7 @@ from engine.bdi import control
 from engine.bdi.actions import ANY_NUMBER, Call
 from engine.bdi.library.registry import internal
 from engine.bdi.problems import ErrorId, EvaluationError
-from engine.bdi.terms import Struct, Term, resolved
+from engine.bdi.terms import QUOTED_PLAN, Struct, Term, atom, list_of, resolved
 from engine.bdi.unification import undo
 
 
@@ -132,5 +132,10 @@ def suspended(call: Call) -> Iterator[None]:
 
 @internal(".current_intention", 1)
 def current_intention(call: Call) -> bool:
-    """The number of the intention that asks."""
-    return call.unify(0, call.step().id)
+    """`intention(number, [im(label, { +!g(1) }), …])` of the one that asks, its innermost plan first."""
+    intention = call.step()
+    means = [
+        Struct("im", (atom(frame.plan.name), Struct(QUOTED_PLAN, (frame.sign, frame.literal))))
+        for frame in reversed(intention.frames)
+    ]
+    return call.unify(0, Struct("intention", (intention.id, list_of(means))))

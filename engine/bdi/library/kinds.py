@@ -68,12 +68,6 @@ def copy_term(call: Call) -> bool:
     return call.unify(1, instantiated(canonical(call.value(0))))
 
 
-@internal(".eval", 2)
-def evaluate(call: Call) -> bool:
-    """The truth of a term: `.eval(X, true)`."""
-    return call.unify(0, call.value(1))
-
-
 @internal("=..", 2)
 def univ(call: Call) -> bool:
     """`p(1, 2)[a] =.. [p, [1, 2], [a]]`, in both directions."""

@@ -98,10 +98,11 @@ def plan_label(call: Call) -> bool:
     return found is not None and call.unify(0, as_term(found))
 
 
-@internal(".list_plans", 0)
+@internal(".list_plans", 0, 1)
 def list_plans(call: Call) -> bool:
-    """Say all plans."""
-    for plan in call.agent.plans:
+    """Say all plans, or those for an event: `.list_plans({ +!g(_) })`."""
+    plans = call.agent.plans
+    for plan in plans.relevant(*trigger_of(call, 0)) if len(call) else plans:
         call.agent.say(plan.text)
     return True
 

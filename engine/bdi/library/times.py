@@ -1,12 +1,16 @@
-"""Waiting, and the date and time that the host says it is."""
+"""Waiting, events at a time, and the date and time that the host says it is."""
 
 from __future__ import annotations
 
+import math
+import re
 from datetime import UTC, datetime, timedelta
 
 from engine.bdi import waiting
 from engine.bdi.actions import Call
-from engine.bdi.intentions import Waiting
+from engine.bdi.alarms import Appointment, set_alarm
+from engine.bdi.instructions import free_cells, fresh_copy
+from engine.bdi.intentions import Event, Waiting
 from engine.bdi.library.plans import trigger_of
 from engine.bdi.library.registry import internal
 from engine.bdi.terms import deref
@@ -26,6 +30,41 @@ def wait(call: Call) -> bool:
     limit = call.number(1) if len(call) == 2 else None
     waiting.begin(call.agent, call.step(), Waiting.EVENT, literal, limit=limit, reason=sign)
     return True
+
+
+@internal(".at", 2)
+def at(call: Call) -> bool:
+    """`.at("now + 3 minutes", { +!g })`: raise an event then; a bare number is milliseconds from now."""
+    found = deref(call.args[0])
+    delay = call.number(0) if isinstance(found, int | float) else _delay(call)
+    sign, literal = trigger_of(call, 1)
+    if sign not in ("+!", "+?", "+", "-"):
+        raise call.wrong(1, "an event of a goal that comes or of a belief")
+    agent = call.agent
+    event = Event(sign, copy := fresh_copy(literal), None, free_cells(copy))
+    set_alarm(agent, agent.now + max(0.0, float(delay)), Appointment(agent.number(), event))
+    return True
+
+
+_WHEN = re.compile(r"now(?:\s*\+\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]*))?", re.ASCII)
+_UNITS = {
+    **dict.fromkeys(("", "ms"), 1.0),
+    **dict.fromkeys(("s", "second", "seconds"), 1e3),
+    **dict.fromkeys(("m", "minute", "minutes"), 6e4),
+    **dict.fromkeys(("h", "hour", "hours"), 3.6e6),
+    **dict.fromkeys(("d", "day", "days"), 8.64e7),
+}
+"""Milliseconds."""
+
+
+def _delay(call: Call) -> float:
+    found = _WHEN.fullmatch(call.text(0).strip())
+    if found is None or (found["unit"] or "") not in _UNITS:
+        raise call.wrong(0, 'a time such as "now + 3 minutes"')
+    delay = float(found["number"] or 0) * _UNITS[found["unit"] or ""]
+    if math.isinf(delay):
+        raise call.wrong(0, "a time that can be counted in milliseconds")
+    return delay
 
 
 def _clock(call: Call) -> datetime:

@@ -45,7 +45,7 @@ def _without_meta_plans(context: GenerationContext) -> GenerationContext:
     """Failure plans mend what the model cannot see; of the plans for one event the first stands for all."""
     kept: dict[str, Plan] = {}
     for plan in context.plans:
-        if not (plan.trigger.is_goal and plan.trigger.operation is Operation.REMOVED):
+        if not plan.trigger.is_goal or plan.trigger.operation is Operation.ADDED:
             kept.setdefault(event_key(plan.trigger), plan)
     beliefs = tuple(belief for belief in context.beliefs if belief.functor != MISSING_PLAN)
     return replace(context, plans=tuple(kept.values()), beliefs=beliefs)

@@ -14,6 +14,8 @@ _WORDS = {
     "-!": "achieve failure ",
     "+?": "test ",
     "-?": "test failure ",
+    "^!": "state of goal ",
+    "^?": "state of test ",
     "+": "add ",
     "-": "remove ",
 }

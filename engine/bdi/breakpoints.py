@@ -1,0 +1,284 @@
+"""Breakpoints: which records of a trace come to where an operator wants the agent held (spec §5, §7: 60).
+
+Nothing here holds an agent; the host asks after each phase. A record carries its literals as text, which is
+read back (some 10 microseconds) only where the functor is that of a pattern. What cannot be read back,
+because it nests too deeply, counts as fitting: to hold once too often is better than to pass by. So does a
+variable that a goal holds in two places, of which its text says no more than `_`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import fnmatchcase
+
+from engine.bdi import trace as record
+from engine.bdi.actions import nearest
+from engine.bdi.beliefs import is_source
+from engine.bdi.formulas import is_literal
+from engine.bdi.parser import parse_literal, parse_term, parse_trigger
+from engine.bdi.printing import atom_text, text_of
+from engine.bdi.problems import ErrorId, ProgramError
+from engine.bdi.terms import SELF, VARIABLE_LITERAL, Struct, Term, Var, instantiated
+from engine.bdi.trace import Change, TraceEvent
+from engine.bdi.unification import annotations_within, unify
+
+LONGEST = 1_000
+"""Characters of a pattern."""
+
+
+class Kind(StrEnum):
+    """What a breakpoint is about."""
+
+    BELIEF = "belief"
+    """`obstacle(_)` is added or removed, `+obstacle(_)` added, `-obstacle(_)` removed."""
+    GOAL = "goal"
+    """`reach(X)` is adopted as any goal, `+!reach(X)` or `+?at(X)` as this kind, `-!reach(X)` fails."""
+    PLAN = "plan"
+    """A plan with this label is selected; `*`, `?` and `[…]` stand for characters."""
+    ERROR = "error"
+    """A goal fails with this error id, or a plan that pursues none; `*` is any error."""
+    INTENTION = "intention"
+    """`7` ends, or `7 suspended` and the other changes; `*` is any intention."""
+
+
+_Told = Callable[[TraceEvent], str]
+"""Words for the operator when a record fits, else nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breakpoint:
+    """One place where to hold.
+
+    Raises:
+        ValueError: the pattern is none of its kind; the message says what was expected, and where.
+    """
+
+    kind: Kind
+    pattern: str
+    told: _Told = field(init=False, repr=False, compare=False)
+    """Words for the operator when a record fits, else nothing."""
+
+    def __post_init__(self) -> None:
+        """Read the pattern."""
+        if self.kind not in set(Kind):
+            raise ValueError(f"a breakpoint is on a {', '.join(Kind)}, not on a {self.kind}")
+        text = self.pattern.strip()
+        if len(text) > LONGEST:
+            raise ValueError(f"a pattern has at most {LONGEST} characters, not {len(text)}")
+        if not text:
+            raise ValueError(f"say which {self.kind}, for example {_EXAMPLES[self.kind]}")
+        object.__setattr__(self, "told", _READERS[self.kind](text))
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record that came to a breakpoint."""
+
+    breakpoint: Breakpoint | None
+    """None for a plan whose own label says `[breakpoint]`."""
+    record: TraceEvent
+    words: str
+    """What happened, for the operator; it holds text of the agent's."""
+
+
+class Breakpoints:
+    """Some breakpoints, sorted by the records that may come to them."""
+
+    def __init__(self, breakpoints: Iterable[Breakpoint] = ()) -> None:
+        self._by_record: dict[type, list[Breakpoint]] = {}
+        for one in breakpoints:
+            for kind in _RECORDS[one.kind]:
+                self._by_record.setdefault(kind, []).append(one)
+
+    def hits(self, records: Sequence[TraceEvent]) -> list[Hit]:
+        """Which records came to which breakpoints, in the order of the records."""
+        found: list[Hit] = []
+        failed: set[int] = set()
+        for one in records:
+            if isinstance(one, record.PlanSelected) and one.breakpoint:
+                words = f"plan {one.plan}, labelled [breakpoint], was selected for {one.event}"
+                found.append(Hit(None, one, words))
+            for place in self._by_record.get(type(one), ()):
+                words = place.told(one)
+                if words and not (place.kind is Kind.ERROR and _told_already(one, failed)):
+                    found.append(Hit(place, one, words))
+        return found
+
+
+def _told_already(one: TraceEvent, failed: set[int]) -> bool:
+    """True for an intention that goes because of a goal whose failure was told of."""
+    if isinstance(one, record.GoalFailed):
+        failed.add(one.intention)
+    return isinstance(one, record.IntentionChanged) and one.intention in failed
+
+
+# ------------------------------------------------------------------ beliefs and goals
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """A literal with variables, or a variable alone."""
+
+    literal: Struct | Var
+    start: str
+    """How the text of each literal with this functor begins; empty where any will do."""
+
+    def fits(self, text: str) -> bool:
+        """Whether the literal of this text is one that is meant."""
+        end = len(self.start)
+        if self.start and not (text.startswith(self.start) and text[end : end + 1] in ("", "(", "[")):
+            return False
+        if isinstance(self.literal, Var):
+            return True
+        try:
+            found = instantiated(parse_literal(text))
+        except ProgramError:
+            return True
+        wanted = instantiated(self.literal)
+        assert isinstance(found, Struct)
+        assert isinstance(wanted, Struct)
+        notes = found.annotations
+        if not any(map(is_source, notes)):
+            found = found.with_annotations((*notes, SELF))
+        if wanted.functor == VARIABLE_LITERAL:
+            return annotations_within(wanted.annotations, found.annotations, [])
+        return unify(wanted, found, [])
+
+
+def _pattern(literal: Struct | Var) -> _Pattern:
+    if isinstance(literal, Var) or literal.functor == VARIABLE_LITERAL:
+        return _Pattern(literal, "")
+    return _Pattern(literal, f"{'~' if literal.negated else ''}{atom_text(literal.functor)}")
+
+
+def _read(text: str, kind: Kind, signs: tuple[str, ...]) -> tuple[str, _Pattern]:
+    """The sign of a pattern, empty without one, and its literal."""
+    try:
+        if text[0] in "+-^":
+            trigger = parse_trigger(text)
+            sign, term = f"{trigger.operation}{trigger.kind}", trigger.literal
+        else:
+            sign, term = "", _literal(parse_term(text))
+    except ProgramError as error:
+        problem = error.problems[0]
+        where = f"at character {problem.column}" if problem.line == 1 else f"in line {problem.line}"
+        raise ValueError(
+            f"not a {kind}: expected {problem.expected}, found {problem.found} {where}"
+        ) from None
+    if sign and sign not in signs:
+        wanted = ", ".join(signs)
+        raise ValueError(f"a {kind} begins with one of {wanted} or with its name, not with {sign}")
+    return sign, _pattern(term)
+
+
+def _literal(term: Term) -> Struct | Var:
+    if isinstance(term, Var) or (isinstance(term, Struct) and is_literal(term)):
+        return term
+    raise ValueError(f"{text_of(term)} is not a literal; write for example obstacle(_)")
+
+
+def _belief(text: str) -> _Told:
+    sign, pattern = _read(text, Kind.BELIEF, ("+", "-"))
+
+    def told(one: TraceEvent) -> str:
+        if isinstance(one, record.BeliefAdded):
+            return f"belief +{one.belief} was added" if sign != "-" and pattern.fits(one.belief) else ""
+        assert isinstance(one, record.BeliefRemoved)
+        return f"belief -{one.belief} was removed" if sign != "+" and pattern.fits(one.belief) else ""
+
+    return told
+
+
+def _goal(text: str) -> _Told:
+    sign, pattern = _read(text, Kind.GOAL, ("+!", "-!", "+?", "-?"))
+    adopted = (sign,) if sign else ("+!", "+?")
+
+    def told(one: TraceEvent) -> str:
+        if isinstance(one, record.EventQueued):
+            is_meant = one.event[:2] in adopted and one.event[0] == "+" and pattern.fits(one.event[2:])
+            return f"goal {one.event} was adopted" if is_meant else ""
+        assert isinstance(one, record.GoalFailed)
+        if sign != f"-{one.kind}" or not pattern.fits(one.goal):
+            return ""
+        return f"goal {one.kind}{one.goal} failed with {one.error}: {one.message}"
+
+    return told
+
+
+# ------------------------------------------------------------------ plans, errors, intentions
+
+
+def _plan(text: str) -> _Told:
+    label = text.removeprefix("@")
+    if not label:
+        raise ValueError(f"say which plan, for example {_EXAMPLES[Kind.PLAN]}")
+
+    def told(one: TraceEvent) -> str:
+        assert isinstance(one, record.PlanSelected)
+        return f"plan {one.plan} was selected for {one.event}" if fnmatchcase(one.plan, label) else ""
+
+    return told
+
+
+def _error(text: str) -> _Told:
+    if text != "*" and text not in set(ErrorId):
+        known = ", ".join(ErrorId)
+        raise ValueError(f"there is no error {text}{nearest(text, ErrorId) or f'; there are {known}, and *'}")
+
+    def told(one: TraceEvent) -> str:
+        if isinstance(one, record.GoalFailed):
+            words = f"goal {one.kind}{one.goal} failed with {one.error}: {one.message}"
+            return words if text in ("*", one.error) else ""
+        assert isinstance(one, record.IntentionChanged)
+        error, _, message = one.reason.partition(": ")
+        if one.change is not Change.DROPPED or error not in set(ErrorId) or text not in ("*", error):
+            return ""
+        return f"intention {one.intention} failed with {error}: {message}"
+
+    return told
+
+
+_ENDS = (Change.FINISHED, Change.DROPPED)
+
+
+def _intention(text: str) -> _Told:
+    number, *rest = text.split()
+    if not (number == "*" or (number.isascii() and number.isdigit())) or len(rest) > 1:
+        raise ValueError(f"expected the number of an intention or *, and perhaps a change, found {text}")
+    if rest and rest[0] not in set(Change):
+        raise ValueError(f"intentions are {', '.join(Change)}, not {rest[0]}")
+    changes = (Change(rest[0]),) if rest else _ENDS
+
+    def told(one: TraceEvent) -> str:
+        assert isinstance(one, record.IntentionChanged)
+        if one.change not in changes or number not in ("*", str(one.intention)):
+            return ""
+        reason = f": {one.reason}" if one.reason else ""
+        return f"intention {one.intention} was {one.change}{reason}"
+
+    return told
+
+
+_READERS: dict[Kind, Callable[[str], _Told]] = {
+    Kind.BELIEF: _belief,
+    Kind.GOAL: _goal,
+    Kind.PLAN: _plan,
+    Kind.ERROR: _error,
+    Kind.INTENTION: _intention,
+}
+_RECORDS: dict[Kind, tuple[type[TraceEvent], ...]] = {
+    Kind.BELIEF: (record.BeliefAdded, record.BeliefRemoved),
+    Kind.GOAL: (record.EventQueued, record.GoalFailed),
+    Kind.PLAN: (record.PlanSelected,),
+    Kind.ERROR: (record.GoalFailed, record.IntentionChanged),
+    Kind.INTENTION: (record.IntentionChanged,),
+}
+_EXAMPLES = {
+    Kind.BELIEF: "obstacle(_) or +obstacle(north)",
+    Kind.GOAL: "reach(X) or -!reach(home)",
+    Kind.PLAN: "approach or p__*",
+    Kind.ERROR: "no_applicable or *",
+    Kind.INTENTION: "7 or 7 suspended",
+}
