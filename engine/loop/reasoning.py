@@ -106,6 +106,13 @@ class ReasoningAgent(Agent):
                 cause = said.ref
                 for message in payload.sent:
                     self.around.post(self.state.agent_id, message)
+        self._hold_at_breakpoint([one for one in done if isinstance(one, ev.MindBreakpointHit)], cause)
+
+    def _hold_at_breakpoint(self, hits: list[ev.MindBreakpointHit], cause: str) -> None:
+        """Pause where a breakpoint was reached; a step that the operator allowed ends there too."""
+        if hits and (self.state.run is RunState.RUNNING or self.state.grants):
+            reason = f"breakpoint {hits[0].breakpoint}: {hits[0].what}"
+            self.append(ev.AgentPaused(reason=reason), "agent", cause)
 
     def hear(self, sender: str, message: SentMessage) -> None:
         """Take a message of another agent's reasoner."""

@@ -29,6 +29,7 @@ from engine.domain.reasoning import (
     REQUEST,
     GeneratedPlan,
     HeldBelief,
+    MindBreakpoint,
     MindState,
     SentMessage,
     Stride,
@@ -43,6 +44,7 @@ from engine.generation.pgp.reactive import Question, ReactiveProcedure
 from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.reasoner.actions import ActionError, ActionTable, answered, term_of
+from engine.reasoner.breakpoints import Watch
 from engine.reasoner.config import ReasonerConfig
 from engine.reasoner.generation import actions_of, inventions_of, limits_of, plans_of, prompt_for
 from engine.reasoner.run import Run, as_json, failure_of, outcomes
@@ -78,6 +80,7 @@ class Reasoner:
         """Numbers of the requests that actions under way answer, by action."""
         self._tags: dict[int, str] = {}
         """The operator's goals that intentions pursue."""
+        self._watch = Watch()
         self._strode = 0
         """Body steps of the stepped intention in the present stride."""
         self._facts: dict[str, Any] = {}
@@ -292,6 +295,10 @@ class Reasoner:
                     return trigger_text(goal)
         return ""
 
+    def _break_changed(self, said: ev.MindBreakpointChanged) -> None:
+        one = MindBreakpoint(said.breakpoint, said.on, said.pattern, said.enabled)
+        self._watch.change(one, cleared=said.cleared)
+
     def _granted(self, said: ev.StepGranted) -> None:
         self._strode = 0
 
@@ -326,7 +333,14 @@ class Reasoner:
         run.messages += report.messages
         if run.stride is not None and run.steps > steps:
             self._strode += self._own_step(run, run.stride)
-        over = bool(run.wanted) or run.full or any(one.intention in self._tags for one in run.ended)
+        run.reached += self._watch.reached(run.records[run.looked_at :])
+        run.looked_at = len(run.records)
+        over = (
+            bool(run.wanted)
+            or bool(run.reached)
+            or run.full
+            or any(one.intention in self._tags for one in run.ended)
+        )
         if agent.phase is Phase.SENSE and agent.idle:
             over = True
             run.stride_over = run.stride is not None and self._strode > 0 and not run.wanted
@@ -380,6 +394,7 @@ class Reasoner:
             *(failure_of(one, self._tags.get(one.intention, "")) for one in run.failures),
             *outcomes(run, self._tags, open_goals, self.agent.tags()),
             *self._new_questions(),
+            *(ev.MindBreakpointHit(breakpoint=one.breakpoint, what=one.what) for one in run.reached),
         )
         advanced = self._advanced(run)
         ended = {one.intention for one in run.ended}
@@ -521,6 +536,7 @@ _INPUTS: dict[type[ev.Payload], Callable[[Reasoner, Any], None]] = {
     ev.IntentionSteered: Reasoner._steered,
     ev.StepGranted: Reasoner._granted,
     ev.TracingSet: Reasoner._traced,
+    ev.MindBreakpointChanged: Reasoner._break_changed,
     ev.GenerationBegun: Reasoner._generation_begun,
     ev.GenerationSettled: Reasoner._generation_settled,
 }

@@ -13,6 +13,7 @@ from engine.domain.failure import FailureKind
 from engine.domain.goal import GoalStatus
 from engine.domain.reasoning import EndedIntention, Stride, UnhandledFailure, WantedAction
 from engine.journal.events import FailureRecorded, GoalEnded
+from engine.reasoner.breakpoints import Reached
 
 TRACE_LIMIT = 400
 """Trace records after which a run is cut, so that one event does not grow without end."""
@@ -36,6 +37,10 @@ class Run:
     records: list[TraceEvent] = field(default_factory=list)
     wanted: list[WantedAction] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
+    reached: list[Reached] = field(default_factory=list)
+    """Breakpoints that it came to."""
+    looked_at: int = 0
+    """Records that were compared with breakpoints."""
     said: list[str] = field(default_factory=list)
     touched: set[int] = field(default_factory=set)
     """Intentions that have changed."""

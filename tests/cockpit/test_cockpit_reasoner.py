@@ -12,7 +12,7 @@ from engine.domain.goal import GoalStatus
 from engine.domain.reasoning import GenerationStage
 from engine.journal import events as ev
 from widgets import BeliefsPane, WorldPane
-from widgets.dialogs import ConfirmDialog, GeneratedPlansDialog
+from widgets.dialogs import BreakpointsDialog, ConfirmDialog, GeneratedPlansDialog
 
 WAITS = """
 !go. !count(0).
@@ -156,6 +156,53 @@ async def test_plans_that_are_rejected_fail_the_goal_with_the_reason(tmp_path: P
         (generation,) = flight.state.generations.values()
         assert generation.stage is GenerationStage.FAILED
         assert "too risky" in generation.reason
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("break belief free(south_east)", "belief +free(south_east)"),
+        ("break goal +!reach(X)", "goal +!reach(home) was adopted"),
+        ("break plan search", "plan search was selected"),
+        ("break step move(_)", "move(east) is about to run"),
+    ],
+)
+async def test_breakpoints_hold_the_running_agent(robot: Flight, line: str, told: str) -> None:
+    await robot.type(line)
+    await robot.until(lambda: "b1" in robot.state.mind_breakpoints, "the breakpoint")
+    await robot.press("escape", "space")
+    await robot.until(lambda: robot.state.mind_breakpoints["b1"].hits == 1, "held")
+    await robot.says(f"breakpoint b1: {told}")
+    await robot.shows("PAUSED", "breakpoint b1")
+    held = robot.state.goals["g1"].status is GoalStatus.ACTIVE
+    assert held
+    await robot.press("space")
+    await robot.until(lambda: robot.state.mind_breakpoints["b1"].hits == 2 or not robot.state.open_goals)
+
+
+async def test_an_error_holds_it_too(robot: Flight) -> None:
+    await with_program(robot, '!s. +!s <- read("nothing", X); .print(X). -!s <- .print(mended).')
+    await robot.type("break error action_failed")
+    await robot.until(lambda: "b1" in robot.state.mind_breakpoints)
+    await robot.press("escape", "space")
+    await robot.says("breakpoint b1: goal")
+    await robot.press("space")
+    await robot.until(lambda: robot.state.goals["g1"].status is GoalStatus.ACHIEVED, "mended")
+
+
+async def test_the_breakpoints_are_listed_switched_and_deleted(robot: Flight) -> None:
+    await robot.press("b")
+    await robot.dialog(BreakpointsDialog)
+    await robot.press("a", "g")
+    await robot.press(*"reach(", "enter")
+    await robot.shows("not a goal")
+    await robot.press("X", ")", "enter")
+    await robot.until(lambda: "b1" in robot.state.mind_breakpoints, "the breakpoint")
+    await robot.shows("goal", "reach(X)")
+    await robot.press("space")
+    await robot.until(lambda: not robot.state.mind_breakpoints["b1"].enabled, "switched off")
+    await robot.press("delete")
+    await robot.until(lambda: not robot.state.mind_breakpoints, "deleted")
 
 
 async def test_what_a_program_prints_is_inert(robot: Flight) -> None:
