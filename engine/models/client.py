@@ -61,7 +61,7 @@ class MessagesClient:
         return self._models.of(model)
 
     async def close(self) -> None:
-        """Close all connections; calls under way end with an error."""
+        """Close all connections; whoever asks has ended their calls before."""
         for task in self._closing:
             task.cancel()
         await asyncio.gather(*self._closing, return_exceptions=True)
@@ -133,9 +133,10 @@ class MessagesClient:
             async with asyncio.timeout(limit):
                 await self._attempts(call)
         except TimeoutError:
+            before = f" (the attempt before: {call.trouble})" if call.trouble else ""
             raise ModelError(
                 ModelErrorKind.TIMEOUT,
-                f"no whole answer within {limit:g} s, retries included: ask for less, or raise the limit",
+                f"no whole answer within {limit:g} s, retries included{before}: ask for less at once",
             ) from None
 
     async def _attempts(self, call: _Call) -> None:
@@ -146,6 +147,7 @@ class MessagesClient:
                 wait = self._wait_before(retry, error)
                 if wait is None:
                     raise
+                call.trouble = error.message
                 await self._clock.sleep(wait)
                 call.retries = retry
             else:
@@ -196,7 +198,7 @@ class MessagesClient:
             return self._sdk
 
     async def _read(self, call: _Call, response: Any, first: float) -> None:
-        kind = response.headers.get("content-type", "")
+        kind = response.headers.get("content-type", "").lower()
         if not kind.startswith("text/event-stream"):
             raise ModelError(
                 ModelErrorKind.UNREADABLE,
@@ -275,6 +277,8 @@ class _Call:
         self.assembly = Assembly(request)
         self.retries = 0
         self.request_id = ""
+        self.trouble = ""
+        """What went wrong with the attempt before."""
         self._notes = notes
         self._sink = sink
         self._clock = clock

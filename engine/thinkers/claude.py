@@ -68,6 +68,15 @@ class ClaudeThinker:
 
     One thinker belongs to one agent; the client may be shared. Cancelling the task that plans cuts the
     stream off; the partial answer is recorded.
+
+    Args:
+        client: who carries requests to the model.
+        registry: the tools that a plan may use.
+        model: the model's name, as its endpoint knows it.
+        max_tokens: longest answer, thinking included, in tokens.
+        thinking_budget: tokens for thinking, at least 1,024; None leaves it to the model.
+        sink: told the pieces of answers as they come.
+        record: told of every request what came of it.
     """
 
     name = "claude"
@@ -84,16 +93,6 @@ class ClaudeThinker:
         sink: PieceSink = unwatched,
         record: Recorder = unrecorded,
     ) -> None:
-        """Args:
-
-        client: who carries requests to the model.
-        registry: the tools that a plan may use.
-        model: the model's name, as its endpoint knows it.
-        max_tokens: longest answer, thinking included, in tokens.
-        thinking_budget: tokens for thinking, at least 1,024; None leaves it to the model.
-        sink: told the pieces of answers as they come.
-        record: told of every request what came of it.
-        """
         self.model = model
         self._client = client
         self._registry = registry
@@ -152,6 +151,12 @@ class ClaudeThinker:
         if not form.plan:
             return () if form.uncovered else ("the plan is empty and nothing is said to be uncovered",)
         try:
-            return problems_of(self._steps(form), self._registry)
+            steps = self._steps(form)
         except PlanSyntaxError as error:
             return (str(error),)
+        offered = {(entry["tool"], entry["command"]) for entry in self._registry.schemas()}
+        return problems_of(steps, self._registry) or tuple(
+            f"step {number}: {step.tool} {step.command}: only the operator may do that"
+            for number, step in enumerate(steps, 1)
+            if (step.tool, step.command) not in offered
+        )
