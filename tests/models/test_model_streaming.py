@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter
@@ -24,6 +27,8 @@ from engine.models import (
 from engine.models.sdk import count_arguments, create_arguments
 from tests.messages_server import MessagesServer, Reply, call
 from tests.models.model_talk import CLAUDE, question, talking
+
+TOP = Path(__file__).parent.parent.parent
 
 
 async def test_text_and_thinking_come_in_pieces_and_are_whole_in_the_end() -> None:
@@ -190,6 +195,12 @@ async def test_text_that_no_wire_can_hold_becomes_a_question_mark() -> None:
     async with MessagesServer([Reply(text="x")]) as server, talking(server) as talk:
         await talk.send(ModelRequest(CLAUDE, (said("a\ud800b"),)))
     assert server.requests[0].body["messages"][0]["content"][0]["text"] == "a?b"
+
+
+def test_the_sdk_is_not_imported_before_a_model_is_asked() -> None:
+    code = "import sys, engine.engine, engine.models, engine.thinkers; print('anthropic' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=TOP)
+    assert done.stdout.strip() == "False"
 
 
 def test_all_that_is_passed_to_the_sdk_is_in_its_signatures() -> None:
