@@ -19,8 +19,8 @@ from engine.domain import commands as cmd
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
 from engine.domain.state import AgentConfig, AgentState
+from engine.domain.strict_json import NESTING_LIMIT, too_deep
 from engine.domain.thinking import Thinker
-from engine.generation.notation import NESTING_LIMIT, too_deep
 from engine.generation.pgp.asking import Answerer
 from engine.generation.pgp.recorded_answers import RecordedAnswers
 from engine.journal import events as ev

@@ -189,6 +189,8 @@ class CommandSpec:
     undo: str = "none"
     """`none`, `workspace` or `irreversible` (see `Undo`)."""
     example: str = ""
+    operator_only: bool = False
+    """True when the tool refuses it to agents, so that no model is offered it."""
 
 
 class Tool(Protocol):

@@ -8,63 +8,18 @@ duplicate key (seed brain and hands §4; spec mindX §2.4).
 
 from __future__ import annotations
 
-import json
-import math
 from typing import Any
 
 from engine.domain.plan import Op, PlanStep, Provenance
+from engine.domain.strict_json import DuplicateKeyError, StrictJsonError, read_json
 
 PLAN_LIMIT = 500
 """Steps that a plan may have."""
-NESTING_LIMIT = 100
-"""Lists and objects inside one another that a value may have; deeper ones might not be read back."""
 _STEP_KEYS = {"type", "params", "id", "description", "depends_on"}
-
-
-_DEEP = f"lists and objects lie inside one another more than {NESTING_LIMIT} deep"
 
 
 class PlanSyntaxError(ValueError):
     """The text is no plan; the message says where and why."""
-
-
-class _DuplicateKeyError(ValueError):
-    pass
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in out:
-            raise _DuplicateKeyError(key)
-        out[key] = value
-    return out
-
-
-def _no_constant(name: str) -> None:
-    raise PlanSyntaxError(f"{name} is no JSON value")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise PlanSyntaxError(f"the number {text[:40]} is too large")
-    return value
-
-
-def too_deep(value: Any) -> bool:
-    """Whether lists and objects lie inside one another deeper than the limit."""
-    level = [value]
-    for _ in range(NESTING_LIMIT + 1):
-        level = [
-            item
-            for holder in level
-            for item in (holder.values() if isinstance(holder, dict) else holder)
-            if isinstance(item, (dict, list, tuple))
-        ]
-        if not level:
-            return False
-    return True
 
 
 def parse_plan(text: str, *, by: str = "operator") -> tuple[PlanStep, ...]:
@@ -78,27 +33,30 @@ def parse_plan(text: str, *, by: str = "operator") -> tuple[PlanStep, ...]:
         PlanSyntaxError: it is not valid JSON, repeats a key, or a step is malformed.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
-    except PlanSyntaxError:
-        raise
-    except _DuplicateKeyError as error:
+        value = read_json(text)
+    except DuplicateKeyError as error:
         raise PlanSyntaxError(
-            f"the key '{error}' appears twice in one object; a program would keep only the last: "
-            'put the tool\'s arguments under "args"'
+            f'{error}; a program would keep only the last: put the tool\'s arguments under "args"'
         ) from None
-    except json.JSONDecodeError as error:
-        raise PlanSyntaxError(f"line {error.lineno} column {error.colno}: {error.msg}") from None
-    except RecursionError:
-        raise PlanSyntaxError(_DEEP) from None
-    except ValueError:
-        # The decoder's own errors are above; what is left is Python's limit of digits.
-        raise PlanSyntaxError("a number has too many digits") from None
+    except StrictJsonError as error:
+        raise PlanSyntaxError(str(error)) from None
+    return read_plan(value, by=by)
+
+
+def read_plan(value: Any, *, by: str = "operator") -> tuple[PlanStep, ...]:
+    """The steps of a plan whose JSON was read already.
+
+    Args:
+        value: what was read; a plan is a list of actions.
+        by: who proposes it, for the provenance of the steps.
+
+    Raises:
+        PlanSyntaxError: it is no list of actions, too long or empty, or a step is malformed.
+    """
     if not isinstance(value, list):
         raise PlanSyntaxError(f"a plan is a JSON list of actions, this is {_name(value)}")
     if not value:
         raise PlanSyntaxError("the plan is empty")
-    if too_deep(value):
-        raise PlanSyntaxError(_DEEP)
     if len(value) > PLAN_LIMIT:
         raise PlanSyntaxError(f"{len(value)} steps; a plan has at most {PLAN_LIMIT}")
     return tuple(_step(item, number, by) for number, item in enumerate(value, 1))

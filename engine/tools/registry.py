@@ -55,7 +55,10 @@ class ToolRegistry:
         return len(self._tools)
 
     def schemas(self) -> list[dict[str, Any]]:
-        """One entry for each command: tool, command, a name that model interfaces accept, JSON Schema."""
+        """What is offered to a model: an entry for each command that agents may call.
+
+        Each has the tool, the command, a name that model interfaces accept, and a JSON Schema.
+        """
         return [
             {
                 "name": f"{tool.id}__{spec.name}",
@@ -66,6 +69,7 @@ class ToolRegistry:
             }
             for tool in self
             for spec in tool.commands.values()
+            if not spec.operator_only
         ]
 
     def validate(self, tool_id: str, command: str, args: Mapping[str, Any]) -> list[Problem]:

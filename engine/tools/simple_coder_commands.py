@@ -134,8 +134,14 @@ _SPECS = (
         mutates=True,
         undo=Undo.IRREVERSIBLE,
         example="shell",
+        operator_only=True,
     ),
-    _reads("toggle_autonomous_mode", "Switch the safety for rm; only the operator can."),
+    CommandSpec(
+        "toggle_autonomous_mode",
+        "Switch the safety for rm; only the operator can.",
+        example="toggle_autonomous_mode",
+        operator_only=True,
+    ),
     _reads("policy", "Show what programs may do here; only the operator can change it."),
     _reads("help", "List the commands."),
 )

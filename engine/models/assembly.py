@@ -1,0 +1,224 @@
+"""An answer as it comes in, piece by piece; at any moment it is a whole value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from engine.domain.strict_json import StrictJsonError, read_json
+from engine.models.answer import ModelAnswer, StopReason, Usage
+from engine.models.blocks import Block, Opaque, Text, Thinking, ToolUse
+from engine.models.errors import ModelError, ModelErrorKind
+from engine.models.request import ModelRequest, estimate_tokens
+from engine.models.wire import WireDelta, WireEvent, WireUsage
+
+ANSWER_LIMIT = 16 * 1024 * 1024
+"""Most characters of one answer; beyond it the endpoint is not believed."""
+
+PieceKind = Literal["text", "thinking", "tool", "tool_input", "again"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What is new in an answer, for those who watch it come."""
+
+    kind: PieceKind
+    """`tool` begins a tool call and `text` is its name; `again` takes back all that came before."""
+    text: str = ""
+    block: int = 0
+    """Number of the block it belongs to, from 0."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A block under way."""
+
+    kind: str
+    start: dict[str, Any]
+    parts: list[str] = field(default_factory=list)
+    signature: str = ""
+    ended: bool = False
+
+
+class Assembly:
+    """Collects the events of one streamed answer."""
+
+    def __init__(self, request: ModelRequest) -> None:
+        self._request = request
+        self._blocks: dict[int, _Open] = {}
+        self._usage = WireUsage()
+        self._size = 0
+        self._model = ""
+        self._begun = False
+        self._stop = ""
+        self._stop_details = ""
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything of an answer has come."""
+        return self._begun
+
+    @property
+    def ended(self) -> bool:
+        """Whether the answer is whole: the endpoint said why it stopped."""
+        return bool(self._stop)
+
+    def take(self, event: WireEvent) -> Piece | None:
+        """Add an event; what is new for a watcher, None when nothing is.
+
+        Raises:
+            ModelError: UNREADABLE where the event does not fit what came before.
+        """
+        match event.type:
+            case "message_start":
+                self._begun = True
+                if event.message is not None:
+                    self._model = event.message.model
+                    self._count(event.message.usage)
+            case "content_block_start":
+                return self._start(event)
+            case "content_block_delta":
+                return self._delta(event)
+            case "content_block_stop":
+                self._block(event.index).ended = True
+            case "message_delta":
+                self._end(event)
+            case _:
+                # Pings, message_stop, and kinds of events that will be added one day.
+                pass
+        return None
+
+    def _start(self, event: WireEvent) -> Piece | None:
+        start = event.content_block or {}
+        kind = start.get("type")
+        if not isinstance(kind, str) or event.index in self._blocks:
+            raise _out_of_order(f"block {event.index} begins twice or without a type")
+        if kind == "tool_use" and not all(
+            isinstance(start.get(key), str) and start[key] for key in ("id", "name")
+        ):
+            raise _out_of_order(f"the tool call in block {event.index} has no id or no name")
+        self._begun = True
+        block = self._blocks[event.index] = _Open(kind, start)
+        if kind == "tool_use":
+            return Piece("tool", start["name"], event.index)
+        first = start.get(kind)
+        if kind in ("text", "thinking") and isinstance(first, str) and first:
+            block.parts.append(first)
+            return Piece("text" if kind == "text" else "thinking", first, event.index)
+        return None
+
+    def _delta(self, event: WireEvent) -> Piece | None:
+        block, delta = self._block(event.index), event.delta or WireDelta()
+        match block.kind, delta.type:
+            case "text", "text_delta":
+                return self._add(block, Piece("text", delta.text, event.index))
+            case "thinking", "thinking_delta":
+                return self._add(block, Piece("thinking", delta.thinking, event.index))
+            case "tool_use", "input_json_delta":
+                return self._add(block, Piece("tool_input", delta.partial_json, event.index))
+            case "thinking", "signature_delta":
+                block.signature = delta.signature
+        return None
+
+    def _add(self, block: _Open, piece: Piece) -> Piece | None:
+        self._size += len(piece.text)
+        if self._size > ANSWER_LIMIT:
+            raise ModelError(
+                ModelErrorKind.UNREADABLE,
+                f"the answer is longer than {ANSWER_LIMIT:,} characters: "
+                "the endpoint does not keep to max_tokens",
+            )
+        block.parts.append(piece.text)
+        return piece if piece.text else None
+
+    def _block(self, index: int) -> _Open:
+        block = self._blocks.get(index)
+        if block is None:
+            raise _out_of_order(f"block {index} goes on before it begins")
+        return block
+
+    def _end(self, event: WireEvent) -> None:
+        if event.usage is not None:
+            self._count(event.usage)
+        delta = event.delta
+        if delta is None or not delta.stop_reason:
+            return
+        self._stop = delta.stop_reason
+        details = delta.stop_details
+        if details is not None:
+            self._stop_details = details.explanation or details.category or ""
+        elif delta.stop_sequence:
+            self._stop_details = delta.stop_sequence
+
+    def _count(self, usage: WireUsage) -> None:
+        # Counts are totals so far, and what a later event leaves out stands as it was.
+        self._usage = self._usage.model_copy(
+            update={name: value for name, value in usage if value is not None}
+        )
+
+    def answer(self, *, partial: bool = False) -> ModelAnswer:
+        """The answer as far as it has come."""
+        content = tuple(_closed(self._blocks[index]) for index in sorted(self._blocks))
+        stop = None if partial else _stop_reason(self._stop)
+        said = ": ".join(part for part in (self._stop, self._stop_details) if part)
+        return ModelAnswer(content, stop, said, self._used(content), self._model, partial=partial)
+
+    def _used(self, content: tuple[Block, ...]) -> Usage:
+        used = self._usage
+        written = used.cache_creation_input_tokens or 0
+        hour = min(used.cache_creation.ephemeral_1h_input_tokens, written) if used.cache_creation else 0
+        # The count at the start is of the first token only; the whole one comes with the reason to stop.
+        counted = used.output_tokens is not None and self.ended
+        output = used.output_tokens or 0
+        if not counted:
+            said = ("".join(block.parts) for block in self._blocks.values())
+            output = max(output, sum(map(estimate_tokens, said)))
+        asked = used.input_tokens
+        if asked is None:
+            asked = sum(tokens for _, tokens in self._request.shares())
+        read = used.cache_read_input_tokens or 0
+        estimated = not counted or used.input_tokens is None
+        return Usage(asked, output, read, written - hour, hour, estimated)
+
+
+def _out_of_order(what: str) -> ModelError:
+    return ModelError(
+        ModelErrorKind.UNREADABLE,
+        f"the endpoint's stream is out of order: {what}: check that it is one of the Messages API",
+    )
+
+
+def _stop_reason(said: str) -> StopReason:
+    try:
+        return StopReason(said)
+    except ValueError:
+        return StopReason.UNKNOWN
+
+
+def _closed(block: _Open) -> Block:
+    text = "".join(block.parts)
+    match block.kind:
+        case "text":
+            return Text(text)
+        case "thinking":
+            return Thinking(text, block.signature)
+        case "tool_use":
+            return _tool_use(block, text)
+        case _:
+            return Opaque(block.start)
+
+
+def _tool_use(block: _Open, text: str) -> ToolUse:
+    name, tool_id = block.start["name"], block.start["id"]
+    if not text:
+        # Some servers send the input at once.
+        given = block.start.get("input")
+        return ToolUse(tool_id, name, given if isinstance(given, dict) else {})
+    try:
+        value = read_json(text)
+    except StrictJsonError as error:
+        why = str(error) if block.ended else "the answer ended before the input did"
+        return ToolUse(tool_id, name, fault=why, raw=text)
+    if not isinstance(value, dict):
+        return ToolUse(tool_id, name, fault="the input is no JSON object", raw=text)
+    return ToolUse(tool_id, name, value)

@@ -1,0 +1,112 @@
+"""What calls cost, and whether the next one would break a budget; pure arithmetic in exact decimals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from engine.models.answer import TokenCount, Usage
+from engine.models.capabilities import Capabilities, Price
+
+_MILLION = Decimal(1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one or more calls took."""
+
+    usd: Decimal = Decimal(0)
+    """US dollars of the calls whose price is known."""
+    tokens: int = 0
+    calls: int = 0
+    unpriced: int = 0
+    """Calls whose price nobody knows; then `usd` is only part of the sum."""
+    estimated: bool = False
+    """True when some tokens were not counted by the endpoint."""
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.usd + other.usd,
+            self.tokens + other.tokens,
+            self.calls + other.calls,
+            self.unpriced + other.unpriced,
+            self.estimated or other.estimated,
+        )
+
+    def __str__(self) -> str:
+        """`$0.0123`, with what is missing or guessed said in words."""
+        if self.calls and self.unpriced == self.calls:
+            return "price unknown"
+        about = "about " if self.estimated else ""
+        rest = f" and {self.unpriced} calls of unknown price" if self.unpriced else ""
+        return f"{about}${self.usd:.4f}{rest}"
+
+
+def cost_of(usage: Usage, capabilities: Capabilities) -> Cost:
+    """What a call took, at the price of the band that its prompt falls into."""
+    price = capabilities.price(usage.prompt_tokens)
+    if price is None:
+        return Cost(tokens=usage.total_tokens, calls=1, unpriced=1, estimated=usage.estimated)
+    return Cost(_usd(usage, price), usage.total_tokens, 1, 0, usage.estimated)
+
+
+def _usd(usage: Usage, price: Price) -> Decimal:
+    parts = (
+        usage.input_tokens * price.input,
+        usage.output_tokens * price.output,
+        usage.cache_read_tokens * price.cache_read,
+        usage.cache_write_tokens * price.cache_write,
+        usage.cache_write_1h_tokens * price.cache_write_1h,
+    )
+    return sum(parts, Decimal(0)) / _MILLION
+
+
+def worst_case(prompt: TokenCount, max_tokens: int, capabilities: Capabilities) -> Cost:
+    """The most a call can take: its prompt at the dearest way of reading it, and the longest answer."""
+    price = capabilities.price(prompt.tokens)
+    tokens = prompt.tokens + max_tokens
+    if price is None:
+        return Cost(tokens=tokens, calls=1, unpriced=1, estimated=prompt.estimated)
+    dearest = max(price.input, price.cache_write)
+    return Cost(
+        (prompt.tokens * dearest + max_tokens * price.output) / _MILLION, tokens, 1, 0, prompt.estimated
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits on what may be spent; None is no limit."""
+
+    usd: Decimal | None = None
+    tokens: int | None = None
+    calls: int | None = None
+
+    def objection(self, spent: Cost, following: Cost) -> str:
+        """Why a call may not be made, in a sentence with what to do; empty when it may.
+
+        Args:
+            spent: all that counts against the budget so far.
+            following: the most that the call can take, see `worst_case`.
+        """
+        if self.calls is not None and spent.calls + following.calls > self.calls:
+            return f"the budget of {self.calls} calls is used up: raise it to go on"
+        if self.tokens is not None and spent.tokens + following.tokens > self.tokens:
+            left = max(self.tokens - spent.tokens, 0)
+            return (
+                f"the call may take {following.tokens:,} tokens and {left:,} of {self.tokens:,} are left: "
+                "raise the budget or ask for a shorter answer"
+            )
+        if self.usd is None:
+            return ""
+        if following.unpriced or spent.unpriced:
+            return (
+                "the price of the model is unknown, so a budget in dollars cannot be kept: "
+                "give its price in the table of models, or set the budget in tokens"
+            )
+        if spent.usd + following.usd > self.usd:
+            left_usd = max(self.usd - spent.usd, Decimal(0))
+            return (
+                f"the call may cost ${following.usd:.4f} and ${left_usd:.4f} of ${self.usd:.2f} are left: "
+                "raise the budget or ask for a shorter answer"
+            )
+        return ""

@@ -1,0 +1,159 @@
+"""What is asked of a model, as a value that can be sent, recorded and compared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from engine.journal.event import canonical
+from engine.models.blocks import Message, Text, ToolResult, block_body, cache_mark
+
+CACHE_MARKS = 4
+"""Places in a prompt up to which the Messages API caches."""
+LEAST_THINKING = 1_024
+"""Smallest budget of thinking that the Messages API takes, in tokens."""
+CHARACTERS_PER_TOKEN = 4
+"""The rule of thumb where nobody counts (seed AML, token estimation)."""
+
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool that the model may call."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any] = field(default_factory=lambda: {"type": "object"})
+    """JSON Schema of an object."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One question to a model; holds no key, so that it can be recorded as it is.
+
+    Raises:
+        ValueError: a value is outside its range; the message says which and what is allowed.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    system: tuple[Text, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: str = ""
+    """Name of the tool that must be called; empty leaves it to the model."""
+    max_tokens: int = 4_096
+    """Longest answer, thinking included, in tokens."""
+    temperature: float | None = None
+    """From 0 to 1; None leaves it to the model."""
+    top_p: float | None = None
+    thinking_budget: int | None = None
+    """Tokens for thinking, at least 1,024 and fewer than `max_tokens`; None leaves it to the model."""
+    thinking_adaptive: bool = False
+    """Set by `Capabilities.fit` where the model takes no budget and decides itself how much it thinks."""
+    stop_sequences: tuple[str, ...] = ()
+    cache_tools: bool = False
+    """Whether the tools are stable, so that the endpoint may cache them."""
+
+    def __post_init__(self) -> None:
+        for wrong in self._faults():
+            raise ValueError(f"the request to a model: {wrong}")
+
+    def _faults(self) -> Iterator[str]:
+        if not self.model or not self.model.isprintable():
+            yield "the model's name is empty or not printable"
+        if not self.messages or self.messages[0].role != "user":
+            yield "the first message must be the user's"
+        if self.max_tokens < 1:
+            yield f"max_tokens is {self.max_tokens} and must be at least 1"
+        for name, value in (("temperature", self.temperature), ("top_p", self.top_p)):
+            if value is not None and not 0 <= value <= 1:
+                yield f"{name} is {value} and must be from 0 to 1"
+        if self.thinking_budget is not None and not LEAST_THINKING <= self.thinking_budget < self.max_tokens:
+            yield f"thinking_budget must be from {LEAST_THINKING} to below max_tokens ({self.max_tokens})"
+        names = [tool.name for tool in self.tools]
+        if len(set(names)) < len(names) or not all(_TOOL_NAME.fullmatch(name) for name in names):
+            yield "tools need different names of up to 64 letters, digits, _ and -"
+        if self.tool_choice and self.tool_choice not in names:
+            yield f"tool_choice is {self.tool_choice!r}, which is none of the tools"
+        if self._cache_marks() > CACHE_MARKS:
+            yield f"more than {CACHE_MARKS} places are marked for caching"
+
+    def _cache_marks(self) -> int:
+        blocks = [*self.system, *(block for message in self.messages for block in message.content)]
+        marked = sum(isinstance(block, Text) and block.cache for block in blocks)
+        return marked + (self.cache_tools and bool(self.tools))
+
+    def body(self) -> dict[str, Any]:
+        """The request as the Messages API takes it, without `stream`.
+
+        Lone surrogates, which no text on the wire can hold, become `?`.
+        """
+        body: dict[str, Any] = {
+            "model": self.model,
+            "max_tokens": self.max_tokens,
+            "messages": [
+                {"role": message.role, "content": [block_body(block) for block in message.content]}
+                for message in self.messages
+            ],
+        }
+        if self.system:
+            body["system"] = [block_body(block) for block in self.system]
+        body |= self._tools_body()
+        if self.thinking_adaptive:
+            # Without `display` the newer models send empty thinking, and the operator would see none.
+            body["thinking"] = {"type": "adaptive", "display": "summarized"}
+        elif self.thinking_budget is not None:
+            body["thinking"] = {"type": "enabled", "budget_tokens": self.thinking_budget}
+        sampling = {"temperature": self.temperature, "top_p": self.top_p}
+        body |= {name: value for name, value in sampling.items() if value is not None}
+        if self.stop_sequences:
+            body["stop_sequences"] = list(self.stop_sequences)
+        text = json.dumps(body, ensure_ascii=False, allow_nan=False)
+        plain: dict[str, Any] = json.loads(text.encode("utf-8", "replace"))
+        return plain
+
+    def _tools_body(self) -> dict[str, Any]:
+        if not self.tools:
+            return {}
+        tools = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+            for tool in self.tools
+        ]
+        tools[-1] |= cache_mark(self.cache_tools)
+        choice = {"type": "tool", "name": self.tool_choice, "disable_parallel_tool_use": True}
+        return {"tools": tools, **({"tool_choice": choice} if self.tool_choice else {})}
+
+    def canonical(self) -> str:
+        """The body as canonical JSON, for the journal."""
+        return canonical(self.body())
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical form; equal requests have equal digests."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()
+
+    def followed_by(self, *messages: Message) -> ModelRequest:
+        """The same request with the exchange gone on by some turns."""
+        return replace(self, messages=(*self.messages, *messages))
+
+    def shares(self) -> tuple[tuple[str, int], ...]:
+        """Each block of the prompt by name with its estimated tokens, in the order sent."""
+        tools = canonical(self._tools_body().get("tools", []))
+        found = [("tools", estimate_tokens(tools))] if self.tools else []
+        found += [(block.name or "system", estimate_tokens(block.text)) for block in self.system]
+        for message in self.messages:
+            for block in message.content:
+                name = block.name if isinstance(block, Text) else ""
+                name = name or ("tool results" if isinstance(block, ToolResult) else "exchange")
+                found.append((name, estimate_tokens(canonical(block_body(block)))))
+        return tuple(found)
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of a text by the seed's rule, four characters a token, rounded up."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)

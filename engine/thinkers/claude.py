@@ -1,0 +1,162 @@
+"""Claude, or any model that speaks the Messages API, as the one who plans."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from engine.domain.plan import PlanStep
+from engine.domain.text import clean_line
+from engine.domain.thinking import PlanProposal, PlanRequest, Uncovered
+from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, read_plan
+from engine.generation.validation import problems_of
+from engine.models import ModelClient, ModelRequest, NotOfFormError, PieceSink, Recorder, ask_for
+from engine.models.port import unrecorded, unwatched
+from engine.thinkers.claude_prompt import question, system_blocks
+from engine.tools.registry import ToolRegistry
+
+TOOL = "propose_plan"
+"""The tool by which a model gives its plan."""
+
+_ACTION: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "type": {"const": "EXECUTE_TOOL"},
+        "id": {"type": "string"},
+        "description": {"type": "string"},
+        "params": {
+            "type": "object",
+            "properties": {
+                "tool_id": {"type": "string"},
+                "command": {"type": "string"},
+                "args": {"type": "object"},
+            },
+            "required": ["tool_id", "command", "args"],
+            "additionalProperties": False,
+        },
+        "depends_on": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["type", "id", "description", "params"],
+    "additionalProperties": False,
+}
+
+
+class _Gap(BaseModel):
+    """A part of the goal that no plan is given for."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    clause: str = Field(min_length=1, max_length=8_000)
+    """The words of the goal as they stand there."""
+    why: str = Field(min_length=1, max_length=1_000)
+    """What is missing, in a sentence."""
+
+
+class _PlanForm(BaseModel):
+    """Give the plan for the goal, and what of the goal it does not cover."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    # What an action must be is judged by the notation alone, whose words the model then gets to read.
+    plan: list[Annotated[Any, WithJsonSchema(_ACTION)]] = Field(default_factory=list, max_length=PLAN_LIMIT)
+    uncovered: list[_Gap] = Field(default_factory=list, max_length=100)
+
+
+class ClaudeThinker:
+    """Asks a model for a plan in JSON, checks it, and has it put right at most twice.
+
+    One thinker belongs to one agent; the client may be shared. Cancelling the task that plans cuts the
+    stream off; the partial answer is recorded.
+
+    Args:
+        client: who carries requests to the model.
+        registry: the tools that a plan may use.
+        model: the model's name, as its endpoint knows it.
+        max_tokens: longest answer, thinking included, in tokens.
+        thinking_budget: tokens for thinking, at least 1,024; None leaves it to the model.
+        sink: told the pieces of answers as they come.
+        record: told of every request what came of it.
+    """
+
+    name = "claude"
+    free = False
+
+    def __init__(
+        self,
+        client: ModelClient,
+        registry: ToolRegistry,
+        model: str,
+        *,
+        max_tokens: int = 8_192,
+        thinking_budget: int | None = None,
+        sink: PieceSink = unwatched,
+        record: Recorder = unrecorded,
+    ) -> None:
+        self.model = model
+        self._client = client
+        self._registry = registry
+        self._max_tokens = max_tokens
+        self._thinking_budget = thinking_budget
+        self._sink = sink
+        self._record = record
+
+    @property
+    def label(self) -> str:
+        """Thinker and model, as plans and steps name them: `claude:claude-opus-5-5`."""
+        return f"{self.name}:{self.model}"
+
+    async def plan(self, request: PlanRequest) -> PlanProposal:
+        """Propose steps for a goal; what cannot be planned is uncovered.
+
+        When no answer was usable, repairs included, the whole goal is uncovered and the reason is given.
+
+        Raises:
+            ModelError: the model could not be asked or did not answer; its kind says why.
+        """
+        try:
+            given = await ask_for(
+                self._client,
+                self.request(request),
+                _PlanForm,
+                name=TOOL,
+                check=self._problems,
+                sink=self._sink,
+                record=self._record,
+            )
+        except NotOfFormError as error:
+            why = clean_line(f"{self.model} gave no usable plan: {'; '.join(error.problems)}")
+            return PlanProposal((), (Uncovered(request.goal.text, 1, why),), self.label)
+        gaps = tuple(
+            Uncovered(clean_line(gap.clause), number, clean_line(gap.why))
+            for number, gap in enumerate(given.value.uncovered, 1)
+        )
+        return PlanProposal(self._steps(given.value), gaps, self.label)
+
+    def request(self, request: PlanRequest) -> ModelRequest:
+        """The first question for a goal, for counting what it will take before it is asked."""
+        return ModelRequest(
+            self.model,
+            (question(request),),
+            system_blocks(self._registry),
+            max_tokens=self._max_tokens,
+            temperature=None if self._thinking_budget else 0.0,
+            thinking_budget=self._thinking_budget,
+        )
+
+    def _steps(self, form: _PlanForm) -> tuple[PlanStep, ...]:
+        return read_plan(form.plan, by=self.label) if form.plan else ()
+
+    def _problems(self, form: _PlanForm) -> tuple[str, ...]:
+        if not form.plan:
+            return () if form.uncovered else ("the plan is empty and nothing is said to be uncovered",)
+        try:
+            steps = self._steps(form)
+        except PlanSyntaxError as error:
+            return (str(error),)
+        offered = {(entry["tool"], entry["command"]) for entry in self._registry.schemas()}
+        return problems_of(steps, self._registry) or tuple(
+            f"step {number}: {step.tool} {step.command}: only the operator may do that"
+            for number, step in enumerate(steps, 1)
+            if (step.tool, step.command) not in offered
+        )
