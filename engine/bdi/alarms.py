@@ -83,8 +83,10 @@ class Deadline(Alarm):
         elif event is not None:
             if event.intention is not None:
                 waiting.call_off(agent, event.intention)
-            else:
+            elif event in agent.events:
                 agent.events.remove(event)
+            else:
+                return  # the host took the event away
             failures.fail_event(agent, event, ErrorId.DEADLINE_REACHED, self._message(event.literal))
 
     def _message(self, goal: Struct) -> str:

@@ -225,15 +225,16 @@ class Perform(Instruction):
             body=body_of(written, self.item.position),
             source=frame.plan.plan.source,
         )
-        compiled = CompiledPlan(plan, frame.plan.name)
+        compiled = CompiledPlan(plan, f"body of {frame.plan.name}")
         literal = Struct("body", tuple(cells))
         env = compiled.enter(literal, [])
         assert env is not None
-        if compiled.code:
-            intention.push(Frame(compiled, env, Event("+", literal)))
-        else:
+        if not compiled.code:
             frame.pc = self.next
-        return True
+            return True
+        intention.push(Frame(compiled, env, Event("+", literal)))
+        agent.go_on(intention)
+        return False
 
 
 class External(Literal):

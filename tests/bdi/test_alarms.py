@@ -181,3 +181,11 @@ def test_many_short_deadlines_do_not_pile_up() -> None:
     run = Run(program).end()
     assert run.said == ["end"]
     assert len(run.agent.alarms) <= 64
+
+
+def test_a_goal_that_the_host_took_away_has_no_deadline_left() -> None:
+    agent = BdiAgent("ag", parse_program("-!g <- act."))
+    agent.achieve(parse_literal("g[hard_deadline(5)]"), tag="t")
+    agent.events.clear()
+    assert not agent.cycle(50).requests
+    assert agent.next_timer is None

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from engine.bdi.parser import parse_body, parse_term
 from engine.bdi.printing import body_text, on_one_line, text_of
 from engine.bdi.semantics import Limits
+from engine.bdi.trace import StepSucceeded
 from tests.bdi.running import Run, said
 
 
@@ -55,6 +56,13 @@ def test_bodies_go_with_goals_and_beliefs_and_keep_their_variables() -> None:
     program = "!s. +!s <- !twice({ .print(X); act(X) }, X). +!twice(B, X) <- X = 4; +todo(B); ?todo(C); C; B."
     run = Run(program).end()
     assert (run.said, run.done) == (["4", "4"], ["act(4)", "act(4)"])
+
+
+def test_a_step_that_runs_a_body_is_through_when_the_body_is() -> None:
+    run = Run("!s. @p +!s <- B = { X = 1; .print(X) }; B; .print(end).", traced=True).end()
+    through = [(one.plan, one.step) for one in run.of(StepSucceeded) if isinstance(one, StepSucceeded)]
+    inside = "body of p"
+    assert through[1:] == [(inside, "V0 = 1"), (inside, ".print(V0)"), ("p", "B"), ("p", ".print(end)")]
 
 
 def test_two_bodies_unify_as_terms() -> None:
