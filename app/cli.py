@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--mission", metavar="NAME", help="a shipped mission instead of a goal")
     run.add_argument("--agent", default="pilot-1", metavar="ID")
     run.add_argument("--max-loops", type=_positive, metavar="N")
-    run.add_argument("--thinker", choices=("auto", "procedural"), default="auto")
+    run.add_argument("--thinker", choices=("auto", "procedural", "claude"), default="auto")
     run.add_argument(
         "--approve",
         choices=("ask", "never-ask"),
@@ -274,6 +274,7 @@ def _run(options: argparse.Namespace) -> int:
         ask=options.approve == "ask",
         step=options.step,
         timeout_s=options.timeout,
+        thinker="" if options.thinker == "auto" else options.thinker,
         events=options.events,
         quiet=_flag(options, "quiet"),
         accept=_accepted(options),

@@ -69,6 +69,8 @@ class RunOptions:
     agent: str = DEFAULT_AGENT
     max_loops: int | None = None
     ask: bool = True
+    thinker: str = ""
+    """Who plans for an agent that is created; empty for the usual one."""
     step: bool = False
     """Wait for Enter before each action."""
     timeout_s: float | None = None
@@ -102,7 +104,7 @@ class Run:
         loop = asyncio.get_running_loop()
         began = loop.time()
         if options.agent not in engine.agents:
-            made = await self._do(agent_for(options.mission, options.agent))
+            made = await self._do(agent_for(options.mission, options.agent, options.thinker))
             if not made.ok:
                 return {"status": Status.FAILED.value, "message": made.message, "reason": "REFUSED"}
         before = await engine.view(options.agent)

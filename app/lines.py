@@ -243,6 +243,22 @@ def _say_generation(said: ev.Payload) -> tuple[str, str, str] | None:
     return None
 
 
+def _say_model(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.ModelCalled(error=""):
+            cost = "price unknown" if said.cost_usd is None else f"${said.cost_usd:.4f}"
+            cut = ", cut off" if said.partial else ""
+            took = f"{said.duration_ms / 1000:.1f} s"
+            return "←", "session", f"{said.model}: {said.tokens} tokens, {cost}, {took}{cut}"
+        case ev.ModelCalled():
+            return "✗", "warning", f"{said.model}: {said.error}"
+        case ev.ThinkingFailed():
+            return "✗", "error", f"no plan for {said.goal}: {said.message}"
+        case ev.BudgetReached():
+            return "‖", "warning", f"held before a call: {said.reason}"
+    return None
+
+
 def _say_trouble(said: ev.Payload) -> tuple[str, str, str] | None:
     match said:
         case ev.CommandRefused():
@@ -269,5 +285,5 @@ def _say_trouble(said: ev.Payload) -> tuple[str, str, str] | None:
 
 _TELLERS = (
     *(_say_session, _say_goal, _say_plan, _say_action),
-    *(_say_job, _say_shell, _say_mind, _say_trouble),
+    *(_say_job, _say_shell, _say_mind, _say_model, _say_trouble),
 )

@@ -11,11 +11,11 @@ from engine.library import Mission
 from engine.worlds.explorer_files import recorded_answer
 
 
-def agent_for(mission: Mission | None, agent: str) -> cmd.CreateAgent:
+def agent_for(mission: Mission | None, agent: str, thinker: str = "") -> cmd.CreateAgent:
     """The command that brings a mission's agent to be, under this id; an ordinary one where any will do."""
     wanted = mission.agent if mission is not None else None
     if wanted is None:
-        return cmd.CreateAgent(agent=agent)
+        return cmd.CreateAgent(agent=agent, config={"thinker": thinker} if thinker else {})
     config = dict(wanted.config)
     if wanted.programs:
         room = files("engine.worlds")

@@ -8,7 +8,8 @@ from __future__ import annotations
 import getpass
 import os
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.actions import SnapshotRule
 from engine.engine import EngineConfig
+from engine.models import Budget, ModelError
+from engine.models.choice import ModelChoice
 from engine.sandbox.policy import Network, SandboxPolicy, Tier
 
 FILE = "pilothouse.toml"
@@ -39,8 +42,19 @@ class _SandboxTable(BaseModel):
     """`required`: files are saved before each action that may change them; `off`."""
 
 
+class _ModelTable(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: str | None = Field(default=None, min_length=1, max_length=200)
+    """The model that thinks, as its endpoint knows it."""
+    budget_usd: Decimal | None = Field(default=None, ge=0)
+    """US dollars that each agent may spend; it is held before a call that could break it."""
+    budget_tokens: int | None = Field(default=None, ge=0)
+    budget_calls: int | None = Field(default=None, ge=0)
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
+    model: _ModelTable = Field(default_factory=_ModelTable)
     sandbox: _SandboxTable = Field(default_factory=_SandboxTable)
     cockpit: _CockpitTable = Field(default_factory=_CockpitTable)
 
@@ -56,6 +70,8 @@ class Settings:
     network: Network = Network.OFF
     accept_paths: bool = False
     snapshots: SnapshotRule = SnapshotRule.REQUIRED
+    model: ModelChoice | None = None
+    """The model that thinks; None without a key and an endpoint."""
     home: Path = field(default_factory=lambda: _home(os.environ))
     problems: tuple[str, ...] = ()
     """What is wrong with the files, in sentences."""
@@ -67,6 +83,7 @@ class Settings:
         problems: list[str] = []
         user = _read(home / FILE, problems)
         local = _read(workspace / FILE, problems)
+        model = _model(user.model, local.model, problems)
         return cls(
             theme=theme or os.environ.get("PILOTHOUSE_THEME") or local.cockpit.theme or user.cockpit.theme,
             keys={**user.cockpit.keys, **local.cockpit.keys},
@@ -74,6 +91,7 @@ class Settings:
             accept_paths=local.sandbox.accept_paths or user.sandbox.accept_paths,
             snapshots=(local if "snapshots" in local.sandbox.model_fields_set else user).sandbox.snapshots,
             operator=_operator(),
+            model=model,
             home=home,
             problems=tuple(problems),
         )
@@ -83,18 +101,39 @@ class Settings:
         """Where the operator's own themes are."""
         return self.home / "themes"
 
-    def engine_config(self, *, network: bool = False, accept: Tier | None = None) -> EngineConfig:
+    def engine_config(
+        self, *, network: bool = False, accept: Tier | None = None, model: bool = True
+    ) -> EngineConfig:
         """How the engine is to be opened.
 
         Args:
             network: a mission declares that it needs the network.
             accept: the weakest jail that will do, said on the command line; the settings say it otherwise.
+            model: whether a model may think where there is one.
         """
         policy = SandboxPolicy(accept_paths=self.accept_paths)
         if accept is not None:
             policy = policy.accepting(accept)
         granted = Network.PORTS if network and self.network is Network.OFF else self.network
-        return EngineConfig(policy=policy.with_network(granted), snapshots=self.snapshots)
+        return EngineConfig(
+            policy=policy.with_network(granted),
+            snapshots=self.snapshots,
+            model=self.model if model else None,
+        )
+
+
+def _model(user: _ModelTable, local: _ModelTable, problems: list[str]) -> ModelChoice | None:
+    """The model that environment and files name; the workspace's file counts before the user's."""
+    given = {**user.model_dump(exclude_unset=True), **local.model_dump(exclude_unset=True)}
+    budget = Budget(given.get("budget_usd"), given.get("budget_tokens"), given.get("budget_calls"))
+    try:
+        found = ModelChoice.from_environment(os.environ, name=given.get("name") or "")
+    except ModelError as error:
+        problems.append(error.message)
+        return None
+    # The environment's name counts before that of a file.
+    name = os.environ.get("PILOTHOUSE_MODEL", "").strip() or given.get("name")
+    return replace(found, budget=budget, name=name or found.name) if found is not None else None
 
 
 def _home(environ: Any) -> Path:

@@ -34,8 +34,11 @@ from engine.journal.verify import workspace_head
 from engine.library.plan_library import PlanLibrary
 from engine.loop.agent import Agent
 from engine.loop.perceive import WorkspacePerceiver
+from engine.loop.purse import ModelPurse, Purse, no_limit
 from engine.loop.reasoning import ReasoningAgent, make_reasoner
 from engine.loop.recording import Surroundings
+from engine.loop.voice import Voice
+from engine.models.choice import NO_MODEL, ModelChoice
 from engine.reasoner.breakpoints import check_pattern
 from engine.reasoner.config import ReasonerError, read_config
 from engine.reasoner.generation import read_plans
@@ -48,6 +51,8 @@ from engine.sandbox.report import SandboxReport
 from engine.sandbox.terminal import Terminal
 from engine.sandbox.tier import JailRefusal, best_jail
 from engine.snapshots import SnapshotError, SnapshotPolicy, Snapshots
+from engine.thinkers.answerer import ModelAnswerer
+from engine.thinkers.claude import ClaudeThinker
 from engine.thinkers.procedural import ProceduralThinker
 from engine.tools.coders import Coders, narrowing
 from engine.tools.mind import Mind
@@ -84,6 +89,8 @@ class EngineConfig:
     snapshots: SnapshotRule = SnapshotRule.REQUIRED
     """Whether the sandbox's files are saved before each action that may change them."""
     create: bool = True
+    model: ModelChoice | None = None
+    """The model that thinks; None where there is none: agents then plan by the plan library."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +140,8 @@ class Engine:
         self._snapshots: dict[str, int] = {}
         self.final_head = ""
         """One hash over all streams, once the engine is closed."""
-        self._thinkers: dict[str, Thinker] = {"procedural": ProceduralThinker(library)}
+        self._procedural = ProceduralThinker(library)
+        self._client = config.model.client() if config.model is not None else None
 
     # -------------------------------------------------------------- life
 
@@ -244,6 +252,8 @@ class Engine:
         await self._end_tasks()
         if self._saver is not None:
             await self._saver.close()
+        if self._client is not None:
+            await self._client.close()
         if self._coder is not None:
             self._coder.close()
         await self.store.close()
@@ -299,8 +309,11 @@ class Engine:
             config: the configuration.
             new: the operator is asking now, and is told when they ask for more than the workspace allows.
         """
-        if config.thinker not in self._thinkers:
-            return f"there is no thinker '{config.thinker}'; thinkers: {', '.join(self._thinkers)}"
+        if config.thinker not in (self._procedural.name, ClaudeThinker.name):
+            thinkers = f"{self._procedural.name}, {ClaudeThinker.name}"
+            return f"there is no thinker '{config.thinker}'; thinkers: {thinkers}"
+        if config.thinker == ClaudeThinker.name and self._client is None:
+            return NO_MODEL
         policy = self._coders.of().policy
         try:
             if agent_type == REASONER:
@@ -333,8 +346,21 @@ class Engine:
 
     def _surroundings(self, state: AgentState) -> Surroundings:
         assert self._coder is not None
+        voice = Voice(self._client) if self._client is not None else None
+        thinker: Thinker = self._procedural
+        answerer: Answerer | None = _recorded_answers(state)
+        purse: Purse = no_limit
+        if voice is not None and self._client is not None and self.config.model is not None:
+            name = self.config.model.name
+            if answerer is None and state.reasons:
+                answerer = ModelAnswerer(self._client, name, sink=voice.piece, record=voice.called)
+            if state.config.thinker == ClaudeThinker.name:
+                thinker = claude = ClaudeThinker(
+                    self._client, self.registry, name, sink=voice.piece, record=voice.called
+                )
+                purse = ModelPurse(self._client, claude, self.config.model.budget)
         return Surroundings(
-            thinker=self._thinkers[state.config.thinker],
+            thinker=thinker,
             toolbox=LiveToolbox(self.registry),
             saver=self._saver or NoSaver(),
             perceiver=WorkspacePerceiver(self.registry),
@@ -343,7 +369,9 @@ class Engine:
             put_blob=self.blobs.put,
             randomness=self._ports.randomness,
             control=self._coder.sessions,
-            answerer=_answerer(state),
+            answerer=answerer,
+            voice=voice,
+            purse=purse,
             post=self._post,
         )
 
@@ -366,7 +394,10 @@ class Engine:
             return cmd.Receipt(
                 ok=False, message=f"there is no agent type '{command.agent_type}'; types: {known}"
             )
-        thinker = str(command.config.get("thinker", "procedural"))
+        usual = ClaudeThinker.name if self._client is not None else self._procedural.name
+        if command.agent_type == REASONER:
+            usual = self._procedural.name
+        thinker = str(command.config.get("thinker", usual))
         config = AgentConfig(thinker=thinker, meta=command.config)
         if why := self._why_not(command.agent_type, config, new=True):
             return cmd.Receipt(ok=False, message=why)
@@ -537,8 +568,8 @@ class Engine:
         return Health(trouble, errors, faults, self.sandbox().refusal, untidy)
 
 
-def _answerer(state: AgentState) -> Answerer | None:
-    """Who makes plans for an agent's reasoner."""
+def _recorded_answers(state: AgentState) -> Answerer | None:
+    """Answers that are known beforehand, where an agent's reasoner was given some."""
     if not state.reasons:
         return None
     answers = read_config(state.config.meta).generation.answers

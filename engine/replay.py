@@ -22,7 +22,7 @@ from engine.domain.ports import CallContext, CommandSpec, NoSessions, Ports
 from engine.domain.reasoning import REASONER, Generation
 from engine.domain.session import ReturnedShell
 from engine.domain.state import ActiveAction, AgentState
-from engine.domain.thinking import PlanProposal, PlanRequest
+from engine.domain.thinking import PlanProposal, PlanRequest, ThinkingError
 from engine.generation.pgp.asking import Answerer, Prompt, Reply
 from engine.generation.pgp.config import EffectiveConfig
 from engine.journal import events as ev
@@ -130,6 +130,9 @@ class _RecordedThinker:
 
     async def plan(self, request: PlanRequest) -> PlanProposal:
         """The plan that the record has next."""
+        failed = self._record.next_payload
+        if isinstance(failed, ev.ThinkingFailed):
+            raise ThinkingError(failed.failure, failed.message, failed.retry_after_s)
         said = next(self._record.said(ev.PlanGenerated), None)
         if said is None:
             # The answer was not used: the goal or its plan had changed meanwhile, as it will again now.

@@ -20,6 +20,9 @@ from widgets.mind import MindKind
 from widgets.session import ChunkKind, size_text
 
 MIND_KEPT = 2_000
+SAID_LIMIT = 2_000
+"""Characters of a model's answer in one line of the mind pane."""
+_SAID_KINDS: dict[str, MindKind] = {"thinking": "deliberation", "text": "thought", "tool input": "plan"}
 SESSION_KEPT = 400
 """Chunks of the session kept for an agent that is not shown."""
 LAST_WORDS = 6
@@ -75,6 +78,8 @@ class _Shown:
     hidden: int = 0
     jobs_hidden: dict[str, int] = field(default_factory=dict)
     """Characters of each running job's output that were not kept."""
+    saying: str = ""
+    """The stream of a model's answer that the last line of the mind pane is part of."""
     last_words: dict[str, str] = field(default_factory=dict)
     """The end of what each failing step printed last."""
 
@@ -127,6 +132,10 @@ class Projector:
             self.select(next(iter(self._agents), ""))
 
     def _remember(self, shown: _Shown, event: Event, payload: ev.Payload) -> None:
+        if isinstance(payload, ev.ModelSaid):
+            _hear(shown, event, payload)
+            return
+        shown.saying = ""
         line = None if _shown_elsewhere(payload) else line_of(event, payload)
         if line is not None and not _told_by_its_step(shown.state, payload):
             shown.mind.append(_mind_line(line))
@@ -256,6 +265,17 @@ class Projector:
             message = result.get("message")
             return [SessionChunk(str(message), "note")] if message and not good else []
         return [SessionChunk(text, "out" if good else "err") for text in _answer_lines(result)]
+
+
+def _hear(shown: _Shown, event: Event, said: ev.ModelSaid) -> None:
+    """Let a line of the mind pane grow as the model speaks; a long answer goes on in a new one."""
+    kind = _SAID_KINDS.get(said.stream, "thought")
+    last = shown.mind[-1] if shown.mind else None
+    if shown.saying == said.stream and last is not None and len(last.text) < SAID_LIMIT:
+        shown.mind[-1] = replace(last, text=last.text + said.text)
+    else:
+        shown.mind.append(MindLine(event.ref, kind, said.text, event.at[11:19]))
+    shown.saying = said.stream
 
 
 def _shown_elsewhere(payload: ev.Payload) -> bool:

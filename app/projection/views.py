@@ -293,12 +293,20 @@ def status(state: AgentState | None, health: Health, sandbox: SandboxReport) -> 
         point=_point(state),
         asks=asks(state),
         tick=state.tick,
-        thinker="agentspeak" if state.reasons else state.config.thinker,
+        thinker=_thinker(state),
+        context=state.context_share,
         tokens=state.tokens,
         cost_usd=state.cost_usd,
         errors=len(open_failures(state)),
         fault="; ".join(health.agents),
     )
+
+
+def _thinker(state: AgentState) -> str:
+    """Who thinks: the program of a reasoner, or the model by its name."""
+    if state.reasons:
+        return "agentspeak"
+    return state.model or state.config.thinker
 
 
 def _point(state: AgentState) -> str:
@@ -310,7 +318,11 @@ def _point(state: AgentState) -> str:
         case _ if mind_views.held_generation(state) is not None:
             return "plans wait for you (i)"
         case Mode.PAUSED:
-            reason = f" · {state.run_reason}" if state.run_reason.startswith(("breakpoint", "MAX")) else ""
+            reason = (
+                f" · {state.run_reason}"
+                if state.run_reason.startswith(("breakpoint", "MAX", "BUDGET"))
+                else ""
+            )
             return f"{state.pause_point.value}{reason}"
         case Mode.INTERVENTION:
             return "your turn (i)"

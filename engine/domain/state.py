@@ -140,6 +140,15 @@ class OperatorRequest:
     event: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What the calls of models took."""
+
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+
+
 @dataclass(slots=True)
 class AgentState:
     """Everything an agent is, at one event of its stream."""
@@ -211,6 +220,18 @@ class AgentState:
     last_summary: str = ""
     tokens: int = 0
     cost_usd: float = 0.0
+    """Of the calls whose price is known."""
+    model_calls: int = 0
+    unpriced_calls: int = 0
+    """Calls whose price nobody knows; the cost is then only part of the sum."""
+    spent: dict[str, Spent] = field(default_factory=dict)
+    """What models took for each goal."""
+    model: str = ""
+    """The model that was asked last."""
+    context: tuple[tuple[str, int], ...] = ()
+    """Estimated tokens of each named block of the last prompt, in the order sent."""
+    context_window: int = 0
+    """Tokens that the model holds at a time; 0 before one was asked."""
     next_id: dict[str, int] = field(default_factory=dict)
     """Last number given per kind of id (`g`, `p`, `s`, `a`, `b`, `q`)."""
 
@@ -267,6 +288,13 @@ class AgentState:
         waits = any(not one.stage.over for one in self.generations.values())
         mind = self.mind
         return mind is None or not mind.idle or mind.due_ms is not None or bool(self.wanted) or waits
+
+    @property
+    def context_share(self) -> float | None:
+        """Part of the model's context that the last prompt took; None before one was asked."""
+        if not self.context_window:
+            return None
+        return min(1.0, sum(tokens for _, tokens in self.context) / self.context_window)
 
     @property
     def acting(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from engine.domain.action import SandboxSession
+from engine.domain.failure import FailureKind
 from engine.domain.goal import Goal
 from engine.domain.plan import PlanStep
 
@@ -49,6 +50,17 @@ class PlanProposal:
     thinker: str = ""
 
 
+class ThinkingError(Exception):
+    """A thinker could not answer; the message says why and what to do."""
+
+    def __init__(self, kind: FailureKind, message: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.retry_after_s = retry_after_s
+        """Seconds to wait before it is worth asking again; 0 when nobody said."""
+
+
 class Thinker(Protocol):
     """Who decides for an agent."""
 
@@ -61,4 +73,10 @@ class Thinker(Protocol):
         """True when thinking costs neither money nor noticeable time, so that a paused agent may plan."""
 
     async def plan(self, request: PlanRequest) -> PlanProposal:
-        """Propose steps for a goal; what it cannot plan it lists as uncovered."""
+        """Propose steps for a goal; what it cannot plan it lists as uncovered.
+
+        Cancelling the task that plans stops it at once.
+
+        Raises:
+            ThinkingError: it could not be asked, or did not answer.
+        """

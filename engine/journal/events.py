@@ -23,6 +23,7 @@ from engine.domain.state import AgentConfig
 from engine.domain.thinking import Uncovered
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
+from engine.journal.model_events import BudgetReached, ModelCalled, ModelSaid, ThinkingFailed
 from engine.journal.payload import Payload
 from engine.journal.reasoner_events import (
     BeliefTold,
@@ -44,6 +45,7 @@ from engine.journal.reasoner_events import (
 
 __all__ = [
     "BeliefTold",
+    "BudgetReached",
     "GenerationAnswered",
     "GenerationAsked",
     "GenerationBegun",
@@ -53,10 +55,13 @@ __all__ = [
     "MessageHeard",
     "MindBreakpointChanged",
     "MindBreakpointHit",
+    "ModelCalled",
+    "ModelSaid",
     "Payload",
     "PlansDecided",
     "PlansHeld",
     "ReasonerAdvanced",
+    "ThinkingFailed",
     "TimePassed",
     "TracingSet",
 ]

@@ -15,7 +15,15 @@ from engine.domain.failure import Failure, Strategy
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Plan, PlanStep, StepStatus
 from engine.domain.session import Handover, Job, ReturnedShell
-from engine.domain.state import ActiveAction, AgentState, Intervention, OperatorRequest, Retry, RunState
+from engine.domain.state import (
+    ActiveAction,
+    AgentState,
+    Intervention,
+    OperatorRequest,
+    Retry,
+    RunState,
+    Spent,
+)
 from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.journal.reasoner_fold import HANDLERS, answered, end_stride, roused
@@ -312,6 +320,8 @@ def _plan_adopted(state: AgentState, said: ev.PlanAdopted, event: Event) -> None
     steps = tuple(replace(step, event=event.ref) for step in said.steps)
     state.plans[said.goal] = Plan(said.plan, said.goal, 1, steps, event.ref)
     state.needs_replan = False
+    if state.retry is not None and not state.retry.step:
+        state.retry = None
 
 
 @_on(ev.PlanRevised)
@@ -516,6 +526,24 @@ def _failed(state: AgentState, said: ev.FailureRecorded, event: Event) -> None:
     state.consecutive_errors += 1
     state.needs_replan = True
     state.successes_since_reflection = 0.0
+
+
+@_on(ev.ModelCalled)
+def _model_called(state: AgentState, said: ev.ModelCalled, event: Event) -> None:
+    state.model_calls += 1
+    state.unpriced_calls += said.cost_usd is None
+    state.tokens += said.tokens
+    state.cost_usd += said.cost_usd or 0.0
+    old = state.spent.get(said.goal, Spent())
+    state.spent[said.goal] = Spent(old.calls + 1, old.tokens + said.tokens, old.usd + (said.cost_usd or 0.0))
+    state.model = said.model
+    state.context, state.context_window = said.shares, said.window
+
+
+@_on(ev.BudgetReached)
+def _budget_reached(state: AgentState, said: ev.BudgetReached, event: Event) -> None:
+    state.run, state.run_reason, state.run_event = RunState.PAUSED, f"BUDGET: {said.reason}", event.ref
+    state.grants = 0
 
 
 @_on(ev.RecoveryChosen)

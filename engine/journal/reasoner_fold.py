@@ -121,7 +121,6 @@ def _asked(state: AgentState, said: ev.GenerationAsked, event: Event) -> None:
 
 
 def _answered(state: AgentState, said: ev.GenerationAnswered, event: Event) -> None:
-    state.tokens += said.tokens
     _change(
         state,
         said.generation,

@@ -17,7 +17,7 @@ from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import StepStatus
 from engine.domain.session import ReturnedShell
 from engine.domain.state import ActiveAction, RunState
-from engine.domain.thinking import PlanRequest
+from engine.domain.thinking import PlanProposal, PlanRequest, ThinkingError
 from engine.generation.validation import problems_of
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
@@ -230,17 +230,26 @@ class Agent(ActingAgent):
         """Make sure that the goal has a plan; False when there is none to be had."""
         if goal.id in self.state.plans and not self.state.needs_replan:
             return True
+        if not await self._waited_to_ask(goal):
+            return False
+        request = PlanRequest(goal, self.state.sandbox, self.state.belief_values())
+        if why := self.around.purse(self.state, request):
+            self.append(ev.BudgetReached(reason=why), "system", goal.event, self.state.run_event)
+            return False
         asked = self.append(
             ev.PlanAsked(goal=goal.id, thinker=self.state.config.thinker),
             "agent",
             goal.event,
             self.state.run_event,
         )
-        proposal = await self.around.thinker.plan(
-            PlanRequest(goal, self.state.sandbox, self.state.belief_values())
-        )
-        planned_meanwhile = goal.id in self.state.plans and not self.state.needs_replan
-        if self.state.goals.get(goal.id) != goal or planned_meanwhile:
+        self._asked = asked.ref
+        try:
+            proposal = await self._while(lambda: self._plan_wanted(goal), self._think(request))
+        except ThinkingError as error:
+            if self._plan_wanted(goal):
+                self._no_thought(goal, error, asked.ref)
+            return False
+        if proposal is None or not self._plan_wanted(goal):
             return False
         generated = self.append(
             ev.PlanGenerated(
@@ -262,6 +271,47 @@ class Agent(ActingAgent):
             ev.PlanAdopted(plan=fresh_id(self.state, "p"), goal=goal.id, steps=steps), "agent", generated.ref
         )
         return True
+
+    async def _waited_to_ask(self, goal: Goal) -> bool:
+        """Wait out the delay after a thinker that did not answer; False when the goal changed meanwhile."""
+        retry = self.state.retry
+        if retry is None or retry.step:
+            return True
+        await self.commit()
+        await self._while(
+            lambda: self.state.retry == retry and self._plan_wanted(goal),
+            self.around.clock.sleep(retry.delay_s),
+        )
+        return self._plan_wanted(goal) and may_think(self.state, free=self.around.thinker.free)
+
+    async def _think(self, request: PlanRequest) -> PlanProposal:
+        if self.around.voice is not None:
+            self.around.voice.goal = request.goal.id
+        return await self.around.thinker.plan(request)
+
+    def _plan_wanted(self, goal: Goal) -> bool:
+        """Whether a plan that is being made for a goal is still of use; a pause lets it be finished."""
+        stopped = self.state.run is RunState.STOPPED or self.state.deleted
+        planned_meanwhile = goal.id in self.state.plans and not self.state.needs_replan
+        return not stopped and self.state.goals.get(goal.id) == goal and not planned_meanwhile
+
+    def _no_thought(self, goal: Goal, error: ThinkingError, cause: str) -> None:
+        """Record that a thinker gave no plan, and recover."""
+        failed = self.append(
+            ev.ThinkingFailed(
+                goal=goal.id, failure=error.kind, message=error.message, retry_after_s=error.retry_after_s
+            ),
+            "agent",
+            cause,
+        )
+        recorded = self.append(
+            ev.FailureRecorded(
+                failure=error.kind, message=error.message, subject=f"plan for {goal.id}", goal=goal.id
+            ),
+            "agent",
+            failed.ref,
+        )
+        self._recover(error.kind, goal.id, "", error.message, recorded.ref)
 
     def _reject_plan(self, goal: Goal, problems: tuple[str, ...], uncovered: bool, cause: str) -> None:
         kind = FailureKind.GOAL_PARSE_ERROR if uncovered else FailureKind.PLANNING_ERROR

@@ -13,13 +13,14 @@ from engine.domain.action import SandboxSession
 from engine.domain.ports import Clock, Randomness, SessionControl
 from engine.domain.reasoning import SentMessage
 from engine.domain.state import AgentState
-from engine.domain.thinking import Thinker
+from engine.domain.thinking import PlanRequest, Thinker
 from engine.generation.pgp.asking import Answerer
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
 from engine.journal.fold import apply
 from engine.journal.log import StreamLog
+from engine.loop.voice import Voice
 from engine.tools.registry import ToolRegistry
 
 T = TypeVar("T")
@@ -45,6 +46,10 @@ class Surroundings:
     put_blob: Callable[[bytes], Awaitable[str]]
     randomness: Callable[[int], Randomness]
     control: SessionControl
+    voice: Voice | None = None
+    """What the agent's model says; None where there is none, as in a replay."""
+    purse: Callable[[AgentState, PlanRequest], str] = lambda _state, _request: ""
+    """Why the call that a plan needs may not be made, as a budget could break; empty when it may."""
     answerer: Answerer | None = None
     """Who makes plans for a reasoner; None where nobody does."""
     post: Callable[[str, SentMessage], None] = lambda _sender, _message: None
@@ -61,7 +66,11 @@ class RecordingAgent:
         self.pipeline = Pipeline(self, around.toolbox, around.registry, around.put_blob)
         self._changed = asyncio.Event()
         self._tick = 0
+        self._asked = ""
+        """The event by which a model was asked last."""
         self._random = around.randomness(0)
+        if around.voice is not None:
+            around.voice.listener = self
 
     def append(self, payload: ev.Payload, actor: str, *causes: str) -> Event:
         """Record what happened and bring the state forward."""
@@ -94,6 +103,10 @@ class RecordingAgent:
         """See `engine.domain.ports.SessionObserver`."""
         said = ev.JobEnded(job=job, ended=ended, code=code, message=message)
         self._observe(said, "system", self._job_event(job))
+
+    def overheard(self, payload: ev.ModelSaid | ev.ModelCalled) -> None:
+        """See `engine.loop.voice.Listener`."""
+        self._observe(payload, "thinker", self._asked)
 
     def typed(self, action: str, text: str | None) -> None:
         """See `engine.domain.ports.SessionObserver`."""

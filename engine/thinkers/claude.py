@@ -6,12 +6,22 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
+from engine.domain.failure import FailureKind
 from engine.domain.plan import PlanStep
 from engine.domain.text import clean_line
-from engine.domain.thinking import PlanProposal, PlanRequest, Uncovered
+from engine.domain.thinking import PlanProposal, PlanRequest, ThinkingError, Uncovered
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, read_plan
 from engine.generation.validation import problems_of
-from engine.models import ModelClient, ModelRequest, NotOfFormError, PieceSink, Recorder, ask_for
+from engine.models import (
+    ModelClient,
+    ModelError,
+    ModelErrorKind,
+    ModelRequest,
+    NotOfFormError,
+    PieceSink,
+    Recorder,
+    ask_for,
+)
 from engine.models.port import unrecorded, unwatched
 from engine.thinkers.claude_prompt import question, system_blocks
 from engine.tools.registry import ToolRegistry
@@ -63,6 +73,25 @@ class _PlanForm(BaseModel):
     uncovered: list[_Gap] = Field(default_factory=list, max_length=100)
 
 
+_KINDS = {
+    ModelErrorKind.AUTHENTICATION: FailureKind.PERMISSION_ERROR,
+    ModelErrorKind.PERMISSION: FailureKind.PERMISSION_ERROR,
+    ModelErrorKind.NOT_FOUND: FailureKind.TOOL_UNAVAILABLE,
+    ModelErrorKind.BAD_REQUEST: FailureKind.INVALID_PARAMETERS,
+    ModelErrorKind.TOO_LARGE: FailureKind.INVALID_PARAMETERS,
+    ModelErrorKind.RATE_LIMIT: FailureKind.RATE_LIMIT_ERROR,
+    ModelErrorKind.OVERLOADED: FailureKind.RATE_LIMIT_ERROR,
+    ModelErrorKind.SERVER: FailureKind.NETWORK_ERROR,
+    ModelErrorKind.TIMEOUT: FailureKind.NETWORK_ERROR,
+    ModelErrorKind.NETWORK: FailureKind.NETWORK_ERROR,
+}
+
+
+def failure_kind(error: ModelError) -> FailureKind:
+    """The one failure kind of a call that failed, by its kind and never by its words."""
+    return _KINDS.get(error.kind, FailureKind.PLANNING_ERROR)
+
+
 class ClaudeThinker:
     """Asks a model for a plan in JSON, checks it, and has it put right at most twice.
 
@@ -112,7 +141,7 @@ class ClaudeThinker:
         When no answer was usable, repairs included, the whole goal is uncovered and the reason is given.
 
         Raises:
-            ModelError: the model could not be asked or did not answer; its kind says why.
+            ThinkingError: the model could not be asked or did not answer.
         """
         try:
             given = await ask_for(
@@ -124,6 +153,9 @@ class ClaudeThinker:
                 sink=self._sink,
                 record=self._record,
             )
+        except ModelError as error:
+            wait = error.retry_after_s or 0.0
+            raise ThinkingError(failure_kind(error), f"{self.model}: {error.message}", wait) from error
         except NotOfFormError as error:
             why = clean_line(f"{self.model} gave no usable plan: {'; '.join(error.problems)}")
             return PlanProposal((), (Uncovered(request.goal.text, 1, why),), self.label)

@@ -77,7 +77,7 @@ async def test_w_and_5_change_between_the_world_and_the_session(robot: Flight) -
     world = robot.app.query_one("#world", WorldPane)
     assert world.is_on_screen
     await robot.press("W")
-    await robot.until(lambda: robot.session.is_on_screen, "the session")
+    await robot.until(lambda: robot.session.is_on_screen and robot.session.has_focus, "the session")
     assert not world.is_on_screen
     await robot.press("5")
     await robot.until(lambda: world.is_on_screen, "the world")

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from engine.domain.action import SandboxSession
+from engine.domain.failure import FailureKind
 from engine.domain.goal import Goal
-from engine.domain.thinking import PlanProposal, PlanRequest
+from engine.domain.thinking import PlanProposal, PlanRequest, ThinkingError
 from engine.generation import problems_of
-from engine.models import ModelAnswer, ModelError, ModelErrorKind, Retries
+from engine.models import ModelAnswer, Retries
 from engine.thinkers import ClaudeThinker
 from engine.tools.mind import Mind
 from engine.tools.registry import ToolRegistry
@@ -182,9 +183,9 @@ async def test_thinking_is_shown_as_it_comes() -> None:
 async def test_every_request_is_recorded_with_what_came_of_it() -> None:
     script = [Reply(text="no"), failure(401)]
     async with MessagesServer(script) as server, talking(server) as talk:
-        with pytest.raises(ModelError) as caught:
+        with pytest.raises(ThinkingError) as caught:
             await thinker(talk).plan(asked())
-    assert caught.value.kind is ModelErrorKind.AUTHENTICATION
+    assert caught.value.kind is FailureKind.PERMISSION_ERROR
     first, second = (outcome for _, outcome in talk.records)
     assert isinstance(first, ModelAnswer)
     assert second is caught.value

@@ -1,0 +1,58 @@
+"""What a model says to an agent, brought into the agent's journal as it comes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from engine.journal import events as ev
+from engine.models import ModelAnswer, ModelClient, ModelError, ModelRequest
+from engine.models.assembly import Piece
+from engine.models.recording import called
+from engine.sandbox.pump import OutputPump
+
+_STREAMS = {"text": "text", "thinking": "thinking", "tool_input": "tool input"}
+
+
+class Listener(Protocol):
+    """Who records what is said: the agent."""
+
+    def overheard(self, payload: ev.ModelSaid | ev.ModelCalled) -> None:
+        """Record something that came from a model."""
+
+
+class Voice:
+    """Watches the calls of one agent's model.
+
+    Args:
+        client: knows the prices.
+    """
+
+    def __init__(self, client: ModelClient) -> None:
+        self._client = client
+        self._pump = OutputPump(self._emit)
+        self.listener: Listener | None = None
+        self.goal = ""
+        """What is being asked for now."""
+        self.purpose = "plan"
+
+    def _emit(self, stream: str, text: str, skipped: int) -> None:
+        if self.listener is not None:
+            self.listener.overheard(ev.ModelSaid(stream=stream, text=text, skipped=skipped))
+
+    def piece(self, piece: Piece) -> None:
+        """Take a piece of an answer."""
+        match piece.kind:
+            case "tool":
+                self._pump("tool input", f"{piece.text}: ")
+            case "again":
+                self._pump("text", "\n(the answer broke off; asked again)\n")
+            case _:
+                self._pump(_STREAMS[piece.kind], piece.text)
+
+    def called(self, request: ModelRequest, outcome: ModelAnswer | ModelError) -> None:
+        """Take the end of a call."""
+        self._pump.flush()
+        if self.listener is not None:
+            known = self._client.capabilities(request.model)
+            said = called(request, outcome, known, goal=self.goal, purpose=self.purpose)
+            self.listener.overheard(said)

@@ -1,0 +1,46 @@
+"""Which model thinks, where it is asked, and what it may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from engine.models.client import MessagesClient
+from engine.models.cost import Budget
+from engine.models.endpoint import Endpoint, Retries, Timeouts
+
+USUAL = "claude-sonnet-5-5"
+"""The model that is asked where nobody chose one."""
+NO_MODEL = (
+    "there is no model: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own, and open the "
+    "workspace again"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A model that can be asked."""
+
+    endpoint: Endpoint
+    name: str = USUAL
+    budget: Budget = field(default_factory=Budget)
+    """Of each agent."""
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    retries: Retries = field(default_factory=Retries)
+
+    def client(self) -> MessagesClient:
+        """A client of its endpoint; nothing is asked yet."""
+        return MessagesClient(self.endpoint, timeouts=self.timeouts, retries=self.retries)
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str], *, name: str = "") -> ModelChoice | None:
+        """The model that the environment names; None where it names neither a key nor an endpoint.
+
+        Raises:
+            ModelError: what it names cannot be used; the message says what to do.
+        """
+        named = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
+        if not any(environ.get(one, "").strip() for one in named):
+            return None
+        chosen = name or environ.get("PILOTHOUSE_MODEL", "").strip() or USUAL
+        return cls(Endpoint.from_environment(environ), chosen)
