@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
@@ -91,6 +91,8 @@ class EngineConfig:
     create: bool = True
     model: ModelChoice | None = None
     """The model that thinks; None where there is none: agents then plan by the plan library."""
+    answerer: Callable[[AgentState], Answerer | None] | None = None
+    """Who makes plans for an agent's reasoner; by default the recorded answers that it was created with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +350,7 @@ class Engine:
         assert self._coder is not None
         voice = Voice(self._client) if self._client is not None else None
         thinker: Thinker = self._procedural
-        answerer: Answerer | None = _recorded_answers(state)
+        answerer = (self.config.answerer or _recorded_answers)(state)
         purse: Purse = no_limit
         if voice is not None and self._client is not None and self.config.model is not None:
             name = self.config.model.name

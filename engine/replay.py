@@ -42,7 +42,10 @@ from engine.worlds.explorer_world import WORLDS
 
 P = TypeVar("P", bound=ev.Payload)
 
-_MEANWHILE = (ev.ReasonerAdvanced, ev.GenerationAsked, ev.GenerationSettled, ev.PlansHeld)
+_MEANWHILE = (
+    *(ev.ReasonerAdvanced, ev.GenerationAsked, ev.GenerationSettled, ev.PlansHeld),
+    *(ev.GenerationBegun, ev.AgentPaused),
+)
 """What an agent with a reasoner does while an action runs."""
 _TURNS = 100_000
 """Turns of the event loop that a reasoner has to go on during one action."""
@@ -195,6 +198,7 @@ class _RecordedWorld:
             cancelled = next(self._record.said(ev.ActionCancelled), None)
             if cancelled is None or cancelled.action != action:
                 raise _DivergedError(f"the record has no end of action {action}")
+            await self._what_was_done_meanwhile()
             raise asyncio.CancelledError
         await self._what_was_done_meanwhile()
         data = said.result

@@ -282,11 +282,13 @@ def _believed(state: AgentState, said: ev.BeliefAdded, event: Event) -> None:
     state.beliefs[said.key] = Belief(
         said.key, said.value, said.confidence, said.source, event=event.ref, tick=event.tick
     )
+    roused(state)
 
 
 @_on(ev.BeliefRemoved)
 def _disbelieved(state: AgentState, said: ev.BeliefRemoved, event: Event) -> None:
     state.beliefs.pop(said.key, None)
+    roused(state)
 
 
 @_on(ev.WorldPerceived)
@@ -444,6 +446,7 @@ def _finished(state: AgentState, said: ev.ActionFinished, event: Event) -> None:
         answered(state, action.step)
     if said.world is not None:
         state.world = said.world
+        roused(state)
     _end_action(state, event, None if said.status is ResultStatus.ERROR else said.result)
 
 

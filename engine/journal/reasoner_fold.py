@@ -34,6 +34,9 @@ def _advanced(state: AgentState, said: ev.ReasonerAdvanced, event: Event) -> Non
         state.generated = said.generated
     if said.stride_over:
         end_stride(state)
+    waits = any(one.state not in ("running", "suspended") for one in state.intentions.values())
+    if said.mind.idle and not waits:
+        state.grants, state.stride = 0, None
 
 
 def end_stride(state: AgentState) -> None:
@@ -45,7 +48,7 @@ def end_stride(state: AgentState) -> None:
 
 def roused(state: AgentState) -> None:
     """Something came in that the reasoner has not seen yet."""
-    if state.mind is not None and (state.mind.idle or state.mind.poised):
+    if state.reasons and state.mind is not None and (state.mind.idle or state.mind.poised):
         state.mind = replace(state.mind, idle=False, poised=False)
 
 

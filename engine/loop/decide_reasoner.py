@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.bdi.parser import parse_literal
 from engine.bdi.problems import ProgramError
+from engine.bdi.terms import is_ground
 from engine.bdi.views import IntentionView
 from engine.domain import commands as cmd
 from engine.domain.goal import GoalStatus
@@ -70,7 +71,7 @@ def _tell_belief(state: AgentState, said: cmd.TellBelief, registry: ToolRegistry
         literal = parse_literal(said.literal.strip().removesuffix("."), "the belief")
     except ProgramError as error:
         raise RefusedError(f"this is no belief: {error}") from None
-    if not literal.ground:
+    if not is_ground(literal):
         raise RefusedError("a belief has no variables here; put values in their places")
     told = ev.BeliefTold(literal=said.literal.strip().removesuffix("."), removed=said.removed)
     return Outcome(f"{'forgotten' if said.removed else 'believed'}: {told.literal}", (told,))

@@ -92,6 +92,8 @@ class ReasoningAgent(Agent):
         event = super().append(payload, actor, *causes)
         if self._reasoner is not None:
             self._reasoner.take(event, payload)
+            if isinstance(payload, ev.ActionStarted):
+                self.poke()  # Intentions that do not wait for it may go on now.
         elif isinstance(payload, ev.AgentCreated):
             self._reasoner = make_reasoner(self.state, self.around.registry, event.at)
         return event
@@ -132,7 +134,8 @@ class ReasoningAgent(Agent):
         super().open(session, seed)
         if new:
             for text in self.reasoner.goals:
-                self.append(ev.GoalAdopted(goal=fresh_id(self.state, "g"), text=text), "agent")
+                adopted = ev.GoalAdopted(goal=fresh_id(self.state, "g"), text=text)
+                self.append(adopted, "agent", self.state.run_event)
 
     def _leave_unknown(self, action: ActiveAction, cause: str) -> None:
         """The intention learns that its action may or may not have happened; it is not repeated by itself."""
@@ -192,7 +195,9 @@ class ReasoningAgent(Agent):
         state = self.state
         free = state.run is RunState.RUNNING
         run = Run(
-            stride=None if free or not state.grants else state.stride, poise=not free and not state.grants
+            stride=None if free or not state.grants else state.stride,
+            poise=not free and not state.grants,
+            steps_left=state.max_loops - state.loops if free and state.max_loops is not None else None,
         )
         until = self.around.clock.monotonic() + RUN_S
         while run.open:
@@ -223,7 +228,7 @@ class ReasoningAgent(Agent):
     def _due_in(self) -> float | None:
         """Seconds until a wait of the reasoner's is over; None when none is, or time does not count."""
         state, mind = self.state, self.state.mind
-        if mind is None or mind.due_ms is None or not may_think(state, free=False):
+        if mind is None or mind.due_ms is None or not mind.idle or not may_think(state, free=False):
             return None
         now = datetime.fromisoformat(self.around.clock.now()).timestamp() * 1000 - self.reasoner.created
         return max(0.0, (mind.due_ms - now) / 1000)
@@ -289,7 +294,9 @@ class ReasoningAgent(Agent):
             while not task.done():
                 self._changed.clear()
                 generation = self._generation()
-                if generation is not None:
+                if self._rest_after_goal() or (self._goes_on_meanwhile() and self._out_of_loops()):
+                    await self.commit()
+                elif generation is not None:
                     self.maker.forward(generation)
                 elif self._goes_on_meanwhile():
                     await self._reason()

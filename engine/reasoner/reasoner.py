@@ -8,20 +8,21 @@ from the stream alone: `remember` shows it every event, and runs as many phases 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from random import Random
 from typing import Any
 
-from engine.bdi import views
+from engine.bdi import control, views
 from engine.bdi.agent import BdiAgent
 from engine.bdi.beliefs import is_source
-from engine.bdi.believing import announce, believe
+from engine.bdi.believing import BeliefChange, announce, believe
 from engine.bdi.cycle import Phase
 from engine.bdi.messages import Message, Performative
 from engine.bdi.parser import parse_literal, parse_program, parse_term, parse_trigger
 from engine.bdi.printing import plan_text, text_of, trigger_text
-from engine.bdi.problems import ErrorId, ProgramError
+from engine.bdi.problems import ErrorId, EvaluationError, ProgramError
 from engine.bdi.syntax import Operation, Program, Step, StepKind, Trigger, TriggerKind, steps_of
 from engine.bdi.terms import Struct, atom, canonical
 from engine.bdi.waiting import ActionRequest
@@ -83,6 +84,8 @@ class Reasoner:
         self._watch = Watch()
         self._strode = 0
         """Body steps of the stepped intention in the present stride."""
+        self._by_step = False
+        """Whether the operator let the reasoner run one body step when it last went on."""
         self._facts: dict[str, Any] = {}
         self._world: tuple[Struct, ...] = ()
         self.agent = self._agent(name, program)
@@ -141,13 +144,17 @@ class Reasoner:
     def remember(self, event: Event, payload: ev.Payload) -> None:
         """Bring in a recorded event, and do again what the reasoner did then."""
         if isinstance(payload, ev.ReasonerAdvanced):
-            self.advance(Run(), lambda done: done < payload.phases)
+            run = Run()
+            self.advance(run, lambda done: done < payload.phases)
+            run.open = False
             self.close()
         self.take(event, payload)
 
     def _goal_adopted(self, said: ev.GoalAdopted) -> None:
         sign, literal = read_goal(said.text)
-        self.agent.achieve(literal, sign=sign, tag=said.goal)
+        # Where too many events wait the goal is not pursued, and so ends with the next look at it.
+        with suppress(EvaluationError):
+            self.agent.achieve(literal, sign=sign, tag=said.goal)
 
     def _goal_ended(self, said: ev.GoalEnded) -> None:
         for intention in list(self.agent.intentions.values()):
@@ -162,11 +169,18 @@ class Reasoner:
             fact = self.agent.beliefs.find(_plain(literal))
             if fact is not None:
                 self.agent.beliefs.drop(fact)
+                self._announce(BeliefChange("-", fact.plain, fact.annotations))
             return
         if not any(map(is_source, literal.annotations)):
             literal = literal.with_annotations((*literal.annotations, OPERATOR))
-        change = believe(self.agent, literal)
-        if change is not None:
+        with suppress(EvaluationError):
+            change = believe(self.agent, literal)
+            if change is not None:
+                self._announce(change)
+
+    def _announce(self, change: BeliefChange) -> None:
+        """Raise the event of a change that came from outside; too many that wait leave it out."""
+        with suppress(EvaluationError):
             announce(self.agent, change)
 
     def _perceived(self, said: ev.WorldPerceived) -> None:
@@ -189,6 +203,10 @@ class Reasoner:
     def _requested(self, said: ev.ActionRequested) -> None:
         if said.step.startswith(REQUEST):
             self._requests[said.action] = int(said.step[len(REQUEST) :])
+
+    def _started(self, said: ev.ActionStarted) -> None:
+        if self._by_step and said.action in self._requests:
+            self._strode = 0
 
     def _finished(self, said: ev.ActionFinished) -> None:
         number = self._requests.pop(said.action, None)
@@ -226,7 +244,8 @@ class Reasoner:
             case "suspend":
                 self.agent.suspend(said.intention, said.reason)
             case "resume":
-                self.agent.resume(said.intention)
+                # Not `agent.resume`, which takes it that a plan was made for an intention that waits for one.
+                control.resume(self.agent, self.agent.intentions[said.intention])
             case "drop":
                 self.agent.drop(said.intention, said.reason)
             case "fail":
@@ -314,8 +333,16 @@ class Reasoner:
         if self.run is not None and self.run is not run:
             self._join(run, self.run)
         self.run = run
+        self._by_step = run.stride is not None and run.stride.scope == "step"
+        if run.poise and not run.phases and self.poised:
+            run.open = False
         while run.open and goes_on(run.phases):
             self._phase(run)
+
+    @property
+    def poised(self) -> bool:
+        """Whether it stands right before a body step."""
+        return self.agent.phase is Phase.ACT and views.pending_step(self.agent) is not None
 
     def _join(self, run: Run, earlier: Run) -> None:
         """What events changed before the first phase belongs to the run as well."""
@@ -335,16 +362,13 @@ class Reasoner:
             self._strode += self._own_step(run, run.stride)
         run.reached += self._watch.reached(run.records[run.looked_at :])
         run.looked_at = len(run.records)
-        over = (
-            bool(run.wanted)
-            or bool(run.reached)
-            or run.full
-            or any(one.intention in self._tags for one in run.ended)
-        )
+        over = bool(run.wanted or run.reached) or run.full
+        over = over or any(one.intention in self._tags for one in run.ended)
+        over = over or run.steps_left is not None and run.steps >= run.steps_left
         if agent.phase is Phase.SENSE and agent.idle:
             over = True
-            run.stride_over = run.stride is not None and self._strode > 0 and not run.wanted
-        elif agent.phase is Phase.ACT and views.pending_step(agent) is not None:
+            run.stride_over = run.stride is not None and not run.wanted and self._at_rest(run.stride)
+        elif self.poised:
             run.stride_over = run.stride is not None and not run.wanted and self._arrived(run.stride)
             over = over or run.stride_over or run.poise
         run.open = not over
@@ -353,6 +377,13 @@ class Reasoner:
         """Whether the newest body step was one of the intention that is stepped."""
         newest = next(one for one in reversed(run.records) if type(one).__name__ == "StepRun")
         return stride.intention in (0, getattr(newest, "intention", 0))
+
+    def _at_rest(self, stride: Stride) -> bool:
+        """Whether nothing more comes of a stride, as the reasoner waits."""
+        if not self._strode or stride.scope == "step":
+            return self._strode > 0
+        stepped = self.agent.intentions.get(stride.intention)
+        return stepped is None or bool(stepped.suspended) or self._arrived(stride)
 
     def _arrived(self, stride: Stride) -> bool:
         """Whether the reasoner has come as far as the operator let it step."""
@@ -387,9 +418,11 @@ class Reasoner:
             open_goals: ids of the operator's goals that were pursued before.
         """
         run = self.run
-        if run is None or not run.phases:
+        if run is None or (run.open and not run.phases):
             return ()
         self.run = None
+        if run.stride_over:
+            self._strode = 0
         follows = (
             *(failure_of(one, self._tags.get(one.intention, "")) for one in run.failures),
             *outcomes(run, self._tags, open_goals, self.agent.tags()),
@@ -448,7 +481,7 @@ class Reasoner:
         return MindState(
             cycles=agent.cycles,
             pending=pending,
-            poised=agent.phase is Phase.ACT and pending is not None,
+            poised=self.poised,
             idle=agent.phase is Phase.SENSE and agent.idle,
             due_ms=agent.next_timer,
             now_ms=self._now,
@@ -528,6 +561,7 @@ _INPUTS: dict[type[ev.Payload], Callable[[Reasoner, Any], None]] = {
     ev.BeliefTold: Reasoner._told,
     ev.WorldPerceived: Reasoner._perceived,
     ev.ActionRequested: Reasoner._requested,
+    ev.ActionStarted: Reasoner._started,
     ev.ActionFinished: Reasoner._finished,
     ev.ActionOutcomeUnknown: Reasoner._unknown,
     ev.ActionCancelled: Reasoner._put_back,

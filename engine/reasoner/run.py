@@ -28,7 +28,9 @@ class Run:
     stride: Stride | None = None
     """How far the operator lets it step; None when it runs freely."""
     poise: bool = False
-    """Go on only until it stands right before a body step."""
+    """Go on only until it stands right before a body step, and run none."""
+    steps_left: int | None = None
+    """Body steps after which it must not go on; None when they are not counted."""
     open: bool = True
     """False when something has happened after which it must not go on."""
     phases: int = 0

@@ -24,7 +24,10 @@ from engine.replay import Replay, replay_stream
 PATIENCE_S = 10.0
 """How long a scenario waits for something before it fails; nothing depends on how fast it comes."""
 
-FROM_OUTSIDE = {"agent.created", "agent.opened", "command.received", "world.perceived"}
+FROM_OUTSIDE = {
+    *("agent.created", "agent.opened", "command.received", "world.perceived"),
+    *("reasoner.time_passed", "reasoner.message_heard"),
+}
 """Kinds that follow from nothing in the journal."""
 
 
