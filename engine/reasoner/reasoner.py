@@ -364,7 +364,7 @@ class Reasoner:
         run.looked_at = len(run.records)
         over = bool(run.wanted or run.reached) or run.full
         over = over or any(one.intention in self._tags for one in run.ended)
-        over = over or run.steps_left is not None and run.steps >= run.steps_left
+        over = over or (run.steps_left is not None and run.steps >= run.steps_left)
         if agent.phase is Phase.SENSE and agent.idle:
             over = True
             run.stride_over = run.stride is not None and not run.wanted and self._at_rest(run.stride)

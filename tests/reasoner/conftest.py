@@ -17,7 +17,7 @@ Fly = Callable[..., Awaitable[ReasonerFlight]]
 
 @pytest.fixture
 async def fly(tmp_path: Path) -> AsyncIterator[Fly]:
-    """Opens a flight with an agent of a program; in the end its journal, its mind and its replay are checked."""
+    """Opens flights with an agent of a program; in the end journal, mind and replay are checked."""
     flights: list[ReasonerFlight] = []
 
     async def open_(program: str = "", *, oracle: Oracle | None = None, **config: Any) -> ReasonerFlight:

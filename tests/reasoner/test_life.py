@@ -179,7 +179,7 @@ async def test_each_step_runs_exactly_one_body_step(fly: Fly) -> None:
     assert state.mind
     assert state.mind.pending
     before, seen = state.mind.pending.step, []
-    for count in range(1, 19):
+    for _ in range(18):
         seen.append(before)
         before = await step(flight)
         assert await flight.steps() == seen
@@ -277,7 +277,7 @@ async def test_other_intentions_go_on_while_one_is_stepped_over(fly: Fly) -> Non
     assert state.mind.pending.step == "!deep(20)"
     await flight.do(cmd.Step, scope="over")
     state = await flight.poised()
-    assert [frame.items for frame in state.intentions[stepped].frames][0][0].text
+    assert len(state.intentions[stepped].frames) == 1
     assert "end_a" not in await flight.said()
     assert {"b1", "b2", "b3"} <= set(await flight.said())
 
