@@ -190,5 +190,5 @@ class GenerationSettled(Payload):
     approved: bool = False
     """Whether the operator said so."""
     reason: str = ""
-    """Why there are none."""
+    """Why there are none, or why some of them cannot be installed."""
     inventions: tuple[tuple[str, str, str], ...] = ()

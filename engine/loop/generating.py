@@ -16,13 +16,15 @@ from engine.generation.pgp.asking import Answerer, AskError, Prompt, Reply, ask
 from engine.generation.pgp.config import EffectiveConfig
 from engine.journal import events as ev
 from engine.loop.recording import RecordingAgent
-from engine.reasoner.generation import config_of, limits_of, read_plans, reviewed
+from engine.reasoner.generation import Reviewed, config_of, limits_of, read_plans, reviewed
 from engine.reasoner.reasoner import Reasoner
 
 NO_MODEL = (
     "there is no model to make plans: set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL, give the agent recorded "
     "answers, or write plans for the goal"
 )
+ANSWER_LIMIT = 1_000_000
+"""Characters of an answer that are kept and read."""
 _MOVING = (GenerationStage.BEGUN, GenerationStage.ANSWERED, GenerationStage.REVIEWED, GenerationStage.DECIDED)
 
 
@@ -42,10 +44,15 @@ class PlanMaker:
         self._settings = reasoner.config.generation
         self._config = config_of(self._settings)
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        """Tasks that were cut off and have not ended yet."""
+        self._closed = False
 
     @property
     def due(self) -> Generation | None:
         """The generation with which something is to be done now, the oldest."""
+        if self._closed:
+            return None
         for one in self._agent.state.generations.values():
             stalled = one.stage is GenerationStage.ASKED and one.id not in self._tasks
             if (one.stage in _MOVING and one.id not in self._tasks) or stalled:
@@ -79,10 +86,17 @@ class PlanMaker:
 
     async def close(self) -> None:
         """Cut off everything that was begun."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
+        self._closed = True
+        self.cut()
+        await asyncio.gather(*self._ending, return_exceptions=True)
+
+    def cut(self) -> None:
+        """Cut off what was begun, to be begun anew when the agent goes on."""
+        for task in self._tasks.values():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+        self._tasks.clear()
 
     # -------------------------------------------------------------- the model
 
@@ -98,9 +112,11 @@ class PlanMaker:
         elif self._answerer is None:
             self._give_up(one, NO_MODEL)
         else:
+            # The session ended, or the agent was stopped, before the answer came.
+            again = one.stage is GenerationStage.ASKED
             asked = ev.GenerationAsked(
                 generation=one.id,
-                attempt=one.attempt + 1,
+                attempt=one.attempt if again else one.attempt + 1,
                 model=self._config.model or self._answerer.model,
                 system=prompt.system,
                 prompt=prompt.user,
@@ -111,17 +127,21 @@ class PlanMaker:
 
     async def _answer(self, ident: str, answerer: Answerer, prompt: Prompt, config: EffectiveConfig) -> None:
         try:
-            reply = await ask(answerer, prompt, config)
+            answered = _answered(ident, await ask(answerer, prompt, config))
         except AskError as error:
-            self._hear(ev.GenerationAnswered(generation=ident, error=str(error)))
-        else:
-            self._hear(_answered(ident, reply))
+            answered = ev.GenerationAnswered(generation=ident, error=str(error))
+        except Exception as error:  # noqa: BLE001  whoever answers is foreign code: its fault is no answer
+            answered = ev.GenerationAnswered(generation=ident, error=_broken("asking for plans", error))
+        self._hear(answered)
 
     # -------------------------------------------------------------- the answer
 
     async def _review(self, one: Generation) -> None:
         actions, limits = self._reasoner.known.actions, limits_of(self._settings)
-        found = await asyncio.to_thread(reviewed, one.answer, one.goal, actions, limits)
+        try:
+            found = await asyncio.to_thread(reviewed, one.answer, one.goal, actions, limits)
+        except Exception as error:  # noqa: BLE001  an answer that breaks the reader is of no use, no more
+            found = Reviewed((), (), _broken("reading the answer", error), "")
         self._hear(
             ev.GenerationReviewed(
                 generation=one.id,
@@ -158,8 +178,17 @@ class PlanMaker:
                 self._give_up(one, f"the operator rejected the plans{why}")
 
     def _install(self, one: Generation, plans: tuple[str, ...], *, approved: bool = False) -> None:
+        none, refused = self._reasoner.refusals(one.id, plans, approved=approved)
+        if none:
+            self._give_up(one, refused)
+            return
         settled = ev.GenerationSettled(
-            generation=one.id, plans=plans, model=one.model, approved=approved, inventions=one.inventions
+            generation=one.id,
+            plans=plans,
+            model=one.model,
+            approved=approved,
+            reason=refused,
+            inventions=one.inventions,
         )
         self._append(settled, one.event)
 
@@ -183,11 +212,20 @@ class PlanMaker:
         self._tasks[ident] = asyncio.create_task(work, name=f"generation {ident}")
 
 
+def _broken(doing: str, error: Exception) -> str:
+    return f"{doing} broke: {type(error).__name__}: {error}"[:2_000]
+
+
+def _whole(text: str) -> str:
+    """The text without halves of characters, which no journal can hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def _answered(ident: str, reply: Reply) -> ev.GenerationAnswered:
     return ev.GenerationAnswered(
         generation=ident,
-        answer=reply.text,
-        model=reply.model,
+        answer=_whole(reply.text[:ANSWER_LIMIT]),
+        model=_whole(reply.model),
         tokens=reply.input_tokens + reply.output_tokens,
         duration_ms=round(reply.latency_ms),
     )

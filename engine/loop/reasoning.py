@@ -116,6 +116,11 @@ class ReasoningAgent(Agent):
             reason = f"breakpoint {hits[0].breakpoint}: {hits[0].what}"
             self.append(ev.AgentPaused(reason=reason), "agent", cause)
 
+    def _reach_out(self, payload: ev.Payload) -> None:
+        super()._reach_out(payload)
+        if isinstance(payload, ev.AgentStopped):
+            self.maker.cut()
+
     def hear(self, sender: str, message: SentMessage) -> None:
         """Take a message of another agent's reasoner."""
         heard = ev.MessageHeard(

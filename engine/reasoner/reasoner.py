@@ -7,7 +7,7 @@ from the stream alone: `remember` shows it every event, and runs as many phases 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -280,6 +280,13 @@ class Reasoner:
         )
         self.procedure.install(question, plans_of(said.plans), source, approved=said.approved)
         self.known = with_inventions(self.known, inventions_of(said.inventions))
+
+    def refusals(self, generation: str, plans: Sequence[str], *, approved: bool) -> tuple[bool, str]:
+        """Whether none of these plans for a generation's goal could be installed, and why some could not."""
+        question = self._questions.get(generation)
+        if question is None or self.procedure is None:
+            return True, "nobody waits for these plans any more"
+        return self.procedure.refusals(question, plans_of(plans), approved=approved)
 
     def prompt(self, generation: str, config: EffectiveConfig, repair: str) -> Prompt | None:
         """What a model is to be asked for a generation; None when nobody waits for it any more."""

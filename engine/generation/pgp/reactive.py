@@ -106,6 +106,17 @@ class ReactiveProcedure:
             waiting.generation_done(self._agent, intention)
         return done
 
+    def refusals(
+        self, question: Question, plans: Sequence[Plan], *, approved: bool = False
+    ) -> tuple[bool, str]:
+        """Whether `install` would install none for the question's goal, and why those that it would not."""
+        library = [one.plan for one in self._agent.plans]
+        nowhere = Provenance("", "", "", "")
+        done = install(plans, library, self.generated, nowhere, self._limits, approved=approved)
+        reasons = "; ".join(dict.fromkeys(one.reason for one in done.refused))
+        none = not any(handles(plan, question.goal) for plan in done.added)
+        return none, reasons or (f"none of the plans is for {trigger_text(question.goal)}" if none else "")
+
     def propose(self, goal: Trigger) -> None:
         """Put a question that nobody waits for: plans for a goal that may come up (proactive, §2.3)."""
         self._put(goal, 0, ())
