@@ -342,6 +342,9 @@ class _ReplayedReasoningAgent(_ReplayedAgent, ReasoningAgent):
     async def _breathe(self, until: float) -> bool:
         return False
 
+    async def _slow_down(self, until: float) -> None:
+        return None
+
     def _goes_on_meanwhile(self) -> bool:
         return self._advance_on_record() is not None
 

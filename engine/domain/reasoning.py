@@ -43,6 +43,8 @@ class MindState:
     events: int = 0
     """Events that wait to be handled."""
     beliefs: int = 0
+    intentions: int = 0
+    """All of them; of many only some are shown."""
     plans: int = 0
 
 

@@ -41,7 +41,10 @@ class ReasonerAdvanced(Payload):
     sent: tuple[SentMessage, ...] = ()
     said: tuple[str, ...] = ()
     """What it printed."""
+    unsaid: int = 0
+    """Lines that it printed after those."""
     failures: tuple[UnhandledFailure, ...] = ()
+    failures_left_out: int = 0
     generated: tuple[GeneratedPlan, ...] | None = None
     """All plans that a model made and that it has now; None when that has not changed."""
     stride_over: bool = False

@@ -25,7 +25,12 @@ NO_MODEL = (
 )
 ANSWER_LIMIT = 1_000_000
 """Characters of an answer that are kept and read."""
-_MOVING = (GenerationStage.BEGUN, GenerationStage.ANSWERED, GenerationStage.REVIEWED, GenerationStage.DECIDED)
+AT_ONCE = 8
+"""Answers that one agent waits for at the same time; further goals wait until they can be asked about."""
+_MOVING = (
+    *(GenerationStage.BEGUN, GenerationStage.ASKED, GenerationStage.ANSWERED),
+    *(GenerationStage.REVIEWED, GenerationStage.DECIDED),
+)
 
 
 class PlanMaker:
@@ -53,9 +58,10 @@ class PlanMaker:
         """The generation with which something is to be done now, the oldest."""
         if self._closed:
             return None
+        busy = len(self._tasks) >= AT_ONCE
         for one in self._agent.state.generations.values():
-            stalled = one.stage is GenerationStage.ASKED and one.id not in self._tasks
-            if (one.stage in _MOVING and one.id not in self._tasks) or stalled:
+            asks = one.stage in (GenerationStage.BEGUN, GenerationStage.ASKED)
+            if one.stage in _MOVING and one.id not in self._tasks and not (asks and busy):
                 return one
         return None
 

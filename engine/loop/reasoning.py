@@ -210,12 +210,18 @@ class ReasoningAgent(Agent):
             if not run.open or not await self._breathe(until) or self.reasoner.run is not run:
                 break
         self._close_run()
+        if run.full:
+            await self._slow_down(until)
 
     def _pace(self) -> Callable[[int], bool]:
         """Whether there may be another phase before others have their turn, given how many there were."""
         clock = self.around.clock
         until = clock.monotonic() + SLICE_S
         return lambda phases: clock.monotonic() < until
+
+    async def _slow_down(self, until: float) -> None:
+        """Wait until the time of a run is over that has filled its event before."""
+        await self._changed_within(max(0.0, until - self.around.clock.monotonic()))
 
     async def _breathe(self, until: float) -> bool:
         """Let others have their turn; False when it is time to record what was done."""

@@ -25,6 +25,7 @@ from engine.bdi.printing import plan_text, text_of, trigger_text
 from engine.bdi.problems import ErrorId, EvaluationError, ProgramError
 from engine.bdi.syntax import Operation, Program, Step, StepKind, Trigger, TriggerKind, steps_of
 from engine.bdi.terms import Struct, atom, canonical
+from engine.bdi.views import IntentionView
 from engine.bdi.waiting import ActionRequest
 from engine.domain.reasoning import (
     REQUEST,
@@ -34,6 +35,7 @@ from engine.domain.reasoning import (
     MindState,
     SentMessage,
     Stride,
+    UnhandledFailure,
     WantedAction,
 )
 from engine.generation.pgp.asking import Prompt
@@ -46,10 +48,12 @@ from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.reasoner.actions import ActionError, ActionTable, answered, term_of
 from engine.reasoner.breakpoints import Watch
-from engine.reasoner.config import ReasonerConfig
+from engine.reasoner.config import LIMITS, ReasonerConfig
 from engine.reasoner.generation import actions_of, inventions_of, limits_of, plans_of, prompt_for
-from engine.reasoner.run import Run, as_json, failure_of, outcomes
+from engine.reasoner.run import FAILURES_LIMIT, Run, as_json, clipped, failure_of, in_brief, outcomes
 
+INTENTIONS_SHOWN = 200
+"""Intentions that the journal shows at a time, the oldest."""
 OPERATOR = Struct("source", (atom("operator"),))
 
 
@@ -84,6 +88,10 @@ class Reasoner:
         self._watch = Watch()
         self._strode = 0
         """Body steps of the stepped intention in the present stride."""
+        self._visible: set[int] = set()
+        """Intentions that the journal shows."""
+        self._held: set[Struct] = set()
+        """Beliefs that the journal shows."""
         self._by_step = False
         """Whether the operator let the reasoner run one body step when it last went on."""
         self._facts: dict[str, Any] = {}
@@ -107,6 +115,7 @@ class Reasoner:
             name,
             replace(program, goals=()),
             semantics=self.config.rules,
+            limits=LIMITS,
             actions=self.actions.arities,
             say=self._say,
             random=Random(self.config.seed),
@@ -118,12 +127,12 @@ class Reasoner:
 
     def _say(self, text: str) -> None:
         if self.run is not None:
-            self.run.said.append(text)
+            self.run.say(text)
 
     def _note(self, record: Any) -> None:
         run = self.run
         if run is None:
-            run = self.run = Run()
+            run = self.run = Run(traced=self._tracing)
         run.note(record)
         intention = getattr(record, "intention", 0)
         known = self.agent.intentions.get(intention) if intention else None
@@ -338,8 +347,9 @@ class Reasoner:
             goes_on: whether there may be another phase, given how many there were.
         """
         if self.run is not None and self.run is not run:
-            self._join(run, self.run)
+            run.join(self.run)
         self.run = run
+        run.traced = self._tracing
         self._by_step = run.stride is not None and run.stride.scope == "step"
         if run.poise and not run.phases and self.poised:
             run.open = False
@@ -351,13 +361,6 @@ class Reasoner:
         """Whether it stands right before a body step."""
         return self.agent.phase is Phase.ACT and views.pending_step(self.agent) is not None
 
-    def _join(self, run: Run, earlier: Run) -> None:
-        """What events changed before the first phase belongs to the run as well."""
-        for record in earlier.records:
-            run.note(record)
-        run.said[:0] = earlier.said
-        run.steps = 0
-
     def _phase(self, run: Run) -> None:
         agent, steps = self.agent, run.steps
         report = agent.advance(self._now)
@@ -366,7 +369,7 @@ class Reasoner:
             self._request(run, request)
         run.messages += report.messages
         if run.stride is not None and run.steps > steps:
-            self._strode += self._own_step(run, run.stride)
+            self._strode += run.stride.intention in (0, run.stepped)
         run.reached += self._watch.reached(run.records[run.looked_at :])
         run.looked_at = len(run.records)
         over = bool(run.wanted or run.reached) or run.full
@@ -379,11 +382,6 @@ class Reasoner:
             run.stride_over = run.stride is not None and not run.wanted and self._arrived(run.stride)
             over = over or run.stride_over or run.poise
         run.open = not over
-
-    def _own_step(self, run: Run, stride: Stride) -> bool:
-        """Whether the newest body step was one of the intention that is stepped."""
-        newest = next(one for one in reversed(run.records) if type(one).__name__ == "StepRun")
-        return stride.intention in (0, getattr(newest, "intention", 0))
 
     def _at_rest(self, stride: Stride) -> bool:
         """Whether nothing more comes of a stride, as the reasoner waits."""
@@ -413,7 +411,7 @@ class Reasoner:
             self.agent.feedback(request.number, False, str(error))
             return
         frame = self.agent.intentions[request.intention].frames[-1]
-        text = text_of(request.action)
+        text = clipped(text_of(request.action))
         run.wanted.append(
             WantedAction(request.number, text, tool, command, args, request.intention, frame.plan.name)
         )
@@ -431,7 +429,7 @@ class Reasoner:
         if run.stride_over:
             self._strode = 0
         follows = (
-            *(failure_of(one, self._tags.get(one.intention, "")) for one in run.failures),
+            *(failure_of(one, self._tags.get(one.intention, "")) for one in self._worth_noting(run)),
             *outcomes(run, self._tags, open_goals, self.agent.tags()),
             *self._new_questions(),
             *(ev.MindBreakpointHit(breakpoint=one.breakpoint, what=one.what) for one in run.reached),
@@ -441,22 +439,41 @@ class Reasoner:
         self._tags = {one: tag for one, tag in self._tags.items() if one not in ended}
         return (advanced, *follows)
 
+    def _worth_noting(self, run: Run) -> list[UnhandledFailure]:
+        """The failures that no plan caught: those of the operator's goals, and the first of the others."""
+        few = run.failures[:FAILURES_LIMIT]
+        return few + [one for one in run.failures[FAILURES_LIMIT:] if one.intention in self._tags]
+
+    def _intentions(self, run: Run) -> tuple[IntentionView, ...]:
+        """Intentions that are shown and have changed, and those for which there is room now."""
+        known = self.agent.intentions
+        shown = self._visible & run.touched & known.keys()
+        room = INTENTIONS_SHOWN - len(self._visible & known.keys())
+        new = [one for one in known if one not in self._visible][:room] if room > 0 else []
+        self._visible |= set(new)
+        changed = sorted(shown.union(new))
+        return tuple(in_brief(views.in_short(views.intention_view(known[one]))) for one in changed)
+
     def _advanced(self, run: Run) -> ev.ReasonerAdvanced:
-        agent = self.agent
-        changed = [agent.intentions[one] for one in sorted(run.touched) if one in agent.intentions]
         believed, forgotten = self._beliefs()
+        intentions = self._intentions(run)
+        ended = tuple(one for one in run.ended if one.intention in self._visible)
+        self._visible.difference_update(one.intention for one in ended)
+        failures = self._worth_noting(run)
         return ev.ReasonerAdvanced(
             phases=run.phases,
             steps=run.steps,
             mind=self.state(),
-            intentions=tuple(views.in_short(views.intention_view(one)) for one in changed),
-            ended=tuple(run.ended),
+            intentions=intentions,
+            ended=ended,
             believed=believed,
             forgotten=forgotten,
             wanted=tuple(run.wanted),
             sent=tuple(map(_sent, run.messages)),
             said=tuple(run.said),
-            failures=tuple(run.failures),
+            unsaid=run.unsaid,
+            failures=tuple(failures),
+            failures_left_out=len(run.failures) - len(failures),
             generated=self._generated(),
             stride_over=run.stride_over,
             trace=tuple(map(as_json, run.records)) if self._tracing else (),
@@ -494,6 +511,7 @@ class Reasoner:
             now_ms=self._now,
             events=len(agent.events),
             beliefs=len(agent.beliefs),
+            intentions=len(agent.intentions),
             plans=len(list(agent.plans)),
         )
 
@@ -506,13 +524,16 @@ class Reasoner:
         for plain in touched:
             fact = beliefs.find(plain)
             if fact is None:
-                forgotten.append(text_of(plain))
+                if plain in self._held:
+                    self._held.discard(plain)
+                    forgotten.append(clipped(text_of(plain)))
                 continue
+            self._held.add(plain)
             sources = tuple(
                 text_of(one.args[0]) for one in fact.annotations if isinstance(one, Struct) and is_source(one)
             )
             notes = tuple(text_of(one) for one in fact.annotations if not is_source(one))
-            believed.append(HeldBelief(text_of(plain), sources, notes))
+            believed.append(HeldBelief(clipped(text_of(plain)), sources, tuple(map(clipped, notes))))
         return tuple(believed), tuple(forgotten)
 
 
