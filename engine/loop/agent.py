@@ -242,7 +242,7 @@ class Agent(ActingAgent):
             goal.event,
             self.state.run_event,
         )
-        self._asked = asked.ref
+        self.asked = asked.ref
         try:
             proposal = await self._while(lambda: self._plan_wanted(goal), self._think(request))
         except ThinkingError as error:

@@ -128,7 +128,7 @@ class PlanMaker:
                 prompt=prompt.user,
                 config=self._config.public(),
             )
-            self._append(asked, one.event)
+            self._agent.asked = self._append(asked, one.event)
             self._begin(one.id, self._answer(one.id, self._answerer, prompt, self._config))
 
     async def _answer(self, ident: str, answerer: Answerer, prompt: Prompt, config: EffectiveConfig) -> None:
@@ -203,8 +203,8 @@ class PlanMaker:
 
     # -------------------------------------------------------------- recording
 
-    def _append(self, payload: ev.Payload, cause: str = "") -> None:
-        self._agent.append(payload, "agent", cause or self._agent.state.run_event)
+    def _append(self, payload: ev.Payload, cause: str = "") -> str:
+        return self._agent.append(payload, "agent", cause or self._agent.state.run_event).ref
 
     def _hear(self, payload: ev.GenerationAnswered | ev.GenerationReviewed) -> None:
         """Record what came from beside the cycle, and let the cycle look at it."""

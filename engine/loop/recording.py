@@ -66,7 +66,7 @@ class RecordingAgent:
         self.pipeline = Pipeline(self, around.toolbox, around.registry, around.put_blob)
         self._changed = asyncio.Event()
         self._tick = 0
-        self._asked = ""
+        self.asked = ""
         """The event by which a model was asked last."""
         self._random = around.randomness(0)
         if around.voice is not None:
@@ -106,7 +106,7 @@ class RecordingAgent:
 
     def overheard(self, payload: ev.ModelSaid | ev.ModelCalled) -> None:
         """See `engine.loop.voice.Listener`."""
-        self._observe(payload, "thinker", self._asked)
+        self._observe(payload, "thinker", self.asked)
 
     def typed(self, action: str, text: str | None) -> None:
         """See `engine.domain.ports.SessionObserver`."""

@@ -134,6 +134,8 @@ class Reasoner:
         if run is None:
             run = self.run = Run(traced=self._tracing)
         run.note(record)
+        if reached := self._watch.reached((record,)):
+            run.reach(reached)
         intention = getattr(record, "intention", 0)
         known = self.agent.intentions.get(intention) if intention else None
         if known is not None and known.tag:
@@ -370,8 +372,6 @@ class Reasoner:
         run.messages += report.messages
         if run.stride is not None and run.steps > steps:
             self._strode += run.stride.intention in (0, run.stepped)
-        run.reached += self._watch.reached(run.records[run.looked_at :])
-        run.looked_at = len(run.records)
         over = bool(run.wanted or run.reached) or run.full
         over = over or any(one.intention in self._tags for one in run.ended)
         over = over or (run.steps_left is not None and run.steps >= run.steps_left)

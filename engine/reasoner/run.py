@@ -51,8 +51,6 @@ class Run:
     messages: list[Message] = field(default_factory=list)
     reached: list[Reached] = field(default_factory=list)
     """Breakpoints that it came to."""
-    looked_at: int = 0
-    """Records that were compared with breakpoints."""
     said: list[str] = field(default_factory=list)
     unsaid: int = 0
     """Lines that were printed beyond those that are kept."""
@@ -80,6 +78,11 @@ class Run:
                 goal, message = clipped(record.goal), clipped(record.message)
                 self.failures.append(UnhandledFailure(goal, record.intention, record.error, message))
 
+    def reach(self, reached: Iterable[Reached]) -> None:
+        """Take in breakpoints that it came to, each once."""
+        known = {one.breakpoint for one in self.reached}
+        self.reached += [one for one in reached if one.breakpoint not in known]
+
     def say(self, text: str) -> None:
         """Take in a line that the program prints."""
         if len(self.said) < SAID_LIMIT:
@@ -94,6 +97,7 @@ class Run:
         self.touched |= earlier.touched
         self.ended[:0] = earlier.ended
         self.failures[:0] = earlier.failures
+        self.reach(earlier.reached)
 
     @property
     def full(self) -> bool:

@@ -152,6 +152,16 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
         "generated": st.none() | st.just((GeneratedPlan("l", "+!g", "+!g.", "m", "q1", 1),)),
         "stride_over": st.booleans(),
     },
+    ev.ModelCalled: {
+        "goal": GOALS,
+        "model": TEXTS,
+        "request": ARGS,
+        "tokens": st.integers(0, 9),
+        "cost_usd": st.none() | st.just(0.25),
+        "shares": st.just((("goal", 3),)),
+        "window": st.integers(0, 9),
+    },
+    ev.BudgetReached: {"reason": TEXTS},
     ev.TimePassed: {},
     ev.BeliefTold: {"literal": TEXTS},
     ev.MessageHeard: dict.fromkeys(("sender", "performative", "content"), TEXTS) | {"number": st.just(1)},
@@ -217,6 +227,7 @@ def test_a_copy_does_not_move_with_its_original(payloads: list[ev.Payload], more
 def test_every_kind_of_event_is_generated_here() -> None:
     without_state = {"workspace.created", "session.opened", "session.closed", "sandbox.tier_accepted"}
     quiet = {"plan.asked", "plan.generated", "action.held", "action.queued", "command.refused"}
+    quiet |= {"model.said", "plan.thinking_failed"}
     quiet |= {
         "snapshot.failed",
         "job.output",

@@ -61,8 +61,8 @@ async def test_a_goal_without_a_plan_gets_one_and_goes_on_as_if_it_had_been_ther
     assert (made.steps, made.succeeded, made.verified) == (1, 1, True)
     assert "+!reach(X)" in made.text
     assert not [text for text in state.held_beliefs if "missing_plan_for" in text]
-    assert state.tokens == 7
     one = state.generations["q1"]
+    assert one.tokens == 7
     assert (one.stage, one.trigger) == (GenerationStage.INSTALLED, "reactive")
     assert one.prompt == question.prompt.user
     assert one.answer == REACH
