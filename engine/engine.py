@@ -15,6 +15,7 @@ from typing import Any
 from engine import __version__
 from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
+from engine.bdi.encoding import SavedStateError
 from engine.domain import commands as cmd
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
@@ -42,7 +43,9 @@ from engine.models.choice import NO_MODEL, ModelChoice
 from engine.reasoner.breakpoints import check_pattern
 from engine.reasoner.config import ReasonerError, read_config
 from engine.reasoner.generation import read_plans
-from engine.reasoner.reasoner import Reasoner
+from engine.reasoner.reasoner import ForgottenError, Reasoner
+from engine.reasoner.saving import FORMAT as MIND_FORMAT
+from engine.reasoner.saving import restore
 from engine.sandbox.files import make_root
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import PolicyError, SandboxPolicy, Tier
@@ -75,6 +78,8 @@ RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 LOCK_TRIES, LOCK_WAIT_S = 100, 0.02
 """How often and at what distance a lock is tried whose holder is dead."""
+MIND = "@mind"
+"""A snapshot of a reasoner's mind stands beside that of its agent's state under the agent's id and this."""
 AGENT_TYPES = ("bdi_agent", REASONER)
 """Types that can be created."""
 
@@ -203,7 +208,10 @@ class Engine:
                 if why := "" if state.deleted else self._why_not(state.agent_type, state.config):
                     self._faults[stream] = why
                 elif not state.deleted:
-                    await self._take_up(state)
+                    try:
+                        await self._take_up(state)
+                    except ForgottenError as error:
+                        self._faults[stream] = f"its mind cannot be had again: {error}"
         self._tasks = [
             asyncio.create_task(self._keep_journal_alive(), name="journal watch"),
             asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
@@ -284,13 +292,19 @@ class Engine:
 
     async def _snapshot(self, agent: Agent, *, at_least: int) -> None:
         state = agent.state
-        if agent.log.trouble is not None or agent.log.pending:
+        if agent.log.trouble is not None:
             return
         if state.version - self._snapshots.get(state.agent_id, 0) < at_least:
             return
-        self._snapshots[state.agent_id] = state.version
+        mind = agent.saved() if isinstance(agent, ReasoningAgent) else None
+        version, head, text = state.version, state.hash, dump_state(state)
+        self._snapshots[state.agent_id] = version
         with suppress(JournalError):
-            await self.store.save_snapshot(state.agent_id, state.version, SNAPSHOT_FORMAT, dump_state(state))
+            await agent.log.commit()
+            await self.store.save_snapshot(state.agent_id, version, SNAPSHOT_FORMAT, text)
+            if mind is not None:
+                kept = await asyncio.to_thread(json.dumps, {"head": head, "mind": mind})
+                await self.store.save_snapshot(f"{state.agent_id}{MIND}", version, MIND_FORMAT, kept)
 
     # -------------------------------------------------------------- agents
 
@@ -341,10 +355,31 @@ class Engine:
         around = self._surroundings(state)
         if not state.reasons:
             return Agent(state, log, around)
-        past = await self.store.read(state.agent_id, 1)
-        reasoner = make_reasoner(state, self.registry, past[0].at)
-        await asyncio.to_thread(_remember, reasoner, past)
-        return ReasoningAgent(state, log, around, reasoner)
+        return ReasoningAgent(state, log, around, await self._mind(state))
+
+    async def _mind(self, state: AgentState) -> Reasoner:
+        """An agent's mind: as it was kept, with what has happened since; else from the whole stream.
+
+        Raises:
+            ForgottenError: the stream cannot be done again.
+        """
+        (created,) = await self.store.read(state.agent_id, 1, 1)
+        found = await self.store.load_snapshot(f"{state.agent_id}{MIND}", state.version, MIND_FORMAT)
+        if found is not None:
+            version, text = found
+            since = await self.store.read(state.agent_id, version)
+            with suppress(SavedStateError, ForgottenError, ValueError, KeyError, TypeError):
+                kept = await asyncio.to_thread(json.loads, text)
+                if kept["head"] == since[0].hash:
+                    mind = make_reasoner(state, self.registry, created.at)
+                    await asyncio.to_thread(restore, mind, kept["mind"])
+                    await asyncio.to_thread(_remember, mind, since[1:])
+                    if state.mind is not None and mind.agent.cycles == state.mind.cycles:
+                        return mind
+        past = await self.store.read(state.agent_id, 2)
+        mind = make_reasoner(state, self.registry, created.at)
+        await asyncio.to_thread(_remember, mind, past)
+        return mind
 
     def _surroundings(self, state: AgentState) -> Surroundings:
         assert self._coder is not None
@@ -579,8 +614,8 @@ def _recorded_answers(state: AgentState) -> Answerer | None:
 
 
 def _remember(reasoner: Reasoner, past: Sequence[Event]) -> None:
-    """Let a reasoner do again what it has done so far."""
-    for event in past[1:]:
+    """Let a reasoner do again what it has done."""
+    for event in past:
         reasoner.remember(event, ev.payload_of(event))
 
 

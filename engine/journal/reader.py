@@ -143,11 +143,18 @@ class JournalReader:
         return int(count)
 
     async def snapshot(self, stream: str, last: int | None, form: int) -> tuple[int, str] | None:
-        """Version and state of the newest snapshot up to version `last` whose event is in the journal."""
+        """Version and state of the newest snapshot up to version `last` whose event is in the journal.
+
+        What is kept beside a stream is named after it and a word: `pilot@mind`.
+        """
         found = await self.fetch(
             """select version, state from snapshots s
             where stream = ? and version <= ? and format = ?
-            and exists(select 1 from events e where e.stream = s.stream and e.version = s.version)
+            and exists(
+                select 1 from events e
+                where e.stream = substr(s.stream, 1, instr(s.stream || '@', '@') - 1)
+                and e.version = s.version
+            )
             order by version desc limit 1""",
             stream,
             _LARGEST if last is None else last,

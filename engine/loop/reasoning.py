@@ -26,6 +26,7 @@ from engine.reasoner.actions import TOOL, ActionTable
 from engine.reasoner.config import read_config
 from engine.reasoner.reasoner import Reasoner
 from engine.reasoner.run import Run
+from engine.reasoner.saving import save
 from engine.steering.gate import may_think
 from engine.tools.arguments import Checked, Problem
 from engine.tools.registry import ToolRegistry
@@ -81,7 +82,14 @@ class ReasoningAgent(Agent):
     async def close(self) -> None:
         """End the cycle and everything that was begun beside it."""
         await self.maker.close()
+        # There is no await between this and the end of the cycle, so nothing of what was done is lost.
+        self._close_run()
         await super().close()
+
+    def saved(self) -> dict[str, Any] | None:
+        """The mind as it is behind the newest event; None where that cannot be said."""
+        self._close_run()
+        return save(self.reasoner)
 
     # -------------------------------------------------------------- what comes in, and what is recorded
 

@@ -48,6 +48,11 @@ class Watch:
         self._mind = Breakpoints()
         self._steps: dict[str, Struct] = {}
 
+    @property
+    def known(self) -> tuple[MindBreakpoint, ...]:
+        """All breakpoints, those that are switched off too."""
+        return tuple(self._known.values())
+
     def change(self, one: MindBreakpoint, *, cleared: bool) -> None:
         """Set a breakpoint, switch it on or off, or clear it."""
         self._known.pop(one.id, None)

@@ -57,6 +57,10 @@ INTENTIONS_SHOWN = 200
 OPERATOR = Struct("source", (atom("operator"),))
 
 
+class ForgottenError(Exception):
+    """A mind cannot be had again from its events; the message says where."""
+
+
 class Reasoner:
     """A BDI agent between the events of a stream.
 
@@ -78,24 +82,24 @@ class Reasoner:
         """The program's own, as they are written: `!reach(home)`."""
         self.created = _milliseconds(created)
         """Milliseconds since 1970 at time 0 of the reasoner."""
-        self._now = 0.0
-        self._at = created
-        self._tracing = config.tracing
-        self._requests: dict[str, int] = {}
+        self.now = 0.0
+        self.at = created
+        self.tracing = config.tracing
+        self.requests: dict[str, int] = {}
         """Numbers of the requests that actions under way answer, by action."""
-        self._tags: dict[int, str] = {}
+        self.tags: dict[int, str] = {}
         """The operator's goals that intentions pursue."""
-        self._watch = Watch()
+        self.watch = Watch()
         self._strode = 0
         """Body steps of the stepped intention in the present stride."""
-        self._visible: set[int] = set()
+        self.visible: set[int] = set()
         """Intentions that the journal shows."""
-        self._held: set[Struct] = set()
+        self.held: set[Struct] = set()
         """Beliefs that the journal shows."""
         self._by_step = False
         """Whether the operator let the reasoner run one body step when it last went on."""
-        self._facts: dict[str, Any] = {}
-        self._world: tuple[Struct, ...] = ()
+        self.facts: dict[str, Any] = {}
+        self.world: tuple[Struct, ...] = ()
         self.agent = self._agent(name, program)
         self.procedure: ReactiveProcedure | None = None
         """Makes plans for goals that have none; None where they are to fail."""
@@ -104,10 +108,13 @@ class Reasoner:
         documented = documentation_of(program.docs)
         self.known = replace(documented, actions=actions_of(documented, actions))
         """What a model is told, with what earlier answers have made up."""
-        self._questions: dict[str, Question] = {}
+        self.questions: dict[str, Question] = {}
         """Questions that are being answered, by generation."""
-        self._begun = 0
-        self._shown = GeneratedPlans()
+        self.inventions: list[tuple[str, str, str]] = []
+        """Goals and beliefs that the answers so far have made up."""
+        self.begun = 0
+        """Generations that were ever begun."""
+        self.shown = GeneratedPlans()
         """The generated plans as they were last shown."""
 
     def _agent(self, name: str, program: Program) -> BdiAgent:
@@ -132,14 +139,14 @@ class Reasoner:
     def _note(self, record: Any) -> None:
         run = self.run
         if run is None:
-            run = self.run = Run(traced=self._tracing)
+            run = self.run = Run(traced=self.tracing)
         run.note(record)
-        if reached := self._watch.reached((record,)):
+        if reached := self.watch.reached((record,)):
             run.reach(reached)
         intention = getattr(record, "intention", 0)
         known = self.agent.intentions.get(intention) if intention else None
         if known is not None and known.tag:
-            self._tags[intention] = known.tag
+            self.tags[intention] = known.tag
 
     # ------------------------------------------------------------------ what comes in
 
@@ -147,19 +154,33 @@ class Reasoner:
         """Bring in an event of the stream, in the order of the stream."""
         handler = _INPUTS.get(type(payload))
         if handler is not None:
-            self._at = event.at
+            self.at = event.at
             # As stored, not the payload at hand: the order of its keys may differ, and matters.
             handler(self, ev.payload_of(event))
-        self._now = max(self._now, _milliseconds(event.at) - self.created)
+        self.now = max(self.now, _milliseconds(event.at) - self.created)
 
     def remember(self, event: Event, payload: ev.Payload) -> None:
-        """Bring in a recorded event, and do again what the reasoner did then."""
-        if isinstance(payload, ev.ReasonerAdvanced):
-            run = Run()
-            self.advance(run, lambda done: done < payload.phases)
-            run.open = False
-            self.close()
-        self.take(event, payload)
+        """Bring in a recorded event, and do again what the reasoner did then.
+
+        Raises:
+            ForgottenError: it cannot be done again as it was.
+        """
+        try:
+            if isinstance(payload, ev.ReasonerAdvanced):
+                self._do_again(payload)
+            self.take(event, payload)
+        except Exception as error:
+            raise ForgottenError(f"{event.ref} cannot be done again: {error}") from error
+
+    def _do_again(self, said: ev.ReasonerAdvanced) -> None:
+        run = Run()
+        self.advance(run, lambda done: done < said.phases)
+        run.open = False
+        self.close()
+        came = self.agent.cycles, run.phases, run.steps, len(self.agent.beliefs)
+        recorded = said.mind.cycles, said.phases, said.steps, said.mind.beliefs
+        if came != recorded:
+            raise ValueError(f"cycles, phases, steps and beliefs are {came}, recorded were {recorded}")
 
     def _goal_adopted(self, said: ev.GoalAdopted) -> None:
         sign, literal = read_goal(said.text)
@@ -195,34 +216,34 @@ class Reasoner:
             announce(self.agent, change)
 
     def _perceived(self, said: ev.WorldPerceived) -> None:
-        self._facts |= said.facts
+        self.facts |= said.facts
         if said.world is not None:
-            self._world = percepts_of(said.world)
+            self.world = percepts_of(said.world)
         self._look()
 
     def _learned(self, said: ev.BeliefAdded) -> None:
-        self._facts[said.key] = said.value
+        self.facts[said.key] = said.value
         self._look()
 
     def _unlearned(self, said: ev.BeliefRemoved) -> None:
-        self._facts[said.key] = None
+        self.facts[said.key] = None
         self._look()
 
     def _look(self) -> None:
-        self.agent.perceive((*self._world, *facts_of(self._facts)))
+        self.agent.perceive((*self.world, *facts_of(self.facts)))
 
     def _requested(self, said: ev.ActionRequested) -> None:
         if said.step.startswith(REQUEST):
-            self._requests[said.action] = int(said.step[len(REQUEST) :])
+            self.requests[said.action] = int(said.step[len(REQUEST) :])
 
     def _started(self, said: ev.ActionStarted) -> None:
-        if self._by_step and said.action in self._requests:
+        if self._by_step and said.action in self.requests:
             self._strode = 0
 
     def _finished(self, said: ev.ActionFinished) -> None:
-        number = self._requests.pop(said.action, None)
+        number = self.requests.pop(said.action, None)
         if said.world is not None:
-            self._world = percepts_of(said.world)
+            self.world = percepts_of(said.world)
             self._look()
         intention = self.agent.pending.get(number) if number is not None else None
         if number is None or intention is None or intention.pending is None:
@@ -233,12 +254,12 @@ class Reasoner:
         self.agent.feedback(number, said.code is None, reason, answered(action, said.result))
 
     def _unknown(self, said: ev.ActionOutcomeUnknown) -> None:
-        number = self._requests.pop(said.action, None)
+        number = self.requests.pop(said.action, None)
         if number is not None:
             self.agent.feedback(number, False, "the program ended while it ran; its outcome is unknown")
 
     def _put_back(self, said: ev.ActionCancelled | ev.ActionWithdrawn) -> None:
-        self._requests.pop(said.action, None)
+        self.requests.pop(said.action, None)
 
     def _heard(self, said: ev.MessageHeard) -> None:
         try:
@@ -263,20 +284,20 @@ class Reasoner:
                 self.agent.fail(said.intention, ErrorId.INTERNAL_ACTION_FAILED, said.reason)
 
     def _traced(self, said: ev.TracingSet) -> None:
-        self._tracing = said.on
+        self.tracing = said.on
 
     def _generation_begun(self, said: ev.GenerationBegun) -> None:
-        self._begun += 1
+        self.begun += 1
         if self.procedure is None:
             return
         if said.trigger == "proactive":
             self.procedure.propose(parse_trigger(said.goal))
         asked = {trigger_text(one.goal): one for one in self.procedure.questions}
         if said.goal in asked:
-            self._questions[said.generation] = asked[said.goal]
+            self.questions[said.generation] = asked[said.goal]
 
     def _generation_settled(self, said: ev.GenerationSettled) -> None:
-        question = self._questions.pop(said.generation, None)
+        question = self.questions.pop(said.generation, None)
         if question is None or self.procedure is None:
             return
         if not said.plans:
@@ -286,33 +307,34 @@ class Reasoner:
             goal=trigger_text(question.goal),
             model=said.model,
             prompt_id=said.generation,
-            time=self._at,
+            time=self.at,
             depth=question.depth,
         )
         self.procedure.install(question, plans_of(said.plans), source, approved=said.approved)
+        self.inventions += said.inventions
         self.known = with_inventions(self.known, inventions_of(said.inventions))
 
     def refusals(self, generation: str, plans: Sequence[str], *, approved: bool) -> tuple[bool, str]:
         """Whether none of these plans for a generation's goal could be installed, and why some could not."""
-        question = self._questions.get(generation)
+        question = self.questions.get(generation)
         if question is None or self.procedure is None:
             return True, "nobody waits for these plans any more"
         return self.procedure.refusals(question, plans_of(plans), approved=approved)
 
     def prompt(self, generation: str, config: EffectiveConfig, repair: str) -> Prompt | None:
         """What a model is to be asked for a generation; None when nobody waits for it any more."""
-        question = self._questions.get(generation)
+        question = self.questions.get(generation)
         return prompt_for(self.agent, question.goal, self.known, config, repair) if question else None
 
     def _new_questions(self) -> tuple[ev.GenerationBegun, ...]:
         """Goals that have come to need plans."""
         if self.procedure is None:
             return ()
-        answered = {trigger_text(one.goal) for one in self._questions.values()}
+        answered = {trigger_text(one.goal) for one in self.questions.values()}
         new = [one for one in self.procedure.questions if trigger_text(one.goal) not in answered]
         return tuple(
             ev.GenerationBegun(
-                generation=f"q{self._begun + number}",
+                generation=f"q{self.begun + number}",
                 goal=trigger_text(one.goal),
                 trigger="reactive" if self.procedure.is_reactive(one.goal) else "on demand",
             )
@@ -334,7 +356,7 @@ class Reasoner:
 
     def _break_changed(self, said: ev.MindBreakpointChanged) -> None:
         one = MindBreakpoint(said.breakpoint, said.on, said.pattern, said.enabled)
-        self._watch.change(one, cleared=said.cleared)
+        self.watch.change(one, cleared=said.cleared)
 
     def _granted(self, said: ev.StepGranted) -> None:
         self._strode = 0
@@ -351,12 +373,17 @@ class Reasoner:
         if self.run is not None and self.run is not run:
             run.join(self.run)
         self.run = run
-        run.traced = self._tracing
+        run.traced = self.tracing
         self._by_step = run.stride is not None and run.stride.scope == "step"
         if run.poise and not run.phases and self.poised:
             run.open = False
-        while run.open and goes_on(run.phases):
-            self._phase(run)
+        try:
+            while run.open and goes_on(run.phases):
+                self._phase(run)
+        except BaseException:
+            # What half a phase has done is nothing that could be done again.
+            self.run = None
+            raise
 
     @property
     def poised(self) -> bool:
@@ -365,7 +392,7 @@ class Reasoner:
 
     def _phase(self, run: Run) -> None:
         agent, steps = self.agent, run.steps
-        report = agent.advance(self._now)
+        report = agent.advance(self.now)
         run.phases += 1
         for request in report.requests:
             self._request(run, request)
@@ -373,7 +400,7 @@ class Reasoner:
         if run.stride is not None and run.steps > steps:
             self._strode += run.stride.intention in (0, run.stepped)
         over = bool(run.wanted or run.reached) or run.full
-        over = over or any(one.intention in self._tags for one in run.ended)
+        over = over or any(one.intention in self.tags for one in run.ended)
         over = over or (run.steps_left is not None and run.steps >= run.steps_left)
         if agent.phase is Phase.SENSE and agent.idle:
             over = True
@@ -429,36 +456,36 @@ class Reasoner:
         if run.stride_over:
             self._strode = 0
         follows = (
-            *(failure_of(one, self._tags.get(one.intention, "")) for one in self._worth_noting(run)),
-            *outcomes(run, self._tags, open_goals, self.agent.tags()),
+            *(failure_of(one, self.tags.get(one.intention, "")) for one in self._worth_noting(run)),
+            *outcomes(run, self.tags, open_goals, self.agent.tags()),
             *self._new_questions(),
             *(ev.MindBreakpointHit(breakpoint=one.breakpoint, what=one.what) for one in run.reached),
         )
         advanced = self._advanced(run)
         ended = {one.intention for one in run.ended}
-        self._tags = {one: tag for one, tag in self._tags.items() if one not in ended}
+        self.tags = {one: tag for one, tag in self.tags.items() if one not in ended}
         return (advanced, *follows)
 
     def _worth_noting(self, run: Run) -> list[UnhandledFailure]:
         """The failures that no plan caught: those of the operator's goals, and the first of the others."""
         few = run.failures[:FAILURES_LIMIT]
-        return few + [one for one in run.failures[FAILURES_LIMIT:] if one.intention in self._tags]
+        return few + [one for one in run.failures[FAILURES_LIMIT:] if one.intention in self.tags]
 
     def _intentions(self, run: Run) -> tuple[IntentionView, ...]:
         """Intentions that are shown and have changed, and those for which there is room now."""
         known = self.agent.intentions
-        shown = self._visible & run.touched & known.keys()
-        room = INTENTIONS_SHOWN - len(self._visible & known.keys())
-        new = [one for one in known if one not in self._visible][:room] if room > 0 else []
-        self._visible |= set(new)
+        shown = self.visible & run.touched & known.keys()
+        room = INTENTIONS_SHOWN - len(self.visible & known.keys())
+        new = [one for one in known if one not in self.visible][:room] if room > 0 else []
+        self.visible |= set(new)
         changed = sorted(shown.union(new))
         return tuple(in_brief(views.in_short(views.intention_view(known[one]))) for one in changed)
 
     def _advanced(self, run: Run) -> ev.ReasonerAdvanced:
         believed, forgotten = self._beliefs()
         intentions = self._intentions(run)
-        ended = tuple(one for one in run.ended if one.intention in self._visible)
-        self._visible.difference_update(one.intention for one in ended)
+        ended = tuple(one for one in run.ended if one.intention in self.visible)
+        self.visible.difference_update(one.intention for one in ended)
         failures = self._worth_noting(run)
         return ev.ReasonerAdvanced(
             phases=run.phases,
@@ -476,14 +503,14 @@ class Reasoner:
             failures_left_out=len(run.failures) - len(failures),
             generated=self._generated(),
             stride_over=run.stride_over,
-            trace=tuple(map(as_json, run.records)) if self._tracing else (),
+            trace=tuple(map(as_json, run.records)) if self.tracing else (),
         )
 
     def _generated(self) -> tuple[GeneratedPlan, ...] | None:
         """The generated plans, when they are not as they were last shown."""
-        if self.procedure is None or self.procedure.generated == self._shown:
+        if self.procedure is None or self.procedure.generated == self.shown:
             return None
-        self._shown = self.procedure.generated
+        self.shown = self.procedure.generated
         return tuple(
             GeneratedPlan(
                 one.label,
@@ -495,7 +522,7 @@ class Reasoner:
                 len(one.succeeded),
                 one.verified,
             )
-            for one in self._shown.plans
+            for one in self.shown.plans
         )
 
     def state(self) -> MindState:
@@ -508,7 +535,7 @@ class Reasoner:
             poised=self.poised,
             idle=agent.phase is Phase.SENSE and agent.idle,
             due_ms=agent.next_timer,
-            now_ms=self._now,
+            now_ms=self.now,
             events=len(agent.events),
             beliefs=len(agent.beliefs),
             intentions=len(agent.intentions),
@@ -524,11 +551,11 @@ class Reasoner:
         for plain in touched:
             fact = beliefs.find(plain)
             if fact is None:
-                if plain in self._held:
-                    self._held.discard(plain)
+                if plain in self.held:
+                    self.held.discard(plain)
                     forgotten.append(clipped(text_of(plain)))
                 continue
-            self._held.add(plain)
+            self.held.add(plain)
             sources = tuple(
                 text_of(one.args[0]) for one in fact.annotations if isinstance(one, Struct) and is_source(one)
             )

@@ -153,12 +153,12 @@ class ClaudeThinker:
                 sink=self._sink,
                 record=self._record,
             )
-        except ModelError as error:
-            wait = error.retry_after_s or 0.0
-            raise ThinkingError(failure_kind(error), f"{self.model}: {error.message}", wait) from error
         except NotOfFormError as error:
             why = clean_line(f"{self.model} gave no usable plan: {'; '.join(error.problems)}")
             return PlanProposal((), (Uncovered(request.goal.text, 1, why),), self.label)
+        except ModelError as error:
+            wait = error.retry_after_s or 0.0
+            raise ThinkingError(failure_kind(error), f"{self.model}: {error.message}", wait) from error
         gaps = tuple(
             Uncovered(clean_line(gap.clause), number, clean_line(gap.why))
             for number, gap in enumerate(given.value.uncovered, 1)

@@ -19,6 +19,7 @@ from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.loop.reasoning import ReasoningAgent, make_reasoner
 from engine.reasoner.reasoner import Reasoner
+from engine.reasoner.saving import restore, save
 from tests.engine.engine_flight import PATIENCE_S, Flight
 
 WAITER = "import pathlib, time\\nwhile not pathlib.Path('go').exists(): time.sleep(0.005)"
@@ -130,15 +131,33 @@ def inside(reasoner: Reasoner) -> dict[str, Any]:
     """Everything that a reasoner goes on from."""
     data: dict[str, Any] = json.loads(json.dumps(reasoner.agent.save()))
     procedure = reasoner.procedure
-    data["tags"] = dict(reasoner._tags)
-    data["requests"] = dict(reasoner._requests)
-    data["questions"] = {key: repr(one.goal) for key, one in reasoner._questions.items()}
+    data["tags"] = dict(reasoner.tags)
+    data["requests"] = dict(reasoner.requests)
+    data["questions"] = {key: repr(one.goal) for key, one in reasoner.questions.items()}
     if procedure is not None:
         data["generated"] = repr(procedure.generated)
         data["missing"] = repr(procedure.missing)
         data["meta"] = dict(procedure._meta_plans)
         data["open"] = [(repr(one.goal), [i.id for i in one.intentions]) for one in procedure.questions]
     return data
+
+
+def kept_and_rest_is_the_whole(flight: ReasonerFlight, events: Sequence[Event], every: int = 1) -> int:
+    """Keep the mind at every so many events, go on from it, and compare; how often it could be kept."""
+    state, registry = flight.live().state, flight.engine.registry
+    kept: list[tuple[int, str]] = []
+    whole = make_reasoner(state, registry, events[0].at)
+    for version, event in enumerate(events[1:], 2):
+        whole.remember(event, ev.payload_of(event))
+        if version % every == 0 and (data := save(whole)) is not None:
+            kept.append((version, json.dumps(data)))
+    for version, text in kept:
+        again = make_reasoner(state, registry, events[0].at)
+        restore(again, json.loads(text))
+        for event in events[version:]:
+            again.remember(event, ev.payload_of(event))
+        assert inside(again) == inside(whole), f"kept at {version}"
+    return len(kept)
 
 
 async def same_mind_from_the_journal(flight: ReasonerFlight, agent: str) -> None:

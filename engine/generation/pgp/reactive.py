@@ -8,12 +8,13 @@ of it fails, and counts as proved when its whole body worked (spec BDI §2.3-2.5
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from engine.bdi import waiting
 from engine.bdi.agent import BdiAgent
-from engine.bdi.intentions import Event, Intention
+from engine.bdi.intentions import Event, Intention, Waiting
 from engine.bdi.loading import stored
 from engine.bdi.parser import parse_trigger
 from engine.bdi.printing import text_of, trigger_text
@@ -22,7 +23,7 @@ from engine.bdi.syntax import Operation, Plan, Trigger, TriggerKind
 from engine.bdi.terms import QUOTED_PLAN, SELF, Struct, Term, canonical
 from engine.bdi.trace import TraceEvent
 from engine.generation.pgp.missing_plans import MissingPlans, meta_plan, missing_plan_belief
-from engine.generation.pgp.partial_plans import GeneratedPlans, Installation, Provenance, install
+from engine.generation.pgp.partial_plans import GeneratedPlans, Installation, PartialPlan, Provenance, install
 from engine.generation.pgp.renaming import event_key
 from engine.generation.pgp.tracking import TRACKED, FailedStep, FinishedRun, PlanTracker
 from engine.generation.pgp.validation import DEFAULT_LIMITS, GenerationLimits, Review, handles
@@ -140,7 +141,57 @@ class ReactiveProcedure:
         asked = self._questions.pop(event_key(question.goal))
         self._forget_missing(asked.goal)
         self.missing = self.missing.settled(asked.goal)
-        return [one for one in asked.intentions if one.pending is not None]
+        return [one for one in asked.intentions if _waits_for(one, asked.goal)]
+
+    # ------------------------------------------------------------------ saved state
+
+    def save(self) -> dict[str, Any]:
+        """What it remembers beside the agent's own state, ready for JSON."""
+        return {
+            "questions": [self.question_data(one) for one in self.questions],
+            "meta_plans": dict(self._meta_plans),
+            "goals": {key: trigger_text(goal) for key, goal in self._goals.items()},
+            "calls": self._tracker.save(),
+            "attempts": dict(self.missing.attempts),
+            "waiting": sorted(self.missing.waiting),
+            "generated": [
+                [one.label, one.provenance.to_json(), sorted(one.succeeded), one.verified]
+                for one in self.generated.plans
+            ],
+            "count": self.generated.count,
+            "asked": self.asked,
+        }
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Take up a saved state; the agent's own was restored before."""
+        self._questions = {event_key(one.goal): one for one in map(self.question_of, data["questions"])}
+        self._meta_plans = dict(data["meta_plans"])
+        self._goals = {key: parse_trigger(goal) for key, goal in data["goals"].items()}
+        self._tracker.restore(data["calls"])
+        self.missing = MissingPlans(dict(data["attempts"]), frozenset(data["waiting"]))
+        library = {one.name: one.plan for one in self._agent.plans}
+        plans = tuple(
+            PartialPlan(library[label], Provenance(**source), frozenset(done), verified)
+            for label, source, done, verified in data["generated"]
+        )
+        self.generated = GeneratedPlans(plans, data["count"])
+        self.asked = data["asked"]
+
+    def question_data(self, question: Question) -> dict[str, Any]:
+        """A question ready for JSON."""
+        return {
+            "goal": trigger_text(question.goal),
+            "depth": question.depth,
+            "intentions": [one.id for one in question.intentions if one.id in self._agent.intentions],
+            "attempt": question.attempt,
+            "attempts": question.attempts,
+        }
+
+    def question_of(self, data: Mapping[str, Any]) -> Question:
+        """A question from what `question_data` gave."""
+        waiting = tuple(self._agent.intentions[one] for one in data["intentions"])
+        goal = parse_trigger(data["goal"])
+        return Question(goal, data["depth"], waiting, data["attempt"], data["attempts"])
 
     # ------------------------------------------------------------------ what the agent asks
 
@@ -226,6 +277,14 @@ def _refused(goal: Trigger, done: Installation) -> str:
     if any(handles(plan, goal) for plan in done.added):
         return ""
     return "; ".join(one.reason for one in done.refused)
+
+
+def _waits_for(intention: Intention, goal: Trigger) -> bool:
+    """Whether an intention still waits for plans for a goal, and for nothing else by now."""
+    pending = intention.pending
+    if pending is None or pending.kind is not Waiting.GENERATION:
+        return False
+    return event_key(_goal_of(pending.what)) == event_key(goal)
 
 
 def _goal_of(term: Term) -> Trigger:

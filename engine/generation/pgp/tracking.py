@@ -6,7 +6,8 @@ Tracking is metadata; it changes neither a plan nor its place (spec BDI ยง2.5; ย
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from engine.bdi.syntax import Body, If, Step
 from engine.bdi.trace import (
@@ -86,6 +87,17 @@ class PlanTracker:
 
     def __init__(self) -> None:
         self._calls: dict[int, dict[tuple[int, str], TailCall]] = {}
+
+    def save(self) -> list[dict[str, object]]:
+        """What it remembers, ready for JSON."""
+        return [asdict(call) for calls in self._calls.values() for call in calls.values()]
+
+    def restore(self, data: Iterable[Mapping[str, Any]]) -> None:
+        """Remember what `save` gave."""
+        self._calls = {}
+        for one in data:
+            call = TailCall(**one)
+            self._calls.setdefault(call.intention, {})[call.depth, call.plan] = call
 
     def observe(self, records: Iterable[TraceEvent], generated: GeneratedPlans) -> Progress:
         """What records, in their order, say of the generated plans; of other plans nothing is said."""
