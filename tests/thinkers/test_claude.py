@@ -188,7 +188,7 @@ async def test_every_request_is_recorded_with_what_came_of_it() -> None:
     assert caught.value.kind is FailureKind.PERMISSION_ERROR
     first, second = (outcome for _, outcome in talk.records)
     assert isinstance(first, ModelAnswer)
-    assert second is caught.value
+    assert second is caught.value.__cause__
     bodies = [{**seen.body} for seen in server.requests]
     assert [request.body() | {"stream": True} for request, _ in talk.records] == bodies
 
