@@ -9,8 +9,6 @@ from pathlib import Path
 GENERATION = range(33, 60)
 """Triggers and life cycle, prompts and parser, benchmark and trace."""
 ELSEWHERE = {
-    46: "plans made ahead of need are not built yet",
-    47: "approval by the operator comes with the cockpit's part",
     59: "speed is measured by tests/benchmarks/bdi.py, no test asserts it",
 }
 TOP = Path(__file__).parent.parent
@@ -18,7 +16,7 @@ TOP = Path(__file__).parent.parent
 
 def numbered() -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
-    for room in ("generation", "worlds"):
+    for room in ("generation", "worlds", "reasoner"):
         for path in sorted((TOP / room).glob("test_*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
