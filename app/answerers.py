@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,8 +37,23 @@ def _recorded(path: str) -> Answerer:
         raise CandidateError(f"{path}: {error}") from None
 
 
+def _claude(model: str) -> Answerer:
+    from engine.models import ModelError
+    from engine.models.choice import NO_MODEL, ModelChoice
+    from engine.thinkers.answerer import ModelAnswerer
+
+    try:
+        choice = ModelChoice.from_environment(os.environ, name=model)
+    except ModelError as error:
+        raise CandidateError(error.message) from None
+    if choice is None:
+        raise CandidateError(NO_MODEL)
+    return ModelAnswerer(choice.client(), choice.name)
+
+
 THINKERS: Mapping[str, Thinker] = {
     "recorded": Thinker("recorded:FILE (an answer, or what --log wrote)", _recorded),
+    "claude": Thinker("claude or claude:MODEL (by ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL)", _claude),
 }
 """Every sort by the word before the colon."""
 

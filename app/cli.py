@@ -98,7 +98,17 @@ def _parser() -> argparse.ArgumentParser:
         one = what.add_parser(name, parents=[common], help=words)
         if name in ("show", "replay"):
             one.add_argument("name", nargs="?", default="", help="a session or an agent; all by default")
+        one.add_argument(
+            "--from",
+            dest="source",
+            type=Path,
+            metavar="FILE",
+            help="an export, not the workspace",
+        )
         one.set_defaults(handler=_sessions)
+    out = what.add_parser("export", parents=[common], help="the journal as one file for another machine")
+    out.add_argument("name", metavar="FILE", help="a new file, such as flight.tar.gz")
+    out.set_defaults(handler=_sessions)
 
     coder = verbs.add_parser("coder", parents=[common], help="an interactive SimpleCoder session")
     coder.add_argument(
@@ -127,6 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     asl.set_defaults(handler=_asl)
 
     doctor = verbs.add_parser("doctor", parents=[common], help="what works on this machine")
+    doctor.add_argument("--model", action="store_true", help="ask the model for one word")
     doctor.set_defaults(handler=_doctor)
 
     explorer = verbs.add_parser(
@@ -319,9 +330,11 @@ def _do(options: argparse.Namespace) -> int:
 
 
 def _sessions(options: argparse.Namespace) -> int:
-    from app.sessions import look
+    from app.sessions import look_at
 
-    return _answered(options, look(_workspace(options), options.what, getattr(options, "name", "")))
+    source = getattr(options, "source", None)
+    name = getattr(options, "name", "")
+    return _answered(options, look_at(_workspace(options), options.what, name, source))
 
 
 def _answered(options: argparse.Namespace, work: Any) -> int:
@@ -386,7 +399,7 @@ def _explorer(options: argparse.Namespace) -> int:
 def _doctor(options: argparse.Namespace) -> int:
     from app.doctor import examine
 
-    return _answered(options, examine(_workspace(options)))
+    return _answered(options, examine(_workspace(options), ask_model=options.model))
 
 
 def _bench(options: argparse.Namespace) -> int:

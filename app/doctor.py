@@ -19,6 +19,8 @@ from engine.engine import SANDBOX_DIRECTORY, SNAPSHOTS_DIRECTORY
 from engine.journal.errors import JournalError, JournalMissing
 from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import verify
+from engine.models import ModelError, ask
+from engine.models.choice import ModelChoice
 from engine.sandbox import PathError, SandboxFiles, SandboxPolicy, SandboxReport, best_jail, layers
 from engine.sandbox.shared import shared_files
 from engine.sandbox.tier import PROMISES
@@ -29,8 +31,13 @@ LEFT_OUT_SHOWN, LEFT_OUT_CELLS = 5, 120
 """How many things a snapshot cannot bring back are named, and how long each is at most."""
 
 
-async def examine(workspace: Path) -> Answer:
-    """Look at everything; exit code 0 when nothing that is needed is broken, 1 otherwise."""
+async def examine(workspace: Path, *, ask_model: bool = False) -> Answer:
+    """Look at everything; exit code 0 when nothing that is needed is broken, 1 otherwise.
+
+    Args:
+        workspace: whose settings, sandbox and journal are looked at.
+        ask_model: whether the model is asked for one word.
+    """
     settings = Settings.load(workspace)
     report = await asyncio.to_thread(_report, settings.engine_config().policy)
     answer = {
@@ -41,12 +48,13 @@ async def examine(workspace: Path) -> Answer:
         "settings": {"ok": not settings.problems, "reason": "; ".join(settings.problems)},
         "terminal": _terminal(),
         "sqlite": _sqlite(),
-        "model": _model(),
+        "model": await _model(settings.model, ask_it=ask_model),
         "snapshots": await asyncio.to_thread(_snapshots, workspace, settings.snapshots),
         "journal": await _journal(workspace),
     }
     journal = answer["journal"]
-    good = bool(isinstance(journal, dict) and journal["ok"])
+    model = answer["model"]
+    good = bool(isinstance(journal, dict) and journal["ok"] and isinstance(model, dict) and model["ok"])
     return (0 if good else 1), answer, _text(answer, report)
 
 
@@ -117,12 +125,30 @@ def _sqlite() -> dict[str, Any]:
     return {"ok": True, "version": sqlite3.sqlite_version, "reason": reason}
 
 
-def _model() -> dict[str, Any]:
-    key = bool(os.environ.get("ANTHROPIC_API_KEY"))
-    endpoint = bool(os.environ.get("ANTHROPIC_BASE_URL"))
-    found = [name for name, there in (("a key", key), ("an endpoint of your own", endpoint)) if there]
-    what = f"{' and '.join(found)} found; " if found else "no key and no endpoint; "
-    return {"ok": True, "thinker": "procedural", "reason": f"{what}agents plan by the plan library"}
+async def _model(choice: ModelChoice | None, *, ask_it: bool) -> dict[str, Any]:
+    if choice is None:
+        reason = "no key and no endpoint; agents plan by the plan library. A model thinks once you set "
+        return {
+            "ok": not ask_it,
+            "thinker": "procedural",
+            "reason": f"{reason}ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own",
+        }
+    known = choice.client().capabilities(choice.name)
+    found = {"ok": True, "thinker": "claude", "model": choice.name, "endpoint": choice.endpoint.host}
+    unknown = "" if known.known else "no table describes this model, so its price is unknown"
+    if not ask_it:
+        return {**found, "reason": unknown or "not asked; --model asks it for one word"}
+    client = choice.client()
+    try:
+        answer = await ask(client, choice.name, "", "Answer with the word: ready", max_tokens=16)
+    except ModelError as error:
+        if error.answer is None:
+            return {**found, "ok": False, "reason": error.message}
+        answer = error.answer  # it reached its limit, but it answered
+    finally:
+        await client.close()
+    took = f"answered in {answer.latency_ms} ms with {answer.usage.total_tokens} tokens"
+    return {**found, "reason": "; ".join(part for part in (took, unknown) if part)}
 
 
 def _snapshots(workspace: Path, rule: SnapshotRule) -> dict[str, Any]:

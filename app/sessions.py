@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.exporting import ExportError, export, unpacked
 from app.lines import line_of
 from engine.domain.ports import Ports
 from engine.engine import WORKSPACE
@@ -29,6 +31,30 @@ class _Session:
     """Empty when the session did not close in good order."""
     first: int
     last: int
+
+
+async def look_at(workspace: Path, what: str, name: str, exported: Path | None) -> Answer:
+    """Answer one of the `sessions` sub-commands, on a workspace or on an exported journal.
+
+    Args:
+        workspace: where the journal is.
+        what: the sub-command.
+        name: a session or an agent, or the file to export to.
+        exported: the file of an export to be read in the place of the workspace.
+
+    Raises:
+        JournalError: there is no journal, or it cannot be read.
+    """
+    try:
+        if what == "export":
+            size = await asyncio.to_thread(export, workspace, Path(name))
+            return 0, {"ok": True, "file": name, "bytes": size}, f"{name}: {size} bytes"
+        if exported is None:
+            return await look(workspace, what, name)
+        with unpacked(exported) as room:
+            return await look(room, what, name)
+    except ExportError as error:
+        return 2, {}, str(error)
 
 
 async def look(workspace: Path, what: str, name: str) -> Answer:

@@ -147,7 +147,7 @@ class Engine:
         self._snapshots: dict[str, int] = {}
         self.final_head = ""
         """One hash over all streams, once the engine is closed."""
-        self._procedural = ProceduralThinker(library)
+        self._procedural: Thinker = ProceduralThinker(library)
         self._client = config.model.client() if config.model is not None else None
 
     # -------------------------------------------------------------- life
@@ -384,7 +384,7 @@ class Engine:
     def _surroundings(self, state: AgentState) -> Surroundings:
         assert self._coder is not None
         voice = Voice(self._client) if self._client is not None else None
-        thinker: Thinker = self._procedural
+        thinker = self._procedural
         answerer = (self.config.answerer or _recorded_answers)(state)
         purse: Purse = no_limit
         if voice is not None and self._client is not None and self.config.model is not None:

@@ -25,6 +25,8 @@ from engine.journal.tail import Tail
 from engine.journal.writer import GroupWriter
 
 DATA_DIRECTORY = ".pilothouse"
+DATABASE = "journal.db"
+"""The journal, in the data directory."""
 """Where a workspace keeps its data, below its own directory."""
 
 PAGE = 256
@@ -97,7 +99,7 @@ class JournalStore:
             JournalError: the workspace cannot be used as it is; the message says why.
         """
         data = directory / DATA_DIRECTORY
-        path = data / "journal.db"
+        path = data / DATABASE
         if (read_only or not create) and not await asyncio.to_thread(path.is_file):
             raise JournalMissing(f"There is no journal in {directory}: start an agent there first.")
         async with AsyncExitStack() as stack:

@@ -12,8 +12,8 @@ from engine.models.endpoint import Endpoint, Retries, Timeouts
 USUAL = "claude-sonnet-5-5"
 """The model that is asked where nobody chose one."""
 NO_MODEL = (
-    "there is no model: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own, and open the "
-    "workspace again"
+    "there is no model: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own, and begin "
+    "again"
 )
 
 

@@ -11,6 +11,7 @@ from app.doctor import examine
 from app.headless import RunOptions, run_goal
 from app.settings import Settings
 from engine.actions import SnapshotRule
+from tests.messages_server import MessagesServer, Reply, failure
 
 
 @pytest.fixture(autouse=True)
@@ -54,3 +55,20 @@ def test_the_workspaces_setting_comes_before_the_users(
         (directory / "pilothouse.toml").write_text(text)
     settings = Settings.load(tmp_path / "ws")
     assert (settings.engine_config().snapshots, len(settings.problems)) == (rule, problems)
+
+
+async def test_the_model_is_asked_for_a_word_only_when_that_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _code, answer, _text = await examine(tmp_path)
+    assert "ANTHROPIC_API_KEY" in answer["model"]["reason"]
+    assert (await examine(tmp_path, ask_model=True))[0] == 1
+    async with MessagesServer([Reply(text="ready"), failure(401)]) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        code, answer, _text = await examine(tmp_path)
+        assert (code, answer["model"]["thinker"], server.requests) == (0, "claude", [])
+        code, answer, _text = await examine(tmp_path, ask_model=True)
+        assert (code, len(server.requests)) == (0, 1)
+        assert "answered in" in answer["model"]["reason"]
+        code, answer, _text = await examine(tmp_path, ask_model=True)
+        assert (code, answer["model"]["ok"]) == (1, False)

@@ -106,7 +106,7 @@ class Lightning:
 
 async def struck(workspace: Path) -> Engine:
     engine = await Engine.open(workspace)
-    engine._thinkers["procedural"] = Lightning()
+    engine._procedural = Lightning()
     return engine
 
 

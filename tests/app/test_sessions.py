@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from app.headless import opened
-from app.sessions import look
+from app.sessions import look, look_at
 from engine.domain import commands as cmd
 from engine.journal.errors import JournalMissing
 
@@ -79,3 +81,30 @@ async def test_where_there_is_no_journal_it_is_said(tmp_path: Path) -> None:
     with pytest.raises(JournalMissing, match="There is no journal"):
         await look(tmp_path, "list", "")
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_an_export_is_verified_and_replayed_elsewhere(tmp_path: Path) -> None:
+    workspace, file = tmp_path / "here", tmp_path / "flight.tar.gz"
+    await _two_sessions(workspace)
+    assert (await look_at(workspace, "export", str(file), None))[0] == 0
+    _code, here, _text = await look_at(workspace, "verify", "", None)
+    for what in ("verify", "replay"):
+        code, there, _text = await look_at(tmp_path / "nowhere", what, "", file)
+        assert (code, there["ok"], there["head"]) == (0, True, here["head"])
+    code, _answer, text = await look_at(workspace, "export", str(file), None)
+    assert (code, text) == (2, f"{file} exists already: choose another name")
+
+
+async def test_a_file_that_is_no_export_is_refused(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.tar.gz"
+    wrong.write_bytes(b"no archive")
+    assert "is no export of a journal" in (await look_at(tmp_path, "verify", "", wrong))[2]
+    for name in ("../out", "/etc/passwd", ".pilothouse/lock", ".pilothouse/blobs/../../out"):
+        with tarfile.open(wrong, "w:gz") as archive:
+            member = tarfile.TarInfo(name)
+            member.size = 1
+            archive.addfile(member, io.BytesIO(b"x"))
+        code, _answer, text = await look_at(tmp_path, "verify", "", wrong)
+        assert code == 2
+        assert "does not belong in an export" in text
+    assert not list(tmp_path.glob("out"))
