@@ -168,7 +168,8 @@ class Cockpit(CommandLine, ThemeWatch):
             await self._start_mission(self._mission, "pilot-1")
             self._say(f"{self._mission.title}: space runs it, s takes one step, ? shows all keys", "note")
         else:
-            self._say("press : and type a goal, such as: goal create a Python project named 'demo'", "note")
+            planner = "" if self._settings.model is not None else " (no model is set, so recipes plan: see ?)"
+            self._say(f"press : and type: goal create a Python project named 'demo'{planner}", "note")
 
     async def _follow(self, engine: Engine, since: int) -> None:
         count = 0

@@ -18,6 +18,13 @@ from engine.library import Mission
 from widgets import CommandBar, Completion, PlanPane, TerminalPane
 from widgets.dialogs import HelpDialog, HelpGroup, HelpKey, HelpModel
 
+WITH_A_MODEL = (
+    HelpKey("no model is set", "agents plan by the plan library, and say which clause no recipe covers"),
+    HelpKey("ANTHROPIC_API_KEY", "set it before you open the cockpit, and Claude plans for new agents"),
+    HelpKey("ANTHROPIC_BASE_URL", "or this: a server of your own that speaks the Messages API"),
+    HelpKey("PILOTHOUSE_MODEL", "the model's name; pilothouse doctor --model tries it"),
+)
+
 
 class CommandLine(MindKeys, SandboxKeys):
     """What is typed in the bar, and the words it knows."""
@@ -147,6 +154,8 @@ class CommandLine(MindKeys, SandboxKeys):
             focused = focused.parent if isinstance(focused.parent, Widget) else None
         wrong = tuple(HelpKey(f"{number}", problem) for number, problem in enumerate(self.problems, 1))
         groups = (*keymap.help_groups(self._keys), HelpGroup("Words of the command bar", words))
+        if self._settings.model is None:
+            groups = (*groups, HelpGroup("With a model", WITH_A_MODEL))
         if wrong:
             groups = (HelpGroup("Problems", wrong), *groups)
         model = HelpModel(groups, about=about)
