@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from engine.actions.pipeline import Pipeline
 from engine.actions.saving import Saved, Unsaved
@@ -260,6 +260,8 @@ class _ReplayedAgent(Agent):
         self.pipeline = _ReplayedPipeline(record, self, around)
         self._record = record
         self._feeding = False
+        self._over = False
+        """Whether the session has ended; what is cut off by that records nothing."""
 
     def again(self) -> _ReplayedAgent:
         """The agent as the next session takes it up."""
@@ -269,6 +271,8 @@ class _ReplayedAgent(Agent):
         await self._wait_for_change()
 
     def append(self, payload: ev.Payload, actor: str, *causes: str) -> Event:
+        if self._over:
+            raise _SessionEnded
         expected = self._record.next
         event = super().append(payload, actor, *causes)
         if expected is None:
@@ -277,7 +281,7 @@ class _ReplayedAgent(Agent):
             raise _DivergedError(_difference(event, expected))
         self._record.place += 1
         if self._record.next is None:
-            raise _SessionEnded
+            self._end_session()
         if not self._feeding:
             self._feed()
         return event
@@ -298,7 +302,7 @@ class _ReplayedAgent(Agent):
                 if not payload.external:
                     return
                 if isinstance(payload, ev.AgentOpened):
-                    raise _SessionEnded
+                    self._end_session()
                 if isinstance(payload, ev.CommandReceived):
                     self.handle(parse_command(payload.command), expected.actor)
                 else:
@@ -306,11 +310,15 @@ class _ReplayedAgent(Agent):
         finally:
             self._feeding = False
 
+    def _end_session(self) -> NoReturn:
+        self._over = True
+        raise _SessionEnded
+
     async def _wait_for_change(self) -> None:
         if not self._changed.is_set():
             expected = self._record.next
             if expected is None:
-                raise _SessionEnded
+                self._end_session()
             raise _DivergedError(
                 f"the agent waits, and the record goes on with {expected.kind} ({expected.ref})"
             )

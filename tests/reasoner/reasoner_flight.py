@@ -163,13 +163,18 @@ def kept_and_rest_is_the_whole(flight: ReasonerFlight, events: Sequence[Event], 
 async def same_mind_from_the_journal(flight: ReasonerFlight, agent: str) -> None:
     """What lives now is what the journal says, and nothing else."""
     live = flight.live(agent)
+
+    def recorded() -> bool:
+        """Whether the journal says all that it has done; it may go on while the journal is read."""
+        run = live.reasoner.run
+        return live.state.version == len(past) and (run is None or not run.phases)
+
+    past = await flight.events(agent)
     async with asyncio.timeout(PATIENCE_S):
-        while (state := await flight.state(agent)).version != len(past := await flight.events(agent)):
+        while not recorded():
             await asyncio.sleep(0.002)
-        # The cycle may have gone on since; what it did then is not recorded yet.
-        while live.reasoner.run is not None and live.reasoner.run.phases:
-            await asyncio.sleep(0.002)
-    assert inside(remembered(live.reasoner, state, flight, past)) == inside(live.reasoner)
+            past = await flight.events(agent)
+    assert inside(remembered(live.reasoner, live.state, flight, past)) == inside(live.reasoner)
 
 
 __all__ = ["RUN_WAITER", "AskError", "Oracle", "ReasonerFlight", "inside", "same_mind_from_the_journal"]
