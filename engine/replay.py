@@ -353,6 +353,10 @@ class _ReplayedReasoningAgent(_ReplayedAgent, ReasoningAgent):
     async def _slow_down(self, until: float) -> None:
         return None
 
+    def _pauses_meanwhile(self) -> bool:
+        due = isinstance(self._record.next_payload, ev.AgentPaused)
+        return due and (self._rest_after_goal() or self._out_of_loops())
+
     def _goes_on_meanwhile(self) -> bool:
         return self._advance_on_record() is not None
 

@@ -313,7 +313,7 @@ class ReasoningAgent(Agent):
             while not task.done():
                 self._changed.clear()
                 generation = self._generation()
-                if self._rest_after_goal() or (self._goes_on_meanwhile() and self._out_of_loops()):
+                if self._pauses_meanwhile():
                     await self.commit()
                 elif generation is not None:
                     self.maker.forward(generation)
@@ -327,6 +327,10 @@ class ReasoningAgent(Agent):
             await asyncio.gather(task, return_exceptions=True)
         if not task.cancelled():
             task.result()
+
+    def _pauses_meanwhile(self) -> bool:
+        """Pause where the goal or the loops are over for which the operator let it run."""
+        return self._rest_after_goal() or (self._goes_on_meanwhile() and self._out_of_loops())
 
     def _goes_on_meanwhile(self) -> bool:
         return self.state.acting and self._can_reason()
