@@ -12,6 +12,7 @@ import signal
 import struct
 import termios
 from collections.abc import Callable
+from contextlib import suppress
 from typing import ClassVar
 
 import pytest
@@ -530,6 +531,8 @@ class Child:
             await self.app.pane.feed(data)
 
     async def end(self) -> None:
+        with suppress(OSError):  # what runs in the foreground would keep the terminal open
+            os.killpg(os.tcgetpgrp(self.fd), signal.SIGKILL)
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         await self.reading
