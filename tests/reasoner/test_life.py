@@ -117,6 +117,19 @@ async def test_a_run_until_a_goal_pauses_also_while_an_action_runs(fly: Fly) -> 
     await flight.until(lambda s: not s.acting)
 
 
+async def test_so_many_loops_are_counted_also_while_an_action_runs(fly: Fly) -> None:
+    flight = await fly(f"!act. +!act <- {RUN_WAITER}. +!long(N) <- !long(N + 1).", tracing=True)
+    await flight.do(cmd.Run)
+    await flight.until(lambda s: s.acting)
+    await flight.do(cmd.Run, max_loops=7)
+    await flight.do(cmd.AdoptGoal, text="long(0)")
+    state = await flight.until(lambda s: s.run is RunState.PAUSED)
+    assert state.run_reason.startswith("MAX_LOOPS: 7")
+    assert state.acting
+    flight.go()
+    await flight.until(lambda s: not s.acting)
+
+
 async def test_a_paused_agent_runs_no_step_whatever_comes_in(fly: Fly) -> None:
     flight = await fly(COUNT + "+alarm(X) <- .print(alarm, X).", tracing=True)
     await flight.poised()
