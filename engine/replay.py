@@ -195,10 +195,11 @@ class _RecordedWorld:
         """The recorded answer; a call that was cut off waits until it is cut off again."""
         said = next((end for end in self._record.said(ev.ActionFinished) if end.action == action), None)
         if said is None:
-            cancelled = next(self._record.said(ev.ActionCancelled), None)
-            if cancelled is None or cancelled.action != action:
-                raise _DivergedError(f"the record has no end of action {action}")
             await self._what_was_done_meanwhile()
+            cancelled = (end.action for end in self._record.said(ev.ActionCancelled))
+            killed = isinstance(self._record.next_payload, ev.AgentOpened | None)
+            if not killed and action not in cancelled:
+                raise _DivergedError(f"the record has no end of action {action}")
             raise asyncio.CancelledError
         await self._what_was_done_meanwhile()
         data = said.result

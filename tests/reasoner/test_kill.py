@@ -124,7 +124,7 @@ async def test_an_action_under_way_fails_for_its_intention_and_is_not_repeated(t
 async def test_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Path) -> None:
     dice = random.Random(20261122)
     unknown = 0
-    for _ in range(5):
+    for _ in range(3):
         said = await lived(tmp_path, WORK, "running", dice.uniform(0, 0.4))
         assert said
         flight = await reopened(tmp_path, said)

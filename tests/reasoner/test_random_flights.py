@@ -114,7 +114,7 @@ async def fly(
 
 
 @settings(
-    max_examples=int(os.environ.get("PILOTHOUSE_FLIGHTS", "12")),
+    max_examples=int(os.environ.get("PILOTHOUSE_FLIGHTS", "8")),
     deadline=None,
     phases=(Phase.generate,),
     suppress_health_check=list(HealthCheck),

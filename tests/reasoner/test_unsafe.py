@@ -21,7 +21,6 @@ RUNS = 5
 TEN = " ".join(f"p({number})." for number in range(10))
 UNSAFE = {
     "an endless loop": "!l. +!l <- !l.",
-    "an endless block": "!l. +!l <- while (true) { true }.",
     "beliefs without end": "!c(0). +!c(N) <- +n(N); !c(N + 1).",
     "a belief that never stays": "!c(0). +!c(N) <- -+n(N); !c(N + 1).",
     "intentions without end": "!c(0). +!c(N) <- !!d(N); !c(N + 1). +!d(N) <- !!d(N); !!d(N).",
@@ -30,7 +29,6 @@ UNSAFE = {
     "deep recursion": "!c(0). +!c(N) <- !c(N + 1); .print(N).",
     "a context that never ends": f"{TEN} !g. +!g : p(A) & p(B) & p(C) & p(D) & p(E) & A < 0. -!g <- !g.",
     "an infinite rule": "nat(0). nat(N) :- nat(M) & N = M + 1. !g. +!g : nat(X) & X < 0. -!g <- !g.",
-    "lines without end": "!c(0). +!c(N) <- .print(N); !c(N + 1).",
     "a text that doubles": '!c("x"). +!c(S) <- .concat(S, S, T); .print(T); +t(T); !c(T). -!c(S) <- !c("x").',
 }
 
@@ -39,15 +37,15 @@ UNSAFE = {
 async def test_an_unsafe_program_is_paused_stepped_and_stopped(fly: Fly, what: str) -> None:
     flight = await fly(UNSAFE[what])
     await flight.do(cmd.Run)
-    await flight.until(lambda s: s.mind and s.mind.cycles > 5)
+    await flight.until(lambda s: s.mind and s.mind.cycles > 2)
     await flight.do(cmd.Pause)
     paused = await flight.until(settled)
     assert paused.run is RunState.PAUSED
-    for _ in range(3):
+    for _ in range(2):
         await flight.do(cmd.Step)
         await flight.until(settled)
     await flight.do(cmd.Run)
-    await flight.until(lambda s: s.mind.cycles > paused.mind.cycles + 5)
+    await flight.until(lambda s: s.mind.cycles > paused.mind.cycles + 4)
     await flight.do(cmd.Stop)
     state = await flight.state()
     assert state.mode is Mode.STOPPED
@@ -138,7 +136,7 @@ async def test_of_many_intentions_the_oldest_are_shown_and_all_are_counted(fly: 
 
 async def test_too_many_beliefs_intentions_or_frames_fail_the_step_and_not_the_agent(fly: Fly) -> None:
     flight = await fly(
-        f"!b. +!b <- for (.range(I, 1, {LIMITS.intentions + 10})) {{ !!w(I) }}; .print(through)."
+        f"!b. +!b <- for (.range(I, 1, {LIMITS.intentions + 1})) {{ !!w(I) }}; .print(through)."
         "+!w(I) <- .wait(600000)."
     )
     await flight.do(cmd.Run)
