@@ -144,6 +144,11 @@ def _say_action(said: ev.Payload) -> tuple[str, str, str] | None:
     match said:
         case ev.ActionRequested():
             return "·", "action", f"{said.action} {call_text(said.command, said.args)}"
+        case ev.ParametersAsked():
+            return "→", "thought", f"{said.action} asks {said.model} for {', '.join(said.missing)}"
+        case ev.ParametersProcessed() if said.corrections:
+            told = "; ".join(one.words for one in said.corrections)
+            return "✎", "plan", f"{said.action} corrected: {told}"
         case ev.ActionHeld():
             return "‖", "operator", f"{said.action} held: {said.reason}"
         case ev.ActionWithdrawn():

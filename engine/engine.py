@@ -40,6 +40,7 @@ from engine.loop.reasoning import ReasoningAgent, make_reasoner
 from engine.loop.recording import Surroundings
 from engine.loop.voice import Voice
 from engine.models.choice import NO_MODEL, ModelChoice
+from engine.parameters import SettingsError, read_settings
 from engine.reasoner.breakpoints import check_pattern
 from engine.reasoner.config import ReasonerError, read_config
 from engine.reasoner.generation import read_plans
@@ -335,7 +336,8 @@ class Engine:
             if agent_type == REASONER:
                 read_config(config.meta)
             (policy.check_narrowing if new else policy.narrowed)(narrowing(config.meta))
-        except (PolicyError, ReasonerError) as error:
+            read_settings(config.meta)
+        except (PolicyError, ReasonerError, SettingsError) as error:
             return str(error)
         return ""
 
@@ -400,7 +402,7 @@ class Engine:
             thinker=thinker,
             toolbox=LiveToolbox(self.registry),
             saver=self._saver or NoSaver(),
-            perceiver=WorkspacePerceiver(self.registry),
+            perceiver=WorkspacePerceiver(self.registry, self._coders),
             registry=self.registry,
             clock=self._ports.clock,
             put_blob=self.blobs.put,

@@ -18,6 +18,7 @@ from engine.actions.pipeline import Pipeline
 from engine.actions.saving import Saved, Unsaved
 from engine.domain.action import SandboxSession, ToolResult
 from engine.domain.commands import parse_command
+from engine.domain.parameters import Extraction, Survey
 from engine.domain.ports import CallContext, CommandSpec, NoSessions, Ports
 from engine.domain.reasoning import REASONER, Generation
 from engine.domain.session import ReturnedShell
@@ -33,6 +34,7 @@ from engine.loop.agent import Agent
 from engine.loop.generating import PlanMaker
 from engine.loop.reasoning import ReasoningAgent
 from engine.loop.recording import RecordingAgent, Surroundings
+from engine.parameters import Asker, Enquiry, Question
 from engine.reasoner.reasoner import Reasoner
 from engine.snapshots import Changes
 from engine.tools.mind import Mind
@@ -233,9 +235,31 @@ class _RecordedWorld:
         """Never asked: what was perceived is fed in before the agent would look."""
         raise _DivergedError("the agent looks at its workspace, and the record does not have it")
 
+    async def survey(self, agent: str, action: ActiveAction, cwd: str, enquiry: Enquiry) -> Survey:
+        """What the record has next of this action; where it has nothing, nothing was found amiss."""
+        told = (said for said in self._record.said(ev.ParametersProcessed) if said.action == action.id)
+        said = next(told, None)
+        return said.survey if said is not None else Survey()
+
     async def changes(self, agent: str, shell: ReturnedShell) -> Changes | str:
         """Never asked: what was offered is fed in before the agent would compare."""
         raise _DivergedError("the agent looks for the operator's changes, and the record does not have them")
+
+
+class _RecordedAsker:
+    """Finds in a goal what a model found in it."""
+
+    def __init__(self, record: _Record, asked: ev.ParametersAsked) -> None:
+        self.model = asked.model
+        self._action = asked.action
+        self._record = record
+
+    async def extract(self, question: Question) -> Extraction:
+        """What the record has; nothing where the answer was not used, as it will not be again now."""
+        for said in self._record.said(ev.ParametersProcessed):
+            if said.action == self._action and said.extraction is not None:
+                return said.extraction
+        return Extraction(self.model)
 
 
 class _ReplayedPipeline(Pipeline):
@@ -270,6 +294,10 @@ class _ReplayedAgent(Agent):
 
     async def _idle(self) -> None:
         await self._wait_for_change()
+
+    def _asker(self) -> Asker | None:
+        asked = self._record.next_payload
+        return _RecordedAsker(self._record, asked) if isinstance(asked, ev.ParametersAsked) else None
 
     def append(self, payload: ev.Payload, actor: str, *causes: str) -> Event:
         if self._over:

@@ -21,6 +21,7 @@ FLOORS = [
     "engine.thinkers",
     "engine.generation",
     "engine.actions",
+    "engine.parameters",
     "engine.recovery",
     "engine.steering",
     "engine.models",

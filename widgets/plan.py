@@ -49,6 +49,8 @@ class StepLine:
     tool: str = ""
     command: str = ""
     args: Mapping[str, Any] = field(default_factory=dict)
+    corrected: tuple[str, ...] = ()
+    """What of the arguments was changed and why, a sentence each."""
     thinker: str = ""
     """Who proposed it: `operator` or a thinker's name."""
     recipe: str = ""
@@ -290,6 +292,9 @@ def detail_lines(step: StepLine, width: int) -> tuple[Pieces, ...]:
     lines += labelled("tool", called, width, style="accent")
     for name, value in step.args.items():
         lines += _argument(clean_line(str(name)), value, width)
+    for correction in step.corrected:
+        told = (Piece("  corrected: ", "dim"), Piece(clean_line(correction), "warning"))
+        lines += wrap(told, width, indent=4, most=FOLD)
     lines += labelled("clause", _clause(step), width)
     lines += labelled(
         "from", " ".join(clean_line(part) for part in (step.thinker, step.recipe) if part), width

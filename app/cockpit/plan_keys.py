@@ -89,6 +89,7 @@ class PlanKeys(CockpitBase):
         if state is not None and state.acting and state.action and state.action.step == step.id:
             self._say(f"step {step.id} is running; wait for it, or cut it off with .", "error")
             return
+        step = state.as_settled(step) if state is not None else step
         if step.op is not Op.ACT:
             # Such a step calls no tool; the bar takes its arguments.
             self._open_bar(f"edit {step.id} {json.dumps({'args': step.args}, ensure_ascii=False)}")

@@ -90,6 +90,7 @@ def plan(state: AgentState, chosen: int = 0) -> PlanModel:
         return PlanModel()
     place = next((at for at, item in enumerate(frame.items) if item.current), len(frame.items))
     made = next((one for one in state.generated if one.label == frame.plan), None)
+    wanted = next((one.step for one in state.wanted if one.intention == intention.id), "")
     steps = (
         StepLine(
             id=f"i{intention.id}.{len(intention.frames)}.{at}",
@@ -97,6 +98,7 @@ def plan(state: AgentState, chosen: int = 0) -> PlanModel:
             status=_mark(state, intention, item, at, place),
             held=item.current and state.mode in (Mode.PAUSED, Mode.INTERVENTION, Mode.SHELL),
             args=dict(frame.bindings) if item.current else {},
+            corrected=corrected(state, wanted) if item.current else (),
             thinker=made.model if made else "the program",
             recipe=f"@{frame.plan} line {item.position.line}",
             clause=f"{made.generation}: {_proof(made.verified, made.succeeded, made.steps)}" if made else "",
@@ -105,6 +107,12 @@ def plan(state: AgentState, chosen: int = 0) -> PlanModel:
         for at, item in enumerate(frame.items)
     )
     return PlanModel(steps=tuple(steps), goal=f"{frame.goal} by @{frame.plan}")
+
+
+def corrected(state: AgentState, step: str) -> tuple[str, ...]:
+    """What of a step's arguments was changed, and why."""
+    settled = state.settled.get(step)
+    return tuple(one.words for one in settled.corrections) if settled else ()
 
 
 def _proof(verified: bool, succeeded: int, steps: int) -> str:

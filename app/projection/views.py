@@ -164,6 +164,7 @@ def plan(state: AgentState, intention: int = 0) -> PlanModel:
 
 
 def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLine:
+    step = state.as_settled(step)
     mark = _STEP_MARKS[step.status]
     is_next = pending is not None and step.id == pending.id
     if step.summary == "outcome unknown" and step.status is StepStatus.FAILED:
@@ -181,6 +182,7 @@ def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLi
         tool=step.tool,
         command=step.command or step.op.value,
         args=step.args,
+        corrected=mind_views.corrected(state, step.id),
         thinker=provenance.by,
         recipe=provenance.recipe,
         clause=provenance.clause,
@@ -212,7 +214,7 @@ def working_memory(state: AgentState) -> WorkingMemoryModel:
     if goal is not None and not goal.status.terminal:
         lines.append(MemoryLine(f"goal:{goal.id}", "goal", goal.text, focused=True))
         if state.step is not None:
-            lines.append(MemoryLine("step", "next", step_text(state.step)))
+            lines.append(MemoryLine("step", "next", step_text(state.as_settled(state.step))))
     lines += _results(state)
     beliefs = sorted(state.beliefs.values(), key=lambda belief: -belief.tick)
     lines += [
@@ -377,7 +379,7 @@ def intervention(state: AgentState, last_words: str = "") -> InterventionModel |
         disabled |= dict.fromkeys((Offer.REPLACE_REST, Offer.ABORT), "no goal is open")
     return InterventionModel(
         goal=goal.text if goal else "",
-        step=step_text(found[1]) if found else "",
+        step=step_text(state.as_settled(found[1])) if found else "",
         error_kind=turn.kind,
         error="\n".join(part for part in (turn.reason, last_words) if part),
         tried=turn.tried,

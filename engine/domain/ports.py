@@ -176,6 +176,9 @@ class Parameter:
     default: Any = None
     kind: str = "text"
     """What a string means: `text` (never corrected), `path`, `name`, `shell`."""
+    exists: str = ""
+    """What a path must lead to for the command to be of any use: `file`, `directory` or `any`; empty where
+    something new may come to be there. Only such a path can be wrong for certain."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Only `engine.journal.fold` changes an `AgentState`; everybody else reads it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -14,6 +14,7 @@ from engine.domain.action import SandboxSession
 from engine.domain.belief import Belief
 from engine.domain.failure import Failure, FailureKind, Strategy
 from engine.domain.goal import Goal
+from engine.domain.parameters import Settled
 from engine.domain.plan import Plan, PlanStep
 from engine.domain.reasoning import (
     REASONER,
@@ -189,6 +190,8 @@ class AgentState:
     """False when the workspace must be looked at before anything is decided."""
 
     action: ActiveAction | None = None
+    settled: dict[str, Settled] = field(default_factory=dict)
+    """Steps whose arguments are no longer those of the plan: what was corrected and found, by step id."""
     requests: list[OperatorRequest] = field(default_factory=list)
     jobs: dict[str, Job] = field(default_factory=dict)
     """What runs in the background, and the newest of what did."""
@@ -349,6 +352,11 @@ class AgentState:
             if step is not None:
                 return plan, step
         return None
+
+    def as_settled(self, step: PlanStep) -> PlanStep:
+        """A step with the arguments that it is run with: the plan's, or what was made of them."""
+        settled = self.settled.get(step.id)
+        return step if settled is None else replace(step, args=settled.args)
 
     def belief_values(self) -> dict[str, Any]:
         """Belief values by key."""

@@ -7,15 +7,24 @@ from graphlib import CycleError, TopologicalSorter
 
 from engine.domain.plan import Op, PlanStep
 from engine.generation.notation import PLAN_LIMIT
+from engine.parameters import unmendable
 from engine.tools.registry import ToolRegistry
 
 
-def problems_of(steps: Sequence[PlanStep], registry: ToolRegistry) -> tuple[str, ...]:
+def problems_of(
+    steps: Sequence[PlanStep], registry: ToolRegistry, *, settled_later: bool = False
+) -> tuple[str, ...]:
     """Every reason why the steps cannot be a plan, in order of the steps; empty when they can.
 
     Checked are: at least one step, not too many, unique ids, known tools and sub-commands,
     arguments against the sub-command's schema, prerequisites that exist, and no cycle among them
     (seed brain and hands §3.1; spec mindX §2.4, §7 items 26-28).
+
+    Args:
+        steps: what is to be a plan.
+        registry: what its steps can call.
+        settled_later: arguments that are missing, or that can be put right, are left to the processing of
+            each step's parameters; not those that an operator typed.
     """
     if not steps:
         return ("the plan has no steps",)
@@ -31,7 +40,7 @@ def problems_of(steps: Sequence[PlanStep], registry: ToolRegistry) -> tuple[str,
             if step.id in seen or seen.add(step.id)  # type: ignore[func-returns-value]
         ]
     for number, step in enumerate(steps, 1):
-        found += [f"step {number}: {problem}" for problem in step_problems(step, registry)]
+        found += [f"step {number}: {problem}" for problem in step_problems(step, registry, settled_later)]
         found += [
             f"step {number}: it depends on '{other}', which is not in the plan"
             for other in step.depends_on
@@ -44,10 +53,13 @@ def problems_of(steps: Sequence[PlanStep], registry: ToolRegistry) -> tuple[str,
     return tuple(found)
 
 
-def step_problems(step: PlanStep, registry: ToolRegistry) -> tuple[str, ...]:
-    """Every reason why this step cannot run."""
+def step_problems(step: PlanStep, registry: ToolRegistry, settled_later: bool = False) -> tuple[str, ...]:
+    """Every reason why this step cannot run; see `problems_of`."""
     if step.op is Op.ACT:
-        return tuple(problem.message for problem in registry.validate(step.tool, step.command, step.args))
+        found = registry.validate(step.tool, step.command, step.args)
+        if settled_later and step.provenance.by != "operator" and _is_command(step, registry):
+            found = list(unmendable(registry.get(step.tool).commands[step.command], step.args))
+        return tuple(problem.message for problem in found)
     if step.op is Op.ACHIEVE:
         return _needs(step, "goal")
     if step.op in (Op.ADD, Op.UPDATE):
@@ -55,6 +67,10 @@ def step_problems(step: PlanStep, registry: ToolRegistry) -> tuple[str, ...]:
     if step.op in (Op.REMOVE, Op.TEST):
         return _needs(step, "key")
     return ()
+
+
+def _is_command(step: PlanStep, registry: ToolRegistry) -> bool:
+    return step.tool in registry and step.command in registry.get(step.tool).commands
 
 
 def _needs(step: PlanStep, name: str) -> tuple[str, ...]:

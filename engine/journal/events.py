@@ -16,6 +16,7 @@ from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, Undo
 from engine.domain.belief import BeliefSource
 from engine.domain.failure import FailureKind, Strategy
 from engine.domain.goal import GoalStatus
+from engine.domain.parameters import Correction, Extraction, StageRecord, Survey
 from engine.domain.plan import PlanStep, StepStatus
 from engine.domain.reasoning import Stride
 from engine.domain.session import OfferedBelief
@@ -323,13 +324,28 @@ class ActionRequested(Payload):
     args: dict[str, Any]
 
 
-class ActionCorrected(Payload):
-    """Parameters were changed before the action ran."""
+class ParametersAsked(Payload):
+    """A model is asked for parameters that are missing; what it finds comes later."""
 
-    kind: ClassVar[str] = "action.corrected"
+    kind: ClassVar[str] = "action.parameters_asked"
+    action: str
+    model: str
+    missing: tuple[str, ...]
+
+
+class ParametersProcessed(Payload):
+    """The parameters of a requested action were looked at, and something came of it."""
+
+    kind: ClassVar[str] = "action.parameters"
     action: str
     args: dict[str, Any]
-    why: tuple[str, ...]
+    """As they are from now on."""
+    corrections: tuple[Correction, ...] = ()
+    stages: tuple[StageRecord, ...] = ()
+    survey: Survey = Survey()
+    """What of the workspace all this rests on."""
+    extraction: Extraction | None = None
+    """What a model found, where one was asked before this."""
 
 
 class ActionHeld(Payload):

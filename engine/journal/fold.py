@@ -13,6 +13,7 @@ from engine.domain.action import ResultStatus
 from engine.domain.belief import Belief
 from engine.domain.failure import Failure, Strategy
 from engine.domain.goal import Goal, GoalStatus
+from engine.domain.parameters import Settled
 from engine.domain.plan import Plan, PlanStep, StepStatus
 from engine.domain.session import Handover, Job, ReturnedShell
 from engine.domain.state import (
@@ -28,7 +29,7 @@ from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.journal.reasoner_fold import HANDLERS, answered, end_stride, roused
 
-SNAPSHOT_FORMAT = 4
+SNAPSHOT_FORMAT = 5
 """Raised whenever `AgentState` changes shape; older snapshots are then ignored."""
 
 FAILURES_KEPT = 100
@@ -141,6 +142,8 @@ def _end_action(state: AgentState, event: Event, answer: dict[str, Any] | None) 
         state.perceived = False
     if action is not None and action.step:
         state.breakpoint_hit = ""
+        if state.reasons:
+            state.settled.pop(action.step, None)  # what an intention asks for again is another request
     state.action = None
 
 
@@ -273,6 +276,7 @@ def _forget_steps(state: AgentState, steps: Iterable[PlanStep]) -> None:
 def _begin_afresh(state: AgentState, step_id: str) -> None:
     """What recovery tried and plans for a step holds no longer."""
     state.tried.pop(step_id, None)
+    state.settled.pop(step_id, None)
     if state.retry is not None and state.retry.step == step_id:
         state.retry = None
 
@@ -394,14 +398,21 @@ def _requested(state: AgentState, said: ev.ActionRequested, event: Event) -> Non
         state.requests.pop(0)
 
 
-@_on(ev.ActionCorrected)
-def _corrected(state: AgentState, said: ev.ActionCorrected, event: Event) -> None:
-    if state.action is not None:
-        state.action = replace(state.action, args=said.args)
+@_on(ev.ParametersProcessed)
+def _processed(state: AgentState, said: ev.ParametersProcessed, event: Event) -> None:
+    action = state.action
+    if action is None:
+        return
+    state.action = replace(action, args=said.args)
+    if action.step:
+        before = state.settled[action.step].corrections if action.step in state.settled else ()
+        state.settled[action.step] = Settled(said.args, (*before, *said.corrections))
 
 
 @_on(ev.ActionWithdrawn)
 def _withdrawn(state: AgentState, said: ev.ActionWithdrawn, event: Event) -> None:
+    if state.action is not None and state.reasons:
+        state.settled.pop(state.action.step, None)
     state.action = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from engine.actions.saving import Saved
 from engine.domain.action import ToolResult
@@ -12,14 +13,14 @@ from engine.domain.plan import Op, PlanStep
 from engine.domain.state import RunState
 from engine.journal import events as ev
 from engine.loop.outcome import fresh_id
-from engine.loop.saving import SavingAgent
+from engine.loop.settling import SettlingAgent
 from engine.steering.gate import Hold, hold
 
 SUBGOAL_LIMIT = 20
 """Goals inside one another; a recipe that achieves its own goal would otherwise never end."""
 
 
-class ActingAgent(SavingAgent):
+class ActingAgent(SettlingAgent):
     """Takes plan steps and the operator's own calls through the gate and runs them."""
 
     async def _act(self, goal: Goal, step: PlanStep) -> None:
@@ -38,7 +39,8 @@ class ActingAgent(SavingAgent):
             )
             return
         tool, command = (step.tool, step.command) if step.op is Op.ACT else ("mind", step.op.value)
-        checked = self.around.registry.check(tool, command, step.args)
+        args = self.state.as_settled(step).args
+        checked = self.around.registry.check(tool, command, args)
         requested = self.append(
             ev.ActionRequested(
                 action=fresh_id(self.state, "a"),
@@ -46,12 +48,17 @@ class ActingAgent(SavingAgent):
                 goal=goal.id,
                 tool=tool,
                 command=command,
-                args=step.args if checked.problems else checked.args,
+                args=args if checked.problems else checked.args,
             ),
             "agent",
             step.event,
             self.state.retry.event if self.state.retry else "",
         )
+        # What an operator typed is run as it is, or refused.
+        if step.provenance.by != "operator":
+            overtaken = partial(self._overtaken, goal, step)
+            gate = partial(self._pass_gate, step.id, overtaken, requested.ref, saves=False)
+            checked = await self._settled(args, goal.text, overtaken, gate)
         if not await self._admitted(goal, step, saves=not checked.problems):
             if self.state.action is not None:
                 plan = self.state.plans.get(goal.id)

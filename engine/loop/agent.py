@@ -262,7 +262,7 @@ class Agent(ActingAgent):
             f"clause {gap.index} “{gap.clause}”: {gap.why}"
             + (f"; nearest: {' · '.join(gap.nearest)}" if gap.nearest else "")
             for gap in proposal.uncovered
-        ) or problems_of(proposal.steps, self.around.registry)
+        ) or problems_of(proposal.steps, self.around.registry, settled_later=True)
         if problems:
             self._reject_plan(goal, problems, bool(proposal.uncovered), generated.ref)
             return False

@@ -214,7 +214,7 @@ def _edit_step(state: AgentState, said: cmd.EditStep, registry: ToolRegistry) ->
         # A step that called no tool is made to call one.
         changes = {"tool": "simple_coder", "op": Op.ACT, "args": {}, **changes}
     edited = replace(
-        step,
+        state.as_settled(step),
         **changes,
         status=StepStatus.PLANNED,
         summary="",

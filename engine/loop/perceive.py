@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
 from engine.domain.action import ErrorCode, SandboxSession
+from engine.domain.parameters import Survey
 from engine.domain.ports import CallContext
+from engine.domain.state import ActiveAction
+from engine.parameters import Enquiry, survey
+from engine.sandbox.completion import to_the_end
+from engine.sandbox.paths import PathError
+from engine.tools.coders import Coders
 from engine.tools.registry import ToolRegistry
 
 ENTRIES = 50
@@ -16,8 +23,9 @@ ENTRIES = 50
 class WorkspacePerceiver:
     """Looks at the sandbox through the same tool that the agent acts with."""
 
-    def __init__(self, registry: ToolRegistry) -> None:
+    def __init__(self, registry: ToolRegistry, coders: Coders) -> None:
         self._registry = registry
+        self._coders = coders
 
     async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
         """What lies in the working directory; the session leaves a directory or venv that is gone."""
@@ -30,6 +38,19 @@ class WorkspacePerceiver:
             "session.venv": session.venv,
             "workspace.entries": items[:ENTRIES],
         }, session
+
+    async def survey(self, agent: str, action: ActiveAction, cwd: str, enquiry: Enquiry) -> Survey:
+        """What the paths lead to under the agent's own policy; nothing is known of a root that is gone."""
+
+        def look() -> Survey:
+            files = self._coders.of(agent).files
+            try:
+                files.check_root()
+                return survey(files, cwd, enquiry)
+            except PathError:
+                return Survey()
+
+        return await to_the_end(asyncio.to_thread(look))
 
     async def _existing(self, session: SandboxSession) -> SandboxSession:
         if not await self._is_there(session.cwd):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from engine.domain.action import ErrorCode
@@ -283,9 +284,11 @@ class ReasoningAgent(Agent):
             "agent",
             self.state.run_event,
         )
-        passed = await self._pass_gate(
-            wanted.step, lambda: self._given_up(wanted), requested.ref, saves=not checked.problems
-        )
+        given_up = partial(self._given_up, wanted)
+        goal = self.state.goals.get(mind.tag) if mind is not None else None
+        gate = partial(self._pass_gate, wanted.step, given_up, requested.ref, saves=False)
+        checked = await self._settled(wanted.args, goal.text if goal else "", given_up, gate)
+        passed = await self._pass_gate(wanted.step, given_up, requested.ref, saves=not checked.problems)
         if isinstance(passed, ev.SnapshotFailed):
             refused = self.append(passed, "system", requested.ref)
             message = f"the workspace could not be saved before it. {passed.reason}"

@@ -10,9 +10,10 @@ from typing import Any, Protocol, TypeVar
 from engine.actions.pipeline import Pipeline, Toolbox
 from engine.actions.saving import Saver
 from engine.domain.action import SandboxSession
+from engine.domain.parameters import Survey
 from engine.domain.ports import Clock, Randomness, SessionControl
 from engine.domain.reasoning import SentMessage
-from engine.domain.state import AgentState
+from engine.domain.state import ActiveAction, AgentState
 from engine.domain.thinking import PlanRequest, Thinker
 from engine.generation.pgp.asking import Answerer
 from engine.journal import events as ev
@@ -21,6 +22,8 @@ from engine.journal.event import Event
 from engine.journal.fold import apply
 from engine.journal.log import StreamLog
 from engine.loop.voice import Voice
+from engine.models import ModelClient
+from engine.parameters import Enquiry
 from engine.tools.registry import ToolRegistry
 
 T = TypeVar("T")
@@ -31,6 +34,9 @@ class Perceiver(Protocol):
 
     async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
         """Facts about the workspace, and the session corrected where the workspace changed under it."""
+
+    async def survey(self, agent: str, action: ActiveAction, cwd: str, enquiry: Enquiry) -> Survey:
+        """What the paths of an action's arguments lead to, and what is there under a like name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,10 @@ class Surroundings:
     """What the agent's model says; None where there is none, as in a replay."""
     purse: Callable[[AgentState, PlanRequest], str] = lambda _state, _request: ""
     """Why the call that a plan needs may not be made, as a budget could break; empty when it may."""
+    model: ModelClient | None = None
+    """Who is asked for missing parameters; None where nobody is."""
+    model_name: str = ""
+    """The model's name, as its endpoint knows it; empty where none is to be asked."""
     answerer: Answerer | None = None
     """Who makes plans for a reasoner; None where nobody does."""
     post: Callable[[str, SentMessage], None] = lambda _sender, _message: None

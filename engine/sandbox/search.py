@@ -37,7 +37,8 @@ def search(files: SandboxFiles, text: str, path: str) -> Matches:
     if path != "." and status is None:
         raise PathError(ErrorCode.NOT_FOUND, f"{path!r} does not exist")
     single = status is not None and stat.S_ISREG(status.st_mode)
-    for count, name in enumerate([path] if single else _walk(files, path)):
+    below = (name for name, is_directory in walk(files, path) if not is_directory)
+    for count, name in enumerate([path] if single else below):
         if count >= MAX_FILES:
             return Matches(tuple(found), truncated=True)
         for number, line in _matching_lines(files, name, text):
@@ -48,8 +49,14 @@ def search(files: SandboxFiles, text: str, path: str) -> Matches:
     return Matches(tuple(found), truncated=False)
 
 
-def _walk(files: SandboxFiles, start: str) -> Iterator[str]:
-    """Regular files below a directory, breadth first; trees may be deeper than the stack."""
+def walk(files: SandboxFiles, start: str = ".") -> Iterator[tuple[str, bool]]:
+    """Regular files and directories (True) below a directory, breadth first and sorted.
+
+    Links, build folders and virtual environments are skipped; trees may be deeper than the stack.
+
+    Raises:
+        PathError: the directory to start from cannot be read.
+    """
     waiting = deque([(start, 0)])
     while waiting:
         path, depth = waiting.popleft()
@@ -61,9 +68,8 @@ def _walk(files: SandboxFiles, start: str) -> Iterator[str]:
             continue  # it went away, or is not ours to read
         for name, is_directory in children:
             child = name if path == "." else f"{path}/{name}"
-            if not is_directory:
-                yield child
-            elif depth < MAX_DEPTH:
+            yield child, is_directory
+            if is_directory and depth < MAX_DEPTH:
                 waiting.append((child, depth + 1))
 
 

@@ -74,7 +74,7 @@ def check_arguments(spec: CommandSpec, args: Mapping[str, Any]) -> Checked:
                 problems.append(Problem(ErrorCode.BAD_ARGUMENTS, text, name))
             else:
                 checked[name] = parameter.default
-        elif _fits(parameter, value):
+        elif fits(parameter, value):
             checked[name] = value
         else:
             text = f"{spec.name}: {name!r} must be {expectation(parameter)}, not {_shown(value)}."
@@ -111,7 +111,8 @@ def expectation(parameter: Parameter) -> str:
     return f"{article} {parameter.type}"
 
 
-def _fits(parameter: Parameter, value: Any) -> bool:
+def fits(parameter: Parameter, value: Any) -> bool:
+    """Whether a value is of the argument's type."""
     if parameter.kind == "shell" and isinstance(value, (list, tuple)):
         return all(isinstance(word, str) for word in value)
     if isinstance(value, bool) and parameter.type not in ("boolean", "any"):

@@ -12,8 +12,9 @@ from engine.domain.action import Undo
 from engine.domain.ports import CommandSpec, Parameter
 
 
-def _path(description: str, name: str = "path", default: str | None = None) -> Parameter:
-    return Parameter(name, description, required=default is None, default=default, kind="path")
+def _path(description: str, name: str = "path", default: str | None = None, exists: str = "") -> Parameter:
+    required = default is None
+    return Parameter(name, description, required=required, default=default, kind="path", exists=exists)
 
 
 _COMMAND = Parameter("command", "Program and arguments, as one string or a list of words", kind="shell")
@@ -32,10 +33,15 @@ def _changes(name: str, description: str, *parameters: Parameter, example: str) 
 
 
 _SPECS = (
-    _reads("ls", "List a directory.", _path("Directory", default="."), example="ls src"),
-    _reads("cd", "Change the session's directory.", _path("Directory"), example="cd my_project"),
+    _reads("ls", "List a directory.", _path("Directory", default=".", exists="directory"), example="ls src"),
+    _reads(
+        "cd",
+        "Change the session's directory.",
+        _path("Directory", exists="directory"),
+        example="cd my_project",
+    ),
     _changes("mkdir", "Make a directory and its parents.", _path("Directory"), example="mkdir my_project"),
-    _reads("read", "Read a text file.", _path("File"), example="read main.py"),
+    _reads("read", "Read a text file.", _path("File", exists="file"), example="read main.py"),
     _changes(
         "write",
         "Write a text file; parents are made, an old file is replaced.",
@@ -53,7 +59,7 @@ _SPECS = (
     _changes(
         "replace",
         "Replace every occurrence of a text in a file.",
-        _path("File"),
+        _path("File", exists="file"),
         Parameter("old", "The exact text to replace"),
         Parameter("new", "The text to put there"),
         example="replace main.py hello goodbye",
@@ -62,23 +68,24 @@ _SPECS = (
         "find",
         "Find a text in the files below a directory.",
         Parameter("text", "The exact text to look for"),
-        _path("Directory or file", default="."),
+        _path("Directory or file", default=".", exists="any"),
         example="find TODO src",
     ),
     _changes(
         "move",
         "Move or rename a file or directory; nothing is overwritten.",
-        _path("What to move", "source"),
+        _path("What to move", "source", exists="any"),
         _path("New name, or the directory to put it in", "target"),
         example="move old.py new.py",
     ),
     _changes(
         "copy",
         "Copy a file; nothing is overwritten.",
-        _path("File to copy", "source"),
+        _path("File to copy", "source", exists="file"),
         _path("New name, or the directory to put it in", "target"),
         example="copy a.py b.py",
     ),
+    # What is deleted is never guessed, so its path has to be there as it was given.
     _changes("rm", "Delete one file (requires autonomous mode).", _path("File"), example="rm notes.txt"),
     _changes("create_venv", "Create a Python virtual environment.", _VENV, example="create_venv .venv"),
     _reads(

@@ -15,6 +15,7 @@ from engine.domain import commands as cmd
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, Undo
 from engine.domain.failure import FailureKind, Strategy
 from engine.domain.goal import GoalStatus
+from engine.domain.parameters import Correction, Entry, Extraction, Stage, StageRecord, Survey
 from engine.domain.plan import PlanStep, StepStatus
 from engine.domain.ports import SystemClock
 from engine.domain.reasoning import (
@@ -100,7 +101,17 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
         "command": TEXTS,
         "args": ARGS,
     },
-    ev.ActionCorrected: {"action": ACTIONS, "args": ARGS, "why": st.just(())},
+    ev.ParametersAsked: {"action": ACTIONS, "model": TEXTS, "missing": st.just(("path",))},
+    ev.ParametersProcessed: {
+        "action": ACTIONS,
+        "args": ARGS,
+        "corrections": st.lists(
+            st.builds(Correction, TEXTS, VALUES, VALUES, st.just("near path"), TEXTS), max_size=2
+        ).map(tuple),
+        "stages": st.just((StageRecord(Stage.PATHS, {"path": "a"}, {"path": "not there"}),)),
+        "survey": st.just(Survey(("path",), (Entry("A"),))),
+        "extraction": st.none() | st.builds(Extraction, TEXTS, ARGS),
+    },
     ev.ActionWithdrawn: {"action": ACTIONS, "reason": TEXTS},
     ev.ActionStarted: {"action": ACTIONS, "undo": st.sampled_from(Undo)},
     ev.ActionOutput: {"action": ACTIONS, "stream": st.just("stdout"), "text": TEXTS},
