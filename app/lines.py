@@ -273,6 +273,12 @@ def _say_trouble(said: ev.Payload) -> tuple[str, str, str] | None:
         case ev.RecoveryChosen():
             tries = f" {said.attempt}/{said.of} in {said.delay_s:g} s" if said.delay_s else ""
             return "↻", "warning", f"recovery {said.strategy}{tries}: {said.why}"
+        case ev.RecoveryEnded():
+            came = "worked" if said.success else "did not work"
+            rests = f"; it rests until tick {said.rests_until}" if said.rests_until else ""
+            return "↻", "plan", f"recovery {said.strategy} {came}{rests}"
+        case ev.RecoveryHastened():
+            return "↻", "operator", f"the plan for {said.goal} is asked for again now"
         case ev.InterventionOpened():
             return "?", "warning", f"your turn: {said.reason}"
         case ev.InterventionClosed():

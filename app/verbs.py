@@ -149,6 +149,14 @@ def _read_skip(rest: str, context: Context) -> Intent:
     )
 
 
+def _read_retry(rest: str, context: Context) -> Intent:
+    state = context.state
+    planless = state is not None and state.step is None and state.current_goal
+    if rest[:1] in ("g", "G") or (planless and rest in ("", "this", ".")):
+        return cmd.RetryStep(agent=context.agent, goal=_goal_id(rest, context))
+    return cmd.RetryStep(agent=context.agent, step=_step(rest, context))
+
+
 def _read_result(rest: str, context: Context) -> Intent:
     name, text = word(rest, "a step")
     return cmd.GiveResult(agent=context.agent, step=_step(name, context), result=_text(text, "the result"))
@@ -306,7 +314,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("drop", "drop [GOAL]", "give a goal up",
          lambda rest, c: cmd.DropGoal(agent=c.agent, goal=_goal_id(rest, c)), "Goals", choices=_goals),
     Verb("abort", "abort [GOAL]", "fail a goal by your decision",
-         lambda rest, c: cmd.AbortGoal(agent=c.agent, goal=_goal_id(rest, c)), "Goals", choices=_goals),
+         lambda rest, c: cmd.AbortGoal(agent=c.agent, goal=_goal_id(rest, c)), "Goals", aliases=("give_up",),
+         choices=_goals),
     Verb("reword", "reword GOAL TEXT", "change a goal's text; it is planned anew", _read_reword, "Goals",
          choices=_goals),
     Verb("priority", "priority GOAL NUMBER", "change a goal's priority; larger is more urgent",
@@ -341,8 +350,8 @@ VERBS: tuple[Verb, ...] = (
          choices=_steps),
     Verb("move", "move STEP up|down", "move a step", _read_move, "Plan", choices=_steps),
     Verb("skip", "skip [STEP] [REASON]", "go on without a step", _read_skip, "Plan", choices=_steps),
-    Verb("retry", "retry [STEP]", "run a failed step again now",
-         lambda rest, c: cmd.RetryStep(agent=c.agent, step=_step(rest, c)), "Plan", choices=_steps),
+    Verb("retry", "retry [STEP|GOAL]", "run a failed step again now, or ask for a goal's plan again",
+         _read_retry, "Plan", choices=_steps),
     Verb("unsaved", "unsaved [STEP]", "run a step once without saving the files first; it cannot be undone",
          lambda rest, c: cmd.WaiveSnapshot(agent=c.agent, step=_step(rest, c)), "Plan", choices=_steps),
     Verb("result", "result STEP TEXT", "settle a step with a result you vouch for", _read_result, "Plan",

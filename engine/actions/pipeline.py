@@ -15,6 +15,7 @@ from engine.domain.state import ActiveAction, AgentState
 from engine.journal import events as ev
 from engine.journal.errors import BlobError
 from engine.journal.event import Event, canonical
+from engine.recovery import code_of
 from engine.sandbox.pump import OutputPump
 from engine.tools.arguments import Checked
 from engine.tools.registry import ToolRegistry
@@ -51,7 +52,7 @@ class LiveToolbox:
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001  a tool is foreign code: its fault is an answer
-            answer = _broken(f"{tool}.{command} broke: {type(error).__name__}: {error}")
+            answer = _broken(f"{tool}.{command} broke: {type(error).__name__}: {error}", code_of(error))
         took = round((loop.time() - began) * 1000)
         return replace(answer, duration_ms=took)
 
@@ -69,8 +70,8 @@ def _as_json(value: Mapping[str, Any]) -> dict[str, Any]:
     return dict(json.loads(canonical(dict(value))))
 
 
-def _broken(message: str) -> ToolResult:
-    return ToolResult(ResultStatus.ERROR, {"message": message[:2_000]}, ErrorCode.INTERNAL)
+def _broken(message: str, code: ErrorCode) -> ToolResult:
+    return ToolResult(ResultStatus.ERROR, {"message": message[:2_000]}, code)
 
 
 class Recorder(SessionObserver, Protocol):

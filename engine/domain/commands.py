@@ -170,10 +170,12 @@ class SkipStep(Command):
 
 
 class RetryStep(Command):
-    """Run a failed step again now."""
+    """Run a failed step again now, or ask for a goal's plan again now."""
 
     do: Literal["retry_step"] = "retry_step"
-    step: str
+    step: str = ""
+    goal: str = ""
+    """The goal, where no step is named."""
 
 
 class GiveResult(Command):

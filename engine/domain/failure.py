@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class FailureKind(StrEnum):
-    """The twelve kinds of ARCHITECTURE.md §3."""
+    """What can go wrong; `engine/recovery/taxonomy.py` says which names of others each stands for."""
 
     TOOL_UNAVAILABLE = "TOOL_UNAVAILABLE"
     TOOL_EXECUTION_ERROR = "TOOL_EXECUTION_ERROR"
@@ -35,6 +35,17 @@ class Strategy(StrEnum):
     ABORT_GRACEFULLY = "ABORT_GRACEFULLY"
 
 
+OF_GOALS = frozenset({Strategy.SIMPLIFIED_APPROACH, Strategy.ESCALATE_TO_AGINT})
+"""Strategies that change a goal's plan and not one step; how often they were tried counts for the goal."""
+UNTRIED_RATE = 0.5
+"""Success rate of a strategy of which nothing is known yet (seed parameter processing)."""
+
+
+def rate_key(kind: FailureKind, strategy: Strategy) -> str:
+    """Under which name it is kept how a strategy did against a kind of failure: `KIND/STRATEGY`."""
+    return f"{kind}/{strategy}"
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Something that went wrong, and what recovery does about it."""
@@ -50,6 +61,19 @@ class Failure:
     attempt: int = 0
     of: int = 0
     delay_s: float = 0.0
+    succeeded: bool | None = None
+    """Whether the strategy worked; None while that is open."""
     resolved: bool = False
     event: str = ""
     """Reference of the event that recorded it."""
+
+    def open_under(self, strategy: Strategy, *, goal: str, step: str) -> bool:
+        """Whether this strategy answers it and the outcome is open.
+
+        Args:
+            strategy: what was chosen.
+            goal: the goal concerned.
+            step: the step concerned; where the strategy changes the goal's plan, any step of the goal is.
+        """
+        same = self.goal == goal if strategy in OF_GOALS else (self.goal, self.step) == (goal, step)
+        return same and self.strategy is strategy and self.succeeded is None

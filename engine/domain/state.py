@@ -74,6 +74,11 @@ class AgentConfig:
     meta: dict[str, Any] = field(default_factory=dict)
     """Further settings given at creation, kept verbatim."""
 
+    @property
+    def replans(self) -> bool:
+        """True when the thinker may give another plan once it is told what went wrong; recipes never do."""
+        return self.thinker != "procedural"
+
 
 @dataclass(frozen=True, slots=True)
 class ActiveAction:
@@ -101,13 +106,17 @@ class ActiveAction:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A failed step that recovery will run again."""
+    """What recovery will try again: a failed step, or asking for a goal's plan."""
 
     step: str
+    """Empty when the plan is asked for again."""
     attempt: int
     of: int
     delay_s: float
     event: str = ""
+    goal: str = ""
+    at: str = ""
+    """When it was decided, from which the delay counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +192,8 @@ class AgentState:
     plans: dict[str, Plan] = field(default_factory=dict)
     """Plan of each goal, by goal id."""
     needs_replan: bool = False
+    replans: dict[str, str] = field(default_factory=dict)
+    """Goals whose rest is to be planned anew, to the event that decided it."""
 
     beliefs: dict[str, Belief] = field(default_factory=dict)
     sandbox: SandboxSession = field(default_factory=SandboxSession)
@@ -214,8 +225,10 @@ class AgentState:
     successes_since_consolidation: float = 0.0
     recovery_rates: dict[str, float] = field(default_factory=dict)
     """`KIND/STRATEGY` to its success rate, an exponential moving average."""
+    resting: dict[str, int] = field(default_factory=dict)
+    """`KIND/STRATEGY` to the tick until which it is not chosen, since it was used up in vain."""
     tried: dict[str, list[Strategy]] = field(default_factory=dict)
-    """Strategies tried on each failing step since its last success."""
+    """Strategies tried on each failing step since its last success, and on each goal's plan."""
 
     actions: int = 0
     failed_actions: int = 0

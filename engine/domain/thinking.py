@@ -20,6 +20,12 @@ class PlanRequest:
     session: SandboxSession = field(default_factory=SandboxSession)
     beliefs: Mapping[str, Any] = field(default_factory=dict)
     """Belief values by key."""
+    done: tuple[str, ...] = ()
+    """What an earlier plan for this goal has done already, a line a step."""
+    trouble: tuple[str, ...] = ()
+    """What went wrong with it, oldest first; such a request asks for the rest of the goal only."""
+    advice: str = ""
+    """What may help against the last of these."""
 
 
 @dataclass(frozen=True, slots=True)

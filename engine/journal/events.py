@@ -289,7 +289,7 @@ class PlanAdopted(Payload):
 
 
 class PlanRevised(Payload):
-    """The operator or a thinker changed the steps of a plan."""
+    """The operator, or recovery in the agent's name, changed the steps of a plan."""
 
     kind: ClassVar[str] = "plan.revised"
     plan: str
@@ -572,6 +572,8 @@ class FailureRecorded(Payload):
     goal: str = ""
     step: str = ""
     action: str = ""
+    escalated_from: str = ""
+    """The sub-goal that handed this failure up; it was counted there."""
 
 
 class RecoveryChosen(Payload):
@@ -580,7 +582,9 @@ class RecoveryChosen(Payload):
     kind: ClassVar[str] = "recovery.chosen"
     failure: FailureKind
     strategy: Strategy
+    goal: str = ""
     step: str = ""
+    """Empty when the plan itself is what failed."""
     attempt: int = 1
     of: int = 1
     delay_s: float = 0.0
@@ -588,13 +592,23 @@ class RecoveryChosen(Payload):
 
 
 class RecoveryEnded(Payload):
-    """Whether the step that was recovered succeeded in the end."""
+    """Whether what was recovered succeeded: a step, the asking for a plan, or a goal planned anew."""
 
     kind: ClassVar[str] = "recovery.ended"
     failure: FailureKind
     strategy: Strategy
+    goal: str = ""
     step: str = ""
     success: bool
+    rests_until: int = 0
+    """The tick until which the strategy is not chosen for this kind; 0 when it is not used up."""
+
+
+class RecoveryHastened(Payload):
+    """The operator wants what recovery waits with tried now."""
+
+    kind: ClassVar[str] = "recovery.hastened"
+    goal: str
 
 
 class InterventionOpened(Payload):

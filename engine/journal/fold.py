@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from engine.domain.action import ResultStatus
 from engine.domain.belief import Belief
-from engine.domain.failure import Failure, Strategy
+from engine.domain.failure import OF_GOALS, UNTRIED_RATE, Failure, Strategy, rate_key
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.parameters import Settled
 from engine.domain.plan import Plan, PlanStep, StepStatus
@@ -37,7 +37,7 @@ JOBS_KEPT = 20
 """Background jobs that a state remembers after their end."""
 SUMMARY_LIMIT = 150
 LEARNING_RATE = 0.3
-"""Weight of the newest outcome in a recovery's success rate, from 0.5 (seed parameter processing)."""
+"""Weight of the newest outcome in a recovery's success rate (seed parameter processing)."""
 
 P = TypeVar("P", bound=ev.Payload)
 _Handler = Callable[[AgentState, Any, Event], None]
@@ -241,6 +241,7 @@ def _goal_changed(state: AgentState, said: ev.GoalChanged, event: Event) -> None
     if said.text != goal.text:
         plan = state.plans.pop(said.goal, None)
         _forget_steps(state, plan.steps if plan else ())
+        _plan_afresh(state, said.goal)
     state.goals[said.goal] = replace(goal, text=said.text, priority=said.priority, event=event.ref)
 
 
@@ -254,6 +255,7 @@ def _goal_ended(state: AgentState, said: ev.GoalEnded, event: Event) -> None:
     if state.current_goal == said.goal:
         state.needs_replan = False
         state.retry = None
+    _plan_afresh(state, said.goal)
     plan = state.plans.get(said.goal)
     if plan is not None and said.status is not GoalStatus.ACHIEVED:
         steps = tuple(
@@ -278,6 +280,14 @@ def _begin_afresh(state: AgentState, step_id: str) -> None:
     state.tried.pop(step_id, None)
     state.settled.pop(step_id, None)
     if state.retry is not None and state.retry.step == step_id:
+        state.retry = None
+
+
+def _plan_afresh(state: AgentState, goal: str) -> None:
+    """What recovery tried and plans for a goal's plan holds no longer."""
+    state.tried.pop(goal, None)
+    state.replans.pop(goal, None)
+    if state.retry is not None and (state.retry.step, state.retry.goal) == ("", goal):
         state.retry = None
 
 
@@ -313,6 +323,12 @@ def _perceived(state: AgentState, said: ev.WorldPerceived, event: Event) -> None
 # ------------------------------------------------------------------ plans
 
 
+@_on(ev.PlanAsked)
+def _plan_asked(state: AgentState, said: ev.PlanAsked, event: Event) -> None:
+    if state.retry is not None and (state.retry.step, state.retry.goal) == ("", said.goal):
+        state.retry = None
+
+
 @_on(ev.PlanRejected)
 def _plan_rejected(state: AgentState, said: ev.PlanRejected, event: Event) -> None:
     state.needs_replan = True
@@ -326,8 +342,15 @@ def _plan_adopted(state: AgentState, said: ev.PlanAdopted, event: Event) -> None
     steps = tuple(replace(step, event=event.ref) for step in said.steps)
     state.plans[said.goal] = Plan(said.plan, said.goal, 1, steps, event.ref)
     state.needs_replan = False
-    if state.retry is not None and not state.retry.step:
-        state.retry = None
+    _planned(state, said.goal)
+
+
+def _planned(state: AgentState, goal: str) -> None:
+    """The thinker has given a plan; that the goal was planned anew before still counts."""
+    state.replans.pop(goal, None)
+    again = [strategy for strategy in state.tried.pop(goal, ()) if strategy in OF_GOALS]
+    if again:
+        state.tried[goal] = again
 
 
 @_on(ev.PlanRevised)
@@ -341,9 +364,13 @@ def _plan_revised(state: AgentState, said: ev.PlanRevised, event: Event) -> None
     )
     kept = {step.id for step in steps}
     _forget_steps(state, [step for step in before.values() if step.id not in kept])
-    for step in steps:
-        if before.get(step.id) != step:
-            _begin_afresh(state, step.id)
+    if event.actor == "agent":
+        _planned(state, said.goal)
+    else:
+        _plan_afresh(state, said.goal)
+        for step in steps:
+            if before.get(step.id) != step:
+                _begin_afresh(state, step.id)
     state.plans[said.goal] = Plan(said.plan, said.goal, (old.revision if old else 0) + 1, steps, event.ref)
     state.needs_replan = False
 
@@ -356,6 +383,7 @@ def _step_ended(state: AgentState, said: ev.StepEnded, event: Event) -> None:
     if state.retry is not None and state.retry.step == said.step:
         state.retry = None
     state.needs_replan = False
+    state.replans.pop(said.goal, None)
     if said.status.terminal:
         state.breakpoints.pop(said.step, None)
         state.tried.pop(said.step, None)
@@ -537,7 +565,7 @@ def _failed(state: AgentState, said: ev.FailureRecorded, event: Event) -> None:
         Failure(said.failure, said.message, said.goal, said.step, said.action, said.subject, event=event.ref)
     )
     del state.failures[:-FAILURES_KEPT]
-    state.consecutive_errors += 1
+    state.consecutive_errors += not said.escalated_from
     state.needs_replan = True
     state.successes_since_reflection = 0.0
 
@@ -570,18 +598,43 @@ def _recovery_chosen(state: AgentState, said: ev.RecoveryChosen, event: Event) -
             of=said.of,
             delay_s=said.delay_s,
         )
-    if said.step:
-        state.tried.setdefault(said.step, []).append(said.strategy)
-    if said.strategy is Strategy.RETRY_WITH_DELAY:
-        state.retry = Retry(said.step, said.attempt, said.of, said.delay_s, event.ref)
-        state.needs_replan = False
+    tried_on = said.goal if said.strategy in OF_GOALS or not said.step else said.step
+    state.tried.setdefault(tried_on, []).append(said.strategy)
+    match said.strategy:
+        case Strategy.RETRY_WITH_DELAY:
+            state.retry = Retry(
+                said.step, said.attempt, said.of, said.delay_s, event.ref, said.goal, at=event.at
+            )
+            state.needs_replan = False
+        case Strategy.ALTERNATIVE_TOOL:
+            state.needs_replan = False
+        case Strategy.SIMPLIFIED_APPROACH:
+            state.replans[said.goal] = event.ref
+            state.needs_replan = False
+        case _:
+            state.replans.pop(said.goal, None)
 
 
 @_on(ev.RecoveryEnded)
 def _recovery_ended(state: AgentState, said: ev.RecoveryEnded, event: Event) -> None:
-    key = f"{said.failure}/{said.strategy}"
-    rate = state.recovery_rates.get(key, 0.5)
+    key = rate_key(said.failure, said.strategy)
+    rate = state.recovery_rates.get(key, UNTRIED_RATE)
     state.recovery_rates[key] = (1 - LEARNING_RATE) * rate + LEARNING_RATE * (1.0 if said.success else 0.0)
+    if said.rests_until:
+        state.resting[key] = said.rests_until
+    elif said.success:
+        state.resting.pop(key, None)
+    for at in range(len(state.failures) - 1, -1, -1):
+        failure = state.failures[at]
+        if failure.open_under(said.strategy, goal=said.goal, step=said.step):
+            state.failures[at] = replace(failure, succeeded=said.success)
+            break
+
+
+@_on(ev.RecoveryHastened)
+def _hastened(state: AgentState, said: ev.RecoveryHastened, event: Event) -> None:
+    if state.retry is not None and (state.retry.step, state.retry.goal) == ("", said.goal):
+        state.retry = None
 
 
 @_on(ev.InterventionOpened)

@@ -17,11 +17,11 @@ from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import StepStatus
 from engine.domain.session import ReturnedShell
 from engine.domain.state import ActiveAction, RunState
-from engine.domain.thinking import PlanProposal, PlanRequest, ThinkingError
+from engine.domain.thinking import ThinkingError
 from engine.generation.validation import problems_of
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
-from engine.loop.acting import ActingAgent
+from engine.loop.asking import AskingAgent
 from engine.loop.decide import decide, renumber
 from engine.loop.handover import offer_changes
 from engine.loop.heuristics import subject_of
@@ -31,7 +31,7 @@ from engine.steering.gate import may_think
 OUTCOME_UNKNOWN = "the program ended while this ran; whether it took effect is unknown"
 
 
-class Agent(ActingAgent):
+class Agent(AskingAgent):
     """An agent that runs when it may and waits when it must."""
 
     _task: asyncio.Task[None] | None = None
@@ -228,11 +228,11 @@ class Agent(ActingAgent):
 
     async def _plan(self, goal: Goal) -> bool:
         """Make sure that the goal has a plan; False when there is none to be had."""
-        if goal.id in self.state.plans and not self.state.needs_replan:
+        if self._is_planned(goal.id):
             return True
         if not await self._waited_to_ask(goal):
             return False
-        request = PlanRequest(goal, self.state.sandbox, self.state.belief_values())
+        request = self._request(goal)
         if why := self.around.purse(self.state, request):
             self.append(ev.BudgetReached(reason=why), "system", goal.event, self.state.run_event)
             return False
@@ -266,54 +266,17 @@ class Agent(ActingAgent):
         if problems:
             self._reject_plan(goal, problems, bool(proposal.uncovered), generated.ref)
             return False
+        self._end_asking(goal.id, success=True, cause=generated.ref)
         steps = renumber(self.state, proposal.steps)
+        if self._planned_anew(goal, steps, generated.ref):
+            return True
         self.append(
             ev.PlanAdopted(plan=fresh_id(self.state, "p"), goal=goal.id, steps=steps), "agent", generated.ref
         )
         return True
 
-    async def _waited_to_ask(self, goal: Goal) -> bool:
-        """Wait out the delay after a thinker that did not answer; False when the goal changed meanwhile."""
-        retry = self.state.retry
-        if retry is None or retry.step:
-            return True
-        await self.commit()
-        await self._while(
-            lambda: self.state.retry == retry and self._plan_wanted(goal),
-            self.around.clock.sleep(retry.delay_s),
-        )
-        return self._plan_wanted(goal) and may_think(self.state, free=self.around.thinker.free)
-
-    async def _think(self, request: PlanRequest) -> PlanProposal:
-        if self.around.voice is not None:
-            self.around.voice.goal = request.goal.id
-        return await self.around.thinker.plan(request)
-
-    def _plan_wanted(self, goal: Goal) -> bool:
-        """Whether a plan that is being made for a goal is still of use; a pause lets it be finished."""
-        stopped = self.state.run is RunState.STOPPED or self.state.deleted
-        planned_meanwhile = goal.id in self.state.plans and not self.state.needs_replan
-        return not stopped and self.state.goals.get(goal.id) == goal and not planned_meanwhile
-
-    def _no_thought(self, goal: Goal, error: ThinkingError, cause: str) -> None:
-        """Record that a thinker gave no plan, and recover."""
-        failed = self.append(
-            ev.ThinkingFailed(
-                goal=goal.id, failure=error.kind, message=error.message, retry_after_s=error.retry_after_s
-            ),
-            "agent",
-            cause,
-        )
-        recorded = self.append(
-            ev.FailureRecorded(
-                failure=error.kind, message=error.message, subject=f"plan for {goal.id}", goal=goal.id
-            ),
-            "agent",
-            failed.ref,
-        )
-        self._recover(error.kind, goal.id, "", error.message, recorded.ref)
-
     def _reject_plan(self, goal: Goal, problems: tuple[str, ...], uncovered: bool, cause: str) -> None:
+        self._end_asking(goal.id, success=True, cause=cause)
         kind = FailureKind.GOAL_PARSE_ERROR if uncovered else FailureKind.PLANNING_ERROR
         rejected = self.append(ev.PlanRejected(goal=goal.id, problems=problems, failure=kind), "agent", cause)
         failed = self.append(
@@ -335,6 +298,7 @@ class Agent(ActingAgent):
             return False
         if self.state.intervention is not None or self.state.needs_replan:
             return False
+        self._end_replanning(goal.id, success=True, cause=plan.event)
         ended = self.append(
             ev.GoalEnded(goal=goal.id, status=GoalStatus.ACHIEVED, reason=self.state.last_summary),
             "agent",

@@ -292,6 +292,8 @@ def _skip_step(state: AgentState, said: cmd.SkipStep, registry: ToolRegistry) ->
 
 
 def _retry_step(state: AgentState, said: cmd.RetryStep, registry: ToolRegistry) -> Outcome:
+    if not said.step:
+        return _retry_goal(state, _goal(state, said.goal))
     plan, step = _editable(state, said.step)
     if step.status is not StepStatus.FAILED:
         raise RefusedError(f"step {step.id} has not failed; it is {step.status}")
@@ -299,6 +301,16 @@ def _retry_step(state: AgentState, said: cmd.RetryStep, registry: ToolRegistry) 
     return Outcome(
         f"step {step.id} will run again", (again, *_close(state, step=step.id, resolution="retry now"))
     )
+
+
+def _retry_goal(state: AgentState, goal: Goal) -> Outcome:
+    retry, turn = state.retry, state.intervention
+    if retry is not None and (retry.step, retry.goal) == ("", goal.id):
+        return Outcome(f"the plan for {goal.id} is asked for again", (ev.RecoveryHastened(goal=goal.id),))
+    if turn is not None and (turn.step, turn.goal) == ("", goal.id):
+        closed = ev.InterventionClosed(resolution="retry now")
+        return Outcome(f"goal {goal.id} is planned again", (closed,))
+    raise RefusedError(f"nothing of {goal.id} waits to be tried again; for one of its steps: retry STEP")
 
 
 def _give_result(state: AgentState, said: cmd.GiveResult, registry: ToolRegistry) -> Outcome:

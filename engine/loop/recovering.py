@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from engine.domain.action import ErrorCode, ResultStatus, ToolResult
-from engine.domain.failure import FailureKind, Strategy
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import PlanStep
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from engine.domain.action import ErrorCode, ToolResult
+from engine.domain.belief import BeliefSource
+from engine.domain.failure import OF_GOALS, FailureKind, Strategy
+from engine.domain.goal import Goal, GoalStatus
+from engine.domain.plan import Op, PlanStep, StepStatus
 from engine.journal import events as ev
 from engine.loop.decide import end_goal
-from engine.loop.heuristics import after_failure, after_success
+from engine.loop.heuristics import after_failure, after_success, recovered
 from engine.loop.recording import RecordingAgent
-from engine.recovery.strategy import choose
+from engine.recovery import Alternative, Learned, alternative, choose, classify
+
+_OF_PLANS = frozenset({FailureKind.PLANNING_ERROR, FailureKind.GOAL_PARSE_ERROR})
+"""What a thinker that is told of it may mend by another answer."""
+
+_OF_STEPS = frozenset({Strategy.RETRY_WITH_DELAY, Strategy.ALTERNATIVE_TOOL})
+"""Strategies under which a plan goes on, so that the one planned anew may still turn out well."""
 
 
 class RecoveringAgent(RecordingAgent):
@@ -19,38 +29,65 @@ class RecoveringAgent(RecordingAgent):
     def _settle(self, step: PlanStep, goal: str, answer: ToolResult) -> None:
         cause = f"{self.log.stream}:{self.log.version}"
         if answer.ok:
-            for payload in after_success(self.state, goal, step, answer):
-                self.append(payload, "agent", cause)
+            self._append_all(after_success(self.state, goal, step, answer), cause)
             return
         code = answer.code or ErrorCode.INTERNAL
-        for payload in after_failure(self.state, goal, step, answer, code):
-            self.append(payload, "agent", cause)
-        kind = self.state.failures[-1].kind
-        self._recover(kind, goal, step.id, answer.message, self.state.failures[-1].event)
+        kind = classify(code, answer.data.get("status_code"))
+        self._step_failed(
+            step, goal, kind, answer.message, cause, instead=alternative(step, code, self.around.registry)
+        )
 
-    def _step_failed(self, step: PlanStep, goal: str, kind: FailureKind, message: str, cause: str) -> None:
-        answer = ToolResult(ResultStatus.ERROR, {"message": message}, ErrorCode.INTERNAL)
-        for payload in after_failure(self.state, goal, step, answer, answer.code, kind):
-            self.append(payload, "agent", cause)
-        self._recover(kind, goal, step.id, message, self.state.failures[-1].event)
+    def _step_failed(
+        self,
+        step: PlanStep,
+        goal: str,
+        kind: FailureKind,
+        message: str,
+        cause: str,
+        *,
+        instead: Alternative | None = None,
+    ) -> None:
+        self._append_all(after_failure(self.state, goal, step, message, kind), cause)
+        self._recover(kind, goal, step.id, message, self.state.failures[-1].event, instead=instead)
 
-    def _recover(self, kind: FailureKind, goal: str, step: str, message: str, cause: str) -> None:
+    def _append_all(self, payloads: Iterable[ev.Payload], cause: str) -> None:
+        for payload in payloads:
+            self.append(payload, "agent", cause)
+
+    def _recover(
+        self,
+        kind: FailureKind,
+        goal: str,
+        step: str,
+        message: str,
+        cause: str,
+        *,
+        instead: Alternative | None = None,
+        wait_s: float | None = None,
+    ) -> None:
         """Choose a strategy and carry out what of it happens at once."""
+        state = self.state
+        own = tuple(state.tried.get(step or goal, ()))
+        of_goal = tuple(s for s in state.tried.get(goal, ()) if s in OF_GOALS) if step else ()
         choice = choose(
             kind,
-            self.state.tried.get(step, ()),
-            consecutive_errors=self.state.consecutive_errors,
-            max_consecutive_errors=self.state.config.max_consecutive_errors,
-            ask=self.state.config.ask,
+            (*of_goal, *own),
+            consecutive_errors=state.consecutive_errors,
+            max_consecutive_errors=state.config.max_consecutive_errors,
+            ask=state.config.ask,
             randomness=self._random,
+            able=self._able(kind, goal, step, instead),
+            under_way=own[-1] if own else None,
+            learned=Learned(state.recovery_rates, state.resting, state.tick),
+            wait_s=wait_s,
         )
-        tried = tuple(
-            f"{strategy} ({number})" for number, strategy in enumerate(self.state.tried.get(step, ()), 1)
-        )
+        if choice.strategy not in _OF_STEPS:
+            self._end_replanning(goal, success=False, cause=cause)
         chosen = self.append(
             ev.RecoveryChosen(
                 failure=kind,
                 strategy=choice.strategy,
+                goal=goal,
                 step=step,
                 attempt=choice.attempt,
                 of=choice.of,
@@ -60,12 +97,84 @@ class RecoveringAgent(RecordingAgent):
             "agent",
             cause,
         )
-        if choice.strategy is Strategy.FALLBACK_MANUAL:
-            opened = ev.InterventionOpened(goal=goal, step=step, reason=message, failure=kind, tried=tried)
-            self.append(opened, "agent", chosen.ref)
-        elif choice.strategy is Strategy.ABORT_GRACEFULLY:
-            root = self.state.goals[goal]
-            while root.parent is not None:
-                root = self.state.goals[root.parent]
-            for payload in end_goal(self.state, root, GoalStatus.FAILED, f"{kind}: {message}"):
-                self.append(payload, "agent", chosen.ref)
+        match choice.strategy:
+            case Strategy.ALTERNATIVE_TOOL if instead is not None:
+                self._revise(goal, step, instead, chosen.ref)
+            case Strategy.ESCALATE_TO_AGINT:
+                self._escalate(kind, state.goals[goal], message, chosen.ref)
+            case Strategy.FALLBACK_MANUAL:
+                tried = tuple(f"{strategy} ({number})" for number, strategy in enumerate(own, 1))
+                opened = ev.InterventionOpened(
+                    goal=goal, step=step, reason=message, failure=kind, tried=tried
+                )
+                self.append(opened, "agent", chosen.ref)
+            case Strategy.ABORT_GRACEFULLY:
+                self._abort(goal, f"{kind}: {message}", chosen.ref)
+
+    def _able(
+        self, kind: FailureKind, goal: str, step: str, instead: Alternative | None
+    ) -> Collection[Strategy]:
+        """What can be done here at all."""
+        able = {Strategy.RETRY_WITH_DELAY}
+        found = self.state.find_step(step)
+        if found is not None and found[1].op is Op.ACHIEVE:
+            able.clear()
+        if instead is not None:
+            able.add(Strategy.ALTERNATIVE_TOOL)
+        if self.state.config.replans and (step or kind in _OF_PLANS):
+            able.add(Strategy.SIMPLIFIED_APPROACH)
+            if self._step_above(self.state.goals[goal]) is not None:
+                able.add(Strategy.ESCALATE_TO_AGINT)
+        return able
+
+    def _step_above(self, goal: Goal) -> PlanStep | None:
+        """The open step that waits for a sub-goal."""
+        found = self.state.find_step(goal.parent_step or "")
+        return found[1] if found is not None and not found[1].status.terminal else None
+
+    def _revise(self, goal: str, step_id: str, instead: Alternative, cause: str) -> None:
+        """Put another call in place of the one that failed; it runs next."""
+        plan = self.state.plans[goal]
+        steps = tuple(
+            replace(
+                step,
+                tool=instead.tool,
+                command=instead.command,
+                args=instead.args,
+                status=StepStatus.PLANNED,
+                summary="",
+                provenance=replace(step.provenance, by="recovery"),
+            )
+            if step.id == step_id
+            else step
+            for step in plan.steps
+        )
+        change = f"step {step_id}: {instead.why}"
+        self.append(ev.PlanRevised(plan=plan.id, goal=goal, change=change, steps=steps), "agent", cause)
+
+    def _escalate(self, kind: FailureKind, goal: Goal, message: str, cause: str) -> None:
+        """Fail a sub-goal, and recover in the plan of the goal above."""
+        step = self._step_above(goal)
+        assert step is not None
+        assert goal.parent is not None
+        self._fail(goal, f"{kind}: {message}", f"goal.escalated.{goal.id}", cause)
+        failed = after_failure(self.state, goal.parent, step, message, kind, escalated_from=goal.id)
+        self._append_all(failed, cause)
+        self._recover(kind, goal.parent, step.id, message, self.state.failures[-1].event)
+
+    def _abort(self, goal_id: str, reason: str, cause: str) -> None:
+        """Fail a goal with all that it serves, and go on with others."""
+        root = self.state.goals[goal_id]
+        while root.parent is not None:
+            root = self.state.goals[root.parent]
+        self._fail(root, reason, f"goal.aborted.{root.id}", cause)
+
+    def _fail(self, goal: Goal, reason: str, belief: str, cause: str) -> None:
+        """End a goal as failed; the agent goes on believing why."""
+        believed = ev.BeliefAdded(key=belief, value=reason, source=BeliefSource.INFERENCE)
+        self._append_all((believed, *end_goal(self.state, goal, GoalStatus.FAILED, reason)), cause)
+
+    def _end_replanning(self, goal: str, *, success: bool, cause: str) -> None:
+        """Record what became of planning the goal anew, where that is open."""
+        payloads = recovered(self.state, Strategy.SIMPLIFIED_APPROACH, goal=goal, success=success)
+        self._append_all(payloads, cause)

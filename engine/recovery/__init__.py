@@ -1,9 +1,25 @@
 """Recovery: what kind of failure it was, and what to do about it.
 
-In: an error code or a failure kind, and what was tried. Out: one strategy, with its reason.
+In: an error code, a status, an exception or a model's error, and what was tried and learned before. Out:
+one failure kind; one strategy, with its reason; another call where one does the same.
 """
 
-from engine.recovery.classify import classify
-from engine.recovery.strategy import Choice, choose
+from engine.recovery.alternatives import Alternative, alternative
+from engine.recovery.classify import classify, code_of, kind_of_model_error, kind_of_status
+from engine.recovery.strategy import Choice, Learned, choose
+from engine.recovery.taxonomy import TAXONOMY, KindOfFailure, tries_of
 
-__all__ = ["Choice", "choose", "classify"]
+__all__ = [
+    "TAXONOMY",
+    "Alternative",
+    "Choice",
+    "KindOfFailure",
+    "Learned",
+    "alternative",
+    "choose",
+    "classify",
+    "code_of",
+    "kind_of_model_error",
+    "kind_of_status",
+    "tries_of",
+]

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from engine.domain.failure import FailureKind
 from engine.domain.plan import PlanStep
 from engine.domain.text import clean_line
 from engine.domain.thinking import PlanProposal, PlanRequest, ThinkingError, Uncovered
@@ -15,7 +14,6 @@ from engine.generation.validation import problems_of
 from engine.models import (
     ModelClient,
     ModelError,
-    ModelErrorKind,
     ModelRequest,
     NotOfFormError,
     PieceSink,
@@ -23,6 +21,7 @@ from engine.models import (
     ask_for,
 )
 from engine.models.port import unrecorded, unwatched
+from engine.recovery import kind_of_model_error
 from engine.thinkers.claude_prompt import question, system_blocks
 from engine.tools.registry import ToolRegistry
 
@@ -71,25 +70,6 @@ class _PlanForm(BaseModel):
     # What an action must be is judged by the notation alone, whose words the model then gets to read.
     plan: list[Annotated[Any, WithJsonSchema(_ACTION)]] = Field(default_factory=list, max_length=PLAN_LIMIT)
     uncovered: list[_Gap] = Field(default_factory=list, max_length=100)
-
-
-_KINDS = {
-    ModelErrorKind.AUTHENTICATION: FailureKind.PERMISSION_ERROR,
-    ModelErrorKind.PERMISSION: FailureKind.PERMISSION_ERROR,
-    ModelErrorKind.NOT_FOUND: FailureKind.TOOL_UNAVAILABLE,
-    ModelErrorKind.BAD_REQUEST: FailureKind.INVALID_PARAMETERS,
-    ModelErrorKind.TOO_LARGE: FailureKind.INVALID_PARAMETERS,
-    ModelErrorKind.RATE_LIMIT: FailureKind.RATE_LIMIT_ERROR,
-    ModelErrorKind.OVERLOADED: FailureKind.RATE_LIMIT_ERROR,
-    ModelErrorKind.SERVER: FailureKind.NETWORK_ERROR,
-    ModelErrorKind.TIMEOUT: FailureKind.NETWORK_ERROR,
-    ModelErrorKind.NETWORK: FailureKind.NETWORK_ERROR,
-}
-
-
-def failure_kind(error: ModelError) -> FailureKind:
-    """The one failure kind of a call that failed, by its kind and never by its words."""
-    return _KINDS.get(error.kind, FailureKind.PLANNING_ERROR)
 
 
 class ClaudeThinker:
@@ -158,7 +138,7 @@ class ClaudeThinker:
             return PlanProposal((), (Uncovered(request.goal.text, 1, why),), self.label)
         except ModelError as error:
             wait = error.retry_after_s or 0.0
-            raise ThinkingError(failure_kind(error), f"{self.model}: {error.message}", wait) from error
+            raise ThinkingError(kind_of_model_error(error), f"{self.model}: {error.message}", wait) from error
         gaps = tuple(
             Uncovered(clean_line(gap.clause), number, clean_line(gap.why))
             for number, gap in enumerate(given.value.uncovered, 1)

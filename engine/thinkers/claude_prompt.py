@@ -36,6 +36,12 @@ NOTATION = f"""A plan is a list of up to {PLAN_LIMIT} actions. Each action is an
   stand there, and in a sentence why. Never plan something else in its place."""
 
 
+_ANEW = (
+    "An earlier plan for this goal did not get through. Plan only what remains to be done of it, by a way "
+    "that does not meet the same trouble; do not begin with the call that failed."
+)
+
+
 def system_blocks(registry: ToolRegistry) -> tuple[Text, ...]:
     """What stays the same from goal to goal; the endpoint may cache it up to its end."""
     return (
@@ -61,15 +67,30 @@ def _tools(registry: ToolRegistry) -> str:
 
 
 def question(request: PlanRequest) -> Message:
-    """What is asked now: the session and the beliefs as material, then the goal."""
+    """What is asked now: session, beliefs and what went wrong before as material, then the goal."""
     session = f"directory: {request.session.cwd}\nvirtual environment: {request.session.venv or 'none'}"
     return Message(
         "user",
         (
             Text(fence("the agent's session", session), "session"),
             Text(fence("what the agent believes", _beliefs(request.beliefs)), "beliefs"),
+            *_before(request),
             Text(f"The goal to plan for:\n{request.goal.text}", "goal"),
         ),
+    )
+
+
+def _before(request: PlanRequest) -> tuple[Text, ...]:
+    """What an earlier plan for the goal did, and why it did not get through; nothing the first time."""
+    done = fence("what has been done for the goal already", "\n".join(request.done) or "nothing")
+    wrong = fence("what went wrong, oldest first", "\n".join(request.trouble))
+    return (
+        (
+            Text(done, "done"),
+            Text(f"{wrong}\n{_ANEW}{f' {request.advice}' if request.advice else ''}", "trouble"),
+        )
+        if request.trouble
+        else ()
     )
 
 

@@ -90,6 +90,7 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.BeliefAdded: {"key": TEXTS, "value": VALUES},
     ev.BeliefRemoved: {"key": TEXTS},
     ev.WorldPerceived: {"facts": ARGS, "session": SESSIONS, "world": st.none() | ARGS},
+    ev.PlanAsked: {"goal": GOALS, "thinker": TEXTS},
     ev.PlanRejected: {"goal": GOALS, "problems": st.just(("no",))},
     ev.PlanAdopted: {"plan": st.just("p1"), "goal": GOALS, "steps": PLAN_STEPS},
     ev.PlanRevised: {"plan": st.just("p1"), "goal": GOALS, "change": TEXTS, "steps": PLAN_STEPS},
@@ -127,8 +128,21 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.ActionOutcomeUnknown: {"action": ACTIONS},
     ev.OperatorActionQueued: {"tool": TEXTS, "command": TEXTS, "args": ARGS},
     ev.FailureRecorded: {"failure": FAILURES, "message": TEXTS, "goal": GOALS, "step": STEPS},
-    ev.RecoveryChosen: {"failure": FAILURES, "strategy": STRATEGIES, "step": STEPS},
-    ev.RecoveryEnded: {"failure": FAILURES, "strategy": STRATEGIES, "step": STEPS, "success": st.booleans()},
+    ev.RecoveryChosen: {
+        "failure": FAILURES,
+        "strategy": STRATEGIES,
+        "goal": GOALS,
+        "step": STEPS | st.just(""),
+    },
+    ev.RecoveryEnded: {
+        "failure": FAILURES,
+        "strategy": STRATEGIES,
+        "goal": GOALS,
+        "step": STEPS | st.just(""),
+        "success": st.booleans(),
+        "rests_until": st.integers(0, 3),
+    },
+    ev.RecoveryHastened: {"goal": GOALS},
     ev.InterventionOpened: {"reason": TEXTS, "goal": GOALS, "step": STEPS},
     ev.InterventionClosed: {"resolution": TEXTS},
     ev.BreakpointSet: {"step": STEPS},
@@ -237,7 +251,7 @@ def test_a_copy_does_not_move_with_its_original(payloads: list[ev.Payload], more
 
 def test_every_kind_of_event_is_generated_here() -> None:
     without_state = {"workspace.created", "session.opened", "session.closed", "sandbox.tier_accepted"}
-    quiet = {"plan.asked", "plan.generated", "action.held", "action.queued", "command.refused"}
+    quiet = {"plan.generated", "action.held", "action.queued", "command.refused"}
     quiet |= {"model.said", "plan.thinking_failed"}
     quiet |= {
         "snapshot.failed",
