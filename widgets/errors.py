@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from engine.domain.text import clean_line
@@ -31,6 +33,12 @@ class ErrorLine:
     resolved: bool = False
     needs_operator: bool = False
     """True when it waits for the operator."""
+    next_at: str = ""
+    """When it is tried again, as HH:MM:SS; empty when it waits for no time."""
+    tried: str = ""
+    """What was tried before, with the outcomes."""
+    rates: str = ""
+    """How well each strategy has answered this kind so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +56,28 @@ class ErrorPanel(RowPane):
     BINDING_GROUP_TITLE = "Errors"
     EMPTY = "No errors. When an action fails, its cause and its recovery will appear here; n goes to it."
     HELP = """## Errors
-Each failure with its kind, what failed, and below it the recovery strategy with the attempt and the delay.
-✗ open, ✓ resolved, ? waits for you. Enter shows the failed step.
+Each failure with its kind, what failed, and below it the recovery strategy with the attempt, the delay and
+when the next try comes; then what was tried with its outcomes, and how often each strategy has worked so far.
+✗ open, ✓ resolved, ? waits for you. Enter shows the failed step. r tries again now; X gives the goal up.
 """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "r",
+            "retry_now",
+            "Retry now",
+            show=False,
+            id="errors.retry",
+            tooltip="Try what failed again now, without waiting any longer",
+        ),
+        Binding(
+            "X",
+            "give_up",
+            "Give up",
+            show=False,
+            id="errors.give-up",
+            tooltip="Give up the goal whose failure this is; asks once more",
+        ),
+    ]
 
     @dataclass
     class ErrorSelected(Message):
@@ -64,7 +91,29 @@ Each failure with its kind, what failed, and below it the recovery strategy with
 
         error_id: str
 
+    @dataclass
+    class RetryRequested(Message):
+        """The operator wants what failed tried again now."""
+
+        error_id: str
+
+    @dataclass
+    class GiveUpRequested(Message):
+        """The operator gives up the goal whose failure this is; the app asks first."""
+
+        error_id: str
+
     _model = ErrorsModel()
+
+    def action_retry_now(self) -> None:
+        """Ask for the failure under the cursor to be tried again."""
+        if self.cursor:
+            self.post_message(self.RetryRequested(self.cursor))
+
+    def action_give_up(self) -> None:
+        """Ask for the goal of the failure under the cursor to be given up."""
+        if self.cursor:
+            self.post_message(self.GiveUpRequested(self.cursor))
 
     def show(self, model: ErrorsModel) -> None:
         """Show this model."""
@@ -115,6 +164,14 @@ def _rows(error: ErrorLine) -> tuple[Row, ...]:
         )
     if recovery:
         rows.append(Row(f"{error.id}/recovery", (Piece("  "), *recovery), selectable=False, indent=2, most=2))
+    history = " · ".join(
+        f"{name} {clean_line(text)}"
+        for name, text in (("tried", error.tried), ("rates", error.rates))
+        if text and not error.resolved
+    )
+    if history:
+        pieces = (Piece("  "), Piece(history, "dim"))
+        rows.append(Row(f"{error.id}/history", pieces, selectable=False, indent=2, most=3))
     return tuple(rows)
 
 
@@ -125,6 +182,8 @@ def _recovery(error: ErrorLine) -> Pieces:
         words.append(f"{error.attempt}/{error.of}")
     if error.delay_s and not error.resolved:
         words.append(f"{error.delay_s:g}s")
+    if error.next_at and not error.resolved:
+        words.append(f"· next try {clean_line(error.next_at)}")
     if error.resolved:
         return (Piece(" ".join(words) + (" · " if words else ""), "dim"), Piece("resolved", "success"))
     if error.needs_operator:

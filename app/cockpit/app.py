@@ -22,7 +22,7 @@ from textual.widgets import Footer
 from app.cockpit import keymap
 from app.cockpit.command_line import CommandLine
 from app.cockpit.theme_watch import ThemeWatch
-from app.projection import NOTHING_CHANGED, Pane, mind_views, views
+from app.projection import NOTHING_CHANGED, Pane, error_views, mind_views, views
 from app.settings import Settings
 from engine.domain import commands as cmd
 from engine.domain.goal import GoalStatus
@@ -253,7 +253,7 @@ class Cockpit(CommandLine, ThemeWatch):
             case Pane.MEMORY:
                 self.query_one("#memory", WorkingMemory).show(views.working_memory(shown))
             case Pane.ERRORS:
-                self.query_one("#errors", ErrorPanel).show(views.errors(shown))
+                self.query_one("#errors", ErrorPanel).show(error_views.errors(shown))
             case Pane.MIND:
                 self.query_one("#mind", MindStream).show(self._projector.mind())
             case Pane.SESSION if self._shows_world:

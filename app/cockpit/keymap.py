@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from textual.binding import Binding, BindingType
 from textual.keys import format_key
 
-from widgets import BeliefsPane, CommandBar, GoalStack, PlanPane, SandboxPane
+from widgets import BeliefsPane, CommandBar, ErrorPanel, GoalStack, PlanPane, SandboxPane
 from widgets.dialogs import HelpGroup, HelpKey
 from widgets.line_pane import LinePane
 from widgets.rows import RowPane
@@ -115,7 +115,7 @@ FORBIDDEN = frozenset({"ctrl+h", "ctrl+i", "ctrl+m", "ctrl+left_square_bracket"}
 PANE_BINDINGS: Mapping[str, tuple[BindingType, ...]] = {
     "In a pane": (
         *(*LinePane.BINDINGS, *RowPane.BINDINGS, *PlanPane.BINDINGS, *SandboxPane.BINDINGS),
-        *(*GoalStack.BINDINGS, *BeliefsPane.BINDINGS),
+        *(*GoalStack.BINDINGS, *BeliefsPane.BINDINGS, *ErrorPanel.BINDINGS),
     ),
     "In the command bar": tuple(CommandBar.BINDINGS),
 }

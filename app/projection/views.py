@@ -8,8 +8,8 @@ from typing import Any
 
 from app.lines import call_text
 from app.projection import mind_views
+from app.projection.error_views import open_failures
 from engine.domain.action import SandboxSession
-from engine.domain.failure import Failure, Strategy
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, Plan, PlanStep, StepStatus
 from engine.domain.state import AgentState, Mode
@@ -18,8 +18,6 @@ from engine.sandbox.report import Mark, SandboxReport
 from engine.sandbox.tier import PROMISES
 from widgets import (
     AgentLine,
-    ErrorLine,
-    ErrorsModel,
     GoalLine,
     GoalStackModel,
     IntentionsModel,
@@ -43,7 +41,6 @@ from widgets.pieces import cut_text
 from widgets.plan import StepMark
 from widgets.status_bar import Mode as StatusMode
 
-ERRORS_SHOWN = 50
 BELIEFS_SHOWN = 40
 RESULTS_SHOWN = 5
 POINT_CELLS = 28
@@ -204,7 +201,7 @@ def step_text(step: PlanStep) -> str:
     return call_text(step.op.value, step.args)
 
 
-# ------------------------------------------------------------------ working memory and errors
+# ------------------------------------------------------------------ working memory
 
 
 def working_memory(state: AgentState) -> WorkingMemoryModel:
@@ -244,40 +241,6 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(str(item) for item in value) or "nothing"
     return str(value)
-
-
-def errors(state: AgentState) -> ErrorsModel:
-    """Open failures, then settled ones, the newest first; of a step that failed again and again the last."""
-    settled = [failure for failure in reversed(state.failures) if failure.resolved]
-    shown = (open_failures(state) + settled)[:ERRORS_SHOWN]
-    return ErrorsModel(tuple(_error(state, failure) for failure in shown))
-
-
-def open_failures(state: AgentState) -> list[Failure]:
-    """What is wrong now: the newest open failure of each step, or of each goal where no step is concerned."""
-    newest: dict[tuple[str, str], Failure] = {}
-    for failure in reversed(state.failures):
-        if not failure.resolved:
-            newest.setdefault((failure.goal, failure.step), failure)
-    return list(newest.values())
-
-
-def _error(state: AgentState, failure: Failure) -> ErrorLine:
-    waits = state.intervention is not None and (
-        failure.step == state.intervention.step and failure.goal == state.intervention.goal
-    )
-    return ErrorLine(
-        id=failure.event,
-        kind=failure.kind.value,
-        subject=failure.subject,
-        message=failure.message,
-        strategy=failure.strategy.value if failure.strategy else "",
-        attempt=failure.attempt,
-        of=failure.of if failure.strategy is Strategy.RETRY_WITH_DELAY else 0,
-        delay_s=round(failure.delay_s, 1),
-        resolved=failure.resolved,
-        needs_operator=waits and not failure.resolved,
-    )
 
 
 # ------------------------------------------------------------------ status and intervention
