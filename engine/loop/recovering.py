@@ -64,6 +64,7 @@ class RecoveringAgent(RecordingAgent):
         *,
         instead: Alternative | None = None,
         wait_s: float | None = None,
+        escalated: bool = False,
     ) -> None:
         """Choose a strategy and carry out what of it happens at once."""
         state = self.state
@@ -78,7 +79,8 @@ class RecoveringAgent(RecordingAgent):
             randomness=self._random,
             able=self._able(kind, goal, step, instead),
             under_way=own[-1] if own else None,
-            learned=Learned(state.recovery_rates, state.resting, state.tick),
+            # What failed for a sub-goal is new to the goal above.
+            learned=Learned(state.recovery_rates, {} if escalated else state.resting, state.tick),
             wait_s=wait_s,
         )
         if choice.strategy not in _OF_STEPS:
@@ -160,7 +162,8 @@ class RecoveringAgent(RecordingAgent):
         self._fail(goal, f"{kind}: {message}", f"goal.escalated.{goal.id}", cause)
         failed = after_failure(self.state, goal.parent, step, message, kind, escalated_from=goal.id)
         self._append_all(failed, cause)
-        self._recover(kind, goal.parent, step.id, message, self.state.failures[-1].event)
+        cause = self.state.failures[-1].event
+        self._recover(kind, goal.parent, step.id, message, cause, escalated=True)
 
     def _abort(self, goal_id: str, reason: str, cause: str) -> None:
         """Fail a goal with all that it serves, and go on with others."""

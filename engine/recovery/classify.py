@@ -1,7 +1,7 @@
 """From what a failure is made of to one failure kind, whatever the wording.
 
-A status code or an error code says the kind by itself; an exception is put under an error code by its
-type. Words are looked at only where an exception's type says nothing: mindX's classification by
+A status code or an error code says the kind by itself; what a tool raises is put under an error code by
+its type. Words are looked at only where an exception's type says nothing: mindX's classification by
 substrings of prose misjudged its own messages (spec mindX §2.7, master-loop W27).
 """
 

@@ -9,7 +9,9 @@ from textual.message import Message
 
 from widgets import (
     AgentLine,
+    ErrorLine,
     ErrorPanel,
+    ErrorsModel,
     GoalStack,
     GoalStackModel,
     MindLine,
@@ -238,6 +240,26 @@ async def test_a_failure_can_be_chosen() -> None:
         await pilot.pause()
 
     assert {each.error_id for each in messages if isinstance(each, ErrorPanel.ErrorChosen)} == {"e2"}
+
+
+async def test_an_open_failure_shows_the_next_try_what_was_tried_and_rates() -> None:
+    app = Cockpit()
+    messages: list[Message] = []
+    async with app.run_test(size=SIZE, message_hook=messages.append) as pilot:
+        line = ErrorLine("e1", "NETWORK_ERROR", "run pip", "", "RETRY_WITH_DELAY", 2, 3, 4.0)
+        told = {"next_at": "14:03:09", "tried": "RETRY_WITH_DELAY ✗", "rates": "RETRY_WITH_DELAY 35%"}
+        app.errors.show(ErrorsModel((replace(line, **told), replace(line, id="e2", resolved=True, **told))))
+        app.errors.focus()
+        await pilot.press("r", "X")
+        await pilot.pause()
+        text = " ".join(" ".join(shown(app.errors)).split())
+
+    assert "RETRY_WITH_DELAY 2/3 4s · next try 14:03:09" in text
+    assert "tried RETRY_WITH_DELAY ✗ · rates RETRY_WITH_DELAY 35%" in text
+    assert text.count("rates") == 1
+    asked = [each for each in messages if isinstance(each, ErrorPanel.RetryRequested)]
+    given_up = [each for each in messages if isinstance(each, ErrorPanel.GiveUpRequested)]
+    assert (asked[0].error_id, given_up[0].error_id) == ("e1", "e1")
 
 
 async def test_working_memory_marks_focus_news_and_confidence() -> None:
