@@ -19,7 +19,7 @@ from engine.domain.goal import GoalStatus
 from engine.domain.plan import Op, PlanStep
 from engine.domain.ports import CallContext, NoSessions, Ports
 from engine.domain.state import AgentConfig, AgentState
-from engine.domain.thinking import PlanProposal, PlanRequest, Uncovered
+from engine.domain.thinking import PlanProposal, PlanRequest, ThinkingError, Uncovered
 from engine.journal import events as ev
 from engine.journal.event import GENESIS, Event
 from engine.journal.fold import fold
@@ -27,6 +27,7 @@ from engine.journal.log import StreamLog
 from engine.loop.agent import Agent
 from engine.loop.recording import Surroundings
 from engine.models import ModelError, ModelErrorKind
+from engine.recovery import kind_of_model_error
 from engine.replay import replay_stream
 from engine.tools.mind import Mind
 from engine.tools.registry import ToolRegistry
@@ -67,7 +68,8 @@ class _Fate:
         thought = self._thoughts[0]
         self._thoughts.append(self._thoughts.pop(0))
         if isinstance(thought, ModelErrorKind):
-            raise ModelError(thought, f"no answer: {thought}", retry_after_s=2.0)
+            kind = kind_of_model_error(ModelError(thought, ""))
+            raise ThinkingError(kind, f"no answer: {thought}", 2.0)
         if isinstance(thought, str):
             return PlanProposal((), (Uncovered(request.goal.text, 1, thought),), "scripted")
         return PlanProposal(thought, (), "scripted")

@@ -15,17 +15,19 @@ from engine.domain import commands as cmd
 from engine.domain.failure import FailureKind, Strategy
 from engine.domain.goal import GoalStatus
 from engine.domain.plan import StepStatus
+from engine.domain.ports import SystemClock
 from engine.domain.state import AgentState
 from engine.engine import EngineConfig
 from engine.journal import events as ev
-from engine.models import Retries
+from engine.models import Endpoint, Retries
+from engine.models.choice import ModelChoice
 from engine.sandbox import SandboxPolicy
-from engine.thinkers import ClaudeThinker
 from tests.messages_server import MessagesServer, Reply, failure, plan_call
-from tests.models.model_talk import CLAUDE, talking
+from tests.models.model_talk import CLAUDE
 
 FAILS = python("raise SystemExit(3)")
 K, S = FailureKind, Strategy
+Helm = Callable[..., Any]
 
 
 def achieve(goal: str) -> dict[str, Any]:
@@ -139,25 +141,31 @@ async def test_the_panel_shows_attempts_the_next_try_what_was_tried_and_rates(
 # ------------------------------------------------------------------ a model that plans
 
 
-@asynccontextmanager
-async def _captain(flight: Flight, server: MessagesServer) -> AsyncIterator[None]:
-    """Let the flight's agent be one whose plans a model makes."""
-    async with talking(server, retries=Retries(attempts=1)) as talk:
-        engine = flight.engine
-        engine._thinkers["claude"] = ClaudeThinker(talk.client, engine.registry, CLAUDE)
-        flight.agent = "captain"
-        await flight.do(cmd.CreateAgent, config={"thinker": "claude"})
-        yield
+@pytest.fixture
+def helm(tmp_path: Path, open_flight: Callable[..., Any]) -> Helm:
+    """Opens a flight whose agent's plans a scripted model makes, with its server."""
+
+    @asynccontextmanager
+    async def open_(
+        *script: Reply, repeat: bool = False, clock: SystemClock | None = None
+    ) -> AsyncIterator[tuple[Flight, MessagesServer]]:
+        async with MessagesServer(list(script), repeat=repeat) as server:
+            choice = ModelChoice(Endpoint(server.url, "sk-test"), CLAUDE, retries=Retries(attempts=1))
+            yield await open_flight(tmp_path, clock, EngineConfig(model=choice)), server
+
+    return open_
 
 
 async def _ended(flight: Flight) -> AgentState:
     return await flight.until(lambda s: s.intervention or (s.goals and not s.open_goals))
 
 
-async def test_the_rest_of_a_goal_is_planned_anew_with_what_went_wrong_in_the_request(flight: Flight) -> None:
+async def test_the_rest_of_a_goal_is_planned_anew_with_what_went_wrong_in_the_request(
+    helm: Helm,
+) -> None:
     first = plan_call(act("write", path="a.txt", content="a"), act("read", path="b.txt"))
     second = plan_call(act("write", path="b.txt", content="b"), act("read", path="b.txt"))
-    async with MessagesServer([first, second]) as server, _captain(flight, server):
+    async with helm(first, second) as (flight, server):
         await flight.do(cmd.AdoptGoal, text="make a.txt, and show b.txt")
         await flight.do(cmd.Run)
         state = await _ended(flight)
@@ -173,9 +181,11 @@ async def test_the_rest_of_a_goal_is_planned_anew_with_what_went_wrong_in_the_re
     assert state.recovery_rates == {f"{K.INVALID_PARAMETERS}/{S.SIMPLIFIED_APPROACH}": pytest.approx(0.65)}
 
 
-async def test_a_goal_is_planned_anew_only_so_often_and_then_the_operator_decides(flight: Flight) -> None:
+async def test_a_goal_is_planned_anew_only_so_often_and_then_the_operator_decides(
+    helm: Helm,
+) -> None:
     bad = plan_call(act("write", path="a.txt", content="a"), act("read", path="nowhere"))
-    async with MessagesServer([bad], repeat=True) as server, _captain(flight, server):
+    async with helm(bad, repeat=True) as (flight, server):
         await flight.do(cmd.AdoptGoal, text="show what is nowhere")
         await flight.do(cmd.Run)
         state = await flight.until(lambda s: s.intervention)
@@ -189,18 +199,18 @@ async def test_a_goal_is_planned_anew_only_so_often_and_then_the_operator_decide
     assert line.tried == "SIMPLIFIED_APPROACH ✗✗"
 
 
-async def test_a_rate_limit_is_waited_out_for_as_long_as_the_endpoint_asked(flight: Flight) -> None:
+async def test_a_rate_limit_is_waited_out_for_as_long_as_the_endpoint_asked(helm: Helm) -> None:
     limited = failure(429, "rate_limit_error", retry_after="90")
     script = [limited, plan_call(act("write", path="a.txt", content="a"))]
-    async with MessagesServer(script) as server, _captain(flight, server):
+    async with helm(*script) as (flight, _server):
         await flight.do(cmd.AdoptGoal, text="make a.txt")
         await flight.do(cmd.Run)
         state = await _ended(flight)
     assert state.goals["g1"].status is GoalStatus.ACHIEVED
     assert isinstance(flight.clock, QuickClock)
     assert any(90.1 <= delay <= 90.5 for delay in flight.clock.slept)
-    (said,) = await flight.payloads(ev.ThinkerFailed)
-    assert (said.error, said.status, said.retry_after_s) == ("rate_limit", 429, 90.0)
+    (said,) = await flight.payloads(ev.ThinkingFailed)
+    assert (said.failure, said.retry_after_s) == (K.RATE_LIMIT_ERROR, 90.0)
     assert state.recovery_rates == {f"{K.RATE_LIMIT_ERROR}/{S.RETRY_WITH_DELAY}": pytest.approx(0.65)}
     assert all(one.resolved for one in state.failures)
 
@@ -209,13 +219,13 @@ async def test_a_rate_limit_is_waited_out_for_as_long_as_the_endpoint_asked(flig
     ("reply", "kind"),
     [
         (failure(401, "authentication_error"), K.PERMISSION_ERROR),
-        (failure(404, "not_found_error"), K.INVALID_PARAMETERS),
+        (failure(404, "not_found_error"), K.TOOL_UNAVAILABLE),
     ],
 )
 async def test_what_asking_again_would_not_mend_goes_to_the_operator_at_once(
-    flight: Flight, reply: Reply, kind: FailureKind
+    helm: Helm, reply: Reply, kind: FailureKind
 ) -> None:
-    async with MessagesServer([reply, plan_call(act("ls"))]) as server, _captain(flight, server):
+    async with helm(reply, plan_call(act("ls"))) as (flight, server):
         await flight.do(cmd.AdoptGoal, text="list the files")
         await flight.do(cmd.Run)
         state = await flight.until(lambda s: s.intervention)
@@ -227,12 +237,11 @@ async def test_what_asking_again_would_not_mend_goes_to_the_operator_at_once(
 
 @pytest.mark.parametrize(("give_up", "status"), [(False, GoalStatus.ACHIEVED), (True, GoalStatus.FAILED)])
 async def test_while_a_plan_is_waited_for_the_operator_can_retry_now_or_give_up(
-    tmp_path: Path, open_flight: Callable[..., Any], give_up: bool, status: GoalStatus
+    helm: Helm, give_up: bool, status: GoalStatus
 ) -> None:
     clock = HeldClock()
-    flight: Flight = await open_flight(tmp_path, clock)
     script = [failure(529, "overloaded_error"), plan_call(act("ls"))]
-    async with MessagesServer(script) as server, _captain(flight, server):
+    async with helm(*script, clock=clock) as (flight, server):
         await flight.do(cmd.AdoptGoal, text="list the files")
         await flight.do(cmd.Run)
         state = await flight.until(lambda s: s.retry and clock.slept)
@@ -249,13 +258,10 @@ async def test_while_a_plan_is_waited_for_the_operator_can_retry_now_or_give_up(
     assert "nothing of g2" not in await flight.refused(cmd.RetryStep, goal="g2")
 
 
-async def test_a_pause_stops_the_wait_and_an_urgent_goal_goes_first(
-    tmp_path: Path, open_flight: Callable[..., Any]
-) -> None:
+async def test_a_pause_stops_the_wait_and_an_urgent_goal_goes_first(helm: Helm) -> None:
     clock = HeldClock()
-    flight: Flight = await open_flight(tmp_path, clock)
     script = [failure(529, "overloaded_error"), plan_call(act("ls")), plan_call(act("ls"))]
-    async with MessagesServer(script) as server, _captain(flight, server):
+    async with helm(*script, clock=clock) as (flight, server):
         await flight.do(cmd.AdoptGoal, text="list the files")
         await flight.do(cmd.Run)
         await flight.until(lambda s: s.retry and clock.slept)
@@ -272,7 +278,7 @@ async def test_a_pause_stops_the_wait_and_an_urgent_goal_goes_first(
     assert [said.goal for said in await flight.payloads(ev.GoalEnded)] == ["g2", "g1"]
 
 
-async def test_a_sub_goal_that_cannot_be_had_is_handed_to_the_goal_above(flight: Flight) -> None:
+async def test_a_sub_goal_that_cannot_be_had_is_handed_to_the_goal_above(helm: Helm) -> None:
     uncovered = {"clause": "fetch the moon", "why": "no tool can"}
     script = [
         plan_call(act("write", path="a.txt", content="a")),
@@ -280,7 +286,7 @@ async def test_a_sub_goal_that_cannot_be_had_is_handed_to_the_goal_above(flight:
         plan_call(uncovered=(uncovered,)),
         plan_call(act("write", path="sun.txt", content="shines")),
     ]
-    async with MessagesServer(script) as server, _captain(flight, server):
+    async with helm(*script) as (flight, _server):
         await flight.do(cmd.AdoptGoal, text="light the room")
         await flight.do(cmd.Step)
         await flight.until(lambda s: s.plan and s.plan.complete is False)
