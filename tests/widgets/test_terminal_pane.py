@@ -532,7 +532,9 @@ class Child:
 
     async def end(self) -> None:
         with suppress(OSError):  # what runs in the foreground would keep the terminal open
-            os.killpg(os.tcgetpgrp(self.fd), signal.SIGKILL)
+            group = os.tcgetpgrp(self.fd)  # 0 when nothing does, which would mean this program's own
+            if group > 1:
+                os.killpg(group, signal.SIGKILL)
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         await self.reading
