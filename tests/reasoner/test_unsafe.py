@@ -24,11 +24,9 @@ UNSAFE = {
     "beliefs without end": "!c(0). +!c(N) <- +n(N); !c(N + 1).",
     "a belief that never stays": "!c(0). +!c(N) <- -+n(N); !c(N + 1).",
     "intentions without end": "!c(0). +!c(N) <- !!d(N); !c(N + 1). +!d(N) <- !!d(N); !!d(N).",
-    "intentions that wait without end": "!c(0). +!c(N) <- !!d(N); !c(N + 1). +!d(N) <- .wait(600000).",
     "failures without end": "!c(0). +!c(N) <- !!d(N); !c(N + 1). +!d(N) <- .fail.",
     "deep recursion": "!c(0). +!c(N) <- !c(N + 1); .print(N).",
     "a context that never ends": f"{TEN} !g. +!g : p(A) & p(B) & p(C) & p(D) & p(E) & A < 0. -!g <- !g.",
-    "an infinite rule": "nat(0). nat(N) :- nat(M) & N = M + 1. !g. +!g : nat(X) & X < 0. -!g <- !g.",
     "a text that doubles": '!c("x"). +!c(S) <- .concat(S, S, T); .print(T); +t(T); !c(T). -!c(S) <- !c("x").',
 }
 
