@@ -28,6 +28,7 @@ class RecoveringAgent(RecordingAgent):
 
     def _settle(self, step: PlanStep, goal: str, answer: ToolResult) -> None:
         cause = f"{self.log.stream}:{self.log.version}"
+        step = self.state.as_settled(step)  # what ran, which another call is to stand for
         if answer.ok:
             self._append_all(after_success(self.state, goal, step, answer), cause)
             return

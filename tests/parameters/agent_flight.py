@@ -122,7 +122,8 @@ async def flying(
         voice=Voice(model) if model is not None else None,
     )
     agent = Agent(fold([]), StreamLog("pilot", 0, GENESIS, clock, keep), around)
-    config = AgentConfig(thinker="planner", meta=meta)
+    # As the procedural thinker it knows no other plan when it is told what went wrong.
+    config = AgentConfig(thinker="procedural", meta=meta)
     agent.append(ev.AgentCreated(agent_id="pilot", agent_type="bdi_agent", config=config), "operator:test")
     agent.open("session-1", 7)
     agent.start()

@@ -227,6 +227,15 @@ async def test_without_a_model_all_else_works_and_the_failure_says_how_to_give_i
     assert flight.said(ev.ParametersAsked) == []
 
 
+async def test_another_call_in_place_of_a_corrected_one_has_the_corrected_arguments(tmp_path: Path) -> None:
+    (tmp_path / "s" / "docs").mkdir(parents=True)
+    (tmp_path / "s" / "docs" / "a.md").write_text("")
+    async with flying(tmp_path / "s", GOAL, ("read", {"pth": "docs"})) as flight:
+        await ended(flight)
+    assert [one.command for one in flight.said(ev.ActionRequested)] == ["read", "ls"]
+    assert flight.said(ev.ActionFinished)[-1].result == {"items": ["a.md"]}
+
+
 async def test_the_seeds_example_needs_no_model_as_the_goal_names_the_component(tmp_path: Path) -> None:
     tool = tmp_path / "s" / "tools" / "summarization_tool.py"
     tool.parent.mkdir(parents=True)
