@@ -104,7 +104,7 @@ async def test_an_agent_that_cannot_be_taken_up_is_listed_with_the_reason_and_ot
     assert engine.agents == ("pilot", "odd", "oracle")
     assert engine.health.agents == (
         "odd: " + engine.fault("odd"),
-        "oracle: there is no thinker 'delphi'; thinkers: procedural",
+        "oracle: there is no thinker 'delphi'; thinkers: procedural, claude",
     )
     assert "no field 'teleport'" in engine.fault("odd")
     assert (await engine.view("oracle")).config.thinker == "delphi"
