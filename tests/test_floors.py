@@ -29,6 +29,7 @@ FLOORS = [
     "engine.tools",
     "engine.sandbox",
     "engine.worlds",
+    "engine.memory",
     "engine.journal",
     "engine.domain",
     "engine.bdi",

@@ -22,6 +22,7 @@ from engine.domain.reasoning import Stride
 from engine.domain.session import OfferedBelief
 from engine.domain.state import AgentConfig
 from engine.domain.thinking import Uncovered
+from engine.journal import memory_events
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
 from engine.journal.model_events import BudgetReached, ModelCalled, ModelSaid, ThinkingFailed
@@ -65,6 +66,7 @@ __all__ = [
     "ThinkingFailed",
     "TimePassed",
     "TracingSet",
+    "memory_events",
 ]
 
 

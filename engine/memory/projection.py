@@ -1,0 +1,161 @@
+"""`memory.db`: what the events of the memory's stream come to, kept so that it need not be folded each time.
+
+It is a cache. What is missing in it is folded from the journal; a database that is damaged, of another format
+or of another journal is set aside and built again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from engine.journal.event import GENESIS, Event
+from engine.journal.events import payload_of
+from engine.memory import fold
+from engine.memory.errors import MemoryUnavailable
+from engine.memory.tables import FORMAT, create
+
+R = TypeVar("R")
+
+STREAM = "workspace@memory"
+"""The stream of memory's events; its name keeps it apart from those of agents."""
+
+
+def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
+    """A connection for one thread; only one at a time may be for writing."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+    connection.row_factory = sqlite3.Row
+    # The journal holds what counts, so a power cut may take the last rows here: they are folded again.
+    pragmas = ["synchronous = normal", "journal_size_limit = 67108864"] if writing else ["query_only = on"]
+    for pragma in ("journal_mode = wal", "temp_store = memory", "cache_size = -32768", *pragmas):
+        connection.execute(f"pragma {pragma}")
+    return connection
+
+
+class Projection:
+    """The database with its one writing connection; used in one thread only."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self.connection = connection
+
+    @classmethod
+    def open(cls, path: Path, known: Callable[[int], str]) -> Projection:
+        """Open the database, or make it anew where it is not to be had.
+
+        Args:
+            path: its file.
+            known: the hash of the event with this version in the memory's stream; empty where there is none.
+
+        Raises:
+            MemoryUnavailable: there is no room, or the file may not be written.
+        """
+        try:
+            found = _usable(path, known)
+            if found is None:
+                found = _made_anew(path)
+            return cls(path, found)
+        except (sqlite3.Error, OSError) as error:
+            raise MemoryUnavailable(
+                f"{path} cannot be used ({error}): check the room on the disk and who may write there."
+            ) from error
+
+    @property
+    def head(self) -> tuple[int, str]:
+        """Version and hash of the last event that is in the tables; 0 and the genesis hash for none."""
+        return _head(self.connection)
+
+    def apply(self, events: Sequence[Event]) -> None:
+        """Fold events that follow the head, all or none of them.
+
+        Raises:
+            JournalError: an event is of no known kind.
+            MemoryUnavailable: an event does not fit.
+            sqlite3.Error: the database refused.
+        """
+        self.connection.execute("begin immediate")
+        try:
+            for event in events:
+                fold.apply(self.connection, event, payload_of(event))
+            self.note_head(events[-1])
+            self.connection.execute("commit")
+        except BaseException:
+            self.roll_back()
+            raise
+
+    def note_head(self, event: Event) -> None:
+        """Write down which event is the last one in the tables, within the transaction."""
+        self.connection.execute(
+            "insert or replace into meta values('head', ?)", (f"{event.version} {event.hash}",)
+        )
+
+    def roll_back(self) -> None:
+        """Take back the transaction, if one is open."""
+        if self.connection.in_transaction:
+            self.connection.execute("rollback")
+
+    def close(self) -> None:
+        """Close the connection; what was not committed is gone."""
+        self.connection.close()
+
+
+def _head(connection: sqlite3.Connection) -> tuple[int, str]:
+    row = connection.execute("select value from meta where key = 'head'").fetchone()
+    if row is None:
+        return 0, GENESIS
+    version, _, digest = str(row[0]).partition(" ")
+    return int(version), digest
+
+
+def _usable(path: Path, known: Callable[[int], str]) -> sqlite3.Connection | None:
+    """A connection to the database when it is sound, of this format, and of this journal."""
+    if not path.exists():
+        return None
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = connect(path, writing=True)
+        sound = connection.execute("pragma quick_check(1)").fetchone()[0] == "ok"
+        form = connection.execute("select value from meta where key = 'format'").fetchone()
+        if sound and form is not None and form[0] == str(FORMAT):
+            version, digest = _head(connection)
+            if known(version) == digest:
+                return connection
+    except (sqlite3.OperationalError, sqlite3.DatabaseError, ValueError) as error:
+        if isinstance(error, sqlite3.OperationalError) and "lock" in str(error):
+            raise
+    if connection is not None:
+        connection.close()
+    return None
+
+
+def _made_anew(path: Path) -> sqlite3.Connection:
+    """An empty database in the place of what was there, with its vectors if they can be read."""
+    old = path.with_name(f"{path.name}.old")
+    _remove(old)
+    if path.exists():
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(connect(path, writing=True)) as left:
+            left.execute("pragma wal_checkpoint(truncate)")
+        path.replace(old)
+    _remove(path)
+    connection = connect(path, writing=True)
+    connection.execute("begin immediate")
+    create(connection)
+    connection.execute("insert into meta values('format', ?)", (str(FORMAT),))
+    connection.execute("commit")
+    if old.exists():
+        # Making vectors may take an hour where folding takes seconds, so they are worth a try.
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("attach ? as old", (str(old),))
+            connection.execute("insert or ignore into vectors select * from old.vectors")
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("detach old")
+        _remove(old)
+    return connection
+
+
+def _remove(path: Path) -> None:
+    for ending in ("", "-wal", "-shm", "-journal"):
+        path.with_name(f"{path.name}{ending}").unlink(missing_ok=True)

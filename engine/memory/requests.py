@@ -1,0 +1,200 @@
+"""What may be asked of memory: one model a request, checked at the border, and who answers it.
+
+A request's fields have the names of the seed's parameters, so that a call written for the original fits.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from engine.domain.memory import (
+    ActionStatus,
+    ActionType,
+    ArtifactType,
+    ConsolidationKind,
+    LinkType,
+    MemoryLevel,
+    MemoryType,
+    ReflectionKind,
+    ThoughtType,
+    WorkflowStatus,
+    WorkingStrategy,
+)
+from engine.domain.strict_json import NESTING_LIMIT, too_deep
+from engine.journal.event import canonical
+from engine.memory.embedding import Vector
+from engine.memory.errors import MemoryInputError
+from engine.memory.finding import Finder
+from engine.memory.reading import Reading
+from engine.memory.writing import Unit
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+JSON_BYTES = 64_000
+"""Bytes that metadata, arguments and context may have (§1.1)."""
+MEMORY_CHARACTERS = 256_000
+"""Characters that a memory may have; what is longer belongs into an artifact."""
+BIG_CHARACTERS = 64 * 1024 * 1024
+"""Characters that a result or an artifact may have."""
+
+
+def _whole(text: Any) -> Any:
+    """Texts that UTF-8 can hold; what is no text is for the type to refuse."""
+    if isinstance(text, str):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"holds half a surrogate pair at character {error.start}: leave it out"
+            ) from None
+    return text
+
+
+_Whole = BeforeValidator(_whole)
+
+
+def _small_json(value: dict[str, Any]) -> dict[str, Any]:
+    if too_deep(value):
+        raise ValueError(f"lies more than {NESTING_LIMIT} lists and objects deep: make it flatter")
+    try:
+        size = len(canonical(value).encode())
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"is no JSON ({error})") from None
+    if size > JSON_BYTES:
+        raise ValueError(f"has {size} bytes as JSON and may have {JSON_BYTES}: record an artifact instead")
+    return value
+
+
+def _clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
+    clean = tuple(dict.fromkeys(_whole(tag).strip().lower() for tag in tags))
+    if any(not 1 <= len(tag) <= 64 for tag in clean):
+        raise ValueError("each tag must have 1 to 64 characters")
+    return clean
+
+
+Ident = Annotated[str, Field(min_length=1, max_length=64), _Whole]
+MaybeIdent = Annotated[str, Field(max_length=64), _Whole]
+Idents = Annotated[tuple[Ident, ...], Field(strict=False, max_length=1_000)]
+Line = Annotated[str, Field(max_length=500), _Whole]
+Text = Annotated[str, Field(max_length=64_000), _Whole]
+Memo = Annotated[str, Field(min_length=1, max_length=MEMORY_CHARACTERS), _Whole]
+Big = Annotated[str, Field(max_length=BIG_CHARACTERS), _Whole]
+Key = Annotated[str, Field(max_length=200), _Whole]
+Json = Annotated[dict[str, Any], AfterValidator(_small_json)]
+Tags = Annotated[tuple[str, ...], Field(strict=False, max_length=50), AfterValidator(_clean_tags)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Importance = Annotated[float, Field(ge=0, le=10)]
+Seconds = Annotated[int, Field(ge=0, le=10**10)]
+Limit = Annotated[int, Field(ge=1, le=500)]
+Offset = Annotated[int, Field(ge=0, le=10**9)]
+
+Status = Annotated[WorkflowStatus, Field(strict=False)]
+Ended = Annotated[ActionStatus, Field(strict=False)]
+Deed = Annotated[ActionType, Field(strict=False)]
+Ware = Annotated[ArtifactType, Field(strict=False)]
+ThoughtKind = Annotated[ThoughtType, Field(strict=False)]
+Level = Annotated[MemoryLevel, Field(strict=False)]
+Type = Annotated[MemoryType, Field(strict=False)]
+Link = Annotated[LinkType, Field(strict=False)]
+Looking = Annotated[ReflectionKind, Field(strict=False)]
+Merging = Annotated[ConsolidationKind, Field(strict=False)]
+Strategy = Annotated[WorkingStrategy, Field(strict=False)]
+
+
+class Request(BaseModel, Generic[R_co]):
+    """Something asked of memory; `R_co` is what it answers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
+    verb: ClassVar[str] = ""
+    """What it is called; the seed's name for it."""
+    purpose: ClassVar[str] = ""
+    """What it is for, as an agent reads it."""
+    for_agents: ClassVar[bool] = True
+    """False for what only the engine and the operator ask."""
+    writes: ClassVar[bool] = False
+    big: ClassVar[tuple[str, ...]] = ()
+    """Fields whose text may be of any size."""
+    searches: ClassVar[str] = ""
+    """The field whose text is looked for by its vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a reading request is answered from."""
+
+    reading: Reading
+    finder: Finder
+    vector: Vector | None = None
+    """That of the text which is looked for; None where there is none to be had."""
+
+
+Q = TypeVar("Q", bound=Request[Any])
+_answers: dict[type[Request[Any]], Callable[[Any, Any], Any]] = {}
+
+
+def answers(
+    kind: type[Q],
+) -> Callable[[Callable[[View, Q], Any]], None]:
+    """Register who answers a request that only reads."""
+
+    def register(handler: Callable[[View, Q], Any]) -> None:
+        _answers[kind] = handler
+
+    return register
+
+
+def writes(
+    kind: type[Q],
+) -> Callable[[Callable[[Unit, Q], Any]], None]:
+    """Register who answers a request that writes."""
+
+    def register(handler: Callable[[Unit, Q], Any]) -> None:
+        kind.writes = True
+        _answers[kind] = handler
+
+    return register
+
+
+def handler_of(request: Request[Any]) -> Callable[[Any, Any], Any]:
+    """Who answers a request."""
+    return _answers[type(request)]
+
+
+def every_request() -> Mapping[str, type[Request[Any]]]:
+    """All requests by name."""
+    return {kind.verb: kind for kind in _answers}
+
+
+def build(kind: type[Q], arguments: Mapping[str, Any]) -> Q:
+    """The request with these arguments.
+
+    Raises:
+        MemoryInputError: an argument is missing, unknown or not as it must be; all are named.
+    """
+    try:
+        return kind.model_validate(dict(arguments))
+    except ValidationError as error:
+        faults = [_in_words(kind, one) for one in error.errors(include_url=False)]
+        wrong = {str(one["loc"][0]) for one in error.errors(include_url=False) if one["loc"]}
+        parameter = wrong.pop() if len(wrong) == 1 else ""
+        raise MemoryInputError(parameter, f"{kind.verb}: {'; '.join(faults[:5])}.") from None
+
+
+def _in_words(kind: type[Request[Any]], fault: Any) -> str:
+    place = ".".join(str(part) for part in fault["loc"]) or "the request"
+    if fault["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(place, kind.model_fields, n=1)
+        hint = f" did you mean {near[0]!r}?" if near else f" it takes {', '.join(kind.model_fields)}"
+        return f"there is no argument {place!r}:{hint}"
+    if fault["type"] == "missing":
+        return f"{place} is missing"
+    given = repr(fault["input"])
+    text = str(fault["msg"]).removeprefix("Value error, ")
+    text = text[:1].lower() + text[1:]
+    return f"{place}: {text} (given: {given if len(given) <= 60 else given[:60] + '…'})"

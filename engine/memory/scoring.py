@@ -1,0 +1,249 @@
+"""The numbers by which memories stay, come to mind, settle and go: pure functions.
+
+Where the eras of the original differ, the choice is that of spec master-loop-and-memory §6.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from engine.domain.memory import (
+    LinkType,
+    MemoryItem,
+    MemoryLevel,
+    MemoryLink,
+    MemoryType,
+    WorkingStrategy,
+)
+
+HOUR_S = 3_600.0
+DAY_S = 86_400.0
+
+DECAY_PER_HOUR = {
+    MemoryLevel.WORKING: 0.01,
+    MemoryLevel.EPISODIC: 0.01,
+    MemoryLevel.SEMANTIC: 0.001,
+    MemoryLevel.PROCEDURAL: 0.0003,
+}
+"""How fast relevance decays; one rate for all would bury procedures in days (§6)."""
+
+TTL_S = {
+    MemoryLevel.WORKING: 1_800,
+    MemoryLevel.EPISODIC: 604_800,
+    MemoryLevel.SEMANTIC: 2_592_000,
+    MemoryLevel.PROCEDURAL: 7_776_000,
+}
+"""Seconds a memory of each level is kept unless it says otherwise (§1.5)."""
+
+CAPACITY = 20
+"""Memories that a workflow has in mind at a time (§1.8)."""
+
+CONSOLIDATED_TTL_S = 86_400
+"""Seconds for which a memory stays at most once it went into another (§3.16 W14)."""
+
+KEY_TYPES = frozenset({MemoryType.QUESTION, MemoryType.PLAN, MemoryType.INSIGHT})
+"""Types that draw the focus."""
+
+
+def text_digest(description: str, content: str) -> str:
+    """Names the text of a memory as it is embedded; 128 bits in hex."""
+    return hashlib.sha256(embedded_text(description, content).encode()).hexdigest()[:32]
+
+
+def embedded_text(description: str, content: str) -> str:
+    """The text of a memory that a vector stands for (§1.7)."""
+    return f"{description}: {content}" if description else content
+
+
+def expiry(at: float, ttl: int) -> float | None:
+    """When a memory's time is over; None for never."""
+    return at + ttl if ttl else None
+
+
+# ------------------------------------------------------------------ relevance
+
+
+def decayed(
+    importance: float, confidence: float, uses: int, age_h: float, idle_d: float, decay: float = 0.01
+) -> float:
+    """Relevance from 0 to 10: importance that fades with age and rises with use.
+
+    Args:
+        importance: 0 to 10.
+        confidence: 0 to 1.
+        uses: how often it was used.
+        age_h: hours since it was made.
+        idle_d: days since it was used, or made.
+        decay: rate an hour.
+
+    Source: §1.6, the exponential form.
+    """
+    faded = importance * math.exp(-decay * max(0.0, age_h))
+    value = faded * (1 + math.log1p(uses) / 10) * confidence / (1 + max(0.0, idle_d))
+    return min(10.0, max(0.0, value))
+
+
+def relevance(memory: MemoryItem, now: float) -> float:
+    """How much a memory matters at a time, from 0 to 10."""
+    age_h = (now - memory.created_at) / HOUR_S
+    return decayed(
+        memory.importance,
+        memory.confidence,
+        memory.access_count,
+        age_h,
+        _idle_days(memory, now),
+        DECAY_PER_HOUR[memory.level],
+    )
+
+
+def recency(memory: MemoryItem, now: float) -> float:
+    """1 for a memory just used or made, towards 0 with the days since (§1.6)."""
+    return 1 / (1 + _idle_days(memory, now))
+
+
+def _idle_days(memory: MemoryItem, now: float) -> float:
+    last = memory.created_at if memory.accessed_at is None else memory.accessed_at
+    return max(0.0, now - last) / DAY_S
+
+
+# ------------------------------------------------------------------ working memory
+
+
+def focus_score(memory: MemoryItem, now: float, recent_actions: Collection[str]) -> float:
+    """How strongly a memory draws the focus (§1.6, focus score [A/M]).
+
+    Args:
+        memory: one of those in mind.
+        now: seconds since 1970.
+        recent_actions: ids of the workflow's last three actions.
+    """
+    settled = {MemoryLevel.SEMANTIC: 0.5, MemoryLevel.PROCEDURAL: 0.7}.get(memory.level, 0.0)
+    recent = 3.0 if memory.action and memory.action in recent_actions else 0.0
+    key = 1.5 if memory.type in KEY_TYPES else 0.0
+    return 0.6 * relevance(memory, now) + recent + key + settled
+
+
+def to_evict(items: Sequence[MemoryItem], kept: Collection[str], now: float) -> str:
+    """The memory that leaves when room is needed: the least relevant that is not kept; empty if all are."""
+    free = [one for one in items if one.id not in kept]
+    return min(free, key=lambda one: relevance(one, now)).id if free else ""
+
+
+def optimized(
+    items: Sequence[MemoryItem], target: int, strategy: WorkingStrategy, kept: Collection[str], now: float
+) -> tuple[str, ...]:
+    """Which memories stay in mind when it is cut down, in the order in which they came.
+
+    Args:
+        items: all in mind.
+        target: how many shall stay; those that are kept stay even beyond that.
+        strategy: by what they are chosen.
+        kept: the focal and the pinned ones.
+        now: seconds since 1970.
+
+    Source: §1.6, optimise to target size, scores [M].
+    """
+    if len(items) <= target:
+        return tuple(one.id for one in items)
+    score = _SCORES[strategy]
+    ranked = sorted(items, key=lambda one: -score(one, now))
+    if strategy is WorkingStrategy.DIVERSITY:
+        ranked = _round_robin(ranked)
+    ranked.sort(key=lambda one: one.id not in kept)
+    fixed = sum(one.id in kept for one in items)
+    stays = {one.id for one in ranked[: max(target, fixed)]}
+    return tuple(one.id for one in items if one.id in stays)
+
+
+def _by_importance(memory: MemoryItem, now: float) -> float:
+    settled = 0.6 * memory.importance + 0.2 * memory.confidence
+    return settled + 0.1 * relevance(memory, now) + 0.1 * recency(memory, now)
+
+
+def _by_recency(memory: MemoryItem, now: float) -> float:
+    used = 0.2 * min(1.0, memory.access_count / 5)
+    return 0.5 * recency(memory, now) + used + 0.3 * relevance(memory, now)
+
+
+_SCORES: Mapping[WorkingStrategy, Callable[[MemoryItem, float], float]] = {
+    WorkingStrategy.BALANCED: relevance,
+    WorkingStrategy.IMPORTANCE: _by_importance,
+    WorkingStrategy.RECENCY: _by_recency,
+    WorkingStrategy.DIVERSITY: relevance,
+}
+
+
+def _round_robin(ranked: Iterable[MemoryItem]) -> list[MemoryItem]:
+    """One of each type in turn, the best of each type first."""
+    groups: dict[MemoryType, list[MemoryItem]] = {}
+    for one in ranked:
+        groups.setdefault(one.type, []).append(one)
+    depth = max(map(len, groups.values()), default=0)
+    return [group[turn] for turn in range(depth) for group in groups.values() if turn < len(group)]
+
+
+# ------------------------------------------------------------------ promotion and consolidation
+
+
+def next_level(memory: MemoryItem) -> MemoryLevel | None:
+    """The level that a memory has earned, or None (§1.8, promotion)."""
+    uses, sure = memory.access_count, memory.confidence
+    if memory.level is MemoryLevel.EPISODIC and uses >= 5 and sure >= 0.8:
+        return MemoryLevel.SEMANTIC
+    skilled = memory.type in (MemoryType.PROCEDURE, MemoryType.SKILL)
+    if memory.level is MemoryLevel.SEMANTIC and skilled and uses >= 10 and sure >= 0.9:
+        return MemoryLevel.PROCEDURAL
+    return None
+
+
+def consolidated_importance(importances: Sequence[float]) -> float:
+    """Importance of what comes of several memories: a little above the greatest, at most 10 (§1.8)."""
+    return min(max(importances) + 0.5, 10.0)
+
+
+def consolidated_confidence(confidences: Sequence[float]) -> float:
+    """Confidence of what comes of several memories: their mean, less with every one more (§1.8 [A/M])."""
+    mean = math.fsum(confidences) / len(confidences)
+    return max(0.1, mean * (1 - min(0.2, 0.02 * (len(confidences) - 1))))
+
+
+# ------------------------------------------------------------------ actions, thoughts, links
+
+THOUGHT_IMPORTANCE = {
+    "goal": 7.5,
+    "decision": 7.5,
+    "summary": 6.5,
+    "reflection": 6.5,
+    "hypothesis": 6.5,
+    "insight": 6.5,
+}
+"""Thoughts that become memories, and how much they matter (§1.4)."""
+
+
+def ended_importance(importance: float, status: str) -> float:
+    """Importance of an action's memory at its end: failures matter more, what was skipped less (§1.4)."""
+    return min(10.0, max(0.0, importance * {"failed": 1.2, "skipped": 0.8}.get(status, 1.0)))
+
+
+def suggested_link(source: MemoryItem, target: MemoryItem) -> LinkType:
+    """What type of link two similar memories suggest (§1.7, link suggestions)."""
+    if source.type == target.type:
+        return LinkType.SEQUENTIAL if source.level is MemoryLevel.EPISODIC else LinkType.SUPPORTS
+    if (source.type, target.type) == (MemoryType.INSIGHT, MemoryType.FACT):
+        return LinkType.GENERALIZES
+    return LinkType.RELATED
+
+
+LINK_DECAY_AFTER_S = 14 * DAY_S
+LINK_DECAY = 0.95
+LINK_MINIMUM = 0.1
+
+
+def weakened(link: MemoryLink, now: float) -> float | None:
+    """The strength of a link after one round of decay; 0 when it goes, None when it is too young (§1.6)."""
+    if now - link.created_at <= LINK_DECAY_AFTER_S:
+        return None
+    strength = link.strength * LINK_DECAY
+    return strength if strength >= LINK_MINIMUM else 0.0

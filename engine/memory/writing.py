@@ -1,0 +1,272 @@
+"""The one task that writes to memory: it decides, makes durable, and then shows.
+
+A write is a function that runs in the database's thread, within a transaction that is open for it: it sees
+what the writes before it did, and what it emits is folded at once. When all that have gathered are through,
+their events are committed to the journal, and only then the transaction is. If the journal refuses, the
+transaction is taken back, and nothing was written anywhere. A write that raises is taken back alone.
+Source: spec master-loop-and-memory §1.9 U1 to U3; spec data-stack §1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from engine.domain.memory import Content
+from engine.domain.ports import Clock
+from engine.journal.errors import JournalError
+from engine.journal.event import Event, chain_hash
+from engine.journal.payload import Payload
+from engine.journal.rows import parse_ref
+from engine.journal.store import JournalStore
+from engine.memory import fold
+from engine.memory.errors import MemoryFault, MemoryInputError, MemoryUnavailable
+from engine.memory.projection import STREAM, Projection
+from engine.memory.reading import Reading
+
+R = TypeVar("R")
+
+GROUP_LIMIT = 256
+"""Writes that share one transaction."""
+CATCH_UP_PAGE = 1_000
+"""Events folded at a time when the database is behind the journal."""
+
+
+class Unit:
+    """A unit of work: all that it emits is written, or nothing."""
+
+    def __init__(self, connection: sqlite3.Connection, head: tuple[int, str], job: _Job) -> None:
+        self._connection = connection
+        self._head = head
+        self._job = job
+        self.now = fold.seconds(job.at)
+        """When it happens, in seconds since 1970."""
+        self.reading = Reading(connection, self.now)
+        """Memory with all that was emitted so far."""
+        self.events: list[Event] = []
+
+    def new_id(self, letter: str, *, ahead: int = 0) -> str:
+        """An id for what the next event makes, or one that is so many events ahead of it."""
+        return f"{letter}{self._head[0] + 1 + ahead}"
+
+    def content(self, name: str, text: str) -> Content:
+        """A text of any size that came with the request, as an event keeps it."""
+        return self._job.contents.get(name) or Content(text, "", len(text.encode()))
+
+    def emit(self, payload: Payload) -> None:
+        """Write an event, and have it in the tables at once."""
+        version, previous = self._head[0] + 1, self._head[1]
+        job, body = self._job, payload.body()
+        digest = chain_hash(
+            previous, STREAM, version, job.at, job.tick, job.actor, job.causes, payload.kind, body
+        )
+        event = Event(STREAM, version, job.at, job.tick, job.actor, job.causes, payload.kind, body, digest)
+        fold.apply(self._connection, event, payload)
+        self._head = (version, digest)
+        self.events.append(event)
+
+    def keep_vectors(self, entries: Sequence[tuple[str, str, bytes, bytes]]) -> None:
+        """Keep vectors: embedder, digest of the text, signs, the whole; no event tells of them."""
+        self._connection.executemany("insert or replace into vectors values(?, ?, ?, ?)", entries)
+
+    def made_before(self, kind: type[Payload], key: str, workflow: str = "") -> str:
+        """Id of what a request with this idempotency key made already; empty when there is none."""
+        if not key:
+            return ""
+        found = self.reading.rows(
+            "select subject from operations where kind = ? and key = ? and ? in ('', workflow)",
+            kind.kind,
+            key,
+            workflow,
+        )
+        return str(found[0][0]) if found else ""
+
+
+@dataclass(slots=True)
+class _Job:
+    """A write that waits for its turn."""
+
+    work: Callable[[Unit], Any]
+    at: str
+    actor: str
+    causes: tuple[str, ...]
+    tick: int
+    contents: Mapping[str, Content]
+    done: asyncio.Future[Any]
+    answer: Any = None
+    error: Exception | None = None
+    events: list[Event] = field(default_factory=list)
+
+
+class Writer:
+    """Takes writes from any task; close it, and it finishes what waits."""
+
+    def __init__(
+        self, store: JournalStore, projection: Projection, thread: ThreadPoolExecutor, clock: Clock
+    ) -> None:
+        self._store = store
+        self._projection = projection
+        self._thread = thread
+        self._clock = clock
+        self._head = projection.head
+        self._jobs: deque[_Job] = deque()
+        self._wake = asyncio.Event()
+        self._closing = False
+        self._behind = False
+        self._task = asyncio.create_task(self._run(), name="memory writer")
+
+    async def write(
+        self,
+        work: Callable[[Unit], R],
+        *,
+        actor: str = "agent",
+        causes: tuple[str, ...] = (),
+        tick: int = 0,
+        contents: Mapping[str, Content] | None = None,
+    ) -> R:
+        """Do a unit of work and answer what it answers, once it is durable.
+
+        Once called it is done even if the caller is cancelled.
+
+        Raises:
+            MemoryFault: the work was refused; nothing of it was written.
+            JournalError: the journal refused; nothing of it was written.
+        """
+        if self._closing:
+            raise MemoryUnavailable("Memory is closed: open the workspace again.")
+        await self._check_causes(causes)
+        done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        # An error that nobody awaits any more is no news to anybody.
+        done.add_done_callback(lambda future: future.cancelled() or future.exception())
+        job = _Job(work, self._clock.now(), actor, causes, tick, contents or {}, done)
+        self._jobs.append(job)
+        self._wake.set()
+        return await asyncio.shield(done)
+
+    async def _check_causes(self, causes: tuple[str, ...]) -> None:
+        # Verification takes an event whose cause is not there for a sign that the journal was changed.
+        for cause in causes:
+            ref = parse_ref(cause)
+            if ref is None or not 1 <= ref[1] <= (await self._store.head(ref[0])).version:
+                raise MemoryInputError("causes", f"causes: there is no event {cause!r} in the journal.")
+
+    async def close(self) -> None:
+        """Finish what waits and end the task; may be called again."""
+        self._closing = True
+        self._wake.set()
+        await asyncio.wait([self._task])
+
+    async def catch_up(self) -> None:
+        """Fold the events that are in the journal and not in the tables.
+
+        Raises:
+            MemoryUnavailable: the database refused.
+            JournalError: the journal could not be read.
+        """
+        loop = asyncio.get_running_loop()
+        last = (await self._store.head(STREAM)).version
+        version, digest = await loop.run_in_executor(self._thread, lambda: self._projection.head)
+        while version < last:
+            page = await self._store.read(STREAM, version + 1, version + CATCH_UP_PAGE)
+            try:
+                await loop.run_in_executor(self._thread, self._projection.apply, page)
+            except sqlite3.Error as error:
+                raise _refused(error) from error
+            version, digest = page[-1].version, page[-1].hash
+        self._head = (version, digest)
+        self._behind = False
+
+    # -------------------------------------------------------------- the task
+
+    async def _run(self) -> None:
+        while not (self._closing and not self._jobs):
+            await self._wake.wait()
+            self._wake.clear()
+            while self._jobs:
+                group = [self._jobs.popleft() for _ in range(min(GROUP_LIMIT, len(self._jobs)))]
+                await self._serve(group)
+
+    async def _serve(self, group: Sequence[_Job]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            if self._behind:
+                await self.catch_up()
+            head = await loop.run_in_executor(self._thread, self._decide, group)
+            await self._make_durable(group, head)
+        except (MemoryFault, JournalError) as error:
+            with contextlib.suppress(sqlite3.Error):
+                await loop.run_in_executor(self._thread, self._projection.roll_back)
+            for job in group:
+                job.error = job.error or error
+        for job in group:
+            if not job.done.cancelled():
+                if job.error is None:
+                    job.done.set_result(job.answer)
+                else:
+                    job.done.set_exception(job.error)
+
+    def _decide(self, group: Sequence[_Job]) -> tuple[int, str]:
+        """Run every write within one open transaction; those that fail are taken back alone."""
+        connection, head = self._projection.connection, self._head
+        try:
+            connection.execute("begin immediate")
+            for job in group:
+                connection.execute("savepoint job")
+                unit = Unit(connection, head, job)
+                try:
+                    job.answer = job.work(unit)
+                except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
+                    job.error = _as_fault(error)
+                    connection.execute("rollback to job")
+                else:
+                    job.events = unit.events
+                    if unit.events:
+                        head = (unit.events[-1].version, unit.events[-1].hash)
+                connection.execute("release job")
+        except sqlite3.Error as error:
+            raise _refused(error) from error
+        return head
+
+    async def _make_durable(self, group: Sequence[_Job], head: tuple[int, str]) -> None:
+        """Commit to the journal, then to the tables."""
+        loop = asyncio.get_running_loop()
+        events = [event for job in group for event in job.events]
+        placed = await self._store.commit(events) if events else []
+        self._head = head
+        try:
+            await loop.run_in_executor(self._thread, self._show, placed)
+        except sqlite3.Error:
+            # The events are durable, so the writes were done; the tables are brought forward before the next.
+            self._behind = bool(placed)
+            with contextlib.suppress(sqlite3.Error):
+                await loop.run_in_executor(self._thread, self._projection.roll_back)
+
+    def _show(self, placed: Sequence[Event]) -> None:
+        connection = self._projection.connection
+        connection.executemany(
+            "update operations set seq = ? where number = ?", [(one.seq, one.version) for one in placed]
+        )
+        if placed:
+            self._projection.note_head(placed[-1])
+        connection.execute("commit")
+
+
+def _refused(error: sqlite3.Error) -> MemoryUnavailable:
+    return MemoryUnavailable(
+        f"Memory cannot be written just now ({error}): check the room on the disk, then try again."
+    )
+
+
+def _as_fault(error: Exception) -> Exception:
+    """SQLite's and Python's words about a value as memory's own."""
+    if isinstance(error, sqlite3.OperationalError):
+        return _refused(error)
+    if isinstance(error, (sqlite3.Error, UnicodeError, OverflowError)):
+        return MemoryInputError("", f"The request holds a value that cannot be kept: {error}.")
+    return error

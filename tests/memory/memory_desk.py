@@ -1,0 +1,88 @@
+"""A workspace with a real journal and a real memory, on time that the test tells."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from engine.domain.memory import MemoryItem
+from engine.journal.store import JournalStore
+from engine.memory import Embedder, Memory
+
+MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+
+
+class ToldClock:
+    """Time stands still until the test moves it."""
+
+    def __init__(self) -> None:
+        self.seconds = 1_800_000_000.0
+
+    def now(self) -> str:
+        return datetime.fromtimestamp(self.seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+class MemoryDesk:
+    """Asks memory by name, as a model would."""
+
+    def __init__(self, directory: Path, embedder: Embedder | None = None) -> None:
+        self.directory = directory
+        self.embedder = embedder
+        self.clock = ToldClock()
+        self.store: JournalStore
+        self.memory: Memory
+        self.workflow = ""
+
+    async def open(self) -> Self:
+        self.store = await JournalStore.open(self.directory, clock=self.clock)
+        try:
+            self.memory = await Memory.open(
+                self.directory, self.store, clock=self.clock, embedder=self.embedder
+            )
+        except BaseException:
+            await self.store.close()
+            raise
+        if not self.workflow:
+            self.workflow = (await self.ask("create_workflow", title="Survey the moon")).id
+        return self
+
+    async def close(self) -> None:
+        await self.memory.close()
+        await self.store.close()
+
+    async def reopen(self) -> None:
+        await self.close()
+        await self.open()
+
+    @property
+    def database(self) -> Path:
+        return self.directory / ".pilothouse" / "memory.db"
+
+    async def ask(self, verb: str, *, as_of: int | None = None, **arguments: Any) -> Any:
+        return await self.memory.call(verb, arguments, as_of=as_of)
+
+    async def store_memory(self, content: str, **more: Any) -> MemoryItem:
+        arguments = {"workflow_id": self.workflow, "memory_type": "fact", **more}
+        return await self.ask("store_memory", content=content, **arguments)
+
+    async def recall(self, ident: str) -> MemoryItem:
+        return (await self.ask("get_memory_by_id", memory_id=ident)).memory
+
+    async def found(self, query: str, **more: Any) -> list[str]:
+        hits = await self.ask("hybrid_search_memories", query=query, **more)
+        return [one.memory.id for one in hits]
+
+    async def use(self, ident: str, times: int) -> None:
+        for _ in range(times):
+            await self.ask("use_memories", memory_ids=[ident])
+
+    async def mind(self) -> list[str]:
+        now = await self.ask("get_working_memory", context_id=self.workflow)
+        return [one.memory.id for one in now.items]
