@@ -50,11 +50,11 @@ class HashEmbedder:
     """Vectors of the words and letter groups of a text, by hashing alone: no model, the same everywhere.
 
     It finds other spellings and forms of a word, and no other word of the same meaning. Each feature stands
-    for 256 signs that its hash gives; a text is their sum.
+    for 248 signs that its hash gives; a text is their sum.
     """
 
-    id = "hash-256@1"
-    dimension = 256
+    id = "hash-248@1"
+    dimension = 248
     note = "no language model: similarity is by words and spelling, not by meaning"
 
     async def embed(self, texts: Sequence[str], *, kind: Literal["query", "passage"]) -> list[Vector]:
@@ -74,8 +74,8 @@ _SPREAD = tuple(
 
 @lru_cache(maxsize=50_000)
 def _signs(feature: str) -> int:
-    """256 bits of the feature's hash, each in a lane of its own, so that adding numbers adds all of them."""
-    digest = hashlib.blake2b(feature.encode("utf-8", "replace"), digest_size=32).digest()
+    """248 bits of the feature's hash, each in a lane of its own, so that adding numbers adds all of them."""
+    digest = hashlib.blake2b(feature.encode("utf-8", "replace"), digest_size=31).digest()
     return int.from_bytes(b"".join([_SPREAD[byte] for byte in digest]), "little")
 
 
@@ -93,7 +93,7 @@ def hashed(text: str) -> Vector:
         taken += 1 + len(grams)
         if taken >= _FEATURES:
             break
-    counts = array("H", total.to_bytes(256 * _LANES // 8, "little"))
+    counts = array("H", total.to_bytes(248 * _LANES // 8, "little"))
     return unit([2 * count - weight for count in counts])
 
 

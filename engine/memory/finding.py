@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine.domain.memory import MemoryItem, MemoryLevel, MemoryType
 from engine.memory.embedding import Vector
 from engine.memory.reading import Reading
-from engine.memory.scoring import relevance
+from engine.memory.scoring import relevance, scope_words
 from engine.memory.tables import TOKENIZER
 from engine.memory.vectors import SignatureIndex, cosine, unpack
 
@@ -32,15 +33,17 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 QUERY_WORDS = 64
 """Words of a query that are looked for."""
-POSTINGS = 30_000
+POSTINGS = 20_000
 """Places of words that a search goes through; the rarest words come first, and at least one is taken."""
+COUNTS_KEPT = 20_000
+"""Words whose frequency is kept from one search to the next."""
 BM25_BEST = 2.2
 """The most that a word can count for, in units of its inverse document frequency (k1 + 1)."""
 RELEVANCE_SHARE = 0.1
 """How much of a keyword score is the memory's relevance; the rest is how well the words match (§6)."""
-POOL = 200
+POOL = 100
 """Candidates that each half brings at least."""
-SCAN = 5_000
+SCAN = 2_000
 """Memories up to which a search by likeness looks only at those that pass the filters."""
 SEMANTIC_FLOOR = 0.1
 """Cosine below which the semantic half of a hybrid search brings nothing (§1.7)."""
@@ -63,40 +66,59 @@ class Filters:
     created: tuple[float, float] | None = None
     """From and to, in seconds since 1970."""
 
-    def condition(self) -> tuple[str, list[object]]:
-        """The filters as a condition on memories `m`, and its parameters."""
+    def condition(self, reading: Reading, *, first: bool = True) -> tuple[str, list[object]]:
+        """The filters as a condition on memories `m`, and its parameters.
+
+        Args:
+            reading: at which event tags count.
+            first: whether the filters may be what memories are looked up by; otherwise they are only checked,
+                as where candidates are known already.
+        """
+        free = "" if first else "+"
         parts: list[str] = []
         values: list[object] = []
         for column, value in (("workflow", self.workflow), ("level", self.level), ("type", self.type)):
             if value:
-                parts.append(f"m.{column} = ?")
+                parts.append(f"{free}m.{column} = ?")
                 values.append(str(value))
         if self.importance != (0.0, 10.0):
-            parts.append("m.importance between ? and ?")
+            parts.append(f"{free}m.importance between ? and ?")
             values += self.importance
         if self.confidence:
             parts.append("m.confidence >= ?")
             values.append(self.confidence)
         if self.created is not None:
-            parts.append("m.created_at between ? and ?")
+            parts.append(f"{free}m.created_at between ? and ?")
             values += self.created
-        return " and ".join(parts) or "1", values
-
-    def tagged(self, reading: Reading) -> tuple[str, list[object]]:
-        """The condition with that on tags."""
-        text, values = self.condition()
         for tag in self.tags:
             live = reading.live("g")
-            text += f" and exists(select 1 from taggings g where g.owner = m.id and g.tag = ? and {live})"
+            parts.append(f"exists(select 1 from taggings g where g.owner = m.id and g.tag = ? and {live})")
             values.append(tag)
-        return text, values
+        return " and ".join(parts) or "1", values
+
+    def few(self, reading: Reading) -> set[str] | None:
+        """The texts of the memories that pass, if these are few; None if they are many or all.
+
+        Among the texts nearest to a query, few that pass might be missing; of many, enough will be there.
+        """
+        condition, values = self.condition(reading)
+        if condition == "1":
+            return None
+        source = "memories m"
+        if self.tags:
+            source = "taggings t cross join memories m on m.id = t.owner"
+            condition = f"t.tag = ? and {reading.live('t')} and {condition}"
+            values = [self.tags[0], *values]
+        passing = f"from {source} where {reading.live('m')} and {condition} limit {SCAN + 1}"
+        ((count,),) = reading.rows(f"select count(*) from (select 1 {passing})", *values)
+        if count > SCAN:
+            return None
+        return {row[0] for row in reading.rows(f"select m.digest {passing}", *values)}
 
     @property
     def scope(self) -> tuple[str, ...]:
         """The words that hold the index itself to these filters."""
-        level = f"level{self.level}" if self.level else ""
-        kind = f"type{self.type.replace('_', '')}" if self.type else ""
-        return tuple(word for word in (self.workflow, level, kind) if word)
+        return scope_words(self.workflow, self.level, self.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +178,29 @@ class _Match:
     """The score of a memory that holds every word as often as one could."""
 
 
+class _Candidate(NamedTuple):
+    """As much of a memory as ranking needs; few of those that are ranked are read whole."""
+
+    row: int
+    id: str
+    digest: str
+    level: MemoryLevel
+    importance: float
+    confidence: float
+    created_at: float
+    access_count: int
+    accessed_at: float | None
+
+
+class _Score(NamedTuple):
+    """What a candidate came to."""
+
+    candidate: _Candidate
+    score: float
+    semantic: float = 0.0
+    keyword: float = 0.0
+
+
 class Finder:
     """Looks through words and vectors; used in the reading thread only."""
 
@@ -165,12 +210,14 @@ class Finder:
         self._tokens = Tokens()
         self.index = SignatureIndex()
         """The signs of the vectors of all texts; grows as texts are embedded."""
+        self._counted = 0
+        self._counts_kept: dict[str, int] = {}
 
     def close(self) -> None:
         """Give up what is kept beside the database."""
         self._tokens.close()
 
-    # -------------------------------------------------------------- both halves
+    # -------------------------------------------------------------- what is asked
 
     def hybrid(
         self,
@@ -184,37 +231,43 @@ class Finder:
     ) -> list[Found]:
         """The best memories by words and likeness, best first.
 
-        A memory that only one half brings up counts for nothing in the other one, save that the likeness of
-        all candidates is looked up. Where there is no vector, words count alone.
+        The likeness of what the words bring up is looked up as well; what only likeness brings up counts for
+        nothing by its words. Where there is no vector, words count alone.
         """
         wanted = limit + offset
-        words = self.keyword(reading, query, filters, max(POOL, wanted)) if weights.keyword else []
-        keyword = {one.memory.id: one for one in words}
-        semantic: dict[str, Found] = {}
+        by_words = self._by_words(reading, query, filters, max(POOL, wanted)) if weights.keyword else []
+        keyword = {one.candidate: one.keyword for one in by_words}
+        semantic: dict[_Candidate, float] = {}
         if vector is not None and weights.semantic:
-            near = self.semantic(reading, vector, filters, max(POOL, wanted), SEMANTIC_FLOOR)
-            semantic = {one.memory.id: one for one in near}
-            rest = [one.memory for one in words if one.memory.id not in semantic]
-            semantic |= {one.memory.id: one for one in self._compared(reading, vector, rest)}
+            near = self._by_likeness(reading, vector, filters, max(POOL, wanted), SEMANTIC_FLOOR)
+            semantic = {one.candidate: one.semantic for one in near}
+            rest = [one for one in keyword if one not in semantic]
+            semantic |= {one.candidate: one.semantic for one in self._compared(reading, vector, rest)}
         else:
             weights = Weights(0.0, 1.0)
         both = []
-        for ident in keyword | semantic:
-            by_words, by_likeness = keyword.get(ident), semantic.get(ident)
-            memory = (by_words or by_likeness).memory  # type: ignore[union-attr]
-            likeness = max(0.0, by_likeness.semantic) if by_likeness else 0.0
-            match = by_words.keyword if by_words else 0.0
-            both.append(Found(memory, weights.blend(likeness, match), likeness, match))
-        return _best(both)[offset:wanted]
-
-    # -------------------------------------------------------------- words
+        for one in keyword | semantic:
+            likeness, match = max(0.0, semantic.get(one, 0.0)), keyword.get(one, 0.0)
+            both.append(_Score(one, weights.blend(likeness, match), likeness, match))
+        return _whole(reading, _best(both)[offset:wanted])
 
     def keyword(self, reading: Reading, query: str, filters: Filters, limit: int) -> list[Found]:
         """The memories whose words match best, best first; none for a query without words."""
+        return _whole(reading, self._by_words(reading, query, filters, limit))
+
+    def semantic(
+        self, reading: Reading, vector: Vector, filters: Filters, limit: int, floor: float
+    ) -> list[Found]:
+        """The memories whose vectors are nearest, best first; none below the floor."""
+        return _whole(reading, self._by_likeness(reading, vector, filters, limit, floor))
+
+    # -------------------------------------------------------------- words
+
+    def _by_words(self, reading: Reading, query: str, filters: Filters, limit: int) -> list[_Score]:
         match = self._match(reading, query, filters)
         if match is None:
             return []
-        condition, values = filters.tagged(reading)
+        condition, values = filters.condition(reading, first=False)
         size = limit
         while True:
             hits = reading.rows(
@@ -223,27 +276,23 @@ class Finder:
                 match.text,
                 size,
             )
-            ranks = {row: -rank for row, rank in hits}
-            found = [
-                Found(
-                    memory, score := self._word_score(ranks[row], match, memory, reading.now), keyword=score
-                )
-                for row, memory in _by_rows(reading, list(ranks), condition, values)
-            ]
+            ranks = {int(hit[0]): -float(hit[1]) for hit in hits}
+            found = []
+            for one in _candidates(reading, "row", list(ranks), condition, values):
+                covered = min(1.0, ranks[one.row] / match.best)
+                mattering = relevance(one, reading.now) / 10
+                score = (1 - RELEVANCE_SHARE) * covered + RELEVANCE_SHARE * mattering
+                found.append(_Score(one, score, keyword=score))
             if len(found) >= limit or len(hits) < size:
                 return _best(found)[:limit]
             size *= 8
-
-    def _word_score(self, rank: float, match: _Match, memory: MemoryItem, now: float) -> float:
-        covered = min(1.0, rank / match.best)
-        return (1 - RELEVANCE_SHARE) * covered + RELEVANCE_SHARE * relevance(memory, now) / 10
 
     def _match(self, reading: Reading, query: str, filters: Filters) -> _Match | None:
         terms = self._tokens.words_of(query)
         if not terms:
             return None
         total = int(reading.rows("select coalesce(max(row), 0) from memories")[0][0])
-        counts = self._counts(reading, terms)
+        counts = self._counts(reading, terms, total)
         chosen: list[str] = []
         postings = 0
         for term in sorted(terms, key=lambda term: counts[term]):
@@ -253,64 +302,64 @@ class Finder:
             chosen.append(term)
         best = sum(BM25_BEST * _idf(total, counts[term]) for term in chosen)
         words = " OR ".join(f'"{word}"' for word in dict.fromkeys(terms[term] for term in chosen))
-        scope = "".join(f'scope:"{word}" AND ' for word in filters.scope)
-        return _Match(f"{scope}{{content description reasoning tags}}:({words})", best)
+        return _Match(f"{self._scope(reading, filters, total)}({words})", best)
 
-    def _counts(self, reading: Reading, terms: Iterable[str]) -> dict[str, int]:
+    def _scope(self, reading: Reading, filters: Filters, total: int) -> str:
+        """The filters that the index itself can hold a search to, as far as that spares it work."""
+        scope = self._tokens.words_of(" ".join(filters.scope))
+        counts = self._counts(reading, scope, total)
+        return "".join(f'"{word}" AND ' for term, word in scope.items() if counts[term] <= POSTINGS)
+
+    def _counts(self, reading: Reading, terms: Collection[str], total: int) -> dict[str, int]:
         """In how many memories, old texts included, each term stands."""
-        names = list(terms)
-        marks = ", ".join("?" * len(names))
-        found = reading.rows(f"select term, doc from vocabulary where term in ({marks})", *names)
-        return dict.fromkeys(names, 0) | {str(term): int(count) for term, count in found}
+        # Counting goes through all places of a word, so counts are kept until memory has grown by a tenth.
+        if not self._counted <= total <= self._counted * 1.1 or len(self._counts_kept) > COUNTS_KEPT:
+            self._counted = total
+            self._counts_kept.clear()
+        fresh = [term for term in terms if term not in self._counts_kept]
+        if fresh:
+            marks = ", ".join("?" * len(fresh))
+            found = reading.rows(f"select term, doc from vocabulary where term in ({marks})", *fresh)
+            self._counts_kept |= dict.fromkeys(fresh, 0) | {str(row[0]): int(row[1]) for row in found}
+        return {term: self._counts_kept[term] for term in terms}
 
     # -------------------------------------------------------------- likeness
 
-    def semantic(
+    def _by_likeness(
         self, reading: Reading, vector: Vector, filters: Filters, limit: int, floor: float
-    ) -> list[Found]:
-        """The memories whose vectors are nearest, best first; none below the floor."""
-        condition, values = filters.tagged(reading)
-        found: list[Found] = []
-        for digests in self.index.nearest(vector, max(POOL, limit), self._few(reading, condition, values)):
-            near: list[MemoryItem] = []
-            for some in _portions(digests):
-                marks = ", ".join("?" * len(some))
-                near += reading.memories(f"m.digest in ({marks}) and {condition}", [*some, *values])
-            above = [one for one in self._compared(reading, vector, near) if one.semantic >= floor]
-            found += above
-            if len(found) >= limit or (near and not above):
+    ) -> list[_Score]:
+        condition, values = filters.condition(reading, first=False)
+        found: list[_Score] = []
+        seen = 0
+        for digests in self.index.nearest(vector, max(POOL, limit), filters.few(reading)):
+            near = list(_candidates(reading, "digest", digests, condition, values))
+            found += [one for one in self._compared(reading, vector, near) if one.semantic >= floor]
+            seen += len(near)
+            # A few that are filtered away are no reason to go through eight times as many.
+            if 2 * seen >= limit:
                 break
         return _best(found)[:limit]
 
-    def _few(self, reading: Reading, condition: str, values: Sequence[object]) -> set[str] | None:
-        """The texts of the memories that pass the filters, if these are few; None if they are many.
-
-        Among the texts nearest to a query, few that pass might be missing; of many, enough will be there.
-        """
-        if condition == "1":
-            return None
-        sql = f"select m.digest from memories m where {reading.live('m')} and {condition} limit ?"
-        rows = reading.rows(sql, *values, SCAN + 1)
-        return {row[0] for row in rows} if len(rows) <= SCAN else None
-
-    def _compared(self, reading: Reading, vector: Vector, memories: Sequence[MemoryItem]) -> list[Found]:
-        """The memories that have a vector, with their likeness."""
-        vectors = self.vectors(reading, {one.digest for one in memories})
-        out = []
-        for memory in memories:
-            other = vectors.get(memory.digest)
-            if other is not None:
-                likeness = cosine(vector, other)
-                out.append(Found(memory, likeness, semantic=likeness))
-        return out
+    def _compared(self, reading: Reading, vector: Vector, candidates: Sequence[_Candidate]) -> list[_Score]:
+        """The candidates that have a vector, with their likeness."""
+        blobs = self._blobs(reading, {one.digest for one in candidates})
+        likeness = {digest: cosine(vector, blob) for digest, blob in blobs.items()}
+        return [
+            _Score(one, likeness[one.digest], semantic=likeness[one.digest])
+            for one in candidates
+            if one.digest in likeness
+        ]
 
     def vectors(self, reading: Reading, digests: Iterable[str]) -> dict[str, Vector]:
         """The vectors of texts, by digest; those not embedded yet are missing."""
-        out: dict[str, Vector] = {}
+        return {digest: unpack(blob) for digest, blob in self._blobs(reading, digests).items()}
+
+    def _blobs(self, reading: Reading, digests: Iterable[str]) -> dict[str, bytes]:
+        out: dict[str, bytes] = {}
         for some in _portions(list(digests)):
             marks = ", ".join("?" * len(some))
             sql = f"select digest, vector from vectors where embedder = ? and digest in ({marks})"
-            out |= {row[0]: unpack(row[1]) for row in reading.rows(sql, self._embedder, *some)}
+            out |= {row[0]: row[1] for row in reading.rows(sql, self._embedder, *some)}
         return out
 
 
@@ -319,19 +368,32 @@ def _idf(total: int, count: int) -> float:
     return max(1e-6, math.log((max(total, count) - count + 0.5) / (count + 0.5)))
 
 
-def _by_rows(
-    reading: Reading, rows: Sequence[int], condition: str, values: Sequence[object]
-) -> Iterator[tuple[int, MemoryItem]]:
-    """The memories with these row numbers that pass the filters."""
-    for some in _portions(rows):
+def _candidates(
+    reading: Reading, column: str, keys: Sequence[object], condition: str, values: Sequence[object]
+) -> Iterator[_Candidate]:
+    """The live memories with these row numbers or digests that pass the filters."""
+    for some in _portions(keys):
         marks = ", ".join("?" * len(some))
-        found = reading.memories(f"m.row in ({marks}) and {condition}", [*some, *values], order="m.row")
-        numbers = reading.rows(
-            f"select id, row from memories m where m.row in ({marks}) and {reading.live('m')}", *some
+        rows = reading.rows(
+            f"""select m.row, m.id, m.digest, m.level, m.importance, m.confidence, m.created_at,
+            coalesce(u.count, 0), u.at
+            from memories m left join usages u on u.memory = m.id and {reading.live("u")}
+            where m.{column} in ({marks}) and {reading.live("m")} and {reading.alive} and {condition}""",
+            *some,
+            reading.now,
+            *values,
         )
-        place = {row[0]: row[1] for row in numbers}
-        for memory in found:
-            yield place[memory.id], memory
+        yield from (_Candidate(*row) for row in rows)
+
+
+def _whole(reading: Reading, scores: Sequence[_Score]) -> list[Found]:
+    """The memories of candidates, in their order."""
+    there = {one.id: one for one in reading.all_memories([score.candidate.id for score in scores])}
+    return [
+        Found(there[one.candidate.id], one.score, one.semantic, one.keyword)
+        for one in scores
+        if one.candidate.id in there
+    ]
 
 
 def _portions(items: Sequence[object]) -> Iterator[Sequence[object]]:
@@ -340,6 +402,6 @@ def _portions(items: Sequence[object]) -> Iterator[Sequence[object]]:
         yield items[at : at + 5_000]
 
 
-def _best(found: list[Found]) -> list[Found]:
+def _best(found: list[_Score]) -> list[_Score]:
     """Best first; the newer of two that are equal."""
-    return sorted(found, key=lambda one: (-one.score, -one.memory.created_at, one.memory.id))
+    return sorted(found, key=lambda one: (-one.score, -one.candidate.row))

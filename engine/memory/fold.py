@@ -14,7 +14,7 @@ from engine.journal.event import Event
 from engine.journal.payload import Payload
 from engine.memory.errors import MemoryUnavailable
 from engine.memory.reading import Reading
-from engine.memory.scoring import expiry, text_digest
+from engine.memory.scoring import expiry, scope_words, text_digest
 from engine.memory.tables import (
     ACTIONS,
     ARTIFACTS,
@@ -124,14 +124,9 @@ class Rows:
                 memory.description,
                 memory.reasoning,
                 " ".join(memory.tags),
-                scope_words(memory),
+                " ".join(scope_words(memory.workflow, memory.level, memory.type)),
             ),
         )
-
-
-def scope_words(memory: MemoryItem) -> str:
-    """The words by which the index itself holds a search to a workflow, a level or a type."""
-    return f"{memory.workflow} level{memory.level} type{memory.type.replace('_', '')}"
 
 
 def seconds(at: str) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from engine.domain.memory import (
     LinkType,
@@ -57,6 +58,15 @@ def embedded_text(description: str, content: str) -> str:
     return f"{description}: {content}" if description else content
 
 
+def scope_words(workflow: str, level: str | None, kind: str | None) -> tuple[str, ...]:
+    """The words by which the full-text index itself holds a search to a workflow, a level or a type.
+
+    Nobody says such words, so they need no column of their own in a query.
+    """
+    told = {"scopeworkflow": workflow, "scopelevel": level, "scopetype": (kind or "").replace("_", "")}
+    return tuple(f"{name}{value}" for name, value in told.items() if value)
+
+
 def expiry(at: float, ttl: int) -> float | None:
     """When a memory's time is over; None for never."""
     return at + ttl if ttl else None
@@ -85,7 +95,35 @@ def decayed(
     return min(10.0, max(0.0, value))
 
 
-def relevance(memory: MemoryItem, now: float) -> float:
+class Weighed(Protocol):
+    """What relevance goes by."""
+
+    @property
+    def level(self) -> MemoryLevel:
+        """See `MemoryItem`."""
+
+    @property
+    def importance(self) -> float:
+        """See `MemoryItem`."""
+
+    @property
+    def confidence(self) -> float:
+        """See `MemoryItem`."""
+
+    @property
+    def created_at(self) -> float:
+        """See `MemoryItem`."""
+
+    @property
+    def access_count(self) -> int:
+        """See `MemoryItem`."""
+
+    @property
+    def accessed_at(self) -> float | None:
+        """See `MemoryItem`."""
+
+
+def relevance(memory: Weighed, now: float) -> float:
     """How much a memory matters at a time, from 0 to 10."""
     age_h = (now - memory.created_at) / HOUR_S
     return decayed(
@@ -98,12 +136,12 @@ def relevance(memory: MemoryItem, now: float) -> float:
     )
 
 
-def recency(memory: MemoryItem, now: float) -> float:
+def recency(memory: Weighed, now: float) -> float:
     """1 for a memory just used or made, towards 0 with the days since (§1.6)."""
     return 1 / (1 + _idle_days(memory, now))
 
 
-def _idle_days(memory: MemoryItem, now: float) -> float:
+def _idle_days(memory: Weighed, now: float) -> float:
     last = memory.created_at if memory.accessed_at is None else memory.accessed_at
     return max(0.0, now - last) / DAY_S
 

@@ -148,7 +148,7 @@ def _query(view: View, asked: QueryMemories) -> tuple[Found, ...]:
     if asked.search_text:
         found = view.finder.keyword(reading, asked.search_text, asked.filters, asked.limit + asked.offset)
         return tuple(found[asked.offset :])
-    condition, values = asked.filters.tagged(reading)
+    condition, values = asked.filters.condition(reading)
     if asked.sort_by == "relevance":
         memories = _most_relevant(reading, condition, values, asked)
     else:

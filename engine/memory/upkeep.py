@@ -44,7 +44,7 @@ from engine.memory.requests import (
     writes,
 )
 from engine.memory.tables import LINKS
-from engine.memory.vectors import cosine
+from engine.memory.vectors import dot
 from engine.memory.writing import Unit
 
 # ------------------------------------------------------------------ promotion
@@ -341,7 +341,7 @@ def _alike(view: View, asked: FindDuplicates) -> list[Duplicate]:
     for place, other in enumerate(newest):
         for kept in newest[:place]:
             if kept.digest != other.digest and {kept.digest, other.digest} <= vectors.keys():
-                likeness = cosine(vectors[kept.digest], vectors[other.digest])
+                likeness = dot(vectors[kept.digest], vectors[other.digest])
                 if likeness >= asked.threshold:
                     found.append(Duplicate(kept, other, likeness))
                     break

@@ -8,8 +8,10 @@ Source: spec data-stack §1, vectors (1-bit prefilter with reranking keeps recal
 
 from __future__ import annotations
 
+import math
+import re
+import struct
 from array import array
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from operator import mul
 
@@ -21,63 +23,93 @@ def signature(vector: Vector) -> int:
     return int("".join("1" if number > 0 else "0" for number in vector), 2) if vector else 0
 
 
-def cosine(one: Vector, other: Vector) -> float:
+def dot(one: Vector, other: Vector) -> float:
     """Likeness of two vectors of length 1, from -1 to 1."""
     return float(sum(map(mul, one, other)))
 
 
+def cosine(vector: Vector, blob: bytes) -> float:
+    """Likeness of a vector of length 1 and one that the database keeps, from -1 to 1."""
+    (scale,) = _SCALE.unpack_from(blob)
+    return float(scale * sum(map(mul, vector, array("b", blob[_SCALE.size :]))))
+
+
 def pack(vector: Vector) -> bytes:
-    """A vector as the database keeps it: float32, little endian."""
-    return array("f", vector).tobytes()
+    """A vector of length 1 as the database keeps it: a scale, and a byte for each number.
+
+    At a quarter of the size 100,000 vectors stay in the cache; the cosine is off by less than 0.01.
+    """
+    largest = max(map(abs, vector), default=0.0)
+    if not largest:
+        return _SCALE.pack(0.0) + bytes(len(vector))
+    steps = array("b", [round(number * 127 / largest) for number in vector])
+    length = math.sqrt(sum(map(mul, steps, steps)))
+    return _SCALE.pack(1 / length) + steps.tobytes()
 
 
 def unpack(blob: bytes) -> Vector:
     """A vector from the database."""
-    found = array("f")
-    found.frombytes(blob)
-    return found
+    (scale,) = _SCALE.unpack_from(blob)
+    return array("f", [scale * step for step in array("b", blob[_SCALE.size :])])
+
+
+_SCALE = struct.Struct("<f")
 
 
 class SignatureIndex:
     """The signs of all vectors of one embedder, by the digest of their text; used in one thread only."""
 
     def __init__(self) -> None:
-        self._signs: dict[str, int] = {}
+        self._places: dict[str, int] = {}
+        self._signs: list[int] = []
 
     def __len__(self) -> int:
         return len(self._signs)
 
     def __contains__(self, digest: str) -> bool:
-        return digest in self._signs
+        return digest in self._places
 
     def add(self, entries: Iterable[tuple[str, int]]) -> None:
-        """Take up vectors by their signs."""
-        self._signs.update(entries)
+        """Take up vectors by their signs; those that are known already are passed over."""
+        for digest, sign in entries:
+            if digest not in self._places:
+                self._places[digest] = len(self._signs)
+                self._signs.append(sign)
 
     def nearest(
         self, vector: Vector, first: int = 256, among: Collection[str] | None = None
     ) -> Iterator[list[str]]:
-        """Digests of texts, nearest first, in groups that grow eightfold until none is left.
+        """Digests of texts, in groups from near to far that grow eightfold until none is left.
 
         Args:
             vector: what they shall be near to.
             first: how many the first group has at least, if there are so many.
             among: only these; None for all.
         """
-        wanted = signature(vector)
-        signs = self._signs
+        digests, signs = list(self._places), self._signs
         if among is not None:
-            signs = {digest: signs[digest] for digest in among if digest in signs}
-        apart = [(wanted ^ sign).bit_count() for sign in signs.values()]
-        counts = Counter(apart)
-        distances = sorted(counts)
-        place, size = 0, first
-        while place < len(distances):
-            low, taken = distances[place], 0
-            while place < len(distances) and taken < size:
-                taken += counts[distances[place]]
-                place += 1
-            high = distances[place - 1]
-            found = [(bits, digest) for bits, digest in zip(apart, signs, strict=True) if low <= bits <= high]
-            yield [digest for _, digest in sorted(found)]
-            size *= 8
+            digests = [digest for digest in among if digest in self._places]
+            signs = [self._signs[self._places[digest]] for digest in digests]
+        apart = _distances(signature(vector), signs, len(vector))
+        low, size = 0, first
+        while low <= _FARTHEST:
+            high, taken = low - 1, 0
+            while high < _FARTHEST and taken < size:
+                high += 1
+                taken += apart.count(high)
+            if taken:
+                # A search for bytes of a range goes through 100,000 places in a fraction of a millisecond.
+                within = re.compile(b"[" + re.escape(bytes([low])) + b"-" + re.escape(bytes([high])) + b"]")
+                yield [digests[found.start()] for found in within.finditer(apart)]
+            low, size = high + 1, size * 8
+
+
+_FARTHEST = 255
+
+
+def _distances(wanted: int, signs: Iterable[int], dimension: int) -> bytes:
+    """In how many bits signs differ from those wanted, 255 for all that differ in more."""
+    differing = map(int.bit_count, map(wanted.__xor__, signs))
+    if dimension <= _FARTHEST:
+        return bytes(differing)
+    return bytes([bits if bits < _FARTHEST else _FARTHEST for bits in differing])

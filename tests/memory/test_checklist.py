@@ -7,15 +7,17 @@ import re
 from pathlib import Path
 
 MEMORY = (*range(1, 9), 12, 15, *range(47, 60))
-"""What memory decides and keeps; of 1 to 8 and 12 the decision, as when it falls due is the loop's. The others
-belong to the loop, the prompt and the cockpit."""
+"""What memory decides and keeps; of 1 to 8 and 12 the decision, as when it falls due is the loop's.
+The others belong to the loop, the prompt and the cockpit."""
 
 
 def numbered() -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for path in sorted(Path(__file__).parent.glob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            told = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node) or ""
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                continue
+            told = ast.get_docstring(node) or ""
             if told.startswith("Checklist"):
                 for number in re.findall(r"\d+", told.partition(":")[0]):
                     found.setdefault(int(number), []).append(f"{path.name}::{node.name}")

@@ -30,7 +30,7 @@ async def main():
         turn = 0
         while True:
             turn += 1
-            told = {"workflow_id": sys.argv[2], "content": f"writer {number} turn {turn}", "memory_type": "fact"}
+            told = {"workflow_id": sys.argv[2], "content": f"{number} turn {turn}", "memory_type": "fact"}
             stored = await memory.call("store_memory", told)
             print(stored.id, stored.content, flush=True)
             await memory.call("update_memory", {"memory_id": stored.id, "importance": 9.0})
@@ -64,7 +64,7 @@ async def test_every_acknowledged_memory_outlives_kill_9(tmp_path: Path) -> None
                 acknowledged[ident] = content
 
         await desk.open()
-        kept = {row[4]: row[6] for row in read(desk, every_row)["memories"] if row[2] is None}
+        kept = {row[3]: row[5] for row in read(desk, every_row)["memories"] if row[2] is None}
         verdict = await verify(desk.store)
         tables = read(desk, every_row)
         await desk.close()

@@ -197,5 +197,5 @@ async def test_ids_that_do_not_exist_are_named(desk: MemoryDesk) -> None:
     ]:
         with pytest.raises(MemoryNotFound, match=message):
             await desk.ask(verb, **arguments)
-    with pytest.raises(MemoryInputError, match="no request 'levitate': it has .*store_memory"):
+    with pytest.raises(MemoryInputError, match=r"no request 'levitate': it has .*store_memory"):
         await desk.ask("levitate")

@@ -26,6 +26,12 @@ async def count(desk: MemoryDesk) -> int:
     return (await desk.ask("compute_memory_statistics")).total
 
 
+async def fill(desk: MemoryDesk) -> None:
+    """Store until there is no room, at the latest after a megabyte."""
+    for n in range(100):
+        await desk.store_memory(f"{n}" + "x" * 10_000)
+
+
 async def test_a_unit_that_fails_writes_nothing(desk: MemoryDesk) -> None:
     """Checklist 56: an exception after the first of two writes, and neither is stored."""
     head = await desk.store.head_seq()
@@ -107,8 +113,7 @@ async def test_a_full_disk_of_the_journal_writes_nothing_anywhere(desk: MemoryDe
     ((pages,),) = await connection.execute_fetchall("pragma page_count")
     await connection.execute_fetchall(f"pragma max_page_count = {pages}")
     with pytest.raises(JournalWriteError):
-        for n in range(100):
-            await desk.store_memory(f"{n}" + "x" * 10_000)
+        await fill(desk)
     kept = await count(desk)
     await connection.execute_fetchall("pragma max_page_count = 1073741823")
     events = await desk.store.read("workspace@memory")
@@ -123,8 +128,7 @@ async def test_a_full_disk_of_the_tables_loses_nothing(desk: MemoryDesk) -> None
     pages = connection.execute("pragma page_count").fetchone()[0]
     connection.execute(f"pragma max_page_count = {pages}")
     with pytest.raises(MemoryUnavailable, match="cannot be written just now"):
-        for n in range(100):
-            await desk.store_memory(f"{n}" + "x" * 10_000)
+        await fill(desk)
     connection.execute("pragma max_page_count = 1073741823")
     await desk.store_memory("room again")
     events = await desk.store.read("workspace@memory")
@@ -132,7 +136,7 @@ async def test_a_full_disk_of_the_tables_loses_nothing(desk: MemoryDesk) -> None
 
 
 async def test_tables_that_could_not_be_shown_are_brought_forward(desk: MemoryDesk) -> None:
-    """The journal took the events and the tables' commit failed: the write was done, and shows with the next."""
+    """The journal took the events and the tables' commit failed: the write was done, and shows later."""
     projection = desk.memory._projection
 
     def refuse(action: int, *_: object) -> int:
