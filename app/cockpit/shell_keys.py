@@ -56,6 +56,9 @@ class ShellKeys(AgentKeys):
             self._zoomed = self._zoomed_for_shell = False
         if shell is not None:
             self._choose("session")
+            if not self._occupied:
+                # At once, not once it is drawn: a fast hand's letters would be taken for keys of the plan.
+                self.screen_stack[0].set_focus(shell, scroll_visible=False)
         elif isinstance(self.screen, HandBackDialog):
             self.screen.dismiss(None)
         self._lay_out()
