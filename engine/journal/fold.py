@@ -364,13 +364,15 @@ def _plan_revised(state: AgentState, said: ev.PlanRevised, event: Event) -> None
     )
     kept = {step.id for step in steps}
     _forget_steps(state, [step for step in before.values() if step.id not in kept])
+    changed = [step.id for step in steps if before.get(step.id) != step]
     if event.actor == "agent":
         _planned(state, said.goal)
+        for step_id in changed:
+            state.settled.pop(step_id, None)
     else:
         _plan_afresh(state, said.goal)
-        for step in steps:
-            if before.get(step.id) != step:
-                _begin_afresh(state, step.id)
+        for step_id in changed:
+            _begin_afresh(state, step_id)
     state.plans[said.goal] = Plan(said.plan, said.goal, (old.revision if old else 0) + 1, steps, event.ref)
     state.needs_replan = False
 

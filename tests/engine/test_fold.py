@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -247,6 +248,25 @@ def test_a_copy_does_not_move_with_its_original(payloads: list[ev.Payload], more
     copy = copy_state(state)
     apply(state, events[-1])
     assert copy == fold(events[:-1])
+
+
+def test_another_call_in_place_of_a_step_runs_with_its_own_arguments_not_the_settled_ones() -> None:
+    first = PlanStep("s1", "", tool="simple_coder", command="run")
+    other = replace(first, args={"command": "python3 a.py"})
+    events = _chained(
+        [
+            ev.GoalAdopted(goal="g1", text="run it"),
+            ev.PlanAdopted(plan="p1", goal="g1", steps=(first,)),
+            ev.ActionRequested(
+                action="a1", step="s1", goal="g1", tool="simple_coder", command="run", args={}
+            ),
+            ev.ParametersProcessed(action="a1", args={"command": "python a.py"}, stages=()),
+            ev.PlanRevised(plan="p1", goal="g1", change="python3 for python", steps=(other,)),
+        ]
+    )
+    settled, revised = fold(events[:4]), fold(events)
+    assert settled.as_settled(settled.plans["g1"].steps[0]).args == {"command": "python a.py"}
+    assert revised.as_settled(revised.plans["g1"].steps[0]).args == {"command": "python3 a.py"}
 
 
 def test_every_kind_of_event_is_generated_here() -> None:
