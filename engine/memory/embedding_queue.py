@@ -58,9 +58,10 @@ class EmbeddingQueue:
 
     async def stop(self) -> None:
         """End; what has no vector yet gets one after the next opening."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
         self._idle.set()
 
     def wake(self) -> None:

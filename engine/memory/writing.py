@@ -241,18 +241,19 @@ class Writer:
         self._head = head
         try:
             await loop.run_in_executor(self._thread, self._show, placed)
-        except sqlite3.Error:
-            # The events are durable, so the writes were done; the tables are brought forward before the next.
-            self._behind = bool(placed)
+        except sqlite3.Error as error:
             with contextlib.suppress(sqlite3.Error):
                 await loop.run_in_executor(self._thread, self._projection.roll_back)
+            if not placed:
+                raise _refused(error) from error
+            # The events are durable, so the writes were done; the tables are brought forward before the next.
+            self._behind = True
 
     def _show(self, placed: Sequence[Event]) -> None:
         connection = self._projection.connection
-        connection.executemany(
-            "update operations set seq = ? where number = ?", [(one.seq, one.version) for one in placed]
-        )
         if placed:
+            places = [(one.seq, one.version) for one in placed]
+            connection.executemany("update operations set seq = ? where number = ?", places)
             self._projection.note_head(placed[-1])
         connection.execute("commit")
 

@@ -76,6 +76,8 @@ class MemoryDesk:
         return (await self.ask("get_memory_by_id", memory_id=ident)).memory
 
     async def found(self, query: str, **more: Any) -> list[str]:
+        """Ids of what a search brings up once all texts have their vectors, so that it is always the same."""
+        await self.memory.embedded()
         hits = await self.ask("hybrid_search_memories", query=query, **more)
         return [one.memory.id for one in hits]
 

@@ -43,7 +43,8 @@ async def test_a_day_of_an_agent_by_the_seeds_names(desk: MemoryDesk) -> None:
     )
     memory = stored.data["id"]
     await call(desk, "record_thought", workflow_id=workflow, content="drill at noon", thought_type="decision")
-    found = await call(desk, "hybrid_search_memories", query="how deep is the ice", workflow_id=workflow)
+    await desk.memory.embedded()
+    found = await call(desk, "hybrid_search_memories", query="metres down", workflow_id=workflow)
     assert found.data["items"][0]["memory"]["id"] == memory
     await call(desk, "focus_memory", memory_id=memory, context_id=workflow)
     held = await call(desk, "get_working_memory", context_id=workflow)
