@@ -41,10 +41,11 @@ lint: setup-test
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 3 --dist loadfile || $(MAKE) --no-print-directory test-again
+	$(BIN)/python -m pytest -n 3 --dist loadfile || { [ $$? = 1 ] && $(MAKE) --no-print-directory test-again; }
 
 # A test that failed in the crowd is tried once more alone, and both outcomes stay in view: some wait for real
-# terminals and processes, which a crowded machine may keep from their turn. What fails alone too has failed.
+# terminals and processes, which a crowded machine may keep from their turn. What fails alone too has failed, and so
+# has a run that ended in any other way than by failed tests (pytest's exit code 1): broken off, not collected, crashed.
 test-again:
 	@echo "some tests failed, see above; each of them once more, alone:" >&2
 	$(BIN)/python -m pytest --verbose --last-failed --last-failed-no-failures none
