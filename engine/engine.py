@@ -35,7 +35,7 @@ from engine.journal.verify import workspace_head
 from engine.library.plan_library import PlanLibrary
 from engine.loop.agent import Agent
 from engine.loop.perceive import WorkspacePerceiver
-from engine.loop.purse import ModelPurse, Purse, no_limit
+from engine.loop.purse import Purse
 from engine.loop.reasoning import ReasoningAgent, make_reasoner
 from engine.loop.recording import Surroundings
 from engine.loop.voice import Voice
@@ -81,6 +81,8 @@ LOCK_TRIES, LOCK_WAIT_S = 100, 0.02
 """How often and at what distance a lock is tried whose holder is dead."""
 MIND = "@mind"
 """A snapshot of a reasoner's mind stands beside that of its agent's state under the agent's id and this."""
+STYLES = ("plan", "decide")
+"""How a model thinks for an agent: whole plans, or one decision after the other (`"style"` at creation)."""
 AGENT_TYPES = ("bdi_agent", REASONER)
 """Types that can be created."""
 
@@ -339,6 +341,10 @@ class Engine:
             read_settings(config.meta)
         except (PolicyError, ReasonerError, SettingsError) as error:
             return str(error)
+        if (style := config.meta.get("style", STYLES[0])) not in STYLES:
+            return f"there is no style {style!r}; styles: {', '.join(STYLES)}"
+        if style != STYLES[0] and (agent_type == REASONER or not config.replans):
+            return f"the style {style!r} needs a model that thinks: give the thinker {ClaudeThinker.name!r}"
         return ""
 
     async def _take_up(self, state: AgentState) -> Agent:
@@ -385,19 +391,19 @@ class Engine:
 
     def _surroundings(self, state: AgentState) -> Surroundings:
         assert self._coder is not None
-        voice = Voice(self._client) if self._client is not None else None
         thinker = self._procedural
         answerer = (self.config.answerer or _recorded_answers)(state)
-        purse: Purse = no_limit
-        if voice is not None and self._client is not None and self.config.model is not None:
+        voice: Voice | None = None
+        purse: Purse | None = None
+        name = ""
+        if self._client is not None and self.config.model is not None:
             name = self.config.model.name
+            voice = Voice(self._client)
+            purse = Purse(self._client, self.config.model.budget)
             if answerer is None and state.reasons:
-                answerer = ModelAnswerer(self._client, name, sink=voice.piece, record=voice.called)
+                answerer = ModelAnswerer(purse, name, sink=voice.piece, record=voice.called)
             if state.config.thinker == ClaudeThinker.name:
-                thinker = claude = ClaudeThinker(
-                    self._client, self.registry, name, sink=voice.piece, record=voice.called
-                )
-                purse = ModelPurse(self._client, claude, self.config.model.budget)
+                thinker = ClaudeThinker(purse, self.registry, name, sink=voice.piece, record=voice.called)
         return Surroundings(
             thinker=thinker,
             toolbox=LiveToolbox(self.registry),
@@ -410,7 +416,9 @@ class Engine:
             control=self._coder.sessions,
             answerer=answerer,
             voice=voice,
-            purse=purse,
+            model=purse,
+            # Whoever chose to plan by recipes alone did not choose to pay for a model.
+            model_name=name if state.reasons or state.config.replans else "",
             post=self._post,
         )
 

@@ -19,7 +19,15 @@ from engine.domain.goal import GoalStatus
 from engine.domain.plan import Op, PlanStep
 from engine.domain.ports import CallContext, NoSessions, Ports
 from engine.domain.state import AgentConfig, AgentState
-from engine.domain.thinking import PlanProposal, PlanRequest, ThinkingError, Uncovered
+from engine.domain.thinking import (
+    Decision,
+    DecisionKind,
+    DecisionRequest,
+    PlanProposal,
+    PlanRequest,
+    ThinkingError,
+    Uncovered,
+)
 from engine.journal import events as ev
 from engine.journal.event import GENESIS, Event
 from engine.journal.fold import fold
@@ -73,6 +81,16 @@ class _Fate:
         if isinstance(thought, str):
             return PlanProposal((), (Uncovered(request.goal.text, 1, thought),), "scripted")
         return PlanProposal(thought, (), "scripted")
+
+    async def decide(self, request: DecisionRequest) -> Decision:
+        """A call of the next plan, or an end where it has none."""
+        proposal = await self.plan(PlanRequest(request.goal))
+        if proposal.uncovered:
+            return Decision(DecisionKind.GIVE_UP, proposal.uncovered[0].why)
+        step = next((step for step in proposal.steps if step.op is Op.ACT), None)
+        if step is None:
+            return Decision(DecisionKind.FINISH if proposal.steps else DecisionKind.THINK, "so be it")
+        return Decision(DecisionKind.CALL, "", step.tool, step.command, step.args)
 
     async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
         return {}, session
