@@ -14,7 +14,16 @@ from engine.journal import events as ev
 from engine.loop.decide import end_goal
 from engine.loop.heuristics import after_failure, after_success, recovered
 from engine.loop.recording import RecordingAgent
-from engine.recovery import Alternative, Choice, Learned, alternative, choose, classify
+from engine.recovery import (
+    Alternative,
+    Choice,
+    Learned,
+    alternative,
+    choose,
+    classify,
+    lost_on_the_way,
+    may_repeat,
+)
 
 _OF_PLANS = frozenset({FailureKind.PLANNING_ERROR, FailureKind.GOAL_PARSE_ERROR})
 """What a thinker that is told of it may mend by another answer."""
@@ -31,6 +40,9 @@ _NOT_DECIDED_ANEW = frozenset(FailureKind) - {
 
 _OF_STEPS = frozenset({Strategy.RETRY_WITH_DELAY, Strategy.ALTERNATIVE_TOOL})
 """Strategies under which a plan goes on, so that the one planned anew may still turn out well."""
+
+
+IN_DOUBT = "whether the write took effect is not known, so it is not repeated by itself"
 
 
 class RecoveringAgent(RecordingAgent):
@@ -111,6 +123,8 @@ class RecoveringAgent(RecordingAgent):
             left = state.config.max_consecutive_errors - 1
             why = "the thinker is told and decides what comes next"
             choice = Choice(Strategy.DECIDE_ANEW, min(state.consecutive_errors, left), left, 0.0, why)
+        found = state.find_step(step)
+        in_doubt = found is not None and self._in_doubt(kind, found[1])
         if choice.strategy not in _OF_STEPS:
             self._end_replanning(goal, success=False, cause=cause)
         chosen = self.append(
@@ -122,7 +136,7 @@ class RecoveringAgent(RecordingAgent):
                 attempt=choice.attempt,
                 of=choice.of,
                 delay_s=choice.delay_s,
-                why=choice.why,
+                why=f"{choice.why}; {IN_DOUBT}" if in_doubt else choice.why,
             ),
             "agent",
             cause,
@@ -154,7 +168,7 @@ class RecoveringAgent(RecordingAgent):
         """What can be done here at all."""
         able = {Strategy.RETRY_WITH_DELAY}
         found = self.state.find_step(step)
-        if found is not None and found[1].op is Op.ACHIEVE:
+        if found is not None and (found[1].op is Op.ACHIEVE or self._in_doubt(kind, found[1])):
             able.clear()
         if instead is not None:
             able.add(Strategy.ALTERNATIVE_TOOL)
@@ -163,6 +177,13 @@ class RecoveringAgent(RecordingAgent):
             if self._step_above(self.state.goals[goal]) is not None:
                 able.add(Strategy.ESCALATE_TO_AGINT)
         return able
+
+    def _in_doubt(self, kind: FailureKind, step: PlanStep) -> bool:
+        """Whether the step's call may have taken effect, so that it is not repeated by itself."""
+        if not lost_on_the_way(kind) or step.op is not Op.ACT or step.tool not in self.around.registry:
+            return False
+        spec = self.around.registry.get(step.tool).commands.get(step.command)
+        return spec is not None and not may_repeat(spec, self.state.as_settled(step).args)
 
     def _step_above(self, goal: Goal) -> PlanStep | None:
         """The open step that waits for a sub-goal."""
