@@ -28,8 +28,9 @@ from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError, JournalError, JournalLocked
 from engine.journal.event import GENESIS, Event, canonical
-from engine.journal.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold, load_state
+from engine.journal.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold
 from engine.journal.log import StreamLog
+from engine.journal.restoring import restore as restore_state
 from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import workspace_head
 from engine.library.plan_library import PlanLibrary
@@ -115,6 +116,8 @@ class Health:
     """Why no program may run here, when the jail that the policy requires cannot be had."""
     snapshots: str = ""
     """Why old snapshots could not be cleared away; new ones are taken all the same."""
+    states: tuple[str, ...] = ()
+    """Kept states that could not be used and were built again from the journal, with the reason."""
 
 
 class Engine:
@@ -143,6 +146,8 @@ class Engine:
         self._coders: Coders
         self._faults: dict[str, str] = {}
         """Agents that are here and cannot be taken up, with the reason."""
+        self._rebuilt: dict[str, str] = {}
+        """Agents of which a kept state could not be used, with the reason."""
         self._saver: WorkspaceSaver | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
@@ -313,12 +318,10 @@ class Engine:
 
     async def _restore(self, stream: str, at: int | None = None) -> AgentState:
         """The state of a stream at a version, from the nearest snapshot and what follows it."""
-        state = AgentState()
-        found = await self.store.load_snapshot(stream, at, SNAPSHOT_FORMAT)
-        if found is not None:
-            with suppress(ValueError):
-                state = load_state(found[1])
-        return fold(await self.store.read(stream, state.version + 1, at), state)
+        state, why = await restore_state(self.store, stream, at)
+        if why:
+            self._rebuilt[stream] = why
+        return state
 
     def _why_not(self, agent_type: str, config: AgentConfig, *, new: bool = False) -> str:
         """Why no agent can live here with this configuration; empty when one can.
@@ -612,7 +615,7 @@ class Engine:
         faults = tuple(f"{name}: {fault}" for name in self.agents if (fault := self.fault(name)))
         errors = tuple(str(error) for error in self.library.errors)
         untidy = self._saver.trouble if self._saver is not None else ""
-        return Health(trouble, errors, faults, self.sandbox().refusal, untidy)
+        return Health(trouble, errors, faults, self.sandbox().refusal, untidy, tuple(self._rebuilt.values()))
 
 
 def _recorded_answers(state: AgentState) -> Answerer | None:

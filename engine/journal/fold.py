@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -93,19 +94,27 @@ def _snapshots() -> TypeAdapter[AgentState]:
 
 
 def dump_state(state: AgentState) -> str:
-    """The state as JSON, for a snapshot."""
+    """The state as JSON, for a snapshot, behind a line with its SHA-256."""
     # Not sorted, as the order of goals and beliefs is part of the state.
-    return json.dumps(_snapshots().dump_python(state))
+    text = json.dumps(_snapshots().dump_python(state))
+    return f"{_digest(text)}\n{text}"
 
 
 def load_state(text: str) -> AgentState:
     """The state from a snapshot.
 
     Raises:
-        ValueError: the snapshot is not of this format.
+        ValueError: the snapshot is not of this format, or is not what was kept.
     """
+    digest, _, text = text.partition("\n")
+    if _digest(text) != digest:
+        raise ValueError("it was changed after it was kept, or was not kept whole")
     # Not `validate_json`, which refuses the half surrogate pairs that an operator's text may hold.
     return _snapshots().validate_python(json.loads(text))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def copy_state(state: AgentState) -> AgentState:
