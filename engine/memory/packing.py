@@ -1,7 +1,8 @@
 """Packing a context package into a budget: valid JSON always, and what matters most stays.
 
-First lists are cut to what is to be shown of them, then whole parts go, the last of `Part` first. Where even
-the situation alone is too long, its texts are cut with a mark and its plan to the steps that come next.
+First lists are cut to what is to be shown of them, then long texts to their beginnings and ends, then whole
+parts go, the last of `Part` first. Where even the situation alone is too long, its texts are cut with a mark
+and its plan to the steps that come next.
 Source: spec master-loop-and-memory §3.7, §3.16 W20 and W21, §5 item 39.
 """
 
@@ -13,7 +14,7 @@ from typing import Any
 
 from engine.domain.plan import PlanStep
 from engine.journal.event import canonical
-from engine.memory.context_parts import head
+from engine.memory.context_parts import ends, head
 from engine.memory.package import OF_MEMORIES, SHOW, ContextPackage, Item, Part, Section
 
 CHARACTERS_PER_TOKEN = 4
@@ -23,6 +24,10 @@ MINIMUM_TOKENS = 400
 
 Estimate = Callable[[str], int]
 """Tokens that a block's text will take in the prompt."""
+
+TEXTS = (2_000, 1_000, 500)
+"""Characters that stay of each text of an entry, before whole parts go."""
+_UNCUT = 1_000_000_000
 
 _CUTS: tuple[tuple[int, int], ...] = (
     (100, 8_000),
@@ -63,8 +68,10 @@ class _Cut:
     package: ContextPackage
     shrunk: frozenset[Part] = frozenset()
     """Lists that are cut to what is to be shown of them."""
+    texts: int = _UNCUT
+    """Characters of each text of an entry."""
     dropped: tuple[Part, ...] = ()
-    situation: tuple[int, int] = (10_000, 1_000_000)
+    situation: tuple[int, int] = (_UNCUT, _UNCUT)
     """Steps of the plan, and characters of each text."""
 
 
@@ -122,12 +129,14 @@ def _cuts(package: ContextPackage) -> Iterator[_Cut]:
         if part in SHOW:
             shrunk |= {part}
             yield _Cut(package, shrunk)
+    for texts in TEXTS:
+        yield _Cut(package, shrunk, texts)
     dropped: tuple[Part, ...] = ()
     for part in _last_first():
         dropped = (*dropped, part)
-        yield _Cut(package, shrunk, dropped)
+        yield _Cut(package, shrunk, texts, dropped)
     for situation in _CUTS:
-        yield _Cut(package, shrunk, dropped, situation)
+        yield _Cut(package, shrunk, texts, dropped, situation)
 
 
 def _last_first() -> Iterator[Part]:
@@ -143,13 +152,13 @@ def _rendered(cut: _Cut, estimate: Estimate) -> tuple[PackedBlock, ...]:
         shown = section.items or section.digest
         if section.part is Part.SITUATION or section.part in cut.dropped or not shown:
             continue
-        value, omitted = _section(section, section.part in cut.shrunk, told)
+        value, omitted = _section(section, cut, told)
         text = canonical(value)
         blocks.append(PackedBlock(section.part, text, estimate(text), omitted))
     return tuple(blocks)
 
 
-def _section(section: Section, shrunk: bool, told: _Told) -> tuple[dict[str, Any], int]:
+def _section(section: Section, cut: _Cut, told: _Told) -> tuple[dict[str, Any], int]:
     """A part as JSON, and how many of its entries are not shown."""
     value: dict[str, Any] = {"retrieved_at": section.retrieved_at}
     if section.stale:
@@ -159,12 +168,23 @@ def _section(section: Section, shrunk: bool, told: _Told) -> tuple[dict[str, Any
         value["of"] = section.digest.of
         value["by"] = "counted, no model wrote it" if section.digest.computed else "a model's summary"
         return value, 0
-    items = section.items[: SHOW[section.part]] if shrunk and section.part in SHOW else section.items
-    value["items"] = [told.entry(section.part, item) for item in items]
+    items = section.items[: SHOW[section.part]] if section.part in cut.shrunk else section.items
+    value["items"] = [_shortened(told.entry(section.part, item), cut.texts) for item in items]
     omitted = len(section.items) - len(items)
     if omitted:
         value["omitted"] = omitted
     return value, omitted
+
+
+def _shortened(value: Any, limit: int) -> Any:
+    """An entry whose texts are cut to their beginnings and ends."""
+    if isinstance(value, str):
+        return ends(value, limit)
+    if isinstance(value, Mapping):
+        return {name: _shortened(inner, limit) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_shortened(inner, limit) for inner in value]
+    return value
 
 
 def _situation(cut: _Cut) -> dict[str, Any]:

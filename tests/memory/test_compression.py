@@ -12,7 +12,7 @@ from engine.memory.package import ContextPackage, Part, Section
 from engine.memory.packing import pack, shown_tokens
 from tests.memory.context_pieces import FULL, STAMP, package, read
 
-BUDGET = 3_000
+BUDGET = 1_000
 
 
 class Scribe:
@@ -31,7 +31,7 @@ class Scribe:
 
 
 def long_actions() -> ContextPackage:
-    """Actions that alone take twice the budget, and a little of everything else."""
+    """Actions that take several times the budget, and a little of everything else."""
     small = package(dict.fromkeys(FULL, 1), size=20)
     actions = tuple(
         {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from engine.domain.plan import PlanStep, StepStatus
 from engine.memory.package import SHOW, ContextPackage, Part, PartError, Situation
 from engine.memory.packing import MINIMUM_TOKENS, estimate_tokens, pack
-from tests.memory.context_pieces import FULL, PACKAGES, STAMP, package, read
+from tests.memory.context_pieces import FULL, PACKAGES, STAMP, entry, package, read
 
 DROPPED_FIRST = (
     Part.PROCEDURES,
@@ -67,6 +69,22 @@ def test_lists_shrink_first_with_the_number_left_out_and_then_parts_go_in_order(
             str(part) for part in Part if part in order
         ]
     assert tuple(order) == DROPPED_FIRST
+
+
+def test_before_parts_go_long_texts_are_cut_to_beginning_and_end() -> None:
+    """Checklist 41: the budgeted head of the last output is there where the whole is too long."""
+    whole = package(FULL, size=100)
+    said = entry("a1", result="begins " + "x" * 30_000 + " ends")
+    found = tuple(
+        replace(one, items=(said, *one.items[1:])) if one.part is Part.ACTIONS else one
+        for one in whole.sections
+    )
+    told = read(pack(replace(whole, sections=found), 3_000))
+    assert set(told) == set(Part)
+    result = told[Part.ACTIONS]["items"][0]["result"]
+    assert result.startswith("begins xxx")
+    assert result.endswith("xxx ends")
+    assert "28012 characters left out" in result
 
 
 def test_goal_plan_and_last_error_stay_cut_with_a_mark_where_nothing_else_fits() -> None:
