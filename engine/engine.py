@@ -387,6 +387,10 @@ class Engine:
                     await asyncio.to_thread(_remember, mind, since[1:])
                     if state.mind is not None and mind.agent.cycles == state.mind.cycles:
                         return mind
+            self._rebuilt[state.agent_id + MIND] = (
+                f"{state.agent_id}: the mind kept at event {version} could not be used; it was built again "
+                "from the events"
+            )
         past = await self.store.read(state.agent_id, 2)
         mind = make_reasoner(state, self.registry, created.at)
         await asyncio.to_thread(_remember, mind, past)

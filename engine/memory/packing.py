@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from engine.domain.plan import PlanStep
@@ -108,8 +109,10 @@ def pack(
     """
     if budget_tokens < MINIMUM_TOKENS:
         raise ValueError(f"the budget is {budget_tokens} tokens and must be at least {MINIMUM_TOKENS}")
+    # Most parts stay as they are from one cut to the next.
+    estimated = cache(estimate)
     for cut in _cuts(package):
-        blocks = _rendered(cut, estimate)
+        blocks = _rendered(cut, estimated)
         if sum(block.tokens for block in blocks) <= budget_tokens:
             return blocks
     raise ValueError(f"not even the situation fits into {budget_tokens} tokens: allow more")

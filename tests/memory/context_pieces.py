@@ -20,7 +20,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
     max_leaves=6,
 )
-LONG = st.builds(lambda text, times: text * times, st.text(max_size=20), st.integers(1, 600))
+LONG = st.builds(lambda text, times: text * times, st.text(max_size=20), st.integers(1, 200))
 ITEMS = st.fixed_dictionaries(
     {"id": st.sampled_from(["m1", "m2", "m3", "a1"]), "content": LONG, "type": st.text(max_size=5)},
     optional={"link": JSON, "status": st.text(max_size=5), "args": JSON},
