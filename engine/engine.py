@@ -265,6 +265,7 @@ class Engine:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(KEEP_UP_S):
                         await self._keeper.caught_up()
+                        await self._embedded()
             await self._close_memory()
             if self._log is not None:
                 self._note(ev.SessionClosed(session=self.session, reason=reason))
@@ -293,6 +294,12 @@ class Engine:
         if self._coder is not None:
             self._coder.close()
         await self.store.close()
+
+    async def _embedded(self) -> None:
+        """Wait until what was remembered can be found by likeness as well."""
+        if self._memory is not None:
+            with suppress(MemoryUnavailable):
+                await self._memory.embedded()
 
     async def _close_memory(self) -> None:
         if self._keeper is not None:
