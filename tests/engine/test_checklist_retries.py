@@ -22,7 +22,7 @@ from engine.domain.goal import GoalStatus
 from engine.domain.plan import PlanStep
 from engine.domain.state import RunState
 from engine.journal import events as ev
-from engine.memory.tool import Commands
+from engine.memory.commands import Commands
 from engine.recovery import may_repeat, tries_of
 from engine.replay import replay_stream
 
