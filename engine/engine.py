@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from engine import __version__
 from engine.actions.pipeline import LiveToolbox
@@ -27,7 +27,7 @@ from engine.generation.pgp.recorded_answers import RecordedAnswers
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError, JournalError, JournalLocked
-from engine.journal.event import GENESIS, Event, canonical
+from engine.journal.event import GENESIS, WORKSPACE, Event, canonical, of_agent
 from engine.journal.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold, load_state
 from engine.journal.log import StreamLog
 from engine.journal.store import DATA_DIRECTORY, JournalStore
@@ -39,6 +39,9 @@ from engine.loop.purse import ModelPurse, Purse, no_limit
 from engine.loop.reasoning import ReasoningAgent, make_reasoner
 from engine.loop.recording import Surroundings
 from engine.loop.voice import Voice
+from engine.memory import Memory, MemoryStatus, MemoryUnavailable
+from engine.memory.keeper import Keeper
+from engine.memory.operating import remember
 from engine.metacognition import BackgroundRunner, MetaSettingsError, read_metacognition
 from engine.models import Budget
 from engine.models.choice import NO_MODEL, ModelChoice
@@ -67,8 +70,11 @@ from engine.tools.simple_coder import SimpleCoder
 from engine.tools.worlds import WorldTool
 from engine.worlds.explorer_world import WORLDS
 
-WORKSPACE = "workspace"
-"""Stream of what concerns no single agent."""
+if TYPE_CHECKING:
+    from engine.memory.requests import Request
+
+R = TypeVar("R")
+
 SANDBOX_DIRECTORY = "sandbox"
 """Where agents work, below the workspace; what steers them (journal, recipes) lies outside of it."""
 SNAPSHOT_EVERY = 500
@@ -77,6 +83,8 @@ SNAPSHOTS_DIRECTORY = "snapshots"
 """Where the sandbox's files are kept as they were before each action, in the data directory."""
 TIDY_AFTER_S = 60.0
 """How long after opening a workspace its old snapshots are cleared away."""
+KEEP_UP_S = 2.0
+"""How long closing waits for memory to hold what has happened; the rest is for the next session."""
 RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 LOCK_TRIES, LOCK_WAIT_S = 100, 0.02
@@ -115,6 +123,10 @@ class Health:
     """Why no program may run here, when the jail that the policy requires cannot be had."""
     snapshots: str = ""
     """Why old snapshots could not be cleared away; new ones are taken all the same."""
+    memory: str = ""
+    """Why memory is not to be had, or holds not all that it should; agents go on without."""
+    memory_behind: int = 0
+    """Events of the journal that memory has not been written from yet."""
 
 
 class Engine:
@@ -144,6 +156,8 @@ class Engine:
         self._faults: dict[str, str] = {}
         """Agents that are here and cannot be taken up, with the reason."""
         self._saver: WorkspaceSaver | None = None
+        self._memory: Memory | None = None
+        self._keeper: Keeper | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
         self._stop = asyncio.Event()
@@ -206,8 +220,9 @@ class Engine:
                 ev.TierAccepted(session=self.session, tier=Tier.PATHS, reason="the session was opened so")
             )
         await self._log.commit()
+        self._memory = Memory.begin(self.workspace, self.store, clock=self._ports.clock)
         for stream in streams:
-            if stream != WORKSPACE and "@" not in stream:
+            if of_agent(stream):
                 state = await self._restore(stream)
                 if why := "" if state.deleted else self._why_not(state.agent_type, state.config):
                     self._faults[stream] = why
@@ -216,6 +231,8 @@ class Engine:
                         await self._take_up(state)
                     except ForgottenError as error:
                         self._faults[stream] = f"its mind cannot be had again: {error}"
+        self._keeper = Keeper(self._memory, self.store, self.blobs, self._ports.clock, self._restore)
+        self._keeper.begin()
         self._tasks = [
             asyncio.create_task(self._keep_journal_alive(), name="journal watch"),
             asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
@@ -245,6 +262,11 @@ class Engine:
             await asyncio.gather(*self._carrying, return_exceptions=True)
             await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
             await self._end_tasks()
+            if self._keeper is not None and not self._keeper.trouble:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(KEEP_UP_S):
+                        await self._keeper.caught_up()
+            await self._close_memory()
             if self._log is not None:
                 self._note(ev.SessionClosed(session=self.session, reason=reason))
                 with suppress(JournalError):
@@ -265,6 +287,7 @@ class Engine:
         await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
         await self._end_tasks()
         await self._background.close()
+        await self._close_memory()
         if self._saver is not None:
             await self._saver.close()
         if self._client is not None:
@@ -272,6 +295,12 @@ class Engine:
         if self._coder is not None:
             self._coder.close()
         await self.store.close()
+
+    async def _close_memory(self) -> None:
+        if self._keeper is not None:
+            await self._keeper.close()
+        if self._memory is not None:
+            await self._memory.close()
 
     def _note(self, payload: ev.Payload, actor: str = "system", *causes: str) -> Event:
         assert self._log is not None
@@ -421,6 +450,7 @@ class Engine:
             background=self._background,
             reflector=self._client if self._reflects_freely else None,
             reflector_model=self.config.model.name if self.config.model is not None else "",
+            memory=self._memory,
         )
 
     @property
@@ -489,6 +519,8 @@ class Engine:
                 return await self._create(command, actor)
             if isinstance(command, cmd.AcceptTier):
                 return await self._accept_tier(command, actor)
+            if isinstance(command, cmd.Remember):
+                return await self._remember(command, actor)
             agent = self._agents.get(command.agent)
             if agent is None:
                 return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
@@ -517,6 +549,12 @@ class Engine:
         await self._log.commit()
         self._coders.accept(tier)
         return cmd.Receipt(ok=True, message=self.sandbox().standing, event=event.ref)
+
+    async def _remember(self, command: cmd.Remember, actor: str) -> cmd.Receipt:
+        if command.agent and command.agent not in self._agents:
+            return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
+        assert self._memory is not None
+        return await remember(self._memory, command, actor)
 
     def _no_agent(self, wanted: str) -> str:
         if wanted in self._faults:
@@ -553,6 +591,48 @@ class Engine:
         past = await self.store.last(count, agent)
         before = past[0].version - 1 if past else 0
         return (await self._restore(agent, before) if before else AgentState()), past
+
+    @overload
+    async def recall(self, request: Request[R], *, as_of: int | None = None) -> R: ...
+
+    @overload
+    async def recall(
+        self, request: str, arguments: Mapping[str, Any] | None = None, *, as_of: int | None = None
+    ) -> Any: ...
+
+    async def recall(
+        self,
+        request: Request[Any] | str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        as_of: int | None = None,
+    ) -> Any:
+        """What memory answers to a request that only reads; waits while memory is being opened.
+
+        Args:
+            request: the request, or its name, ours or the seed's.
+            arguments: the named request's arguments.
+            as_of: the place in the journal (`seq`) of the last event that counts; None for now.
+
+        Raises:
+            MemoryFault: it cannot be answered; the message says why.
+            JournalError: the journal could not be read.
+        """
+        if self._memory is None:
+            raise MemoryUnavailable("Memory is closed: open the workspace again.")
+        if isinstance(request, str):
+            return await self._memory.recall(request, arguments, as_of=as_of)
+        return await self._memory.recall(request, as_of=as_of)
+
+    async def kept(self) -> None:
+        """Wait until memory holds what the journal holds now, or cannot be had."""
+        if self._keeper is not None:
+            await self._keeper.caught_up()
+
+    @property
+    def memory(self) -> Memory | None:
+        """What the workspace's agents remember; it may still be opening. None before the engine is open."""
+        return self._memory
 
     def check_call(self, tool: str, command: str, args: Mapping[str, Any]) -> list[str]:
         """Everything that is wrong with a tool call, in sentences."""
@@ -618,7 +698,12 @@ class Engine:
         faults = tuple(f"{name}: {fault}" for name in self.agents if (fault := self.fault(name)))
         errors = tuple(str(error) for error in self.library.errors)
         untidy = self._saver.trouble if self._saver is not None else ""
-        return Health(trouble, errors, faults, self.sandbox().refusal, untidy)
+        status = self._memory.status if self._memory is not None else MemoryStatus()
+        keeper = self._keeper
+        forgets, behind = (keeper.note, keeper.behind) if keeper is not None else ("", 0)
+        return Health(
+            trouble, errors, faults, self.sandbox().refusal, untidy, status.trouble or forgets, behind
+        )
 
 
 def _recorded_answers(state: AgentState) -> Answerer | None:

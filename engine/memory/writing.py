@@ -15,8 +15,8 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from engine.domain.memory import Content
 from engine.domain.ports import Clock
@@ -31,6 +31,15 @@ from engine.memory.projection import STREAM, Projection
 from engine.memory.reading import Reading
 
 R = TypeVar("R")
+
+
+class Written(NamedTuple, Generic[R]):
+    """What became of a unit of work."""
+
+    answer: R
+    event: str = ""
+    """Reference of the last event that it wrote; empty when nothing was to be written."""
+
 
 GROUP_LIMIT = 256
 """Writes that share one transaction."""
@@ -71,6 +80,35 @@ class Unit:
         self._head = (version, digest)
         self.events.append(event)
 
+    def part(self, work: Callable[[Unit], object], **other: Any) -> Exception | None:
+        """Do a part of the work on behalf of something else; what it may not do is taken back alone.
+
+        Args:
+            work: the part.
+            other: its own `at`, `actor`, `causes`, `tick` and `contents`.
+
+        Returns:
+            Why it was taken back; None when it was done.
+
+        Raises:
+            MemoryUnavailable: the database refused, which concerns the whole.
+        """
+        unit = Unit(self._connection, self._head, replace(self._job, **other))
+        self._connection.execute("savepoint part")
+        error = None
+        try:
+            work(unit)
+        except Exception as fault:
+            error = _as_fault(fault)
+            self._connection.execute("rollback to part")
+            if isinstance(error, MemoryUnavailable):
+                raise error from fault
+        else:
+            self.events += unit.events
+            self._head = unit._head
+        self._connection.execute("release part")
+        return error
+
     def keep_vectors(self, entries: Sequence[tuple[str, str, bytes, bytes]]) -> None:
         """Keep vectors: embedder, digest of the text, signs, the whole; no event tells of them."""
         self._connection.executemany("insert or replace into vectors values(?, ?, ?, ?)", entries)
@@ -80,7 +118,8 @@ class Unit:
         if not key:
             return ""
         found = self.reading.rows(
-            "select subject from operations where kind = ? and key = ? and ? in ('', workflow)",
+            # The index holds keys only, and is taken only where that is said.
+            "select subject from operations where kind = ? and key = ? and key <> '' and ? in ('', workflow)",
             kind.kind,
             key,
             workflow,
@@ -128,8 +167,9 @@ class Writer:
         actor: str = "agent",
         causes: tuple[str, ...] = (),
         tick: int = 0,
+        at: str = "",
         contents: Mapping[str, Content] | None = None,
-    ) -> R:
+    ) -> Written[R]:
         """Do a unit of work and answer what it answers, once it is durable.
 
         Once called it is done even if the caller is cancelled.
@@ -141,10 +181,10 @@ class Writer:
         if self._closing:
             raise MemoryUnavailable("Memory is closed: open the workspace again.")
         await self._check_causes(causes)
-        done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[Written[R]] = asyncio.get_running_loop().create_future()
         # An error that nobody awaits any more is no news to anybody.
         done.add_done_callback(lambda future: future.cancelled() or future.exception())
-        job = _Job(work, self._clock.now(), actor, causes, tick, contents or {}, done)
+        job = _Job(work, at or self._clock.now(), actor, causes, tick, contents or {}, done)
         self._jobs.append(job)
         self._wake.set()
         return await asyncio.shield(done)
@@ -207,7 +247,8 @@ class Writer:
         for job in group:
             if not job.done.cancelled():
                 if job.error is None:
-                    job.done.set_result(job.answer)
+                    last = job.events[-1].ref if job.events else ""
+                    job.done.set_result(Written(job.answer, last))
                 else:
                     job.done.set_exception(job.error)
 
