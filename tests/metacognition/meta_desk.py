@@ -12,10 +12,10 @@ from engine.domain import commands as cmd
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult, Undo
 from engine.domain.metacognition import JobOutcome, MetaSettings, MetaTask
 from engine.domain.parameters import Survey
-from engine.domain.plan import PlanStep
+from engine.domain.plan import Op, PlanStep
 from engine.domain.ports import CallContext, CommandSpec, NoSessions, Ports
 from engine.domain.state import AgentConfig, AgentState
-from engine.domain.thinking import PlanProposal, PlanRequest
+from engine.domain.thinking import PlanProposal, PlanRequest, ThinkingError
 from engine.journal import events as ev
 from engine.journal.event import GENESIS, Event
 from engine.journal.fold import fold
@@ -58,6 +58,10 @@ def write(path: str, number: int = 1) -> PlanStep:
                     args={"path": path, "content": "x"})  # fmt: skip
 
 
+def achieve(goal: str, number: int = 1) -> PlanStep:
+    return PlanStep(str(number), goal, op=Op.ACHIEVE, args={"goal": goal})
+
+
 def read(path: str, number: int = 1) -> PlanStep:
     return PlanStep(str(number), f"read {path}", tool="simple_coder", command="read", args={"path": path})
 
@@ -72,6 +76,12 @@ class World:
         self.asked: list[PlanRequest] = []
         self.plans: list[Sequence[PlanStep]] = []
         """Given one after the other; the last one over and over."""
+        self.next_plan: Callable[[], Sequence[PlanStep]] | None = None
+        """Where it is set it gives the plans."""
+        self.trouble: Callable[[], ThinkingError | None] = lambda: (
+            self.troubles.pop(0) if self.troubles else None
+        )
+        self.troubles: list[ThinkingError] = []
         self.takes_s = 0.0
         self.answers: Callable[[int, str, Mapping[str, Any]], ToolResult] = lambda _n, _c, _a: good()
         self.calls = 0
@@ -79,6 +89,11 @@ class World:
 
     async def plan(self, request: PlanRequest) -> PlanProposal:
         self.asked.append(request)
+        await asyncio.sleep(0.1)
+        if (trouble := self.trouble()) is not None:
+            raise trouble
+        if self.next_plan is not None:
+            return PlanProposal(tuple(self.next_plan()), thinker=self.name)
         steps = self.plans.pop(0) if len(self.plans) > 1 else self.plans[0]
         return PlanProposal(tuple(steps), thinker=self.name)
 
@@ -107,6 +122,7 @@ class Writer:
         self.answers = list(answers)
         self.takes_s = takes_s
         self.requests: list[ModelRequest] = []
+        self.next_answer: Callable[[], dict[str, Any]] = lambda: self.answers.pop(0)
 
     def capabilities(self, model: str) -> Capabilities:
         return Capabilities(model)
@@ -117,7 +133,7 @@ class Writer:
     async def send(self, request: ModelRequest, *, record: Any, **_how: Any) -> ModelAnswer:
         self.requests.append(request)
         await asyncio.sleep(self.takes_s)
-        said = Text(json.dumps(self.answers.pop(0)))
+        said = Text(json.dumps(self.next_answer()))
         answer = ModelAnswer((said,), StopReason.END_TURN, usage=Usage(10, 5), model=request.model)
         record(request, answer)
         return answer

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from engine.domain import commands as cmd
+from engine.domain.failure import FailureKind
 from engine.domain.goal import GoalStatus
 from engine.domain.metacognition import JobOutcome, MetaSettings, MetaTask
+from engine.domain.plan import PlanStep
 from engine.domain.state import RunState
+from engine.domain.thinking import ThinkingError
 from engine.journal import events as ev
 from engine.metacognition import BackgroundRunner
-from tests.metacognition.meta_desk import MetaDesk, World, Writer, bad, good, write
+from tests.metacognition.meta_desk import MetaDesk, World, Writer, achieve, bad, good, write
 from tests.metacognition.virtual_time import in_virtual_time
 
 ADVICE = "Look into the log before the next step."
@@ -50,9 +57,7 @@ def test_the_agent_acts_while_a_reflection_takes_its_time_and_is_told_of_it_afte
         assert [one for one in world.asked[1].findings if ADVICE in one] == [f"reflection: {ADVICE}"]
         assert world.asked[1].guidance == ("Be quick about it.",)
         assert flown.state.meta.guidance == ()
-        assert {one.asked for one in flown.state.meta.told} == {
-            event.ref for event in flown.events if event.kind == "plan.asked"
-        } - {next(event.ref for event in flown.events if event.kind == "plan.asked")}
+        assert len({one.asked for one in flown.state.meta.told}) == 1
         flown.do(cmd.AdoptGoal, text="and another", priority=9)
         await flown.until(lambda s: len(world.asked) == 3)
         assert world.asked[2].guidance == ()
@@ -196,15 +201,20 @@ def test_a_cut_off_call_is_over_in_the_record() -> None:
     in_virtual_time(main())
 
 
-def test_forced_work_begins_while_a_paused_agent_stands_before_a_sub_goal() -> None:
+def test_forced_work_begins_while_the_agent_is_paused_before_a_sub_goal_or_has_nothing_to_do() -> None:
     async def main() -> None:
         world = World()
+        world.takes_s = 1.0
+        world.plans = [[write("f1"), achieve("the rest", 2)], [write("f2")]]
         flown = desk(world)
-        flown.fly(write("f1"), write("f2", 2))
-        await flown.until(lambda s: s.goals["g1"].status is GoalStatus.ACHIEVED)
+        flown.fly()
+        await flown.until(lambda s: s.acting)
         flown.do(cmd.Pause)
+        await flown.until(lambda s: not s.acting)
         flown.do(cmd.ForceMeta, task="reflect")
         await flown.until(lambda s: s.meta.cycle == 1)
+        flown.do(cmd.Run)
+        await flown.until(lambda s: s.goals["g1"].status is GoalStatus.ACHIEVED)
         flown.do(cmd.ForceMeta, task="adapt")
         await flown.until(lambda s: s.meta.ended[-1].job.task is MetaTask.ADAPT and s.meta.counts is None)
         assert flown.payloads(ev.ThresholdsAdapted)
@@ -214,29 +224,80 @@ def test_forced_work_begins_while_a_paused_agent_stands_before_a_sub_goal() -> N
     in_virtual_time(main())
 
 
-def test_a_flight_of_failures_and_commands_at_odd_moments_replays() -> None:
+def test_forced_work_begins_while_the_thinker_is_to_be_asked_again_later() -> None:
     async def main() -> None:
-        world, model = World(), Writer(*[told(plan_anew=n % 2 == 0) for n in range(90)], takes_s=1.3)
-        world.takes_s = 0.5
-        world.answers = lambda n, _c, _a: bad() if n % 5 == 0 else good()
-        flown = desk(world, model)
-        flown.fly(*[write(f"f{n}", n) for n in range(1, 13)])
-        turns: list[Any] = [
-            (cmd.ForceMeta, {"task": "reflect"}), (cmd.Guide, {"text": "mind the gap"}), (cmd.Pause, {}),
-            (cmd.ForceMeta, {"task": "adapt"}), (cmd.Run, {}), (cmd.VetoMeta, {"task": "reflect"}),
-            (cmd.Step, {}), (cmd.ForceMeta, {"task": "reflect"}), (cmd.SetThresholds, {"reflection": 3}),
-            (cmd.Run, {}), (cmd.VetoMeta, {"task": "reflect", "lifted": True}),
+        world = World()
+        world.troubles = [ThinkingError(FailureKind.RATE_LIMIT_ERROR, "too fast", 50.0)]
+        flown = desk(world)
+        flown.fly(write("f1"))
+        await flown.until(lambda s: s.retry is not None)
+        flown.do(cmd.ForceMeta, task="reflect")
+        await flown.until(lambda s: s.meta.cycle == 1)
+        assert len(world.asked) == 1
+        await flown.until(lambda s: s.goals["g1"].status is GoalStatus.ACHIEVED)
+        await flown.close()
+        await flown.replays()
+
+    in_virtual_time(main())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_flights_with_failures_and_commands_at_any_moment_replay(seed: int) -> None:
+    dice = random.Random(seed)
+
+    def plan() -> list[PlanStep]:
+        steps = [write(f"f{dice.randrange(9)}", n) for n in range(1, dice.randrange(3, 12))]
+        return [*steps, achieve(f"more {dice.random()}", 99)] if dice.random() < 0.3 else steps
+
+    async def main() -> None:
+        world = World()
+        world.takes_s = dice.choice((0.0, 0.1, 0.7))
+        world.answers = lambda n, _c, _a: bad("network is down") if dice.random() < 0.15 else good()
+        world.next_plan = plan
+        world.trouble = lambda: (
+            ThinkingError(FailureKind.RATE_LIMIT_ERROR, "too fast", 3.0) if dice.random() < 0.15 else None
+        )
+        model = Writer(takes_s=dice.choice((0.0, 0.4, 3.0, 1e9)))
+        model.next_answer = lambda: told(plan_anew=dice.random() < 0.5)
+        flown = desk(world, model, deadline_s=dice.choice((2.0, 60.0)))
+        flown.world.plans = [[write("f1")]]
+        flown.fly()
+        tasks = ("reflect", "adapt")
+        turns: list[tuple[type[cmd.Command], Callable[[], dict[str, Any]]]] = [
+            (cmd.ForceMeta, lambda: {"task": dice.choice(tasks)}),
+            (cmd.Guide, lambda: {"text": f"mind {dice.random()}"}),
+            (cmd.VetoMeta, lambda: {"task": dice.choice(tasks), "lifted": dice.random() < 0.5}),
+            (cmd.SetThresholds, lambda: {"reflection": dice.randrange(1, 9)}),
+            (cmd.CancelBackground, lambda: {"job": f"bg{dice.randrange(1, 30)}"}),
+            (cmd.Pause, dict), (cmd.Step, dict), (cmd.Run, dict), (cmd.Run, dict), (cmd.Run, dict),
+            (cmd.Stop, dict), (cmd.HandBack, dict), (cmd.HandBack, dict),
+            (cmd.AdoptGoal, lambda: {"text": f"goal {dice.random()}", "priority": dice.randrange(3)}),
         ]  # fmt: skip
-        for number in range(66):
-            kind, fields = turns[number % len(turns)]
-            flown.agent.handle(kind(**fields), "operator:test")
-            if flown.state.intervention is not None:
-                flown.agent.handle(cmd.HandBack(), "operator:test")
-            if not flown.state.open_goals:
-                flown.do(cmd.AdoptGoal, text=f"goal {number}")
-            await asyncio.sleep(0.37 * (number % 4 + 1))
+        for _ in range(120):
+            kind, fields = dice.choice(turns)
+            flown.agent.handle(kind(**fields()), "operator:test")
+            for _ in range(dice.randrange(5)):
+                await asyncio.sleep(0)
+            await asyncio.sleep(dice.choice((0.0, 0.05, 0.3, 2.0)))
             assert not flown.agent.fault, flown.agent.fault
-        assert flown.state.meta.cycle >= 5
+        await flown.close()
+        await flown.replays()
+        assert flown.state.meta.loop > 20
+
+    in_virtual_time(main())
+
+
+def test_what_a_stop_ends_stays_ended_although_the_agent_runs_again_at_once() -> None:
+    async def main() -> None:
+        world = World()
+        flown = desk(world)
+        flown.fly(write("f1"))
+        await flown.until(lambda s: world.asked)
+        flown.do(cmd.Stop)
+        await asyncio.sleep(0.01)
+        flown.do(cmd.Run)
+        await flown.until(lambda s: s.goals["g1"].status is GoalStatus.ACHIEVED)
+        assert len(world.asked) == 2
         await flown.close()
         await flown.replays()
 
