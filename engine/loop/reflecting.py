@@ -93,9 +93,14 @@ class ReflectingAgent(RecordingAgent):
             self._asking(job),
         )
         try:
-            runner.start(self._name(job.id), partial(perform, inputs), partial(self._job_over, job.id))
+            runner.start(self._name(job.id), partial(self._perform, inputs), partial(self._job_over, job.id))
         except BacklogFull as full:
             self._job_over(job.id, Ending(JobOutcome.REFUSED, str(full)))
+
+    async def _perform(self, inputs: Inputs) -> Result:
+        # What it writes to memory names the event that began it, which must be there.
+        await self.log.commit()
+        return await perform(inputs)
 
     def _name(self, job: str) -> str:
         """What a job is called among those of all agents."""
