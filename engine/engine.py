@@ -44,6 +44,7 @@ from engine.memory import Memory, MemoryStatus, MemoryUnavailable
 from engine.memory.keeper import Keeper
 from engine.memory.operating import remember
 from engine.memory.tool import MemoryTool
+from engine.metacognition import BackgroundRunner, MetaSettingsError, read_metacognition, workflow_of
 from engine.models.choice import NO_MODEL, ModelChoice
 from engine.parameters import SettingsError, read_settings
 from engine.reasoner.breakpoints import check_pattern
@@ -63,6 +64,7 @@ from engine.snapshots import SnapshotError, SnapshotPolicy, Snapshots
 from engine.thinkers.answerer import ModelAnswerer
 from engine.thinkers.claude import ClaudeThinker
 from engine.thinkers.procedural import ProceduralThinker
+from engine.thinkers.recalling import Recall, Recaller, nothing
 from engine.tools.coders import Coders, narrowing
 from engine.tools.mind import Mind
 from engine.tools.registry import ToolRegistry
@@ -172,6 +174,7 @@ class Engine:
         """One hash over all streams, once the engine is closed."""
         self._procedural: Thinker = ProceduralThinker(library)
         self._client = config.model.client() if config.model is not None else None
+        self._background = BackgroundRunner()
 
     # -------------------------------------------------------------- life
 
@@ -293,6 +296,7 @@ class Engine:
         """End what still runs, recorded or not, and give up the sandbox and the journal."""
         await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
         await self._end_tasks()
+        await self._background.close()
         await self._close_memory()
         if self._saver is not None:
             await self._saver.close()
@@ -380,7 +384,8 @@ class Engine:
                 read_config(config.meta)
             (policy.check_narrowing if new else policy.narrowed)(narrowing(config.meta))
             read_settings(config.meta)
-        except (PolicyError, ReasonerError, SettingsError) as error:
+            read_metacognition(config.meta)
+        except (PolicyError, ReasonerError, SettingsError, MetaSettingsError) as error:
             return str(error)
         if (style := config.meta.get("style", STYLES[0])) not in STYLES:
             return f"there is no style {style!r}; styles: {', '.join(STYLES)}"
@@ -395,6 +400,7 @@ class Engine:
         log = StreamLog(state.agent_id, state.version, state.hash, self._ports.clock, self._commit)
         agent = await self._agent(state, log)
         agent.open(self.session, self._ports.seed())
+        agent.begin_metacognition(read_metacognition(state.config.meta))
         await log.commit()
         self._agents[state.agent_id] = agent
         agent.start()
@@ -448,7 +454,14 @@ class Engine:
             if answerer is None and state.reasons:
                 answerer = ModelAnswerer(purse, name, sink=voice.piece, record=voice.called)
             if state.config.thinker == ClaudeThinker.name:
-                thinker = ClaudeThinker(purse, self.registry, name, sink=voice.piece, record=voice.called)
+                recall: Recall = nothing
+                if self._memory is not None:
+                    recall = Recaller(
+                        self._memory, workflow_of, lambda: state, self._ports.clock, kept=self.kept
+                    )
+                thinker = ClaudeThinker(
+                    purse, self.registry, name, sink=voice.piece, record=voice.called, recall=recall
+                )
         return Surroundings(
             thinker=thinker,
             toolbox=LiveToolbox(self.registry),
@@ -465,6 +478,7 @@ class Engine:
             # Whoever chose to plan by recipes alone did not choose to pay for a model.
             model_name=name if state.reasons or state.config.replans else "",
             post=self._post,
+            background=self._background,
             memory=self._memory,
         )
 

@@ -27,6 +27,10 @@ class PlanRequest:
     """What went wrong with it, oldest first; such a request asks for the rest of the goal only."""
     advice: str = ""
     """What may help against the last of these."""
+    guidance: tuple[str, ...] = ()
+    """What the operator has to say, each only once."""
+    findings: tuple[str, ...] = ()
+    """What looking back has found, each only once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +133,10 @@ class DecisionRequest:
     """What went wrong and is not settled, oldest first."""
     advice: str = ""
     """What may help against the last of these."""
-    told: tuple[str, ...] = ()
-    """What the operator and the looking back have to say, each only once."""
+    guidance: tuple[str, ...] = ()
+    """What the operator has to say to this decision."""
+    findings: tuple[str, ...] = ()
+    """What looking back on the work has found."""
     may_muse: bool = True
     """False when it has thought long enough and must do something."""
 

@@ -40,7 +40,7 @@ class AskingAgent(ActingAgent):
             return (
                 state.retry == retry
                 and state.run is RunState.RUNNING
-                and not (state.requests or state.intervention or state.handover)
+                and not (state.requests or state.intervention or state.handover or self._attends)
                 and self._plan_wanted(goal)
                 and self._best_goal(goal)
             )
@@ -55,7 +55,8 @@ class AskingAgent(ActingAgent):
 
     def _plan_wanted(self, goal: Goal) -> bool:
         """Whether a plan that is being made for a goal is still of use; a pause lets it be finished."""
-        stopped = self.state.run is RunState.STOPPED or self.state.deleted
+        state = self.state
+        stopped = state.run is RunState.STOPPED or state.deleted or state.stop_event != self._stop
         return not stopped and self.state.goals.get(goal.id) == goal and not self._is_planned(goal.id)
 
     def _request(self, goal: Goal) -> PlanRequest:
@@ -71,6 +72,8 @@ class AskingAgent(ActingAgent):
             done=tuple(f"{step.status}: {step.description or step.command}: {step.summary}" for step in done),
             trouble=trouble,
             advice=advice,
+            guidance=state.meta.guidance,
+            findings=state.meta.findings,
         )
 
     def _no_thought(self, goal: Goal, error: ThinkingError, cause: str) -> None:

@@ -101,7 +101,7 @@ class DecidingAgent(AskingAgent):
         plan = state.plans[goal.id]
         trouble, advice = trouble_of(state, goal.id)
         deferred = ", ".join(state.deferred)
-        told = (f"only the first call was made then; not made: {deferred}",) if deferred else ()
+        held_off = (f"only the first call was made then; not made: {deferred}",) if deferred else ()
         return DecisionRequest(
             goal,
             step,
@@ -112,7 +112,8 @@ class DecidingAgent(AskingAgent):
             state.recent,
             trouble,
             advice,
-            told,
+            guidance=state.meta.guidance,
+            findings=(*held_off, *state.meta.findings),
             may_muse=state.musings < MUSINGS,
         )
 

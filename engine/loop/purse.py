@@ -50,6 +50,11 @@ class Purse:
         self._under_way: list[Cost] = []
         self.spender: Spender | None = None
 
+    @property
+    def aside(self) -> ModelClient:
+        """The same client for work beside the cycle: what cannot be paid for is refused, and holds nobody."""
+        return _Aside(self)
+
     def capabilities(self, model: str) -> Capabilities:
         """See `ModelClient`."""
         return self._client.capabilities(model)
@@ -71,10 +76,31 @@ class Purse:
         Raises:
             ModelError: of kind BUDGET where the call could break the budget; the agent is held then.
         """
+        return await self.pay(request, sink, record, cut, holds=True)
+
+    async def pay(
+        self,
+        request: ModelRequest,
+        sink: PieceSink,
+        record: Recorder,
+        cut: asyncio.Event | None,
+        *,
+        holds: bool,
+    ) -> ModelAnswer:
+        """Send a request if it can be paid for; see `send`.
+
+        Args:
+            request: what is asked.
+            sink: see `ModelClient.send`.
+            record: see `ModelClient.send`.
+            cut: see `ModelClient.send`.
+            holds: whether the agent is held where it cannot.
+        """
         prompt = TokenCount(sum(tokens for _, tokens in request.shares()), estimated=True)
         most = worst_case(prompt, request.max_tokens, self.capabilities(request.model))
         if self.spender is not None and (why := self._objection(self.spender.state, most)):
-            self.spender.overheard(ev.BudgetReached(reason=why))
+            if holds:
+                self.spender.overheard(ev.BudgetReached(reason=why))
             raise ModelError(ModelErrorKind.BUDGET, why)
         self._under_way.append(most)
         try:
@@ -90,3 +116,23 @@ class Purse:
             budget = Budget(usd, limits.tokens, limits.calls)
         spent = Cost(Decimal(str(state.cost_usd)), state.tokens, state.model_calls, state.unpriced_calls)
         return budget.objection(sum(self._under_way, spent), most)
+
+
+class _Aside:
+    """A purse for work beside the cycle."""
+
+    def __init__(self, purse: Purse) -> None:
+        self._purse = purse
+        self.capabilities = purse.capabilities
+        self.count_tokens = purse.count_tokens
+
+    async def send(
+        self,
+        request: ModelRequest,
+        *,
+        sink: PieceSink = unwatched,
+        record: Recorder = unrecorded,
+        cut: asyncio.Event | None = None,
+    ) -> ModelAnswer:
+        """See `ModelClient`."""
+        return await self._purse.pay(request, sink, record, cut, holds=False)

@@ -24,6 +24,7 @@ from engine.journal.log import StreamLog
 from engine.loop.purse import Purse
 from engine.loop.voice import Voice
 from engine.memory import Memory
+from engine.metacognition import BackgroundRunner, WorkflowOf, workflow_of
 from engine.parameters import Enquiry
 from engine.tools.registry import ToolRegistry
 
@@ -65,6 +66,10 @@ class Surroundings:
     """Delivers what a reasoner sends."""
     memory: Memory | None = None
     """What the workspace's agents remember; None where there is none, as in a replay."""
+    workflow_of: WorkflowOf = workflow_of
+    """Finds the workflow that a goal has in memory."""
+    background: BackgroundRunner | None = None
+    """Who runs background work; None in a replay, which is fed what came of it."""
 
 
 class RecordingAgent:
@@ -77,6 +82,8 @@ class RecordingAgent:
         self.pipeline = Pipeline(self, around.toolbox, around.registry, around.put_blob)
         self._changed = asyncio.Event()
         self._tick = 0
+        self._stop = ""
+        """The newest stop when the tick began; what a later one ends stays ended if the agent runs again."""
         self.asked = ""
         """The event by which a model was asked last."""
         self._random = around.randomness(0)

@@ -13,7 +13,7 @@ from engine.domain.plan import Op, PlanStep, StepStatus
 from engine.journal import events as ev
 from engine.loop.decide import end_goal
 from engine.loop.heuristics import after_failure, after_success, recovered
-from engine.loop.recording import RecordingAgent
+from engine.loop.reflecting import ReflectingAgent
 from engine.recovery import (
     Alternative,
     Choice,
@@ -45,7 +45,7 @@ _OF_STEPS = frozenset({Strategy.RETRY_WITH_DELAY, Strategy.ALTERNATIVE_TOOL})
 IN_DOUBT = "whether the write took effect is not known, so it is not repeated by itself"
 
 
-class RecoveringAgent(RecordingAgent):
+class RecoveringAgent(ReflectingAgent):
     """Settles steps and recovers from failures."""
 
     def _settle(self, step: PlanStep, goal: str, answer: ToolResult) -> None:

@@ -34,6 +34,7 @@ from engine.models.request import ANY_TOOL
 from engine.recovery import kind_of_model_error
 from engine.thinkers.claude_decision import Action, DecisionReader, tools_in_words, tools_of
 from engine.thinkers.claude_prompt import decider_blocks, question, situation, system_blocks
+from engine.thinkers.recalling import Recall, nothing
 from engine.tools.registry import ToolRegistry
 
 TOOL = "propose_plan"
@@ -75,6 +76,7 @@ class ClaudeThinker:
         thinking_budget: tokens for thinking, at least 1,024; None leaves it to the model.
         sink: told the pieces of answers as they come.
         record: told of every request what came of it.
+        recall: what memory has to say before a question.
     """
 
     name = "claude"
@@ -90,8 +92,10 @@ class ClaudeThinker:
         thinking_budget: int | None = None,
         sink: PieceSink = unwatched,
         record: Recorder = unrecorded,
+        recall: Recall = nothing,
     ) -> None:
         self.model = model
+        self._recall = recall
         self._client = client
         self._registry = registry
         self._max_tokens = max_tokens
@@ -115,7 +119,7 @@ class ClaudeThinker:
         try:
             given = await ask_for(
                 self._client,
-                self.request(request),
+                self.request(request, await self._recall()),
                 _PlanForm,
                 name=TOOL,
                 check=self._problems,
@@ -142,7 +146,11 @@ class ClaudeThinker:
         reader = DecisionReader(self._registry, request, self.label)
         try:
             given = await ask_until(
-                self._client, self.decision(request), reader.read, sink=self._sink, record=self._record
+                self._client,
+                self.decision(request, await self._recall()),
+                reader.read,
+                sink=self._sink,
+                record=self._record,
             )
         except NotOfFormError as error:
             why = clean_line(f"{self.model} gave no usable decision: {'; '.join(error.problems)}")
@@ -159,13 +167,13 @@ class ClaudeThinker:
             held=error.kind is ModelErrorKind.BUDGET,
         )
 
-    def decision(self, request: DecisionRequest) -> ModelRequest:
+    def decision(self, request: DecisionRequest, recalled: tuple[Text, ...] = ()) -> ModelRequest:
         """The first question for a decision, as it is sent."""
         known = self._client.capabilities(self.model).tools
         words = tools_in_words(self._registry, may_muse=request.may_muse)
         return ModelRequest(
             self.model,
-            (situation(request),),
+            (situation(request, recalled),),
             decider_blocks() if known else (*decider_blocks(), Text(words, "tools")),
             tools_of(self._registry, may_muse=request.may_muse) if known else (),
             tool_choice=ANY_TOOL if known else "",
@@ -175,11 +183,11 @@ class ClaudeThinker:
             cache_tools=known,
         )
 
-    def request(self, request: PlanRequest) -> ModelRequest:
+    def request(self, request: PlanRequest, recalled: tuple[Text, ...] = ()) -> ModelRequest:
         """The first question for a goal, as it is sent."""
         return ModelRequest(
             self.model,
-            (question(request),),
+            (question(request, recalled),),
             system_blocks(self._registry),
             max_tokens=self._max_tokens,
             temperature=None if self._thinking_budget else 0.0,

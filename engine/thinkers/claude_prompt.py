@@ -12,6 +12,8 @@ from engine.models import Message, Text, fence
 from engine.models.fence import RULE
 from engine.tools.registry import ToolRegistry
 
+RECENT_LIMIT = 60_000
+"""Characters of the newest actions with their answers."""
 BELIEF_LIMIT = 600
 """Characters of one belief's value that are shown."""
 
@@ -54,6 +56,7 @@ _ANEW = (
     "An earlier plan for this goal did not get through. Plan only what remains to be done of it, by a way "
     "that does not meet the same trouble; do not begin with the call that failed."
 )
+_REST = "The steps that were still to come are planned anew: plan only what remains to be done of the goal."
 
 
 def system_blocks(registry: ToolRegistry) -> tuple[Text, ...]:
@@ -80,7 +83,7 @@ def _tools(registry: ToolRegistry) -> str:
     return "The tools and their commands, with the JSON Schema of their arguments:\n" + "\n".join(lines)
 
 
-def question(request: PlanRequest) -> Message:
+def question(request: PlanRequest, recalled: tuple[Text, ...] = ()) -> Message:
     """What is asked now: session, beliefs and what went wrong before as material, then the goal."""
     session = f"directory: {request.session.cwd}\nvirtual environment: {request.session.venv or 'none'}"
     return Message(
@@ -88,7 +91,9 @@ def question(request: PlanRequest) -> Message:
         (
             Text(fence("the agent's session", session), "session"),
             Text(fence("what the agent believes", _beliefs(request.beliefs)), "beliefs"),
+            *recalled,
             *_before(request),
+            *_told(request),
             Text(f"The goal to plan for:\n{request.goal.text}", "goal"),
         ),
     )
@@ -99,23 +104,23 @@ def decider_blocks() -> tuple[Text, ...]:
     return (Text(DECIDER, "role", cache=True),)
 
 
-def situation(request: DecisionRequest) -> Message:
+def situation(request: DecisionRequest, recalled: tuple[Text, ...] = ()) -> Message:
     """What is to be decided now: where the agent stands as material, then the goal and the step."""
     session = f"directory: {request.session.cwd}\nvirtual environment: {request.session.venv or 'none'}"
     blocks = [
         Text(fence("the agent's session", session), "session"),
         Text(fence("what the agent believes", _beliefs(request.beliefs)), "beliefs"),
         Text(fence("the plan so far", "\n".join(request.plan) or "nothing has been done yet"), "plan"),
+        *recalled,
     ]
     if request.recent:
         done = "\n\n".join(_done(action) for action in request.recent)
-        blocks.append(Text(fence("what was done lately, oldest first, and what came of it", done), "recent"))
+        title = "what was done lately, oldest first, and what came of it"
+        blocks.append(Text(fence(title, done, limit=RECENT_LIMIT), "recent"))
     if request.trouble:
         wrong = fence("what went wrong and is not settled, oldest first", "\n".join(request.trouble))
         blocks.append(Text(f"{wrong}\n{request.advice}".rstrip(), "trouble"))
-    if request.told:
-        told = fence("what the operator and the agent's own looking back say", "\n".join(request.told))
-        blocks.append(Text(told, "told"))
+    blocks.extend(_told(request))
     blocks.append(Text(_wanted(request), "goal"))
     return Message("user", tuple(blocks))
 
@@ -139,13 +144,21 @@ def _before(request: PlanRequest) -> tuple[Text, ...]:
     """What an earlier plan for the goal did, and why it did not get through; nothing the first time."""
     done = fence("what has been done for the goal already", "\n".join(request.done) or "nothing")
     wrong = fence("what went wrong, oldest first", "\n".join(request.trouble))
-    return (
-        (
+    if request.trouble:
+        return (
             Text(done, "done"),
             Text(f"{wrong}\n{_ANEW}{f' {request.advice}' if request.advice else ''}", "trouble"),
         )
-        if request.trouble
-        else ()
+    return (Text(f"{done}\n{_REST}", "done"),) if request.done else ()
+
+
+def _told(request: PlanRequest | DecisionRequest) -> tuple[Text, ...]:
+    """What looking back has found, as material, and what the operator says, which counts like the goal."""
+    found = fence("what looking back on the work has found", "\n".join(request.findings))
+    said = "\n".join(f"* {one}" for one in request.guidance)
+    return (
+        *((Text(found, "findings"),) if request.findings else ()),
+        *((Text(f"The operator says:\n{said}", "guidance"),) if request.guidance else ()),
     )
 
 
