@@ -30,7 +30,7 @@ from engine.journal.event import canonical
 from engine.memory.embedding import Vector
 from engine.memory.errors import MemoryInputError
 from engine.memory.finding import Finder
-from engine.memory.names import NAMES
+from engine.memory.names import KEPT, NAMES
 from engine.memory.reading import Reading
 from engine.memory.writing import Unit
 
@@ -178,6 +178,10 @@ def build(kind: type[Q], arguments: Mapping[str, Any]) -> Q:
     Raises:
         MemoryInputError: an argument is missing, unknown or not as it must be; all are named.
     """
+    key = arguments.get("idempotency_key")
+    if isinstance(key, str) and key.startswith(KEPT):
+        # Such keys say what was written from the journal already.
+        raise MemoryInputError("idempotency_key", f"idempotency_key: it cannot begin with {KEPT!r}.")
     try:
         return kind.model_validate(dict(arguments))
     except ValidationError as error:
