@@ -76,6 +76,11 @@ def turned(state: AgentState) -> None:
     state.meta = replace(state.meta, loop=state.meta.loop + 1)
 
 
+def reopened(state: AgentState) -> None:
+    """Another session begins: what was wanted at once in the last one is not wanted any more."""
+    state.meta = replace(state.meta, forced=())
+
+
 def progressed(state: AgentState) -> None:
     """A goal or something that is known has changed."""
     if state.meta.quiet:
@@ -119,7 +124,6 @@ def _begun(state: AgentState, said: ev.MetacognitionBegun, event: Event) -> None
         settings=settings,
         reflection_threshold=settings.reflection.clamp(meta.reflection_threshold),
         consolidation_threshold=settings.consolidation.clamp(meta.consolidation_threshold),
-        forced=(),
     )
 
 
