@@ -192,9 +192,12 @@ async def _status(engine: Engine, agent: str) -> Answer:
         "waits_for": state.intervention.reason if state.intervention else "",
         "actions": state.actions,
         "failed_actions": state.failed_actions,
+        "background": [{"job": j.id, "task": j.task.value, "why": j.why} for j in state.meta.running],
+        "signals": [signal.text for signal in state.meta.signals],
     }
     goals = "; ".join(f"{g.id} {g.status}: {g.text}" for g in state.goals.values()) or "no goals"
-    return 0, answer, f"{agent} {state.mode} ({state.pause_point}) · {goals}"
+    stuck = "".join(f" · may be stuck: {signal.text}" for signal in state.meta.signals)
+    return 0, answer, f"{agent} {state.mode} ({state.pause_point}) · {goals}{stuck}"
 
 
 async def _mind(engine: Engine, what: str, agent: str) -> Answer:
