@@ -37,7 +37,15 @@ from engine.journal.meta_events import (
     ThresholdsAdapted,
     ThresholdsSet,
 )
-from engine.journal.model_events import BudgetReached, ModelCalled, ModelSaid, ThinkingFailed
+from engine.journal.model_events import (
+    BudgetReached,
+    BudgetSet,
+    DecisionAsked,
+    DecisionMade,
+    ModelCalled,
+    ModelSaid,
+    ThinkingFailed,
+)
 from engine.journal.payload import Payload
 from engine.journal.reasoner_events import (
     BeliefTold,
@@ -63,6 +71,9 @@ __all__ = [
     "BackgroundStarted",
     "BeliefTold",
     "BudgetReached",
+    "BudgetSet",
+    "DecisionAsked",
+    "DecisionMade",
     "GenerationAnswered",
     "GenerationAsked",
     "GenerationBegun",
@@ -217,6 +228,7 @@ class GoalAdopted(Payload):
     priority: int = 1
     parent: str | None = None
     parent_step: str | None = None
+    criteria: tuple[str, ...] = ()
 
 
 class GoalSelected(Payload):
@@ -679,6 +691,9 @@ class ThoughtRecorded(Payload):
 
     kind: ClassVar[str] = "thought.recorded"
     text: str
+    type: str = "inference"
+    """What part it plays (`engine.domain.memory.ThoughtType`)."""
+    goal: str = ""
 
 
 def _subclasses(parent: type[Payload]) -> Iterable[type[Payload]]:

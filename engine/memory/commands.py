@@ -8,6 +8,7 @@ Source: spec master-loop-and-memory §2, the tools that a model needs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -282,11 +283,20 @@ _SPECS = (
 )
 
 
+_WRITES = frozenset(
+    {
+        *("begin_workflow", "set_workflow", "need", "keep", "think", "begin_chain", "store", "update"),
+        *("link", "focus"),
+    }
+)
+"""Commands that change what is remembered."""
+
+
 class Commands(Mapping[str, CommandSpec]):
     """Commands by our names; the seed's names are understood and not offered."""
 
     def __init__(self) -> None:
-        self._specs = {spec.name: spec for spec in _SPECS}
+        self._specs = {spec.name: replace(spec, writes=spec.name in _WRITES) for spec in _SPECS}
         self._ours = {verb: name for name, verb in NAMES.items()}
 
     def __getitem__(self, name: str) -> CommandSpec:

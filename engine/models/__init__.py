@@ -18,7 +18,7 @@ from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.fence import fence
 from engine.models.port import ModelClient, PieceSink, Recorder
 from engine.models.request import ModelRequest, ToolSpec
-from engine.models.structured import NotOfFormError, ask_for
+from engine.models.structured import NotOfFormError, ask_for, ask_until
 
 __all__ = [
     "Budget",
@@ -49,6 +49,7 @@ __all__ = [
     "Usage",
     "ask",
     "ask_for",
+    "ask_until",
     "complete",
     "cost_of",
     "fence",

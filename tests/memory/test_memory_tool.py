@@ -63,7 +63,7 @@ def _as_asked(name: str) -> dict[str, tuple[str, bool, Any]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_commands_are_described_as_the_requests_are(name: str) -> None:
     assert _as_described(name) == _as_asked(name)
-    assert COMMANDS[name].mutates is False
+    assert (COMMANDS[name].mutates, COMMANDS[name].writes) == (False, every_request()[NAMES[name]].writes)
 
 
 def test_a_replay_describes_memory_without_importing_it() -> None:
