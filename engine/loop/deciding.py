@@ -68,7 +68,8 @@ class DecidingAgent(AskingAgent):
         self.commit_soon()
 
         def wanted() -> bool:
-            return self.state.run is not RunState.STOPPED and self._still_current(goal, step)
+            stopped = self.state.run is RunState.STOPPED or self.state.stop_event != self._stop
+            return not stopped and self._still_current(goal, step)
 
         try:
             decision = await self._while(wanted, self._decision(request))

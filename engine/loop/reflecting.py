@@ -42,9 +42,12 @@ class ReflectingAgent(RecordingAgent):
     """Looks after its own thinking, without ever waiting for that."""
 
     def begin_metacognition(self, settings: MetaSettings) -> None:
-        """Record what there is to look after the agent's thinking with in this session."""
-        begun = ev.MetacognitionBegun(settings=settings, memory=self.around.memory is not None)
-        self.append(begun, "system", self.state.run_event)
+        """Record what there is to look after the agent's thinking with, where that is not as it was."""
+        meta, memory = self.state.meta, self.around.memory is not None
+        known = (meta.on, meta.memory, meta.settings) == (settings.enabled, memory, settings)
+        if not known and (settings.enabled or meta.on):
+            begun = ev.MetacognitionBegun(settings=settings, memory=memory)
+            self.append(begun, "system", self.state.run_event)
 
     def _settle_background(self, cause: str) -> None:
         """Record that what ran when the last session ended is lost."""

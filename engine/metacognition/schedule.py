@@ -131,6 +131,8 @@ def replannable(state: AgentState) -> str:
         return ""
     if state.open_thought(goal.id) is not None:
         return ""  # whoever decides step by step is told, and decides
+    if goal.id != state.meta.replan_goal:
+        return ""
     settled = goal.status.terminal or plan.complete or goal.id in state.replans or state.needs_replan
     waits_for_operator = state.intervention is not None or state.handover is not None
     return "" if settled or waits_for_operator or state.retry is not None else goal.id

@@ -8,6 +8,7 @@ import os
 import resource
 import sqlite3
 import threading
+import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing, suppress
@@ -76,11 +77,15 @@ class Trouble:
         return self.room.workflow
 
     async def lock_memory(self) -> None:
-        """Another process has the database of memories for longer than memory waits for it."""
-        with closing(sqlite3.connect(self.room.database, isolation_level=None, timeout=10)) as other:
-            other.execute("begin immediate")
-            await asyncio.sleep(2.5)
-            other.execute("rollback")
+        """Another process has the database of memories for longer than a job may take."""
+
+        def hold() -> None:
+            with closing(sqlite3.connect(self.room.database, isolation_level=None, timeout=30)) as other:
+                other.execute("begin immediate")
+                time.sleep(6 * DEADLINE_S)
+                other.execute("rollback")
+
+        await asyncio.to_thread(hold)
 
     async def fill_disk(self) -> None:
         """SQLite may not let the journal grow for five seconds."""
