@@ -49,7 +49,7 @@ async def model_flight(
 def planned(command: str, /, tool: str = "simple_coder", **args: Any) -> dict[str, Any]:
     """One action of a plan as a model gives it."""
     params = {"tool_id": tool, "command": command, "args": args}
-    return {"type": "EXECUTE_TOOL", "id": "", "description": command, "params": params}
+    return {"type": "EXECUTE_TOOL", "description": command, "params": params}
 
 
 def told(seen: Seen) -> str:
