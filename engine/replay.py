@@ -138,10 +138,7 @@ class _RecordedThinker:
         failed = self._record.next_payload
         if isinstance(failed, ev.ThinkingFailed):
             raise ThinkingError(failed.failure, failed.message, failed.retry_after_s)
-        said = next(self._record.said(ev.PlanGenerated), None)
-        if said is None:
-            # The answer was not used: the goal or its plan had changed meanwhile, as it will again now.
-            return PlanProposal()
+        said = next(self._record.said(ev.PlanGenerated))
         return PlanProposal(said.steps, said.uncovered, said.thinker)
 
 
@@ -298,6 +295,11 @@ class _ReplayedAgent(Agent):
     def _asker(self) -> Asker | None:
         asked = self._record.next_payload
         return _RecordedAsker(self._record, asked) if isinstance(asked, ev.ParametersAsked) else None
+
+    async def _think(self, request: PlanRequest) -> PlanProposal | None:
+        # What came meanwhile was fed in at once, so a run after a stop would hide that the stop cut it off.
+        used = isinstance(self._record.next_payload, ev.PlanGenerated | ev.ThinkingFailed)
+        return await super()._think(request) if used else None
 
     def append(self, payload: ev.Payload, actor: str, *causes: str) -> Event:
         if self._over:

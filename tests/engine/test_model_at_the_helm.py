@@ -116,6 +116,18 @@ async def test_stop_cuts_the_stream_off_and_keeps_what_had_come(tmp_path: Path) 
         assert (state.run, state.plans) == (RunState.STOPPED, {})
 
 
+async def test_a_stream_that_was_cut_off_is_asked_for_anew_when_the_agent_runs_again(tmp_path: Path) -> None:
+    held = Reply(text="I think that " * 20, after=6, then="hold")
+    async with helm(tmp_path, held, MAKES) as (flight, server):
+        await ends(flight, lambda _state: server.held.is_set())
+        await flight.do(cmd.Stop)
+        await flight.until(lambda state: state.model_calls == 1)
+        await flight.do(cmd.Run)
+        await flight.until(lambda state: state.goals["g1"].status is GoalStatus.ACHIEVED)
+        asked = await flight.payloads(ev.PlanAsked)
+        assert len(asked) == len(server.requests) == 2
+
+
 async def test_a_model_that_cannot_be_asked_gives_the_operator_the_turn(tmp_path: Path) -> None:
     async with helm(tmp_path, failure(401, "authentication_error")) as (flight, _):
         await ends(flight, lambda state: state.intervention is not None)
