@@ -145,7 +145,7 @@ def at_leisure(replies: Sequence[Reply], seed: int) -> tuple[Reply, ...]:
             thinking=musing * dice.randint(2, 4) if reply.body is None else "",
             first_byte_delay_ms=dice.randint(400, 1200),
             event_delay_ms=dice.randint(8, 25),
-            after=reply.after + 40 if reply.then == "hold" else reply.after,
+            after=reply.after + 15 if reply.then == "hold" else reply.after,
         )
         for reply in replies
     )
