@@ -24,6 +24,7 @@ from engine.models import Budget
 from tests.messages_server import MessagesServer, Reply, Seen, call, plan_call
 
 FENCED = re.compile(r"\[material ([0-9a-f]{16}): [^\n]*\]\n.*?\n\[end of material \1\]", re.DOTALL)
+PATIENCE_S = 60.0
 MARK = "heliotrope"
 """Stands in every injected text, so that it is found wherever it went."""
 TELL = "import sys; sys.exit(open('note.txt', encoding='utf-8').read())"
@@ -183,7 +184,7 @@ async def test_an_injected_instruction_stays_material_and_obeying_it_changes_not
         await flight.do(cmd.AdoptGoal, text="list the files")
         before = powers(flight, await flight.state())
         await flight.do(cmd.Run, ask=False)
-        state = await flight.until(lambda s: not s.open_goals)
+        state = await flight.until(lambda s: not s.open_goals, patience_s=PATIENCE_S)
         assert {goal.status for goal in state.goals.values()} <= {GoalStatus.FAILED, GoalStatus.ACHIEVED}
         assert (state.run, state.config.ask) == (RunState.RUNNING, False)
         assert powers(flight, state)[0:3] == before[0:3]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import zipfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,8 @@ from types import SimpleNamespace
 def get(url): return SimpleNamespace(status_code=200 if url == "https://api.github.com" else 404)
 """
 """Stands in for the package of the goal, as no test asks the network."""
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
+"""Making a virtual environment takes longer than other scenarios."""
 COMMANDS = ["mkdir", "cd", "create_venv", "activate_venv", "run", "write", "run"]
 
 STEPS = (
@@ -106,18 +106,12 @@ async def rules_agent(flight: Flight) -> None:
     await flight.do(cmd.CreateAgent, agent_type="asl_agent", config={"program": PROGRAM})
 
 
-async def until(flight: Flight, holds: Callable[[AgentState], object]) -> AgentState:
-    """The state once something holds; making a virtual environment takes longer than other scenarios."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not holds(state := await flight.state()):
-            await asyncio.sleep(0.02)
-    return state
-
-
 async def flown(flight: Flight) -> AgentState:
     """The state after the first goal has ended or the operator is asked."""
     await flight.do(cmd.Run)
-    return await until(flight, lambda s: s.goals["g1"].status.terminal or s.intervention)
+    return await flight.until(
+        lambda s: s.goals["g1"].status.terminal or s.intervention, patience_s=PATIENCE_S
+    )
 
 
 async def begun(flight: Flight) -> list[str]:
@@ -177,7 +171,7 @@ async def mended_in_json(tmp_path: Path, wrong: Reply, message: str) -> None:
     async with workshop(tmp_path / "ws", wrong, plan_call(*WORKFLOW)) as (flight, server):
         await json_agent(flight)
         await flight.do(cmd.Run, max_loops=2)
-        state = await until(flight, lambda s: s.actions == 2 or s.intervention)
+        state = await flight.until(lambda s: s.actions == 2 or s.intervention, patience_s=PATIENCE_S)
         first, second = server.requests
         assert message not in first.said()
         assert message in told(second)
@@ -219,7 +213,9 @@ async def mended_in_rules(tmp_path: Path, wrong: str, message: str) -> None:
     async with workshop(tmp_path / "ws", Reply(text=wrong), Reply(text=RULES)) as (flight, server):
         await rules_agent(flight)
         await flight.do(cmd.Run)
-        state = await until(flight, lambda s: s.actions == 2 or s.goals["g1"].status.terminal)
+        state = await flight.until(
+            lambda s: s.actions == 2 or s.goals["g1"].status.terminal, patience_s=PATIENCE_S
+        )
         first, second = server.requests
         assert message not in told(first)
         assert message in told(second)
@@ -258,7 +254,7 @@ async def test_a_model_that_is_never_right_runs_nothing(tmp_path: Path, agent: A
     async with workshop(tmp_path / "ws", *[wrong] * 12) as (flight, server):
         await agent(flight)
         await flight.do(cmd.Run, ask=False)
-        state = await until(flight, lambda s: s.goals["g1"].status.terminal)
+        state = await flight.until(lambda s: s.goals["g1"].status.terminal, patience_s=PATIENCE_S)
         assert (state.goals["g1"].status, state.actions) == (GoalStatus.FAILED, 0)
         assert len(server.requests) % 3 == 0
         assert await begun(flight) == []
