@@ -17,10 +17,12 @@ from app.waiting import AgentFaultError, at_rest, wait_until
 from engine.domain import commands as cmd
 from engine.domain.metacognition import JobOutcome, MetaTask
 from engine.domain.reasoning import GeneratedPlan, GenerationStage
-from engine.domain.state import AgentState, RunState
+from engine.domain.state import AgentState
 from engine.engine import Engine
 from engine.library import load_missions
 from engine.sandbox.policy import Tier
+from engine.steering.gate import may_think
+from engine.thinkers.procedural import ProceduralThinker
 
 Answer = tuple[int, dict[str, Any], str]
 """Exit code, JSON answer, text."""
@@ -72,7 +74,7 @@ def _refused(status: Status, message: str) -> Answer:
 
 def planned(state: AgentState) -> bool:
     """True when the agent has a step to take, asks, or may not plan now."""
-    waits = state.run is RunState.STOPPED or state.intervention is not None
+    waits = not may_think(state, free=state.config.thinker == ProceduralThinker.name)
     poised = state.reasons and state.mind is not None and (state.mind.poised or state.mind.idle)
     return waits or not state.open_goals or state.step is not None or poised
 
@@ -107,6 +109,8 @@ async def _submit(engine: Engine, command: cmd.Command) -> Answer:
         answer["events"] = await engine.head() - since
         steps = len(state.plan.steps) if state.plan else 0
         told = state.last_summary if isinstance(command, LETS_ACT) else f"{steps} steps planned"
+        if isinstance(command, LETS_PLAN) and state.plan is None and state.intervention is None:
+            told = "it plans once it runs"
         parts = (receipt.message, state.mode, told, ending_jobs(state.running_jobs))
         return 0, answer, " · ".join(part for part in parts if part)
     if receipt.ok and isinstance(command, cmd.ForceMeta):

@@ -18,7 +18,6 @@ from engine.actions.pipeline import Pipeline
 from engine.actions.saving import Saved, Unsaved
 from engine.domain.action import SandboxSession, ToolResult
 from engine.domain.commands import parse_command
-from engine.domain.failure import FailureKind
 from engine.domain.parameters import Extraction, Survey
 from engine.domain.ports import CallContext, CommandSpec, NoSessions, Ports
 from engine.domain.reasoning import REASONER, Generation
@@ -26,7 +25,6 @@ from engine.domain.session import ReturnedShell
 from engine.domain.state import ActiveAction, AgentState
 from engine.domain.thinking import (
     Decision,
-    DecisionKind,
     DecisionRequest,
     PlanProposal,
     PlanRequest,
@@ -152,26 +150,20 @@ class _RecordedThinker:
 
     async def plan(self, request: PlanRequest) -> PlanProposal:
         """The plan that the record has next."""
-        self._fail(ev.PlanAsked)
-        said = next(self._record.said(ev.PlanGenerated), None)
-        if said is None:
-            # The answer was not used: the goal or its plan had changed meanwhile, as it will again now.
-            return PlanProposal()
+        self._fail()
+        said = next(self._record.said(ev.PlanGenerated))
         return PlanProposal(said.steps, said.uncovered, said.thinker)
 
     async def decide(self, request: DecisionRequest) -> Decision:
         """The decision that the record has next."""
-        self._fail(ev.DecisionAsked)
-        said = next(self._record.said(ev.DecisionMade), None)
-        return said.decision if said is not None else Decision(DecisionKind.THINK)
+        self._fail()
+        return next(self._record.said(ev.DecisionMade)).decision
 
-    def _fail(self, asked: type[ev.Payload]) -> None:
+    def _fail(self) -> None:
         """Fail as the thinker did, where it did."""
         failed = self._record.next_payload
         if isinstance(failed, ev.ThinkingFailed):
             raise ThinkingError(failed.failure, failed.message, failed.retry_after_s)
-        if self._record.was_held(asked):
-            raise ThinkingError(FailureKind.PERMISSION_ERROR, "held by a budget", held=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +321,19 @@ class _ReplayedAgent(Agent):
     def _asker(self) -> Asker | None:
         asked = self._record.next_payload
         return _RecordedAsker(self._record, asked) if isinstance(asked, ev.ParametersAsked) else None
+
+    async def _think(self, request: PlanRequest) -> PlanProposal | None:
+        return await super()._think(request) if self._used(ev.PlanGenerated) else None
+
+    async def _decision(self, request: DecisionRequest) -> Decision | None:
+        return await super()._decision(request) if self._used(ev.DecisionMade) else None
+
+    def _used(self, answer: type[ev.Payload]) -> bool:
+        """Whether a thinker's answer, or its failure, counted when it came.
+
+        What came meanwhile was fed in at once, so a run after a stop would hide that the stop cut it off.
+        """
+        return isinstance(self._record.next_payload, answer | ev.ThinkingFailed)
 
     def append(self, payload: ev.Payload, actor: str, *causes: str) -> Event:
         if self._over:

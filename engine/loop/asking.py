@@ -48,7 +48,8 @@ class AskingAgent(ActingAgent):
         await self._while(awaited, self.around.clock.sleep(retry.delay_s))
         return awaited()
 
-    async def _think(self, request: PlanRequest) -> PlanProposal:
+    async def _think(self, request: PlanRequest) -> PlanProposal | None:
+        """Ask the thinker; None in a replay of a question that was cut off."""
         if self.around.voice is not None:
             self.around.voice.about(request.goal.id, "plan")
         return await self.around.thinker.plan(request)

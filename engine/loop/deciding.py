@@ -86,7 +86,8 @@ class DecidingAgent(AskingAgent):
         )
         self._follow(goal, step, decision, made.ref)
 
-    async def _decision(self, request: DecisionRequest) -> Decision:
+    async def _decision(self, request: DecisionRequest) -> Decision | None:
+        """Ask the thinker; None in a replay of a question that was cut off."""
         if self.around.voice is not None:
             self.around.voice.about(request.goal.id, f"decision on {request.step.id}")
         return await self.around.thinker.decide(request)

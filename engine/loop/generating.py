@@ -147,8 +147,9 @@ class PlanMaker:
 
     async def _review(self, one: Generation) -> None:
         actions, limits = self._reasoner.known.actions, limits_of(self._settings)
+        known = self._reasoner.triggers
         try:
-            found = await asyncio.to_thread(reviewed, one.answer, one.goal, actions, limits)
+            found = await asyncio.to_thread(reviewed, one.answer, one.goal, actions, limits, known)
         except Exception as error:  # noqa: BLE001  an answer that breaks the reader is of no use, no more
             found = Reviewed((), (), _broken("reading the answer", error), "")
         self._hear(

@@ -90,11 +90,25 @@ def prompt_for(
     return Prompt(prompt.system, f"{prompt.user}\n{repair}\n") if repair else prompt
 
 
-def reviewed(answer: str, goal: str, actions: Collection[ActionSpec], limits: GenerationLimits) -> Reviewed:
-    """The verdict on each plan of an answer; takes up to seconds for a long one."""
+def reviewed(
+    answer: str,
+    goal: str,
+    actions: Collection[ActionSpec],
+    limits: GenerationLimits,
+    known: Collection[Trigger] = (),
+) -> Reviewed:
+    """The verdict on each plan of an answer; takes up to seconds for a long one.
+
+    Args:
+        answer: as the model gave it.
+        goal: the event that plans are needed for.
+        actions: what plans may use.
+        limits: how much may be generated.
+        known: triggers of the plans that the agent has.
+    """
     wanted = parse_trigger(goal)
     read = read_answer(answer, actions)
-    verdict = review(read, wanted, actions, limits)
+    verdict = review(read, wanted, actions, limits, known)
     plans = tuple(ProposedPlan(plan_text(one.read.plan), one.reasons) for one in verdict.verdicts)
     problems = tuple(f"line {one.line}: {one.reason}" for one in read.problems)
     made_up = tuple(_invention(one) for one in read.inventions)

@@ -341,6 +341,11 @@ class Reasoner:
             for number, one in enumerate(new, 1)
         )
 
+    @property
+    def triggers(self) -> tuple[Trigger, ...]:
+        """Triggers of the plans that it has, without those that stand for a missing plan."""
+        return self.procedure.triggers if self.procedure is not None else ()
+
     def unplanned(self) -> str:
         """A goal that some plan pursues and that no plan is for, the first one; empty when there is none."""
         for plan in self.agent.plans:

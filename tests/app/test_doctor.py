@@ -1,9 +1,15 @@
-"""What `pilothouse doctor` and the settings say about snapshots."""
+"""What `pilothouse doctor` and the settings say about snapshots and the model."""
 
 from __future__ import annotations
 
+import asyncio
 import io
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +18,8 @@ from app.headless import RunOptions, run_goal
 from app.settings import Settings
 from engine.actions import SnapshotRule
 from tests.messages_server import MessagesServer, Reply, failure
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -72,3 +80,28 @@ async def test_the_model_is_asked_for_a_word_only_when_that_is_wanted(
         assert "answered in" in answer["model"]["reason"]
         code, answer, _text = await examine(tmp_path, ask_model=True)
         assert (code, answer["model"]["ok"]) == (1, False)
+
+
+async def test_the_doctor_at_the_command_line_makes_one_tiny_call(tmp_path: Path) -> None:
+    async with MessagesServer([Reply(text="ready"), failure(401, "authentication_error")]) as server:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PILOTHOUSE_MODEL": "qwen3:4b"}
+        environment["ANTHROPIC_BASE_URL"] = server.url
+
+        async def doctor(*words: str) -> tuple[int, dict[str, Any]]:
+            argv = (sys.executable, "-m", "app.cli", "doctor", "--json", "--workspace", str(tmp_path), *words)
+            asked = await asyncio.create_subprocess_exec(*argv, env=environment, stdout=subprocess.PIPE)
+            printed, _ = await asked.communicate()
+            return asked.returncode or 0, json.loads(printed.splitlines()[-1])["model"]
+
+        code, model = await doctor()
+        assert (code, model["model"], model["endpoint"]) == (0, "qwen3:4b", server.url.partition("//")[2])
+        assert server.requests == []
+        code, model = await doctor("--model")
+        assert (code, model["ok"]) == (0, True)
+        assert "answered in" in model["reason"]
+        (request,) = server.requests
+        assert (request.body["model"], request.body["max_tokens"]) == ("qwen3:4b", 16)
+        assert len(request.said()) < 400
+        code, model = await doctor("--model")
+        assert (code, model["ok"]) == (1, False)
+        assert "ANTHROPIC_API_KEY" in model["reason"]

@@ -64,13 +64,13 @@ FLOOD = (
 class Screen:
     """A program on a pseudo-terminal of its own."""
 
-    def __init__(self, argv: Sequence[str]) -> None:
+    def __init__(self, argv: Sequence[str], *, columns: int = COLUMNS) -> None:
         self.began = time.monotonic()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LC_ALL="C.UTF-8")
             os.execv(argv[0], list(argv))
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, columns, 0, 0))
 
     def __enter__(self) -> Screen:
         return self
@@ -106,13 +106,14 @@ class Screen:
         return now
 
 
-def _pilothouse(*args: str) -> list[str]:
+def pilothouse(*args: str) -> list[str]:
+    """The command line of the program in this source tree."""
     return [sys.executable, "-m", "app.cli", *args]
 
 
 def _flown(workspace: Path) -> None:
     """A workspace with the first mission behind it."""
-    run = _pilothouse("run", "--workspace", str(workspace), "--mission", "first-flight", "--quiet")
+    run = pilothouse("run", "--workspace", str(workspace), "--mission", "first-flight", "--quiet")
     subprocess.run(run, check=True, capture_output=True)
 
 
@@ -122,11 +123,11 @@ def _first_screen() -> dict[str, Any]:
         ours: list[float] = []
         bare: list[float] = []
         for _ in range(ROUNDS):
-            with Screen(_pilothouse("--workspace", place)) as screen:
+            with Screen(pilothouse("--workspace", place)) as screen:
                 ours.append(screen.wait_for(b"6 Mind", b"flight_plan.py", b"achieved") - screen.began)
             with Screen([sys.executable, "-c", BARE]) as screen:
                 bare.append(screen.wait_for(b"last of all") - screen.began)
-    return _row("cockpit, first full screen (lower is better)", ours, bare, "s", ROUNDS, baseline="bare app")
+    return row("cockpit, first full screen (lower is better)", ours, bare, "s", ROUNDS, baseline="bare app")
 
 
 def _latencies(screen: Screen, count: int) -> list[float]:
@@ -142,7 +143,7 @@ def _latencies(screen: Screen, count: int) -> list[float]:
 def _keys_under_flood() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as place:
         _flown(Path(place))
-        with Screen(_pilothouse("--workspace", place)) as screen:
+        with Screen(pilothouse("--workspace", place)) as screen:
             screen.wait_for(b"6 Mind", b"flight_plan.py")
             screen.drain(1.0)
             idle = _latencies(screen, KEYS)
@@ -155,10 +156,10 @@ def _keys_under_flood() -> list[dict[str, Any]]:
             screen.press(b"2")
             screen.drain(0.3)
             flood = _latencies(screen, KEYS)
-    rows = [_row("cockpit, key under flood, median", flood, idle, "ms", KEYS, baseline="idle")]
+    rows = [row("cockpit, key under flood, median", flood, idle, "ms", KEYS, baseline="idle")]
     worst = sorted(flood)[int(len(flood) * 0.99) - 1]
     worst_idle = sorted(idle)[int(len(idle) * 0.99) - 1]
-    rows.append(_row("cockpit, key under flood, p99", [worst], [worst_idle], "ms", KEYS, baseline="idle"))
+    rows.append(row("cockpit, key under flood, p99", [worst], [worst_idle], "ms", KEYS, baseline="idle"))
     return rows
 
 
@@ -174,11 +175,11 @@ def _pausing() -> dict[str, Any]:
     found: list[float] = []
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory() as place:
-            made = _pilothouse("do", "--workspace", place, "agent_create bdi_agent pilot-1")
+            made = pilothouse("do", "--workspace", place, "agent_create bdi_agent pilot-1")
             subprocess.run(made, check=True, capture_output=True)
-            given = _pilothouse("do", "--workspace", place, f"goal {clauses}")
+            given = pilothouse("do", "--workspace", place, f"goal {clauses}")
             subprocess.run(given, check=True, capture_output=True)
-            with Screen(_pilothouse("--workspace", place)) as screen:
+            with Screen(pilothouse("--workspace", place)) as screen:
                 screen.wait_for(b"6 Mind", b"f1.txt")
                 screen.drain(0.5)
                 screen.press(b" ")
@@ -189,7 +190,7 @@ def _pausing() -> dict[str, Any]:
                 screen.wait_for(b"PAUSED")
                 screen.drain(0.3)
             found.append(_pause_after(Path(place), pressed))
-    return _row(
+    return row(
         "cockpit, key to recorded pause", found, [PAUSE_LIMIT_MS], "ms", ROUNDS, baseline="limit of 100 ms"
     )
 
@@ -211,9 +212,10 @@ def _pause_after(workspace: Path, pressed: datetime) -> float:
     return (at - pressed).total_seconds() * 1000
 
 
-def _row(
+def row(
     name: str, ours: Sequence[float], base: Sequence[float], unit: str, n: int, *, baseline: str
 ) -> dict[str, Any]:
+    """One row of CONTRACTS.md's bench form, by the medians of both."""
     mine, theirs = statistics.median(ours), statistics.median(base)
     return {
         "name": f"{name} vs {baseline}",
@@ -233,5 +235,5 @@ def rows() -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    for row in rows():
-        print(json.dumps(row))
+    for found in rows():
+        print(json.dumps(found))

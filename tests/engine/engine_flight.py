@@ -106,9 +106,11 @@ class Flight:
     async def state(self, agent: str = "") -> AgentState:
         return await self.engine.view(agent or self.agent)
 
-    async def until(self, holds: Callable[[AgentState], object], agent: str = "") -> AgentState:
+    async def until(
+        self, holds: Callable[[AgentState], object], agent: str = "", *, patience_s: float = PATIENCE_S
+    ) -> AgentState:
         """The state as soon as something holds of it."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(patience_s):
             while not holds(state := await self.state(agent)):
                 await asyncio.sleep(0.002)
         return state

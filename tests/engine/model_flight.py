@@ -1,57 +1,80 @@
-"""An engine in flight whose agent thinks by the scripted model."""
+"""An engine whose agents think by the scripted model, over real sockets; replayed without it in the end."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from engine_flight import Flight, QuickClock, journal_holds_together
-
 from engine.domain import commands as cmd
+from engine.domain.state import AgentState
 from engine.engine import EngineConfig
 from engine.models import Budget, Endpoint, Retries
 from engine.models.choice import ModelChoice
-from tests.messages_server import MessagesServer, Reply
+from tests.engine.engine_flight import Flight, QuickClock, journal_holds_together
+from tests.messages_server import MessagesServer, Reply, Seen
 
-SECRET = "sk-not-for-the-journal-123"
 MODEL = "claude-opus-4-6"
-NO_WAIT = Retries(attempts=1)
-
-
-def action(name: str, command: str, **args: Any) -> dict[str, Any]:
-    """One action as a model gives it."""
-    params = {"tool_id": "simple_coder", "command": command, "args": args}
-    return {"type": "EXECUTE_TOOL", "id": name, "description": name, "params": params}
+Answer = Reply | Callable[[Seen], Reply]
 
 
 @asynccontextmanager
-async def helm(
-    tmp_path: Path,
-    *script: Reply,
+async def model_flight(
+    workspace: Path,
+    *script: Answer,
+    repeat: bool = False,
     budget: Budget | None = None,
-    config: dict[str, Any] | None = None,
-    model: str = MODEL,
-    holds_together: bool = True,
+    retries: Retries | None = None,
 ) -> AsyncIterator[tuple[Flight, MessagesServer]]:
-    """An engine whose agent thinks by the scripted model; its journal is sound and replays without it."""
-    async with MessagesServer(list(script)) as server:
-        choice = ModelChoice(Endpoint(server.url, SECRET), model, budget=budget or Budget(), retries=NO_WAIT)
-        flight = Flight(tmp_path / "ws", QuickClock(), EngineConfig(model=choice))
+    """An engine with a scripted model and no agent yet.
+
+    In the end the journal is verified and every agent replayed, which asks the model nothing more.
+    """
+    async with MessagesServer(list(script), repeat=repeat) as server:
+        once = retries or Retries(attempts=1)
+        choice = ModelChoice(Endpoint(server.url), MODEL, budget=budget or Budget(), retries=once)
+        flight = Flight(workspace, QuickClock(), EngineConfig(model=choice))
         await flight.open()
-        await flight.do(cmd.CreateAgent, config=config or {})
         try:
             yield flight, server
         finally:
             await flight.engine.close()
         asked = len(server.requests)
-        if holds_together:
-            await journal_holds_together(tmp_path / "ws")
+        await journal_holds_together(workspace)
         assert len(server.requests) == asked
 
 
-def told(server: MessagesServer, request: int) -> str:
-    """Everything that one request said to the model, system and tools left out."""
-    return json.dumps(server.requests[request].body["messages"], ensure_ascii=False)
+def planned(command: str, /, tool: str = "simple_coder", **args: Any) -> dict[str, Any]:
+    """One action of a plan as a model gives it."""
+    params = {"tool_id": tool, "command": command, "args": args}
+    return {"type": "EXECUTE_TOOL", "description": command, "params": params}
+
+
+def told(seen: Seen) -> str:
+    """The newest turn of a request as plain text: what the model has been told last."""
+    content = seen.body["messages"][-1]["content"]
+    blocks = [content] if isinstance(content, str) else content
+    return "\n".join(_text(block) for block in blocks)
+
+
+def _text(block: Any) -> str:
+    if isinstance(block, str):
+        return block
+    given = block.get("text") or block.get("content") or ""
+    return given if isinstance(given, str) else "\n".join(map(_text, given))
+
+
+def valid_calls(state: AgentState) -> set[tuple[str, str, str]]:
+    """Tool, command and arguments of every step that was ever adopted, arguments as JSON."""
+    return {
+        (step.tool, step.command, json.dumps(step.args, sort_keys=True))
+        for plan in state.plans.values()
+        for step in plan.steps
+    }
+
+
+async def created(flight: Flight, agent: str = "", **config: Any) -> None:
+    """Bring an agent to be that thinks by the model."""
+    await flight.do(cmd.CreateAgent, agent=agent or flight.agent, config=config)

@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from model_flight import action, helm
+from helm_flight import action, helm
 
 from engine.domain import commands as cmd
 from engine.domain.goal import GoalStatus

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from engine_flight import Flight
-from model_flight import action, helm, told
+from helm_flight import action, helm, told
 
 from engine.domain import commands as cmd
 from engine.domain.failure import FailureKind, Strategy

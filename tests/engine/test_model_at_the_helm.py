@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine_flight import Flight, QuickClock
-from model_flight import MODEL, SECRET, action, helm
+from helm_flight import MODEL, SECRET, action, helm
 
 from engine.domain import commands as cmd
 from engine.domain.failure import FailureKind
@@ -82,6 +82,18 @@ async def test_stop_cuts_the_stream_off_and_keeps_what_had_come(tmp_path: Path) 
         assert call.answer["content"][0]["text"].startswith("I think")
         state = await flight.state()
         assert (state.run, state.plans) == (RunState.STOPPED, {})
+
+
+async def test_a_stream_that_was_cut_off_is_asked_for_anew_when_the_agent_runs_again(tmp_path: Path) -> None:
+    held = Reply(text="I think that " * 20, after=6, then="hold")
+    async with helm(tmp_path, held, MAKES) as (flight, server):
+        await ends(flight, lambda _state: server.held.is_set())
+        await flight.do(cmd.Stop)
+        await flight.until(lambda state: state.model_calls == 1)
+        await flight.do(cmd.Run)
+        await flight.until(lambda state: state.goals["g1"].status is GoalStatus.ACHIEVED)
+        asked = await flight.payloads(ev.PlanAsked)
+        assert len(asked) == len(server.requests) == 2
 
 
 async def test_a_model_that_cannot_be_asked_gives_the_operator_the_turn(tmp_path: Path) -> None:

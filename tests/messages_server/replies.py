@@ -41,6 +41,8 @@ class Reply:
     error: str = "overloaded_error"
     head_delay_ms: int = 0
     first_byte_delay_ms: int = 0
+    event_delay_ms: int = 0
+    """Between one event and the next."""
     silent: bool = False
     """Takes the request and never answers it."""
     status: int = 200

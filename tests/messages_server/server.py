@@ -134,6 +134,9 @@ class MessagesServer:
         for number, event in enumerate(reply.events(str(seen.body.get("model")))):
             if number == reply.after and not await self._fault(reply, reader, writer):
                 return
+            if number and reply.event_delay_ms:
+                await writer.drain()
+                await asyncio.sleep(reply.event_delay_ms / 1000)
             writer.write(_chunk(event))
         writer.write(b"0\r\n\r\n")
 

@@ -131,6 +131,12 @@ class ReactiveProcedure:
         """Whether the question arose because the goal was pursued and had no plan."""
         return event_key(goal) in self._meta_plans
 
+    @property
+    def triggers(self) -> tuple[Trigger, ...]:
+        """Triggers of the agent's plans, without those that stand for a missing plan."""
+        standing = set(self._meta_plans.values())
+        return tuple(one.plan.trigger for one in self._agent.plans if one.name not in standing)
+
     def give_up(self, question: Question, reason: str) -> None:
         """Let the step of each intention fail with `pgp_failed`: there is no answer, or none of use."""
         for intention in self._closed(question):

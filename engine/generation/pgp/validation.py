@@ -12,9 +12,9 @@ from difflib import get_close_matches
 
 from engine.bdi.printing import text_of, trigger_text
 from engine.bdi.syntax import Plan, Step, StepKind, Trigger, steps_of
-from engine.bdi.terms import Cell, Struct, Term, rewrite
-from engine.bdi.unification import unify
+from engine.bdi.terms import Struct
 from engine.generation.pgp.answer import Answer, ReadPlan
+from engine.generation.pgp.circles import endless, matches
 from engine.generation.pgp.documentation import ActionSpec
 from engine.generation.pgp.renaming import same_guard
 
@@ -96,8 +96,18 @@ def review(
     goal: Trigger,
     actions: Collection[ActionSpec],
     limits: GenerationLimits = DEFAULT_LIMITS,
+    known: Collection[Trigger] | None = None,
 ) -> Review:
-    """The verdict on each plan of an answer."""
+    """The verdict on each plan of an answer.
+
+    Args:
+        answer: what was read.
+        goal: the event that plans are needed for.
+        actions: what the agent can do.
+        limits: how much may be generated.
+        known: triggers of the plans that the agent has; None where they are unknown, and then plans that
+            can never end are not looked for.
+    """
     verdicts: list[Verdict] = []
     for read in answer.plans:
         reasons = [*unknown_actions(read.plan, actions)]
@@ -108,20 +118,22 @@ def review(
         if steps > limits.body_steps:
             reasons.append(f"has {steps} operations; {limits.body_steps} are allowed")
         verdicts.append(Verdict(read, tuple(reasons)))
+    if known is not None:
+        verdicts = _without_circles(verdicts, known)
     return Review(goal, answer, tuple(verdicts))
+
+
+def _without_circles(verdicts: list[Verdict], known: Collection[Trigger]) -> list[Verdict]:
+    """The verdicts, those on plans that can never end with the reason."""
+    accepted = [one for one in verdicts if one.accepted]
+    why = endless([one.read.plan for one in accepted], known)
+    circles = {id(accepted[place]): reason for place, reason in why.items()}
+    return [Verdict(one.read, (circles[id(one)],)) if id(one) in circles else one for one in verdicts]
 
 
 def handles(plan: Plan, goal: Trigger) -> bool:
     """Whether a plan reacts to this event, whatever its context."""
-    mine = plan.trigger
-    if (mine.operation, mine.kind) != (goal.operation, goal.kind):
-        return False
-    return unify(_with_cells(mine.literal), _with_cells(goal.literal), [])
-
-
-def _with_cells(term: Term) -> Term:
-    cells: dict[str, Term] = {}
-    return rewrite(term, lambda one: cells.setdefault(text_of(one), Cell()))
+    return matches(plan.trigger, goal)
 
 
 def unknown_actions(plan: Plan, actions: Collection[ActionSpec]) -> Iterator[str]:

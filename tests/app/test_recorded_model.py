@@ -1,0 +1,51 @@
+"""Sessions that a model steered are replayed without it, here and on another machine."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from app.sessions import look_at
+from engine.domain.ports import SystemClock
+from engine.journal import events as ev
+from engine.journal.store import JournalStore
+from tests.engine.recorded_sessions import record, script
+
+KINDS = range(10)
+
+
+@pytest.mark.parametrize("number", KINDS, ids=lambda number: script(number).name)
+async def test_a_recorded_session_replays_to_the_same_head_without_a_model(
+    tmp_path: Path, number: int
+) -> None:
+    recorded = await record(tmp_path / "ws", number)
+    assert recorded.requests
+    code, replayed, _text = await look_at(recorded.workspace, "replay", "", None)
+    assert (code, replayed["matches"], replayed["model_calls"]) == (0, True, 0), replayed
+    assert replayed["head"] == recorded.head
+    assert await called(recorded.workspace) == recorded.requests
+
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    code, _, said = await look_at(recorded.workspace, "export", str(elsewhere / "session.tar.gz"), None)
+    assert code == 0, said
+    shutil.rmtree(recorded.workspace)
+    code, again, _text = await look_at(elsewhere, "replay", "", elsewhere / "session.tar.gz")
+    assert (code, again) == (0, replayed)
+    code, verified, _text = await look_at(elsewhere, "verify", "", elsewhere / "session.tar.gz")
+    assert (code, verified["head"]) == (0, recorded.head)
+
+
+async def called(workspace: Path) -> int:
+    """How many calls of the model the journal holds."""
+    store = await JournalStore.open(workspace, clock=SystemClock(), read_only=True)
+    try:
+        return len([event for event in await store.read("pilot") if event.kind == ev.ModelCalled.kind])
+    finally:
+        await store.close()
+
+
+def test_the_kinds_of_sessions_differ() -> None:
+    assert len({script(number).name for number in KINDS}) == len(KINDS)
