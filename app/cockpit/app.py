@@ -207,6 +207,8 @@ class Cockpit(CommandLine, ThemeWatch):
                 good = payload.status is GoalStatus.ACHIEVED
                 why = f": {payload.reason}" if payload.reason and not good else ""
                 self._say(f"goal {payload.goal} {payload.status}{why}", "ok" if good else "error")
+            case ev.ModelCalled():
+                self._refresh_meter(agent)
             case ev.PlansHeld() if agent == self._agent:
                 self.call_later(self._offer_plans)
             case ev.PlansHeld():

@@ -7,6 +7,7 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from app.cockpit import keymap
+from app.cockpit.context_keys import ContextKeys
 from app.cockpit.mind_keys import MindKeys
 from app.cockpit.sandbox_keys import SandboxKeys
 from app.doing import context_of, generated_text, help_text
@@ -26,7 +27,7 @@ WITH_A_MODEL = (
 )
 
 
-class CommandLine(MindKeys, SandboxKeys):
+class CommandLine(MindKeys, SandboxKeys, ContextKeys):
     """What is typed in the bar, and the words it knows."""
 
     def action_command(self) -> None:
@@ -93,6 +94,8 @@ class CommandLine(MindKeys, SandboxKeys):
                 self._help(intent.argument)
             case "policy":
                 self.action_policy()
+            case "context":
+                self.action_context()
             case "world":
                 self.action_world()
             case "breakpoints":

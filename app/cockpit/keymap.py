@@ -95,6 +95,7 @@ KEYS: tuple[Key, ...] = (
     Key("5", "pane('session')", "session", "View", "The sandbox session"),
     Key("W", "world", "world", "View", "The world that the agent lives in, or its session again"),
     Key("6", "pane('mind')", "mind", "View", "The mind stream"),
+    Key("c", "context", "context", "View", "What the thinker was told last: shares, words, cost"),
     Key("P", "policy", "policy", "View", "What the agent's programs may do, and what holds them"),
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
     Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True, first=True),

@@ -130,6 +130,7 @@ LINES = [
     ("agent other", Local("select_agent", "other")),
     ("status", Local("status")),
     ("policy", Local("policy")),
+    ("context", Local("context")),
     ("accept_tier Paths", cmd.AcceptTier(tier="PATHS")),
     ("theme dusk", Local("theme", "dusk")),
     ("help", Local("help")),
