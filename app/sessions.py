@@ -11,10 +11,10 @@ from typing import Any
 from app.exporting import ExportError, export, unpacked
 from app.lines import line_of
 from engine.domain.ports import Ports
-from engine.engine import WORKSPACE
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError
+from engine.journal.event import WORKSPACE, of_agent
 from engine.journal.rows import Head
 from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import verify, workspace_head
@@ -117,7 +117,7 @@ async def _show(store: JournalStore, workspace: Path, name: str) -> Answer:
     streams = await store.streams()
     chosen = next((s for s in sessions if name and s.name.startswith(name)), None)
     if name and chosen is None and name not in streams:
-        known = ", ".join([s.name for s in sessions] + [s for s in streams if s != WORKSPACE])
+        known = ", ".join([s.name for s in sessions] + [s for s in streams if of_agent(s)])
         return 2, {}, f"there is no session or agent '{name}'; there are: {known}"
     chosen = chosen or (sessions[-1] if sessions and not name else None)
     first, last = (chosen.first, chosen.last) if chosen else (1, await store.head_seq())
@@ -146,13 +146,14 @@ async def _verify(store: JournalStore, workspace: Path, name: str) -> Answer:
 
 async def _replay(store: JournalStore, workspace: Path, name: str) -> Answer:
     streams = await store.streams()
-    agents = [stream for stream in streams if stream != WORKSPACE]
+    agents = [stream for stream in streams if of_agent(stream)]
     sessions = {s.name for s in await _sessions(store)}
     if name in agents:
         agents = [name]
     elif name and not any(session.startswith(name) for session in sessions):
         return 2, {}, f"there is no session or agent '{name}'; agents: {', '.join(agents)}"
     blobs = BlobStore(workspace / DATA_DIRECTORY / "blobs")
+    beside = [] if name in agents else [one for one in streams if one != WORKSPACE and not of_agent(one)]
     replays = [await _replay_one(store, blobs, agent) for agent in agents]
     matches = all(replay.matches for replay in replays)
     heads = {**streams, **{r.stream: Head(streams[r.stream].version, r.head) for r in replays}}
@@ -163,12 +164,17 @@ async def _replay(store: JournalStore, workspace: Path, name: str) -> Answer:
         "matches": matches,
         "model_calls": sum(replay.model_calls for replay in replays),
         "differences": [f"{r.stream}: {r.difference}" for r in replays if not r.matches],
+        "skipped": beside,
     }
-    text = "\n".join(
+    lines = [
         f"{r.stream}: {r.events} events, {'same head' if r.matches else 'DIFFERS: ' + r.difference}"
         for r in replays
-    )
-    return (0 if matches else 1), answer, text or "no agent has acted yet"
+    ] or ["no agent has acted yet"]
+    lines += [
+        f"{stream}: {streams[stream].version} events, not replayed: no agent's, and verified with the rest"
+        for stream in beside
+    ]
+    return (0 if matches else 1), answer, "\n".join(lines)
 
 
 async def _replay_one(store: JournalStore, blobs: BlobStore, agent: str) -> Replay:

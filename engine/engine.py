@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from engine import __version__
 from engine.actions.pipeline import LiveToolbox
@@ -27,7 +27,7 @@ from engine.generation.pgp.recorded_answers import RecordedAnswers
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError, JournalError, JournalLocked
-from engine.journal.event import GENESIS, Event, canonical
+from engine.journal.event import GENESIS, WORKSPACE, Event, canonical, of_agent
 from engine.journal.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold, load_state
 from engine.journal.log import StreamLog
 from engine.journal.store import DATA_DIRECTORY, JournalStore
@@ -39,6 +39,8 @@ from engine.loop.purse import ModelPurse, Purse, no_limit
 from engine.loop.reasoning import ReasoningAgent, make_reasoner
 from engine.loop.recording import Surroundings
 from engine.loop.voice import Voice
+from engine.memory import Memory, MemoryStatus, MemoryUnavailable
+from engine.memory.operating import remember
 from engine.models.choice import NO_MODEL, ModelChoice
 from engine.parameters import SettingsError, read_settings
 from engine.reasoner.breakpoints import check_pattern
@@ -65,8 +67,11 @@ from engine.tools.simple_coder import SimpleCoder
 from engine.tools.worlds import WorldTool
 from engine.worlds.explorer_world import WORLDS
 
-WORKSPACE = "workspace"
-"""Stream of what concerns no single agent."""
+if TYPE_CHECKING:
+    from engine.memory.requests import Request
+
+R = TypeVar("R")
+
 SANDBOX_DIRECTORY = "sandbox"
 """Where agents work, below the workspace; what steers them (journal, recipes) lies outside of it."""
 SNAPSHOT_EVERY = 500
@@ -113,6 +118,8 @@ class Health:
     """Why no program may run here, when the jail that the policy requires cannot be had."""
     snapshots: str = ""
     """Why old snapshots could not be cleared away; new ones are taken all the same."""
+    memory: str = ""
+    """Why memory is not to be had, or does not keep up; agents go on without."""
 
 
 class Engine:
@@ -142,6 +149,7 @@ class Engine:
         self._faults: dict[str, str] = {}
         """Agents that are here and cannot be taken up, with the reason."""
         self._saver: WorkspaceSaver | None = None
+        self._memory: Memory | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
         self._stop = asyncio.Event()
@@ -203,8 +211,9 @@ class Engine:
                 ev.TierAccepted(session=self.session, tier=Tier.PATHS, reason="the session was opened so")
             )
         await self._log.commit()
+        self._memory = Memory.begin(self.workspace, self.store, clock=self._ports.clock)
         for stream in streams:
-            if stream != WORKSPACE and "@" not in stream:
+            if of_agent(stream):
                 state = await self._restore(stream)
                 if why := "" if state.deleted else self._why_not(state.agent_type, state.config):
                     self._faults[stream] = why
@@ -242,6 +251,8 @@ class Engine:
             await asyncio.gather(*self._carrying, return_exceptions=True)
             await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
             await self._end_tasks()
+            if self._memory is not None:
+                await self._memory.close()
             if self._log is not None:
                 self._note(ev.SessionClosed(session=self.session, reason=reason))
                 with suppress(JournalError):
@@ -261,6 +272,8 @@ class Engine:
         """End what still runs, recorded or not, and give up the sandbox and the journal."""
         await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
         await self._end_tasks()
+        if self._memory is not None:
+            await self._memory.close()
         if self._saver is not None:
             await self._saver.close()
         if self._client is not None:
@@ -412,6 +425,7 @@ class Engine:
             voice=voice,
             purse=purse,
             post=self._post,
+            memory=self._memory,
         )
 
     def _post(self, sender: str, message: SentMessage) -> None:
@@ -475,6 +489,8 @@ class Engine:
                 return await self._create(command, actor)
             if isinstance(command, cmd.AcceptTier):
                 return await self._accept_tier(command, actor)
+            if isinstance(command, cmd.Remember):
+                return await self._remember(command, actor)
             agent = self._agents.get(command.agent)
             if agent is None:
                 return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
@@ -503,6 +519,12 @@ class Engine:
         await self._log.commit()
         self._coders.accept(tier)
         return cmd.Receipt(ok=True, message=self.sandbox().standing, event=event.ref)
+
+    async def _remember(self, command: cmd.Remember, actor: str) -> cmd.Receipt:
+        if command.agent and command.agent not in self._agents:
+            return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
+        assert self._memory is not None
+        return await remember(self._memory, command, actor)
 
     def _no_agent(self, wanted: str) -> str:
         if wanted in self._faults:
@@ -544,6 +566,43 @@ class Engine:
         """The newest durable event of a kind in an agent's stream with what it says; None without one."""
         found = await self.store.last(1, agent, kind=kind.kind)
         return (found[0], ev.payload_of(found[0])) if found else None
+
+    @overload
+    async def recall(self, request: Request[R], *, as_of: int | None = None) -> R: ...
+
+    @overload
+    async def recall(
+        self, request: str, arguments: Mapping[str, Any] | None = None, *, as_of: int | None = None
+    ) -> Any: ...
+
+    async def recall(
+        self,
+        request: Request[Any] | str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        as_of: int | None = None,
+    ) -> Any:
+        """What memory answers to a request that only reads; waits while memory is being opened.
+
+        Args:
+            request: the request, or its name, ours or the seed's.
+            arguments: the named request's arguments.
+            as_of: the place in the journal (`seq`) of the last event that counts; None for now.
+
+        Raises:
+            MemoryFault: it cannot be answered; the message says why.
+            JournalError: the journal could not be read.
+        """
+        if self._memory is None:
+            raise MemoryUnavailable("Memory is closed: open the workspace again.")
+        if isinstance(request, str):
+            return await self._memory.recall(request, arguments, as_of=as_of)
+        return await self._memory.recall(request, as_of=as_of)
+
+    @property
+    def memory(self) -> Memory | None:
+        """What the workspace's agents remember; it may still be opening. None before the engine is open."""
+        return self._memory
 
     def check_call(self, tool: str, command: str, args: Mapping[str, Any]) -> list[str]:
         """Everything that is wrong with a tool call, in sentences."""
@@ -609,7 +668,8 @@ class Engine:
         faults = tuple(f"{name}: {fault}" for name in self.agents if (fault := self.fault(name)))
         errors = tuple(str(error) for error in self.library.errors)
         untidy = self._saver.trouble if self._saver is not None else ""
-        return Health(trouble, errors, faults, self.sandbox().refusal, untidy)
+        status = self._memory.status if self._memory is not None else MemoryStatus()
+        return Health(trouble, errors, faults, self.sandbox().refusal, untidy, status.trouble)
 
 
 def _recorded_answers(state: AgentState) -> Answerer | None:

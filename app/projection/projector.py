@@ -13,7 +13,7 @@ from engine.domain.belief import BeliefSource
 from engine.domain.state import AgentState
 from engine.domain.text import clean, clean_line
 from engine.journal import events as ev
-from engine.journal.event import Event
+from engine.journal.event import Event, of_agent
 from engine.journal.fold import apply
 from widgets import MindLine, MindModel, SessionChunk, SessionModel
 from widgets.mind import MindKind
@@ -107,6 +107,8 @@ class Projector:
 
     def take(self, event: Event) -> ev.Payload | None:
         """Bring in a new event; answers its payload when it belongs to an agent on board."""
+        if not of_agent(event.stream):
+            return None
         payload = ev.payload_of(event)
         if isinstance(payload, ev.AgentCreated):
             self._agents[event.stream] = _Shown(AgentState())

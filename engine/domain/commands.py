@@ -344,6 +344,15 @@ class AcceptTier(Command):
     """What this machine gives; the operator names it, so that nobody accepts less than they read."""
 
 
+class Remember(Command):
+    """Write to memory as the operator; an agent's current workflow stands for one that is not named."""
+
+    do: Literal["remember"] = "remember"
+    verb: str = Field(min_length=1, max_length=100)
+    """Name of the request, ours or the seed's."""
+    arguments: dict[str, Any] = {}
+
+
 AnyCommand = (
     CreateAgent
     | DeleteAgent
@@ -381,6 +390,7 @@ AnyCommand = (
     | SetTracing
     | DecidePlans
     | AcceptTier
+    | Remember
 )
 
 

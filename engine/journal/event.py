@@ -10,6 +10,8 @@ import hashlib
 import json
 from typing import Any, NamedTuple
 
+WORKSPACE = "workspace"
+"""Stream of what concerns no single agent; a stream beside it is named after it and a word."""
 GENESIS = ""
 """Hash before the first event of a stream."""
 
@@ -80,3 +82,8 @@ def chain_hash(
     """
     head = canonical([previous, stream, version, at, tick, actor, causes, kind])
     return hashlib.sha256(f"{head}\n{body}".encode()).hexdigest()
+
+
+def of_agent(stream: str) -> bool:
+    """Whether a stream is an agent's, and not the workspace's or memory's."""
+    return stream != WORKSPACE and "@" not in stream

@@ -22,6 +22,7 @@ from engine.journal.event import Event
 from engine.journal.fold import apply
 from engine.journal.log import StreamLog
 from engine.loop.voice import Voice
+from engine.memory import Memory
 from engine.models import ModelClient
 from engine.parameters import Enquiry
 from engine.tools.registry import ToolRegistry
@@ -64,6 +65,8 @@ class Surroundings:
     """Who makes plans for a reasoner; None where nobody does."""
     post: Callable[[str, SentMessage], None] = lambda _sender, _message: None
     """Delivers what a reasoner sends."""
+    memory: Memory | None = None
+    """What the workspace's agents remember; None where there is none, as in a replay."""
 
 
 class RecordingAgent:

@@ -1,58 +1,48 @@
-"""The memory of a workspace, as everybody else sees it.
+"""The memory of a workspace, as everybody else sees it: there at once, answering once it is open.
 
-One writer and one reader, each with a connection and a thread of its own, so that nothing waits on the event
-loop and a search never waits for a write.
+Opening takes longer than a first screen may (what is missing in the tables is folded from the journal), so it
+goes on in the background, and whoever asks meanwhile waits for it. Nothing heavy is imported before that.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 
 from engine.domain.memory import Content
 from engine.domain.ports import Clock
-from engine.journal.blobs import BlobStore
-from engine.journal.store import DATA_DIRECTORY, JournalStore
-from engine.memory import actions, memories, mind, searching, upkeep, workflows
-from engine.memory.embedding import Embedder, EmbedderUnavailable, HashEmbedder, Vector
-from engine.memory.embedding_queue import EmbeddingQueue
-from engine.memory.errors import MemoryInputError, MemoryUnavailable
-from engine.memory.finding import Finder
-from engine.memory.fold import seconds
-from engine.memory.projection import STREAM, Projection, connect
-from engine.memory.reading import Reading
-from engine.memory.requests import Request, View, build, every_request, handler_of
-from engine.memory.writing import Writer
+from engine.journal.store import JournalStore
+from engine.memory.embedding import Embedder
+from engine.memory.errors import MemoryUnavailable
+
+if TYPE_CHECKING:
+    from engine.memory.opened import OpenedMemory
+    from engine.memory.requests import Request
+    from engine.memory.writing import Unit, Written
 
 R = TypeVar("R")
-
-SPILL_BYTES = 16_384
-"""Bytes from which a result or an artifact becomes a blob."""
-HEAD_CHARACTERS = 2_000
-"""Characters of a blob that stay in its event."""
-
-_ASKED_IN = (actions, memories, mind, searching, upkeep, workflows)
-"""The modules whose requests are answered; importing them is what makes them known."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryStatus:
     """How memory is doing."""
 
-    embedder: str
+    embedder: str = ""
     """Whose vectors are compared; empty for none."""
-    vectors: int
+    vectors: int = 0
     """Texts that have one."""
-    waiting: bool
+    waiting: bool = False
     """Whether texts wait to be embedded."""
-    note: str
+    note: str = ""
     """Why likeness says less than it could; empty when all is well."""
+    open: bool = True
+    """False while memory is being opened, and where it could not be."""
+    trouble: str = ""
+    """Why it could not be opened."""
 
     @property
     def degraded(self) -> bool:
@@ -61,91 +51,62 @@ class MemoryStatus:
 
 
 class Memory:
-    """What a workspace's agents remember; open it with `open`, and always `close` it."""
+    """What a workspace's agents remember; make it with `begin` or `open`, and always `close` it."""
 
-    def __init__(
-        self,
-        store: JournalStore,
-        blobs: BlobStore,
-        embedder: Embedder,
-        clock: Clock,
-        threads: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
-        projection: Projection,
-        reader: sqlite3.Connection,
-    ) -> None:
-        self._store = store
-        self._blobs = blobs
-        self._embedder = embedder
-        self._clock = clock
-        self._threads = threads
-        self._projection = projection
-        self._connection = reader
-        self._finder = Finder(embedder.id)
-        self._writer = Writer(store, projection, threads[0], clock)
-        self._queue = EmbeddingQueue(embedder, self._writer, self._read, self._finder)
+    def __init__(self, opening: asyncio.Task[OpenedMemory]) -> None:
+        self._opening = opening
+        # Whoever asks is told, and the status says so as well.
+        opening.add_done_callback(lambda task: task.cancelled() or task.exception())
         self._closed = False
+
+    @classmethod
+    def begin(
+        cls, directory: Path, store: JournalStore, *, clock: Clock, embedder: Embedder | None = None
+    ) -> Self:
+        """Begin to open the memory of a workspace, and return at once.
+
+        Args:
+            directory: the workspace; the tables are `.pilothouse/memory.db` in it.
+            store: its journal, open for writing.
+            clock: what time it is.
+            embedder: makes vectors; by hashing unless something better is given.
+        """
+        return cls(asyncio.create_task(_opened(directory, store, clock, embedder), name="memory opening"))
 
     @classmethod
     async def open(
         cls, directory: Path, store: JournalStore, *, clock: Clock, embedder: Embedder | None = None
     ) -> Self:
-        """Open the memory of a workspace whose journal is open for writing.
-
-        Args:
-            directory: the workspace; the tables are `.pilothouse/memory.db` in it.
-            store: its journal.
-            clock: what time it is.
-            embedder: makes vectors; by hashing unless something better is given.
+        """Open the memory of a workspace; arguments as for `begin`.
 
         Raises:
             MemoryUnavailable: the journal is open for reading only, or the database cannot be made.
             JournalError: the journal could not be read, or holds what this version does not know.
         """
-        if store.read_only:
-            raise MemoryUnavailable("Memory needs a journal that is open for writing: open the workspace so.")
-        loop = asyncio.get_running_loop()
-        path = directory / DATA_DIRECTORY / "memory.db"
-        threads = (ThreadPoolExecutor(1, "memory-write"), ThreadPoolExecutor(1, "memory-read"))
-
-        def known(version: int) -> str:
-            return asyncio.run_coroutine_threadsafe(_hash_of(store, version), loop).result()
-
-        memory: Self | None = None
+        memory = cls.begin(directory, store, clock=clock, embedder=embedder)
         try:
-            projection = await loop.run_in_executor(threads[0], Projection.open, path, known)
-            reader = await loop.run_in_executor(threads[1], partial(connect, path, writing=False))
-            memory = cls(
-                store, BlobStore(directory), embedder or HashEmbedder(), clock, threads, projection, reader
-            )
-            await memory._writer.catch_up()
-            await memory._queue.start()
+            await asyncio.shield(memory._opening)
         except BaseException:
-            if memory is not None:
-                await memory.close()
-            for thread in threads:
-                thread.shutdown(wait=False)
+            await memory.close()
             raise
         return memory
 
+    async def ready(self) -> None:
+        """Wait until memory is open.
+
+        Raises:
+            MemoryUnavailable: it could not be opened, or is closed.
+        """
+        await self._here()
+
     async def close(self) -> None:
         """Finish what waits, and give up threads and connections; may be called again."""
-        if self._closed:
-            return
         self._closed = True
-        loop = asyncio.get_running_loop()
-        try:
-            await self._queue.stop()
-            await self._writer.close()
-        finally:
-            writer, reader = self._threads
-            for thread, closing in (
-                (reader, self._finder.close),
-                (reader, self._connection.close),
-                (writer, self._projection.close),
-            ):
-                await loop.run_in_executor(thread, closing)
-            writer.shutdown(wait=False)
-            reader.shutdown(wait=False)
+        if not self._opening.done():
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
+        if not self._opening.cancelled() and self._opening.exception() is None:
+            await self._opening.result().close()
 
     # -------------------------------------------------------------- requests
 
@@ -170,22 +131,11 @@ class Memory:
         Raises:
             MemoryInputError: something in the request does not fit; nothing was written.
             MemoryRefused: it is not allowed as things stand; nothing was written.
-            MemoryUnavailable: the database could not be read or written just now.
+            MemoryUnavailable: the database could not be opened, or not be read or written just now.
             JournalError: the journal refused; nothing was written.
         """
-        handler = handler_of(request)
-        if not request.writes:
-            vector = await self._vector_for(request)
-            view = partial(self._answer, handler, request, vector)
-            return await self._read(view, *(await self._moment(as_of)))
-        if as_of is not None:
-            raise MemoryInputError("as_of", "as_of: the past can be read and not written.")
-        contents = await self._spill(request)
-        answer: R = await self._writer.write(
-            lambda unit: handler(unit, request), actor=actor, causes=causes, tick=tick, contents=contents
-        )
-        self._queue.wake()
-        return answer
+        here = await self._here()
+        return await here.do(request, actor=actor, causes=causes, tick=tick, as_of=as_of)
 
     async def call(self, verb: str, arguments: Mapping[str, Any], **how: Any) -> Any:
         """Answer a request by name and arguments, as a model or a person gives them.
@@ -194,12 +144,80 @@ class Memory:
             MemoryInputError: there is no such request, or its arguments do not fit.
             MemoryFault, JournalError: as `do`.
         """
-        kind = every_request().get(verb)
-        if kind is None:
-            raise MemoryInputError(
-                "", f"Memory has no request {verb!r}: it has {', '.join(every_request())}."
-            )
-        return await self.do(build(kind, arguments), **how)
+        return await (await self._here()).call(verb, arguments, **how)
+
+    @overload
+    async def recall(self, request: Request[R], *, as_of: int | None = None) -> R: ...
+
+    @overload
+    async def recall(
+        self, request: str, arguments: Mapping[str, Any] | None = None, *, as_of: int | None = None
+    ) -> Any: ...
+
+    async def recall(
+        self,
+        request: Request[Any] | str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        as_of: int | None = None,
+    ) -> Any:
+        """Answer a request that only reads, made already or given by its name and arguments.
+
+        Raises:
+            MemoryRefused: it writes.
+            MemoryFault, JournalError: as `do`.
+        """
+        here = await self._here()
+        if isinstance(request, str):
+            # Importing it takes memory's whole room, which is there by now.
+            from engine.memory.requests import named
+
+            request = named(request, arguments or {})
+        return await here.recall(request, as_of=as_of)
+
+    async def write(
+        self, request: Request[R], *, actor: str, causes: tuple[str, ...] = (), tick: int = 0
+    ) -> Written[R]:
+        """Answer a request that writes, and say by which event; arguments as for `do`.
+
+        Raises:
+            MemoryFault, JournalError: as `do`; also MemoryInputError for a request that only reads.
+        """
+        return await (await self._here()).write(request, actor=actor, causes=causes, tick=tick)
+
+    async def work(
+        self,
+        work: Callable[[Unit], R],
+        *,
+        actor: str,
+        causes: tuple[str, ...] = (),
+        tick: int = 0,
+        at: str = "",
+        contents: Mapping[str, Content] | None = None,
+    ) -> Written[R]:
+        """Do a unit of work: all that it emits is written, or nothing; for the engine's own writes.
+
+        Args:
+            work: runs in the database's thread.
+            actor: who does it, for the journal.
+            causes: references of the events that it follows from.
+            tick: the agent's tick.
+            at: when it happened, as an event's time; empty for now.
+            contents: texts that came with it as they are kept, by name; see `spill`.
+
+        Raises:
+            MemoryFault, JournalError: as `do`.
+        """
+        here = await self._here()
+        return await here.work(work, actor=actor, causes=causes, tick=tick, at=at, contents=contents)
+
+    async def spill(self, text: str) -> Content:
+        """A text as memory keeps it: one that is too long for an event becomes a blob.
+
+        Raises:
+            BlobError: there is no room for it.
+        """
+        return await (await self._here()).spill(text)
 
     async def whole(self, content: Content) -> str:
         """The whole text of a result or an artifact, byte for byte.
@@ -207,93 +225,39 @@ class Memory:
         Raises:
             BlobError: its blob is missing or damaged.
         """
-        if not content.blob:
-            return content.text
-        return (await self._blobs.get(content.blob)).decode()
+        return await (await self._here()).whole(content)
 
     @property
     def status(self) -> MemoryStatus:
         """How memory is doing."""
-        note = self._queue.trouble or self._embedder.note
-        return MemoryStatus(self._embedder.id, len(self._finder.index), self._queue.waiting, note)
+        if not self._opening.done():
+            return MemoryStatus(waiting=True, note="memory is being opened", open=False)
+        if self._opening.cancelled():
+            return MemoryStatus(note="memory is closed", open=False)
+        error = self._opening.exception()
+        if error is not None:
+            return MemoryStatus(note="memory is not to be had", open=False, trouble=str(error))
+        return self._opening.result().status
 
     async def embedded(self) -> None:
         """Wait until every text has its vector, or the embedder cannot answer."""
-        await self._queue.idle()
+        await (await self._here()).embedded()
 
-    # -------------------------------------------------------------- inside
-
-    async def _spill(self, request: Request[Any]) -> dict[str, Content]:
-        """The request's big texts as blobs, so that they are durable before any event names them."""
-        contents = {}
-        for name in request.big:
-            text: str = getattr(request, name)
-            if len(text) * 4 > SPILL_BYTES and len(whole := text.encode()) > SPILL_BYTES:
-                digest = await self._blobs.put(whole)
-                contents[name] = Content(text[:HEAD_CHARACTERS], digest, len(whole))
-        return contents
-
-    async def _vector_for(self, request: Request[Any]) -> Vector | None:
-        """The vector of the text that is looked for; None where there is none to be had."""
-        if not request.searches:
-            return None
-        try:
-            (vector,) = await self._embedder.embed([getattr(request, request.searches)], kind="query")
-        except EmbedderUnavailable:
-            return None
-        return vector if any(vector) else None
-
-    async def _moment(self, as_of: int | None) -> tuple[float, int | None]:
-        """The time, and the place in the journal, at which memory is read."""
-        if as_of is None:
-            return seconds(self._clock.now()), None
-        event = await self._store.get(as_of)
-        if event is None:
-            head = await self._store.head_seq()
-            raise MemoryInputError("as_of", f"as_of: there is no event {as_of}; the newest is {head}.")
-        return seconds(event.at), as_of
-
-    def _answer(
-        self,
-        handler: Callable[[Any, Any], Any],
-        request: Request[Any],
-        vector: Vector | None,
-        reading: Reading,
-    ) -> Any:
-        return handler(View(reading, self._finder, vector), request)
-
-    async def _read(self, work: Callable[[Reading], R], now: float = 0.0, seq: int | None = None) -> R:
-        """Run something in the reading thread, on one state of the database."""
-        if self._closed:
+    async def _here(self) -> OpenedMemory:
+        """Memory once it is open; one caller's cancellation does not stop the opening."""
+        if not self._opening.done():
+            await asyncio.wait([self._opening])
+        if self._opening.cancelled() or self._closed:
             raise MemoryUnavailable("Memory is closed: open the workspace again.")
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads[1], self._at_once, work, now, seq)
-
-    def _at_once(self, work: Callable[[Reading], R], now: float, seq: int | None) -> R:
-        connection = self._connection
-        try:
-            connection.execute("begin")
-            try:
-                as_of = None if seq is None else _version_at(connection, seq)
-                return work(Reading(connection, now, as_of))
-            finally:
-                connection.execute("rollback")
-        except sqlite3.Error as error:
-            raise MemoryUnavailable(
-                f"Memory cannot be read just now ({error}): open the workspace again, and what is damaged is "
-                "built again from the journal."
-            ) from error
+        error = self._opening.exception()
+        if error is not None:
+            raise MemoryUnavailable(f"Memory could not be opened: {error}") from error
+        return self._opening.result()
 
 
-def _version_at(connection: sqlite3.Connection, seq: int) -> int:
-    """The last event of memory's stream up to a place in the journal."""
-    (number,) = connection.execute(
-        "select coalesce(max(number), 0) from operations where seq <= ?", (seq,)
-    ).fetchone()
-    return int(number)
-
-
-async def _hash_of(store: JournalStore, version: int) -> str:
-    """The hash of an event of memory's stream; empty where there is none."""
-    event = await store.get(f"{STREAM}:{version}") if version else None
-    return event.hash if event is not None else ""
+async def _opened(
+    directory: Path, store: JournalStore, clock: Clock, embedder: Embedder | None
+) -> OpenedMemory:
+    module = await asyncio.to_thread(import_module, "engine.memory.opened")
+    opened = cast("type[OpenedMemory]", module.OpenedMemory)
+    return await opened.open(directory, store, clock=clock, embedder=embedder)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -30,6 +30,7 @@ from engine.journal.event import canonical
 from engine.memory.embedding import Vector
 from engine.memory.errors import MemoryInputError
 from engine.memory.finding import Finder
+from engine.memory.names import NAMES
 from engine.memory.reading import Reading
 from engine.memory.writing import Unit
 
@@ -184,6 +185,30 @@ def build(kind: type[Q], arguments: Mapping[str, Any]) -> Q:
         wrong = {str(one["loc"][0]) for one in error.errors(include_url=False) if one["loc"]}
         parameter = wrong.pop() if len(wrong) == 1 else ""
         raise MemoryInputError(parameter, f"{kind.verb}: {'; '.join(faults[:5])}.") from None
+
+
+def named(verb: str, arguments: Mapping[str, Any]) -> Request[Any]:
+    """The request of that name, ours or the seed's, with these arguments.
+
+    Raises:
+        MemoryInputError: there is none, or its arguments do not fit.
+    """
+    kinds = every_request()
+    kind = kinds.get(NAMES.get(verb, verb))
+    if kind is None:
+        near = difflib.get_close_matches(verb, kinds, n=1)
+        hint = f" did you mean {near[0]!r}?" if near else f" it has {', '.join(kinds)}."
+        raise MemoryInputError("", f"Memory has no request {verb!r}:{hint}")
+    return build(kind, arguments)
+
+
+def as_json(answer: Any) -> dict[str, Any]:
+    """An answer as JSON: a value's fields, or a list of them."""
+    if isinstance(answer, tuple):
+        return {"items": [as_json(one) for one in answer]}
+    if is_dataclass(answer) and not isinstance(answer, type):
+        return asdict(answer)
+    return {"answer": answer}
 
 
 def _in_words(kind: type[Request[Any]], fault: Any) -> str:

@@ -7,7 +7,6 @@ Source: spec master-loop-and-memory §2, the tools that a model needs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, is_dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,32 +16,8 @@ from engine.journal.errors import JournalError
 from engine.memory.errors import MemoryFault, MemoryInputError, MemoryNotFound, MemoryRefused
 from engine.memory.memories import UseMemories
 from engine.memory.memory import Memory
-from engine.memory.requests import Request, every_request
-
-NAMES = {
-    "begin_workflow": "create_workflow",
-    "set_workflow": "update_workflow_status",
-    "action": "get_action_details",
-    "actions": "get_recent_actions",
-    "need": "add_action_dependency",
-    "keep": "record_artifact",
-    "artifacts": "get_artifacts",
-    "artifact": "get_artifact_by_id",
-    "think": "record_thought",
-    "begin_chain": "create_thought_chain",
-    "chain": "get_thought_chain",
-    "store": "store_memory",
-    "update": "update_memory",
-    "link": "create_memory_link",
-    "search": "hybrid_search_memories",
-    "like": "search_semantic_memories",
-    "query": "query_memories",
-    "get": "get_memory_by_id",
-    "linked": "get_linked_memories",
-    "working": "get_working_memory",
-    "focus": "focus_memory",
-}
-"""Our names of the requests that agents may make, and the seed's."""
+from engine.memory.names import NAMES
+from engine.memory.requests import Request, as_json, every_request
 
 
 class Commands(Mapping[str, CommandSpec]):
@@ -94,20 +69,11 @@ class MemoryTool:
             return _refusal(ResultStatus.FAILURE, error, ErrorCode.NOT_ALLOWED)
         except (MemoryFault, JournalError) as error:
             return _refusal(ResultStatus.FAILURE, error, ErrorCode.INTERNAL)
-        return ToolResult(ResultStatus.SUCCESS, _data(answer))
+        return ToolResult(ResultStatus.SUCCESS, as_json(answer))
 
 
 def _refusal(status: ResultStatus, error: Exception, code: ErrorCode) -> ToolResult:
     return ToolResult(status, {"message": str(error)}, code)
-
-
-def _data(answer: Any) -> dict[str, Any]:
-    """An answer as JSON: a value's fields, or a list of them."""
-    if isinstance(answer, tuple):
-        return {"items": [_data(one) for one in answer]}
-    if is_dataclass(answer) and not isinstance(answer, type):
-        return asdict(answer)
-    return {"answer": answer}
 
 
 def _spec(name: str, kind: type[Request[Any]]) -> CommandSpec:

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from engine.domain.memory import Content
 from engine.domain.ports import Clock
@@ -31,6 +31,15 @@ from engine.memory.projection import STREAM, Projection
 from engine.memory.reading import Reading
 
 R = TypeVar("R")
+
+
+class Written(NamedTuple, Generic[R]):
+    """What became of a unit of work."""
+
+    answer: R
+    event: str = ""
+    """Reference of the last event that it wrote; empty when nothing was to be written."""
+
 
 GROUP_LIMIT = 256
 """Writes that share one transaction."""
@@ -128,8 +137,9 @@ class Writer:
         actor: str = "agent",
         causes: tuple[str, ...] = (),
         tick: int = 0,
+        at: str = "",
         contents: Mapping[str, Content] | None = None,
-    ) -> R:
+    ) -> Written[R]:
         """Do a unit of work and answer what it answers, once it is durable.
 
         Once called it is done even if the caller is cancelled.
@@ -141,10 +151,10 @@ class Writer:
         if self._closing:
             raise MemoryUnavailable("Memory is closed: open the workspace again.")
         await self._check_causes(causes)
-        done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[Written[R]] = asyncio.get_running_loop().create_future()
         # An error that nobody awaits any more is no news to anybody.
         done.add_done_callback(lambda future: future.cancelled() or future.exception())
-        job = _Job(work, self._clock.now(), actor, causes, tick, contents or {}, done)
+        job = _Job(work, at or self._clock.now(), actor, causes, tick, contents or {}, done)
         self._jobs.append(job)
         self._wake.set()
         return await asyncio.shield(done)
@@ -207,7 +217,8 @@ class Writer:
         for job in group:
             if not job.done.cancelled():
                 if job.error is None:
-                    job.done.set_result(job.answer)
+                    last = job.events[-1].ref if job.events else ""
+                    job.done.set_result(Written(job.answer, last))
                 else:
                     job.done.set_exception(job.error)
 

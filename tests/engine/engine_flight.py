@@ -15,7 +15,7 @@ from engine.engine import RETRY_JOURNAL_S, Engine, EngineConfig
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError
-from engine.journal.event import Event
+from engine.journal.event import Event, of_agent
 from engine.journal.fold import SNAPSHOT_FORMAT, dump_state, fold, load_state
 from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import verify
@@ -165,7 +165,7 @@ async def journal_holds_together(workspace: Path) -> list[Replay]:
     try:
         verdict = await verify(store)
         assert verdict.ok, verdict.reason
-        agents = [stream for stream in await store.streams() if stream != "workspace"]
+        agents = [stream for stream in await store.streams() if of_agent(stream)]
         replays = []
         for agent in agents:
             events = await store.read(agent)

@@ -9,6 +9,7 @@ from typing import Any, Self
 from engine.domain.memory import MemoryItem
 from engine.journal.store import JournalStore
 from engine.memory import Embedder, Memory
+from engine.memory.opened import OpenedMemory
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 
@@ -60,6 +61,11 @@ class MemoryDesk:
     async def reopen(self) -> None:
         await self.close()
         await self.open()
+
+    @property
+    def inside(self) -> OpenedMemory:
+        """What stands behind the door, for tests that break it."""
+        return self.memory._opening.result()
 
     @property
     def database(self) -> Path:

@@ -209,7 +209,7 @@ class Watched:
     """Notes every statement that the reading connection runs, with its parameters filled in."""
 
     def __init__(self, desk: MemoryDesk) -> None:
-        self._connection = desk.memory._connection
+        self._connection = desk.inside._connection
         self.seen: list[str] = []
 
     def __enter__(self) -> list[str]:
@@ -261,9 +261,9 @@ async def steps_of_a_search(desk: MemoryDesk, **arguments: object) -> int:
         taken += 1
         return 0
 
-    desk.memory._connection.set_progress_handler(count, 100)
+    desk.inside._connection.set_progress_handler(count, 100)
     assert await desk.found("seal", **arguments)
-    desk.memory._connection.set_progress_handler(None, 100)
+    desk.inside._connection.set_progress_handler(None, 100)
     return taken
 
 

@@ -44,7 +44,7 @@ async def test_a_unit_that_fails_writes_nothing(desk: MemoryDesk) -> None:
         handler_of(link)(unit, link)
 
     with pytest.raises(MemoryInputError, match="no memory 'm999'"):
-        await desk.memory._writer.write(work)
+        await desk.inside._writer.write(work)
     assert await desk.store.head_seq() == head
     assert await count(desk) == 0
     assert (await desk.store_memory("whole")).content == "whole"
@@ -124,7 +124,7 @@ async def test_a_full_disk_of_the_journal_writes_nothing_anywhere(desk: MemoryDe
 
 
 async def test_a_full_disk_of_the_tables_loses_nothing(desk: MemoryDesk) -> None:
-    connection = desk.memory._projection.connection
+    connection = desk.inside._projection.connection
     pages = connection.execute("pragma page_count").fetchone()[0]
     connection.execute(f"pragma max_page_count = {pages}")
     with pytest.raises(MemoryUnavailable, match="cannot be written just now"):
@@ -137,7 +137,7 @@ async def test_a_full_disk_of_the_tables_loses_nothing(desk: MemoryDesk) -> None
 
 async def test_tables_that_could_not_be_shown_are_brought_forward(desk: MemoryDesk) -> None:
     """The journal took the events and the tables' commit failed: the write was done, and shows later."""
-    projection = desk.memory._projection
+    projection = desk.inside._projection
 
     def refuse(action: int, *_: object) -> int:
         # `update` comes only after the journal has committed, when each event is told its place.
