@@ -94,6 +94,8 @@ class CommandLine(MindKeys, SandboxKeys, ContextKeys):
                 self._help(intent.argument)
             case "policy":
                 self.action_policy()
+            case "memories":
+                self._open_browser(intent.argument)
             case "context":
                 self.action_context()
             case "world":

@@ -17,7 +17,7 @@ from engine.domain.memory import Content
 from engine.domain.ports import Clock
 from engine.journal.blobs import BlobStore
 from engine.journal.store import DATA_DIRECTORY, JournalStore
-from engine.memory import actions, memories, mind, searching, upkeep, workflows
+from engine.memory import actions, history, memories, mind, searching, upkeep, workflows
 from engine.memory.embedding import Embedder, EmbedderUnavailable, HashEmbedder, Vector
 from engine.memory.embedding_queue import EmbeddingQueue
 from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
@@ -36,7 +36,7 @@ SPILL_BYTES = 16_384
 HEAD_CHARACTERS = 2_000
 """Characters of a blob that stay in its event."""
 
-_ASKED_IN = (actions, memories, mind, searching, upkeep, workflows)
+_ASKED_IN = (actions, history, memories, mind, searching, upkeep, workflows)
 """The modules whose requests are answered; importing them is what makes them known."""
 
 

@@ -155,6 +155,19 @@ def _list_workflows(view: View, asked: ListWorkflows) -> tuple[Workflow, ...]:
     return tuple(found)
 
 
+class GetWorkflow(Request[Workflow]):
+    """A workflow by id."""
+
+    verb: ClassVar[str] = "get_workflow"
+    for_agents: ClassVar[bool] = False
+    workflow_id: Ident
+
+
+@answers(GetWorkflow)
+def _get_workflow(view: View, asked: GetWorkflow) -> Workflow:
+    return view.reading.need_workflow(asked.workflow_id)
+
+
 # ------------------------------------------------------------------ thoughts
 
 

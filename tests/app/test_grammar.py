@@ -131,6 +131,32 @@ LINES = [
     ("status", Local("status")),
     ("policy", Local("policy")),
     ("context", Local("context")),
+    ("memory slow index", Local("memories", "slow index")),
+    (
+        "remember the index is slow",
+        cmd.Remember(
+            agent="pilot-1",
+            verb="store_memory",
+            arguments={
+                "content": "the index is slow",
+                "memory_type": "user_input",
+                "memory_level": "semantic",
+                "importance": 7.0,
+            },
+        ),
+    ),
+    ("pin m3", cmd.Remember(agent="pilot-1", verb="change_working_memory", arguments={"pin": ["m3"]})),
+    ("unpin m3", cmd.Remember(agent="pilot-1", verb="change_working_memory", arguments={"unpin": ["m3"]})),
+    ("evict m3", cmd.Remember(agent="pilot-1", verb="change_working_memory", arguments={"evict": ["m3"]})),
+    ("focus m3", cmd.Remember(agent="pilot-1", verb="focus_memory", arguments={"memory_id": "m3"})),
+    (
+        "important m3 8.5",
+        cmd.Remember(agent="pilot-1", verb="update_memory", arguments={"memory_id": "m3", "importance": 8.5}),
+    ),
+    (
+        "forget_memory m3 m4",
+        cmd.Remember(agent="pilot-1", verb="forget_memories", arguments={"memory_ids": ["m3", "m4"]}),
+    ),
     ("accept_tier Paths", cmd.AcceptTier(tier="PATHS")),
     ("theme dusk", Local("theme", "dusk")),
     ("help", Local("help")),
