@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from engine.domain.action import ResultStatus
 from engine.domain.goal import GoalStatus
+from engine.domain.metacognition import JobOutcome
 from engine.domain.plan import StepStatus
 from engine.domain.session import Job
 from engine.domain.text import clean_line
@@ -294,7 +295,42 @@ def _say_trouble(said: ev.Payload) -> tuple[str, str, str] | None:
     return None
 
 
+def _say_meta(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.BackgroundStarted():
+            about = f" ({said.about})" if said.about else ""
+            return "↺", "thought", f"{said.job} {said.task}{about} in the background: {said.why}"
+        case ev.BackgroundEnded(outcome=JobOutcome.DONE):
+            how = "computed" if said.computed else "written by a model"
+            return "↺", "thought", f"{said.job} {said.message} ({how})"
+        case ev.BackgroundEnded():
+            return "↺", "warning", f"{said.job} {said.outcome}: {said.message}"
+        case ev.ThresholdsAdapted():
+            due = f"reflection after {said.reflection}, consolidation after {said.consolidation}"
+            return "↺", "thought", f"{due}: {said.failures} of {said.calls} actions failed"
+        case ev.ReplanAsked():
+            return "↺", "plan", f"the rest of {said.goal} is planned anew, as a reflection asks"
+    return _say_meta_command(said)
+
+
+def _say_meta_command(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.ThresholdsSet():
+            named = {"reflection": said.reflection, "consolidation": said.consolidation}
+            told = ", ".join(f"{name} after {value}" for name, value in named.items() if value is not None)
+            return "↺", "operator", told
+        case ev.MetaForced():
+            return "↺", "operator", f"{said.task} is to be done now"
+        case ev.MetaVetoed():
+            return "↺", "operator", f"{said.task} {'allowed again' if said.lifted else 'vetoed'}"
+        case ev.BackgroundCancelAsked():
+            return "■", "operator", f"{said.job} is to end"
+        case ev.GuidanceGiven():
+            return "»", "operator", f"to the thinker: {said.text}"
+    return None
+
+
 _TELLERS = (
     *(_say_session, _say_goal, _say_plan, _say_action),
-    *(_say_job, _say_shell, _say_mind, _say_model, _say_trouble),
+    *(_say_job, _say_shell, _say_mind, _say_meta, _say_model, _say_trouble),
 )

@@ -41,6 +41,8 @@ from engine.loop.recording import Surroundings
 from engine.loop.voice import Voice
 from engine.memory import Memory, MemoryStatus, MemoryUnavailable
 from engine.memory.operating import remember
+from engine.metacognition import BackgroundRunner, MetaSettingsError, read_metacognition
+from engine.models import Budget
 from engine.models.choice import NO_MODEL, ModelChoice
 from engine.parameters import SettingsError, read_settings
 from engine.reasoner.breakpoints import check_pattern
@@ -158,6 +160,7 @@ class Engine:
         """One hash over all streams, once the engine is closed."""
         self._procedural: Thinker = ProceduralThinker(library)
         self._client = config.model.client() if config.model is not None else None
+        self._background = BackgroundRunner()
 
     # -------------------------------------------------------------- life
 
@@ -272,6 +275,7 @@ class Engine:
         """End what still runs, recorded or not, and give up the sandbox and the journal."""
         await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
         await self._end_tasks()
+        await self._background.close()
         if self._memory is not None:
             await self._memory.close()
         if self._saver is not None:
@@ -350,7 +354,8 @@ class Engine:
                 read_config(config.meta)
             (policy.check_narrowing if new else policy.narrowed)(narrowing(config.meta))
             read_settings(config.meta)
-        except (PolicyError, ReasonerError, SettingsError) as error:
+            read_metacognition(config.meta)
+        except (PolicyError, ReasonerError, SettingsError, MetaSettingsError) as error:
             return str(error)
         return ""
 
@@ -361,6 +366,7 @@ class Engine:
         log = StreamLog(state.agent_id, state.version, state.hash, self._ports.clock, self._commit)
         agent = await self._agent(state, log)
         agent.open(self.session, self._ports.seed())
+        agent.begin_metacognition(read_metacognition(state.config.meta))
         await log.commit()
         self._agents[state.agent_id] = agent
         agent.start()
@@ -426,7 +432,15 @@ class Engine:
             purse=purse,
             post=self._post,
             memory=self._memory,
+            background=self._background,
+            reflector=self._client if self._reflects_freely else None,
+            reflector_model=self.config.model.name if self.config.model is not None else "",
         )
+
+    @property
+    def _reflects_freely(self) -> bool:
+        """Whether a model may look back: a budget is kept for planning alone as yet."""
+        return self.config.model is not None and self.config.model.budget == Budget()
 
     def _post(self, sender: str, message: SentMessage) -> None:
         """Deliver a message between reasoners; one to nobody is in the sender's journal all the same."""

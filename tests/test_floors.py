@@ -24,6 +24,7 @@ FLOORS = [
     "engine.parameters",
     "engine.recovery",
     "engine.steering",
+    "engine.metacognition",
     "engine.models",
     "engine.snapshots",
     "engine.tools",

@@ -336,6 +336,43 @@ class DecidePlans(Command):
     """To approve: the plans as edited, or empty for the accepted ones as they are. Else the reason."""
 
 
+class ForceMeta(Command):
+    """Have a background task done now, whether it is due or not."""
+
+    do: Literal["force_meta"] = "force_meta"
+    task: Literal["adapt", "reflect", "consolidate", "optimise", "promote", "maintain", "link"]
+
+
+class VetoMeta(Command):
+    """Let a background task not be begun by itself, or let it again."""
+
+    do: Literal["veto_meta"] = "veto_meta"
+    task: Literal["adapt", "reflect", "consolidate", "optimise", "promote", "maintain", "link"]
+    lifted: bool = False
+
+
+class CancelBackground(Command):
+    """Cut a background job of the agent's thinking off."""
+
+    do: Literal["cancel_background"] = "cancel_background"
+    job: str = Field(min_length=1, max_length=64)
+
+
+class SetThresholds(Command):
+    """Say after how many successes a reflection and a consolidation are due; None leaves one as it is."""
+
+    do: Literal["set_thresholds"] = "set_thresholds"
+    reflection: int | None = Field(default=None, ge=0, le=1_000_000)
+    consolidation: int | None = Field(default=None, ge=0, le=1_000_000)
+
+
+class Guide(Command):
+    """Say something to the thinker; the next prompt has it, once."""
+
+    do: Literal["guide"] = "guide"
+    text: str = Field(min_length=1, max_length=4_000)
+
+
 class AcceptTier(Command):
     """Let programs run in a weaker jail than the policy requires, until this session ends."""
 
@@ -389,6 +426,11 @@ AnyCommand = (
     | ChangeBreak
     | SetTracing
     | DecidePlans
+    | ForceMeta
+    | VetoMeta
+    | CancelBackground
+    | SetThresholds
+    | Guide
     | AcceptTier
     | Remember
 )

@@ -14,6 +14,7 @@ from engine.domain.action import SandboxSession
 from engine.domain.belief import Belief
 from engine.domain.failure import Failure, FailureKind, Strategy
 from engine.domain.goal import Goal
+from engine.domain.metacognition import MetaState
 from engine.domain.parameters import Settled
 from engine.domain.plan import Plan, PlanStep
 from engine.domain.reasoning import (
@@ -92,6 +93,8 @@ class ActiveAction:
     step: str = ""
     goal: str = ""
     started: bool = False
+    mutates: bool = False
+    """Whether it may change something outside of the agent; known once it has started."""
     snapshot: str = ""
     """Workspace snapshot taken for it; empty before that, and where none is taken."""
     at: str = ""
@@ -249,7 +252,9 @@ class AgentState:
     context_window: int = 0
     """Tokens that the model holds at a time; 0 before one was asked."""
     next_id: dict[str, int] = field(default_factory=dict)
-    """Last number given per kind of id (`g`, `p`, `s`, `a`, `b`, `q`)."""
+    """Last number given per kind of id (`g`, `p`, `s`, `a`, `b`, `q`, `bg`)."""
+    meta: MetaState = field(default_factory=MetaState)
+    """How it looks after its own thinking."""
 
     mind: MindState | None = None
     """How the reasoner stands; None before it has gone on, and for agents without one."""

@@ -26,6 +26,10 @@ class PlanRequest:
     """What went wrong with it, oldest first; such a request asks for the rest of the goal only."""
     advice: str = ""
     """What may help against the last of these."""
+    guidance: tuple[str, ...] = ()
+    """What the operator has to say, each only once."""
+    findings: tuple[str, ...] = ()
+    """What looking back has found, each only once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,18 @@ from engine.domain.thinking import Uncovered
 from engine.journal import memory_events
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
+from engine.journal.meta_events import (
+    BackgroundCancelAsked,
+    BackgroundEnded,
+    BackgroundStarted,
+    GuidanceGiven,
+    MetacognitionBegun,
+    MetaForced,
+    MetaVetoed,
+    ReplanAsked,
+    ThresholdsAdapted,
+    ThresholdsSet,
+)
 from engine.journal.model_events import BudgetReached, ModelCalled, ModelSaid, ThinkingFailed
 from engine.journal.payload import Payload
 from engine.journal.reasoner_events import (
@@ -46,6 +58,9 @@ from engine.journal.reasoner_events import (
 )
 
 __all__ = [
+    "BackgroundCancelAsked",
+    "BackgroundEnded",
+    "BackgroundStarted",
     "BeliefTold",
     "BudgetReached",
     "GenerationAnswered",
@@ -53,8 +68,12 @@ __all__ = [
     "GenerationBegun",
     "GenerationReviewed",
     "GenerationSettled",
+    "GuidanceGiven",
     "IntentionSteered",
     "MessageHeard",
+    "MetaForced",
+    "MetaVetoed",
+    "MetacognitionBegun",
     "MindBreakpointChanged",
     "MindBreakpointHit",
     "ModelCalled",
@@ -63,7 +82,10 @@ __all__ = [
     "PlansDecided",
     "PlansHeld",
     "ReasonerAdvanced",
+    "ReplanAsked",
     "ThinkingFailed",
+    "ThresholdsAdapted",
+    "ThresholdsSet",
     "TimePassed",
     "TracingSet",
     "memory_events",

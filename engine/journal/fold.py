@@ -26,22 +26,28 @@ from engine.domain.state import (
     Spent,
 )
 from engine.journal import events as ev
+from engine.journal import meta_fold, reasoner_fold
 from engine.journal.event import Event
-from engine.journal.reasoner_fold import HANDLERS, answered, end_stride, roused
+from engine.journal.reasoner_fold import answered, end_stride, roused
 
-SNAPSHOT_FORMAT = 5
+SNAPSHOT_FORMAT = 6
 """Raised whenever `AgentState` changes shape; older snapshots are then ignored."""
 
 FAILURES_KEPT = 100
 JOBS_KEPT = 20
 """Background jobs that a state remembers after their end."""
 SUMMARY_LIMIT = 150
+BACKGROUND = "background "
+"""How the purpose of a call begins that is no turn of the agent's, so that its prompt is not shown as one."""
 LEARNING_RATE = 0.3
 """Weight of the newest outcome in a recovery's success rate (seed parameter processing)."""
 
 P = TypeVar("P", bound=ev.Payload)
 _Handler = Callable[[AgentState, Any, Event], None]
-_handlers: dict[type[ev.Payload], _Handler] = {**HANDLERS}
+_handlers: dict[type[ev.Payload], _Handler] = {
+    **reasoner_fold.HANDLERS,
+    **meta_fold.HANDLERS,
+}
 
 
 def _on(kind: type[P]) -> Callable[[Callable[[AgentState, P, Event], None]], None]:
@@ -220,8 +226,10 @@ def _adopted(state: AgentState, said: ev.GoalAdopted, event: Event) -> None:
         event=event.ref,
     )
     roused(state)
+    meta_fold.progressed(state)
     if said.parent_step:
         state.loops += 1
+        meta_fold.turned(state)
         _change_step(state, said.parent_step, event, status=StepStatus.RUNNING)
 
 
@@ -238,6 +246,7 @@ def _goal_changed(state: AgentState, said: ev.GoalChanged, event: Event) -> None
     goal = state.goals.get(said.goal)
     if goal is None:
         return
+    meta_fold.progressed(state)
     if said.text != goal.text:
         plan = state.plans.pop(said.goal, None)
         _forget_steps(state, plan.steps if plan else ())
@@ -252,6 +261,8 @@ def _goal_ended(state: AgentState, said: ev.GoalEnded, event: Event) -> None:
         return
     state.goals[said.goal] = replace(goal, status=said.status, reason=said.reason, event=event.ref)
     roused(state)
+    meta_fold.progressed(state)
+    meta_fold.goal_over(state, said.goal)
     if state.current_goal == said.goal:
         state.needs_replan = False
         state.retry = None
@@ -297,6 +308,7 @@ def _believed(state: AgentState, said: ev.BeliefAdded, event: Event) -> None:
         said.key, said.value, said.confidence, said.source, event=event.ref, tick=event.tick
     )
     roused(state)
+    meta_fold.progressed(state)
 
 
 @_on(ev.BeliefRemoved)
@@ -327,6 +339,7 @@ def _perceived(state: AgentState, said: ev.WorldPerceived, event: Event) -> None
 def _plan_asked(state: AgentState, said: ev.PlanAsked, event: Event) -> None:
     if state.retry is not None and (state.retry.step, state.retry.goal) == ("", said.goal):
         state.retry = None
+    meta_fold.asked(state, event)
 
 
 @_on(ev.PlanRejected)
@@ -450,7 +463,7 @@ def _withdrawn(state: AgentState, said: ev.ActionWithdrawn, event: Event) -> Non
 def _started(state: AgentState, said: ev.ActionStarted, event: Event) -> None:
     if state.action is None:
         return
-    state.action = replace(state.action, started=True, at=event.at, event=event.ref)
+    state.action = replace(state.action, started=True, mutates=said.mutates, at=event.at, event=event.ref)
     if not state.action.step:
         state.operator_actions += 1
         return
@@ -484,6 +497,7 @@ def _finished(state: AgentState, said: ev.ActionFinished, event: Event) -> None:
             state.successes_since_consolidation += 1.0
         else:
             state.failed_actions += 1
+        meta_fold.acted(state, action, said.code.value if said.code else "", said.duration_ms)
         answered(state, action.step)
     if said.world is not None:
         state.world = said.world
@@ -568,6 +582,8 @@ def _failed(state: AgentState, said: ev.FailureRecorded, event: Event) -> None:
     )
     del state.failures[:-FAILURES_KEPT]
     state.consecutive_errors += not said.escalated_from
+    if not said.escalated_from:
+        meta_fold.failed(state)
     state.needs_replan = True
     state.successes_since_reflection = 0.0
 
@@ -580,8 +596,9 @@ def _model_called(state: AgentState, said: ev.ModelCalled, event: Event) -> None
     state.cost_usd += said.cost_usd or 0.0
     old = state.spent.get(said.goal, Spent())
     state.spent[said.goal] = Spent(old.calls + 1, old.tokens + said.tokens, old.usd + (said.cost_usd or 0.0))
-    state.model = said.model
-    state.context, state.context_window = said.shares, said.window
+    if not said.purpose.startswith(BACKGROUND):
+        state.model = said.model
+        state.context, state.context_window = said.shares, said.window
 
 
 @_on(ev.BudgetReached)
@@ -675,3 +692,4 @@ def _thought(state: AgentState, said: ev.ThoughtRecorded, event: Event) -> None:
     state.successes_since_reflection += 0.5
     state.successes_since_consolidation += 0.5
     state.consecutive_errors = 0
+    meta_fold.turned(state)

@@ -137,8 +137,11 @@ class ActingAgent(SettlingAgent):
 
     def _overtaken(self, goal: Goal, step: PlanStep) -> bool:
         """Whether the step is no longer the one to run, or the operator comes first."""
-        stopped = self.state.run is RunState.STOPPED
-        return stopped or bool(self.state.requests) or not self._still_current(goal, step)
+        state = self.state
+        # Once an action is requested the reflect stage has its turn after it; before, it goes first.
+        reflects = state.action is None and self._attends
+        stopped = state.run is RunState.STOPPED
+        return stopped or bool(state.requests) or reflects or not self._still_current(goal, step)
 
     def _still_current(self, goal: Goal, step: PlanStep) -> bool:
         return (

@@ -55,6 +55,7 @@ class Agent(AskingAgent):
         for job in self.state.running_jobs:
             lost = ev.JobEnded(job=job.id, ended="unknown", message="ended with Pilothouse; nobody saw how")
             self.append(lost, "system", job.event, opened.ref)
+        self._settle_background(opened.ref)
         if self.state.run is RunState.RUNNING:
             self.append(ev.AgentPaused(reason="reopened; it was running"), "system", opened.ref)
 
@@ -92,6 +93,7 @@ class Agent(AskingAgent):
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+        await self._end_background()
         await self.around.control.close(self.state.agent_id)
         with suppress(JournalError):
             await self.log.commit()
@@ -131,6 +133,7 @@ class Agent(AskingAgent):
     def _reach_out(self, payload: ev.Payload) -> None:
         """What a command does at once beyond the state: to what runs now."""
         agent = self.state.agent_id
+        self._cut_background(payload)
         match payload:
             case ev.AgentStopped():
                 self.pipeline.cut()
@@ -152,6 +155,8 @@ class Agent(AskingAgent):
                 await self._perceive()
             elif self.state.requests:
                 await self._serve_operator()
+            elif self._reflect():
+                await self.commit()
             elif self._has_work() and not self.state.perceived:
                 await self._perceive()
             elif self._finish_goal() or self._rest_after_goal():

@@ -38,7 +38,7 @@ class AskingAgent(ActingAgent):
             return (
                 state.retry == retry
                 and state.run is RunState.RUNNING
-                and not (state.requests or state.intervention or state.handover)
+                and not (state.requests or state.intervention or state.handover or self._attends)
                 and self._plan_wanted(goal)
                 and self._best_goal(goal)
             )
@@ -69,6 +69,8 @@ class AskingAgent(ActingAgent):
             done=tuple(f"{step.status}: {step.description or step.command}: {step.summary}" for step in done),
             trouble=tuple(_told(failure) for failure in wrong[-TROUBLE_TOLD:]),
             advice=TAXONOMY[wrong[-1].kind].advice if wrong else "",
+            guidance=state.meta.guidance,
+            findings=state.meta.findings,
         )
 
     def _no_thought(self, goal: Goal, error: ThinkingError, cause: str) -> None:

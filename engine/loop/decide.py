@@ -15,7 +15,7 @@ from engine.domain.state import AgentState, Mode, RunState
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
-from engine.loop import decide_reasoner, decide_session
+from engine.loop import decide_meta, decide_reasoner, decide_session
 from engine.loop.decide_session import may_go_on
 from engine.loop.outcome import Outcome, RefusedError, fresh_id
 from engine.tools.registry import ToolRegistry
@@ -460,4 +460,5 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     cmd.SettleChanges: decide_session.settle_changes,
     cmd.StopJob: decide_session.stop_job,
     cmd.WaiveSnapshot: decide_session.waive_snapshot,
+    **decide_meta.HANDLERS,
 }

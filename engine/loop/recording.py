@@ -23,6 +23,7 @@ from engine.journal.fold import apply
 from engine.journal.log import StreamLog
 from engine.loop.voice import Voice
 from engine.memory import Memory
+from engine.metacognition import BackgroundRunner, WorkflowOf, workflow_of
 from engine.models import ModelClient
 from engine.parameters import Enquiry
 from engine.tools.registry import ToolRegistry
@@ -67,6 +68,13 @@ class Surroundings:
     """Delivers what a reasoner sends."""
     memory: Memory | None = None
     """What the workspace's agents remember; None where there is none, as in a replay."""
+    workflow_of: WorkflowOf = workflow_of
+    """Finds the workflow that a goal has in memory."""
+    background: BackgroundRunner | None = None
+    """Who runs background work; None in a replay, which is fed what came of it."""
+    reflector: ModelClient | None = None
+    """Who is asked for reflections and consolidations, within the agent's budget; None where nobody is."""
+    reflector_model: str = ""
 
 
 class RecordingAgent:

@@ -13,7 +13,7 @@ from engine.domain.plan import Op, PlanStep, StepStatus
 from engine.journal import events as ev
 from engine.loop.decide import end_goal
 from engine.loop.heuristics import after_failure, after_success, recovered
-from engine.loop.recording import RecordingAgent
+from engine.loop.reflecting import ReflectingAgent
 from engine.recovery import Alternative, Learned, alternative, choose, classify
 
 _OF_PLANS = frozenset({FailureKind.PLANNING_ERROR, FailureKind.GOAL_PARSE_ERROR})
@@ -23,7 +23,7 @@ _OF_STEPS = frozenset({Strategy.RETRY_WITH_DELAY, Strategy.ALTERNATIVE_TOOL})
 """Strategies under which a plan goes on, so that the one planned anew may still turn out well."""
 
 
-class RecoveringAgent(RecordingAgent):
+class RecoveringAgent(ReflectingAgent):
     """Settles steps and recovers from failures."""
 
     def _settle(self, step: PlanStep, goal: str, answer: ToolResult) -> None:

@@ -7,7 +7,8 @@ Pure functions of counters that the loop keeps. Source: spec master-loop-and-mem
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from engine.domain.metacognition import Bounds, MetaSettings
 
 DAMPENING = 0.75
 MOMENTUM = 0.2
@@ -20,24 +21,13 @@ EPISODIC_BAND = (0.10, 0.30)
 EPISODIC_MIDPOINT = 0.20
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Where a threshold begins, and how far it may go."""
-
-    base: int
-    low: int
-    high: int
-
-    def clamp(self, value: int) -> int:
-        """The nearest value within the bounds."""
-        return min(self.high, max(self.low, value))
+REFLECTION = MetaSettings().reflection
+CONSOLIDATION = MetaSettings().consolidation
 
 
-REFLECTION = Bounds(7, 3, 15)
-CONSOLIDATION = Bounds(12, 5, 25)
-
-
-def adapted_reflection(threshold: int, calls: int, failures: int, consecutive_errors: int) -> int:
+def adapted_reflection(
+    threshold: int, calls: int, failures: int, consecutive_errors: int, bounds: Bounds = REFLECTION
+) -> int:
     """The threshold of reflection after a look at how the agent's calls went.
 
     Args:
@@ -45,6 +35,7 @@ def adapted_reflection(threshold: int, calls: int, failures: int, consecutive_er
         calls: calls of tools that are counted.
         failures: how many of them failed.
         consecutive_errors: errors since the last success.
+        bounds: how far it may go.
     """
     if calls < MINIMUM_CALLS:
         return threshold
@@ -53,16 +44,17 @@ def adapted_reflection(threshold: int, calls: int, failures: int, consecutive_er
     change = -math.ceil(round((rate - TARGET_FAILURE_RATE) * threshold * 3, 9))
     if rate < STABLE_FAILURE_RATE and not consecutive_errors and change >= 0:
         change += math.ceil(round(MOMENTUM * change, 9))
-    return REFLECTION.clamp(threshold + math.trunc(DAMPENING * change))
+    return bounds.clamp(threshold + math.trunc(DAMPENING * change))
 
 
-def adapted_consolidation(threshold: int, episodic: int, total: int) -> int:
+def adapted_consolidation(threshold: int, episodic: int, total: int, bounds: Bounds = CONSOLIDATION) -> int:
     """The threshold of consolidation after a look at how much of memory is episodic.
 
     Args:
         threshold: the one in force.
         episodic: episodic memories.
         total: memories of all levels; without any there is nothing to go by.
+        bounds: how far it may go.
     """
     if not total:
         return threshold
@@ -70,7 +62,7 @@ def adapted_consolidation(threshold: int, episodic: int, total: int) -> int:
     if EPISODIC_BAND[0] <= share <= EPISODIC_BAND[1]:
         return threshold
     change = -math.ceil(round((share - EPISODIC_MIDPOINT) * threshold * 2, 9))
-    return CONSOLIDATION.clamp(threshold + math.trunc(DAMPENING * change))
+    return bounds.clamp(threshold + math.trunc(DAMPENING * change))
 
 
 def consolidation_overdue(unconsolidated_episodic: int, threshold: int) -> bool:

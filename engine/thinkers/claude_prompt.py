@@ -40,6 +40,7 @@ _ANEW = (
     "An earlier plan for this goal did not get through. Plan only what remains to be done of it, by a way "
     "that does not meet the same trouble; do not begin with the call that failed."
 )
+_REST = "The steps that were still to come are planned anew: plan only what remains to be done of the goal."
 
 
 def system_blocks(registry: ToolRegistry) -> tuple[Text, ...]:
@@ -75,6 +76,7 @@ def question(request: PlanRequest) -> Message:
             Text(fence("the agent's session", session), "session"),
             Text(fence("what the agent believes", _beliefs(request.beliefs)), "beliefs"),
             *_before(request),
+            *_told(request),
             Text(f"The goal to plan for:\n{request.goal.text}", "goal"),
         ),
     )
@@ -84,13 +86,21 @@ def _before(request: PlanRequest) -> tuple[Text, ...]:
     """What an earlier plan for the goal did, and why it did not get through; nothing the first time."""
     done = fence("what has been done for the goal already", "\n".join(request.done) or "nothing")
     wrong = fence("what went wrong, oldest first", "\n".join(request.trouble))
-    return (
-        (
+    if request.trouble:
+        return (
             Text(done, "done"),
             Text(f"{wrong}\n{_ANEW}{f' {request.advice}' if request.advice else ''}", "trouble"),
         )
-        if request.trouble
-        else ()
+    return (Text(f"{done}\n{_REST}", "done"),) if request.done else ()
+
+
+def _told(request: PlanRequest) -> tuple[Text, ...]:
+    """What looking back has found, as material, and what the operator says, which counts like the goal."""
+    found = fence("what looking back on the work has found", "\n".join(request.findings))
+    said = "\n".join(f"* {one}" for one in request.guidance)
+    return (
+        *((Text(found, "findings"),) if request.findings else ()),
+        *((Text(f"The operator says, for this plan:\n{said}", "guidance"),) if request.guidance else ()),
     )
 
 

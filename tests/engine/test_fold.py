@@ -16,6 +16,7 @@ from engine.domain import commands as cmd
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, Undo
 from engine.domain.failure import FailureKind, Strategy
 from engine.domain.goal import GoalStatus
+from engine.domain.metacognition import JobOutcome, MetaSettings, MetaTask
 from engine.domain.parameters import Correction, Entry, Extraction, Stage, StageRecord, Survey
 from engine.domain.plan import PlanStep, StepStatus
 from engine.domain.ports import SystemClock
@@ -64,6 +65,7 @@ FRAMES = st.lists(
     st.builds(FrameView, TEXTS, TEXTS, ITEMS.map(tuple), st.just((("X", "1"),)), st.just(0)), max_size=1
 ).map(tuple)
 GENERATIONS = st.sampled_from(["q1", "q2"])
+BACKGROUND, TASKS = st.sampled_from(["bg1", "bg2"]), st.sampled_from(MetaTask)
 FAILURES, STRATEGIES = st.sampled_from(FailureKind), st.sampled_from(Strategy)
 
 FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
@@ -207,6 +209,26 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.PlansHeld: {"generation": GENERATIONS},
     ev.PlansDecided: {"generation": GENERATIONS, "decision": st.sampled_from(["approve", "reject"])},
     ev.GenerationSettled: {"generation": GENERATIONS, "plans": st.just(()) | st.just(("+!g.",))},
+    ev.MetacognitionBegun: {"settings": st.builds(MetaSettings, st.booleans()), "memory": st.booleans()},
+    ev.BackgroundStarted: {"job": BACKGROUND, "task": TASKS, "why": TEXTS, "goal": GOALS},
+    ev.BackgroundEnded: {
+        "job": BACKGROUND,
+        "outcome": st.sampled_from(JobOutcome),
+        "feedback": TEXTS,
+        "replan": st.booleans(),
+        "counts": st.dictionaries(st.sampled_from(["episodic", "total"]), st.integers(0, 9), max_size=2),
+    },
+    ev.ThresholdsAdapted: {
+        "overdue": st.booleans(),
+        **dict.fromkeys(
+            ("reflection", "consolidation", "calls", "failures", "episodic", "total"), st.integers(3, 9)
+        ),
+    },
+    ev.ThresholdsSet: {"reflection": st.none() | st.integers(3, 15)},
+    ev.MetaForced: {"task": TASKS},
+    ev.MetaVetoed: {"task": TASKS, "lifted": st.booleans()},
+    ev.GuidanceGiven: {"text": TEXTS},
+    ev.ReplanAsked: {"goal": GOALS},
 }
 PAYLOADS = st.one_of([st.builds(kind, **fields) for kind, fields in FIELDS.items()])
 
@@ -272,7 +294,7 @@ def test_another_call_in_place_of_a_step_runs_with_its_own_arguments_not_the_set
 def test_every_kind_of_event_is_generated_here() -> None:
     without_state = {"workspace.created", "session.opened", "session.closed", "sandbox.tier_accepted"}
     quiet = {"plan.generated", "action.held", "action.queued", "command.refused"}
-    quiet |= {"model.said", "plan.thinking_failed"}
+    quiet |= {"model.said", "plan.thinking_failed", "meta.cancel_asked"}
     quiet |= {
         "snapshot.failed",
         "job.output",

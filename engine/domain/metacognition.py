@@ -1,0 +1,300 @@
+"""How an agent looks after its own thinking: what is due, what runs in the background, what came of it.
+
+Only the fold changes a `MetaState`. A loop is one turn of the agent: an action that has ended, a sub-goal
+adopted, a thought. Source: spec master-loop-and-memory §3.4 to §3.6 and §3.16 W5 to W18, W33.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+WINDOW = 50
+"""Newest actions of the agent's own that its failure rate is taken from (W10)."""
+COOLDOWN_LOOPS = 3
+"""Loops without another reflection after one that asked for another plan, unless something fails (W13)."""
+REST_LOOPS = 3
+"""Loops before a task is tried again whose job did not succeed."""
+FEEDBACK_KEPT = 10
+FEEDBACK_LIMIT = 4_000
+"""Characters of one piece of feedback; more belongs into memory."""
+ENDED_KEPT = 20
+"""Jobs that a state remembers after their end."""
+NO_PROGRESS = 5
+"""Actions without anything new after which the agent may be stuck (W33)."""
+
+
+class MetaTask(StrEnum):
+    """What is done in the background, in the order in which it is looked at (§3.6)."""
+
+    ADAPT = "adapt"
+    """Count memories and failures, so that the thresholds follow."""
+    REFLECT = "reflect"
+    CONSOLIDATE = "consolidate"
+    OPTIMISE = "optimise"
+    """Cut working memory down to size, and bring into focus what draws it most."""
+    PROMOTE = "promote"
+    MAINTAIN = "maintain"
+    """Let expired memories go, and old links weaken."""
+    LINK = "link"
+    """Link new memories with those that are like them."""
+
+    @property
+    def needs_memory(self) -> bool:
+        """False for what can be computed from the agent's own record."""
+        return self not in (MetaTask.ADAPT, MetaTask.REFLECT)
+
+
+class JobOutcome(StrEnum):
+    """How a background job ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
+    """Too many others waited."""
+    ABANDONED = "abandoned"
+    """It did not end when it was cancelled; nobody waits for it any more."""
+    LOST = "lost"
+    """The session ended while it ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where a threshold begins, and how far it may go."""
+
+    base: int
+    low: int
+    high: int
+
+    def clamp(self, value: int) -> int:
+        """The nearest value within the bounds."""
+        return min(self.high, max(self.low, value))
+
+
+@dataclass(frozen=True, slots=True)
+class MetaSettings:
+    """When what is due; the numbers of [A/M] in §3.4 unless said otherwise. Intervals are in loops."""
+
+    enabled: bool = True
+    model: bool = False
+    """Whether a model writes reflections and consolidations; otherwise they are computed."""
+    reflection: Bounds = Bounds(7, 3, 15)
+    consolidation: Bounds = Bounds(12, 5, 25)
+    optimise_every: int = 8
+    adapt_every: int = 10
+    promote_every: int = 15
+    maintain_every: int = 50
+    link_every: int = 5
+    """The seed links after each action that stored something; here several are linked at once."""
+    sources: int = 10
+    """Memories that one consolidation brings together at most."""
+
+
+PRESETS = {
+    "seed": MetaSettings(),
+    "long": MetaSettings(
+        reflection=Bounds(15, 8, 30),
+        consolidation=Bounds(25, 15, 50),
+        optimise_every=50,
+        adapt_every=60,
+        promote_every=75,
+        maintain_every=100,
+        link_every=25,
+    ),
+}
+"""Named settings: those of the seed, and those of its author's later, longer runs ([L] in §3.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastAction:
+    """One action of the agent's own, as the window remembers it."""
+
+    call: str
+    """Tool and command."""
+    digest: str
+    """Names the arguments."""
+    subject: str
+    """Command and first argument, for a person."""
+    ok: bool
+    code: str = ""
+    """Error code, empty when it succeeded."""
+    duration_ms: int = 0
+    polls: bool = False
+    """True for looking after a background job, which may well be done over and over."""
+
+    @property
+    def same_as(self) -> tuple[str, str]:
+        """Equal for calls with the same arguments."""
+        return self.call, self.digest
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStatistics:
+    """How the calls of one command went, since the agent was created."""
+
+    succeeded: int = 0
+    failed: int = 0
+    duration_ms: int = 0
+    """In all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A sign that the agent may be stuck: shown, and never acted upon by itself (W33)."""
+
+    kind: str
+    """`repeated`, `alternating` or `no_progress`."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What waits to be told to the thinker, once."""
+
+    text: str
+    source: str
+    """`reflection`, `consolidation` or `operator`."""
+    event: str
+    """The event it came from."""
+    computed: bool = False
+    asked: str = ""
+    """The event that took it into a prompt; empty while it waits."""
+
+    @property
+    def line(self) -> str:
+        """The text, and whose it is."""
+        return f"{self.source}{' (computed)' if self.computed else ''}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundJob:
+    """Work beside the agent's cycle; the ids it works with are those of when it began."""
+
+    id: str
+    task: MetaTask
+    why: str
+    loop: int
+    goal: str = ""
+    """The root goal that was pursued, whose workflow the job keeps to whatever the agent turns to."""
+    counter: float = 0.0
+    """Successes that it was begun for."""
+    failures: int = 0
+    """Failures that it was begun for."""
+    kind: str = ""
+    """Of a reflection: what it asks (`engine.domain.memory.ReflectionKind`)."""
+    at: str = ""
+    """When it began."""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedJob:
+    """A background job that is over."""
+
+    job: BackgroundJob
+    outcome: JobOutcome
+    message: str
+    at: str = ""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCounts:
+    """What the count of memories gave, until the thresholds have followed it."""
+
+    episodic: int = 0
+    total: int = 0
+    unconsolidated: int = 0
+    """Episodic memories that went into no other one."""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MetaState:
+    """Everything about an agent's looking after itself."""
+
+    on: bool = False
+    """False for streams from before there was any of this."""
+    memory: bool = False
+    """Whether this session has a memory."""
+    settings: MetaSettings = MetaSettings()
+    reflection_threshold: int = MetaSettings().reflection.base
+    consolidation_threshold: int = MetaSettings().consolidation.base
+    loop: int = 0
+    last: dict[MetaTask, int] = field(default_factory=dict)
+    """The loop at which each task was begun last; never changed in place."""
+    cycle: int = 0
+    """Reflections that succeeded; the next one's kind follows from it."""
+    failures: int = 0
+    """Failures since a reflection was begun last."""
+    cooldown_until: int = 0
+    """The loop before which only a failure makes a reflection due."""
+    resting: dict[MetaTask, int] = field(default_factory=dict)
+    """Tasks that did not succeed, to the loop from which they are tried again; never changed in place."""
+    forced: tuple[MetaTask, ...] = ()
+    """Tasks that the operator wants done now."""
+    vetoed: tuple[MetaTask, ...] = ()
+    """Tasks that the operator does not want to be begun by themselves."""
+    running: tuple[BackgroundJob, ...] = ()
+    ended: tuple[EndedJob, ...] = ()
+    """The newest of what was running, oldest first."""
+    counts: MemoryCounts | None = None
+    overdue: bool = False
+    """Whether so much waits that a consolidation is due at once."""
+    replan: str = ""
+    """The event by which a reflection asked for another plan; empty when none waits to be asked for."""
+    feedback: tuple[Feedback, ...] = ()
+    told: tuple[Feedback, ...] = ()
+    """The newest of what the thinker was told, with the event that asked it."""
+    window: tuple[PastAction, ...] = ()
+    tools: dict[str, ToolStatistics] = field(default_factory=dict)
+    """By tool and command; never changed in place."""
+    quiet: int = 0
+    """Actions since a memory, a file or a goal changed."""
+    unlinked: int = 0
+    """Actions since memories were linked that may have made new ones."""
+
+    @property
+    def failed(self) -> int:
+        """Failures within the window."""
+        return sum(not one.ok for one in self.window)
+
+    @property
+    def failure_rate(self) -> float:
+        """Part of the window's actions that failed, 0 while there are none."""
+        return self.failed / len(self.window) if self.window else 0.0
+
+    @property
+    def guidance(self) -> tuple[str, ...]:
+        """What the operator has to say to the thinker, and it has not been told."""
+        return tuple(one.text for one in self.feedback if one.source == "operator")
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What looking back has found, and the thinker has not been told."""
+        return tuple(one.line for one in self.feedback if one.source != "operator")
+
+    def job(self, ident: str) -> BackgroundJob | None:
+        """The running job with this id."""
+        return next((one for one in self.running if one.id == ident), None)
+
+    def doing(self, task: MetaTask) -> BackgroundJob | None:
+        """The running job of a task."""
+        return next((one for one in self.running if one.task is task), None)
+
+    @property
+    def signals(self) -> tuple[Signal, ...]:
+        """Signs that the agent may be stuck; looking after background jobs is none."""
+        done = [one for one in self.window if not one.polls]
+        calls = [one.same_as for one in done[-4:]]
+        found = []
+        if len(calls) >= 3 and len(set(calls[-3:])) == 1:
+            found.append(Signal("repeated", f"three times the same: {done[-1].subject}"))
+        if len(calls) == 4 and calls[0] == calls[2] and calls[1] == calls[3] and calls[0] != calls[1]:
+            turns = f"{done[-2].subject} and {done[-1].subject}"
+            found.append(Signal("alternating", f"back and forth between {turns}"))
+        if self.quiet >= NO_PROGRESS:
+            found.append(Signal("no_progress", f"{self.quiet} actions without anything new"))
+        return tuple(found)

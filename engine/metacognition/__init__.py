@@ -1,0 +1,39 @@
+"""Metacognition: what an agent does about its own thinking, in the background.
+
+What may enter: an agent's state, its memory, and who may be asked for words. What leaves: what is due and
+why, and what came of it. Nothing here acts or changes a state: the loop records what begins and ends.
+"""
+
+from engine.metacognition.asking import Asking, AskingError, asking_of
+from engine.metacognition.jobs import Inputs, NoWorkflowError, WorkflowOf, perform
+from engine.metacognition.result import Result
+from engine.metacognition.retrospect import Retrospect, look_back
+from engine.metacognition.runner import BackgroundRunner, BacklogFull, Ending
+from engine.metacognition.schedule import Due, adaptation, due, replannable, root_goal, waits
+from engine.metacognition.settings import MetaSettingsError, read_metacognition
+from engine.metacognition.workflows import workflow_of
+
+__all__ = [
+    "Asking",
+    "AskingError",
+    "BackgroundRunner",
+    "BacklogFull",
+    "Due",
+    "Ending",
+    "Inputs",
+    "MetaSettingsError",
+    "NoWorkflowError",
+    "Result",
+    "Retrospect",
+    "WorkflowOf",
+    "adaptation",
+    "asking_of",
+    "due",
+    "look_back",
+    "perform",
+    "read_metacognition",
+    "replannable",
+    "root_goal",
+    "waits",
+    "workflow_of",
+]

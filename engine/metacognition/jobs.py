@@ -1,0 +1,186 @@
+"""What each background job does, with what it was given when it began.
+
+A job writes to the workflow of the goal that was pursued then, or nowhere: it never looks at what the agent
+has turned to since. Source: spec master-loop-and-memory §3.4 to §3.6, §3.13, §5 item 34.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from engine.domain.memory import ReflectionKind
+from engine.domain.metacognition import BackgroundJob, MetaTask
+from engine.memory import Memory
+from engine.memory.memories import CreateMemoryLink, GetLinkedMemories
+from engine.memory.mind import AutoUpdateFocus, OptimizeWorkingMemory
+from engine.memory.searching import QueryMemories, SuggestLinks
+from engine.memory.upkeep import (
+    SWEEP,
+    ComputeMemoryStatistics,
+    DecayLinkStrengths,
+    DeleteExpiredMemories,
+    PromoteMemory,
+    PromotionCandidates,
+)
+from engine.metacognition.asking import Asking
+from engine.metacognition.consolidation import consolidate
+from engine.metacognition.reflection import reflect, remember
+from engine.metacognition.result import Result
+from engine.metacognition.retrospect import Retrospect
+
+LIKENESS, LINKS = 0.7, 3
+"""How alike memories must be to be linked, and how many links each gets (§3.4)."""
+FRESH = 5
+"""Newest memories that one job looks at for links."""
+SWEEPS = 20
+"""Sweeps of expired memories in one job at most."""
+
+
+class NoWorkflowError(Exception):
+    """The goal has no workflow in memory."""
+
+
+WorkflowOf = Callable[[Memory, str, str], Awaitable[str]]
+"""Finds the workflow of an agent's goal; empty where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """All that a job works with."""
+
+    job: BackgroundJob
+    agent: str
+    past: Retrospect
+    sources: int = 10
+    """Memories that a consolidation brings together at most."""
+    memory: Memory | None = None
+    workflow_of: WorkflowOf | None = None
+    asking: Asking | None = None
+    """None where everything is computed."""
+
+
+async def perform(inputs: Inputs) -> Result:
+    """Do a job.
+
+    Raises:
+        NoWorkflowError: it needs one, and the goal has none.
+        MemoryFault, JournalError: memory refused.
+        AskingError: the model could not be asked.
+    """
+    return await _DO[inputs.job.task](inputs)
+
+
+async def _place(inputs: Inputs) -> tuple[Memory, str]:
+    """The memory, and the workflow of the goal for which the job was begun."""
+    if inputs.memory is None or inputs.workflow_of is None:
+        raise NoWorkflowError("there is no memory in this session")
+    found = await inputs.workflow_of(inputs.memory, inputs.agent, inputs.job.goal)
+    if not found:
+        raise NoWorkflowError(f"goal {inputs.job.goal or 'none'} has no workflow in memory")
+    return inputs.memory, found
+
+
+async def _reflect(inputs: Inputs) -> Result:
+    kind = ReflectionKind(inputs.job.kind)
+    result, text = await reflect(inputs.past, kind, inputs.asking)
+    if inputs.memory is None:
+        return result
+    try:
+        memory, workflow = await _place(inputs)
+    except NoWorkflowError:
+        return result
+    return replace(result, made=await remember(memory, workflow, kind, text, result))
+
+
+async def _consolidate(inputs: Inputs) -> Result:
+    memory, workflow = await _place(inputs)
+    return await consolidate(memory, workflow, inputs.sources, inputs.asking)
+
+
+async def _optimise(inputs: Inputs) -> Result:
+    memory, workflow = await _place(inputs)
+    mind = await memory.do(OptimizeWorkingMemory(context_id=workflow), actor="background")
+    focused = await memory.do(AutoUpdateFocus(context_id=workflow), actor="background")
+    focal = focused.state.focal
+    about = f"{focal} is in focus" if focal else "nothing is in focus"
+    return Result(f"{len(mind.items)} memories are in mind, {about}", counts={"working": len(mind.items)})
+
+
+async def _promote(inputs: Inputs) -> Result:
+    memory, workflow = await _place(inputs)
+    risen = []
+    for one in await memory.do(PromotionCandidates(workflow_id=workflow)):
+        if await memory.do(PromoteMemory(memory_id=one.id), actor="background") is not None:
+            risen.append(one.id)
+    said = f"{', '.join(risen)} settled" if risen else "no memory has earned the next level"
+    return Result(said, sources=tuple(risen), counts={"promoted": len(risen)})
+
+
+async def _maintain(inputs: Inputs) -> Result:
+    memory, workflow = await _place(inputs)
+    expired = 0
+    for _ in range(SWEEPS):
+        gone = await memory.do(DeleteExpiredMemories(), actor="background")
+        expired += gone
+        if gone < SWEEP:
+            break
+    weaker = await memory.do(DecayLinkStrengths(workflow_id=workflow), actor="background")
+    counts = {"expired": expired, "weakened": weaker}
+    return Result(f"{expired} memories expired, {weaker} links weakened", counts=counts)
+
+
+async def _adapt(inputs: Inputs) -> Result:
+    """Count; the thresholds follow in the agent's own cycle, from its state."""
+    if inputs.memory is None:
+        return Result("failures counted; there is no memory in this session")
+    try:
+        memory, workflow = await _place(inputs)
+    except NoWorkflowError:
+        return Result("failures counted; the goal has no memories yet")
+    told = await memory.do(ComputeMemoryStatistics(workflow_id=workflow))
+    levels = dict(told.by_level)
+    counts = {
+        "episodic": levels.get("episodic", 0),
+        "total": told.total,
+        "unconsolidated": told.unconsolidated_episodic,
+    }
+    return Result(f"{counts['episodic']} of {told.total} memories are episodic", counts=counts)
+
+
+async def _link(inputs: Inputs) -> Result:
+    memory, workflow = await _place(inputs)
+    newest = await memory.do(QueryMemories(workflow_id=workflow, sort_by="created_at", limit=FRESH))
+    made = 0
+    for found in newest:
+        known = await memory.do(
+            GetLinkedMemories(memory_id=found.memory.id, direction="outgoing", limit=LINKS)
+        )
+        left = LINKS - len(known)
+        if not left:
+            continue
+        suggested = await memory.do(
+            SuggestLinks(memory_id=found.memory.id, threshold=LIKENESS, max_links=left)
+        )
+        for one in suggested:
+            request = CreateMemoryLink(
+                source_memory_id=found.memory.id,
+                target_memory_id=one.target.id,
+                link_type=one.type,
+                strength=max(0.01, min(1.0, one.likeness)),
+                description="alike",
+            )
+            await memory.do(request, actor="background")
+            made += 1
+    return Result(f"{made} links between like memories", counts={"links": made})
+
+
+_DO: dict[MetaTask, Callable[[Inputs], Awaitable[Result]]] = {
+    MetaTask.ADAPT: _adapt,
+    MetaTask.REFLECT: _reflect,
+    MetaTask.CONSOLIDATE: _consolidate,
+    MetaTask.OPTIMISE: _optimise,
+    MetaTask.PROMOTE: _promote,
+    MetaTask.MAINTAIN: _maintain,
+    MetaTask.LINK: _link,
+}
