@@ -40,6 +40,7 @@ from engine.loop.reasoning import ReasoningAgent, make_reasoner
 from engine.loop.recording import Surroundings
 from engine.loop.voice import Voice
 from engine.memory import Memory, MemoryStatus, MemoryUnavailable
+from engine.memory.keeper import Keeper
 from engine.memory.operating import remember
 from engine.metacognition import BackgroundRunner, MetaSettingsError, read_metacognition
 from engine.models import Budget
@@ -82,6 +83,8 @@ SNAPSHOTS_DIRECTORY = "snapshots"
 """Where the sandbox's files are kept as they were before each action, in the data directory."""
 TIDY_AFTER_S = 60.0
 """How long after opening a workspace its old snapshots are cleared away."""
+KEEP_UP_S = 2.0
+"""How long closing waits for memory to hold what has happened; the rest is for the next session."""
 RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 LOCK_TRIES, LOCK_WAIT_S = 100, 0.02
@@ -121,7 +124,9 @@ class Health:
     snapshots: str = ""
     """Why old snapshots could not be cleared away; new ones are taken all the same."""
     memory: str = ""
-    """Why memory is not to be had, or does not keep up; agents go on without."""
+    """Why memory is not to be had, or holds not all that it should; agents go on without."""
+    memory_behind: int = 0
+    """Events of the journal that memory has not been written from yet."""
 
 
 class Engine:
@@ -152,6 +157,7 @@ class Engine:
         """Agents that are here and cannot be taken up, with the reason."""
         self._saver: WorkspaceSaver | None = None
         self._memory: Memory | None = None
+        self._keeper: Keeper | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
         self._stop = asyncio.Event()
@@ -225,6 +231,8 @@ class Engine:
                         await self._take_up(state)
                     except ForgottenError as error:
                         self._faults[stream] = f"its mind cannot be had again: {error}"
+        self._keeper = Keeper(self._memory, self.store, self.blobs, self._ports.clock, self._restore)
+        self._keeper.begin()
         self._tasks = [
             asyncio.create_task(self._keep_journal_alive(), name="journal watch"),
             asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
@@ -254,8 +262,11 @@ class Engine:
             await asyncio.gather(*self._carrying, return_exceptions=True)
             await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
             await self._end_tasks()
-            if self._memory is not None:
-                await self._memory.close()
+            if self._keeper is not None and not self._keeper.trouble:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(KEEP_UP_S):
+                        await self._keeper.caught_up()
+            await self._close_memory()
             if self._log is not None:
                 self._note(ev.SessionClosed(session=self.session, reason=reason))
                 with suppress(JournalError):
@@ -276,8 +287,7 @@ class Engine:
         await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
         await self._end_tasks()
         await self._background.close()
-        if self._memory is not None:
-            await self._memory.close()
+        await self._close_memory()
         if self._saver is not None:
             await self._saver.close()
         if self._client is not None:
@@ -285,6 +295,12 @@ class Engine:
         if self._coder is not None:
             self._coder.close()
         await self.store.close()
+
+    async def _close_memory(self) -> None:
+        if self._keeper is not None:
+            await self._keeper.close()
+        if self._memory is not None:
+            await self._memory.close()
 
     def _note(self, payload: ev.Payload, actor: str = "system", *causes: str) -> Event:
         assert self._log is not None
@@ -613,6 +629,11 @@ class Engine:
             return await self._memory.recall(request, arguments, as_of=as_of)
         return await self._memory.recall(request, as_of=as_of)
 
+    async def kept(self) -> None:
+        """Wait until memory holds what the journal holds now, or cannot be had."""
+        if self._keeper is not None:
+            await self._keeper.caught_up()
+
     @property
     def memory(self) -> Memory | None:
         """What the workspace's agents remember; it may still be opening. None before the engine is open."""
@@ -683,7 +704,11 @@ class Engine:
         errors = tuple(str(error) for error in self.library.errors)
         untidy = self._saver.trouble if self._saver is not None else ""
         status = self._memory.status if self._memory is not None else MemoryStatus()
-        return Health(trouble, errors, faults, self.sandbox().refusal, untidy, status.trouble)
+        keeper = self._keeper
+        forgets, behind = (keeper.note, keeper.behind) if keeper is not None else ("", 0)
+        return Health(
+            trouble, errors, faults, self.sandbox().refusal, untidy, status.trouble or forgets, behind
+        )
 
 
 def _recorded_answers(state: AgentState) -> Answerer | None:

@@ -46,6 +46,7 @@ class WorkflowChanged(Payload):
     message: str = ""
     tags: tuple[str, ...] = ()
     """All of its tags now."""
+    key: str = ""
 
 
 class ActionRecorded(Payload):
@@ -65,6 +66,7 @@ class ActionEnded(Payload):
     status: ActionStatus
     result: Content | None = None
     summary: str = ""
+    key: str = ""
 
 
 class DependencyAdded(Payload):

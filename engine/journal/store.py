@@ -293,6 +293,15 @@ class JournalStore:
         """The place of the last durable event, 0 when there is none."""
         return self._writer.last_seq if self._writer is not None else await self._reader.head_seq()
 
+    @property
+    def last_seq(self) -> int:
+        """The place of the last durable event of a journal that is open for writing.
+
+        Raises:
+            JournalClosed: it was opened for reading only.
+        """
+        return self._writing().last_seq
+
     async def last_given_seq(self) -> int:
         """The last place ever given out; no event has it when events were cut off the end."""
         return await self._reader.last_given_seq()

@@ -126,11 +126,14 @@ class RecordActionCompletion(Request[RecordedAction]):
     summary: Text = ""
     conclusion_thought: Text = ""
     conclusion_thought_type: ThoughtKind = ThoughtType.INFERENCE
+    idempotency_key: Key = ""
 
 
 @writes(RecordActionCompletion)
 def _end_action(unit: Unit, asked: RecordActionCompletion) -> RecordedAction:
     action = unit.reading.need(ACTIONS, asked.action_id, "action_id")
+    if unit.made_before(ev.ActionEnded, asked.idempotency_key, action.workflow):
+        return action
     if not asked.status.terminal:
         raise MemoryInputError("status", "status: an action ends completed, failed or skipped.")
     if action.status.terminal:
@@ -142,6 +145,7 @@ def _end_action(unit: Unit, asked: RecordActionCompletion) -> RecordedAction:
             status=asked.status,
             result=unit.content("tool_result", asked.tool_result),
             summary=asked.summary,
+            key=asked.idempotency_key,
         )
     )
     memory = unit.reading.find_memory(action.memory)

@@ -177,7 +177,7 @@ def _workflow_changed(rows: Rows, said: ev.WorkflowChanged) -> Touched:
     changes = {"status": said.status, "tags": said.tags, "updated_at": rows.at, "completed_at": ended}
     rows.change(WORKFLOWS, said.workflow, changes)
     rows.tag(said.workflow, said.tags)
-    return Touched(said.workflow, said.workflow)
+    return Touched(said.workflow, said.workflow, said.key)
 
 
 @_on(ev.ActionRecorded)
@@ -191,7 +191,7 @@ def _action_recorded(rows: Rows, said: ev.ActionRecorded) -> Touched:
 def _action_ended(rows: Rows, said: ev.ActionEnded) -> Touched:
     changes = {"status": said.status, "result": said.result, "summary": said.summary}
     rows.change(ACTIONS, said.action, {**changes, "completed_at": rows.at})
-    return Touched(said.workflow, said.action)
+    return Touched(said.workflow, said.action, said.key)
 
 
 @_on(ev.DependencyAdded)

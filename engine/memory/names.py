@@ -5,6 +5,9 @@ Source: spec master-loop-and-memory §2, the tools that a model needs.
 
 from __future__ import annotations
 
+KEPT = "@"
+"""With this the idempotency keys begin of what is written from the journal, and no others."""
+
 NAMES = {
     "begin_workflow": "create_workflow",
     "set_workflow": "update_workflow_status",

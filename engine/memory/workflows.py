@@ -97,11 +97,14 @@ class UpdateWorkflowStatus(Request[Workflow]):
     completion_message: Text = ""
     update_tags: Tags = ()
     """Added to those it has."""
+    idempotency_key: Key = ""
 
 
 @writes(UpdateWorkflowStatus)
 def _update_workflow(unit: Unit, asked: UpdateWorkflowStatus) -> Workflow:
     workflow = unit.reading.need_workflow(asked.workflow_id)
+    if unit.made_before(ev.WorkflowChanged, asked.idempotency_key, workflow.id):
+        return workflow
     if workflow.status.terminal:
         raise MemoryRefused(f"Workflow {workflow.id} is {workflow.status} and stays so: create a new one.")
     if asked.status is WorkflowStatus.COMPLETED:
@@ -114,7 +117,11 @@ def _update_workflow(unit: Unit, asked: UpdateWorkflowStatus) -> Workflow:
     tags = tuple(dict.fromkeys((*workflow.tags, *asked.update_tags)))
     unit.emit(
         ev.WorkflowChanged(
-            workflow=workflow.id, status=asked.status, message=asked.completion_message, tags=tags
+            workflow=workflow.id,
+            status=asked.status,
+            message=asked.completion_message,
+            tags=tags,
+            key=asked.idempotency_key,
         )
     )
     if asked.completion_message:

@@ -15,7 +15,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from engine.domain.memory import Content
@@ -80,6 +80,35 @@ class Unit:
         self._head = (version, digest)
         self.events.append(event)
 
+    def part(self, work: Callable[[Unit], object], **other: Any) -> Exception | None:
+        """Do a part of the work on behalf of something else; what it may not do is taken back alone.
+
+        Args:
+            work: the part.
+            other: its own `at`, `actor`, `causes`, `tick` and `contents`.
+
+        Returns:
+            Why it was taken back; None when it was done.
+
+        Raises:
+            MemoryUnavailable: the database refused, which concerns the whole.
+        """
+        unit = Unit(self._connection, self._head, replace(self._job, **other))
+        self._connection.execute("savepoint part")
+        error = None
+        try:
+            work(unit)
+        except Exception as fault:
+            error = _as_fault(fault)
+            self._connection.execute("rollback to part")
+            if isinstance(error, MemoryUnavailable):
+                raise error from fault
+        else:
+            self.events += unit.events
+            self._head = unit._head
+        self._connection.execute("release part")
+        return error
+
     def keep_vectors(self, entries: Sequence[tuple[str, str, bytes, bytes]]) -> None:
         """Keep vectors: embedder, digest of the text, signs, the whole; no event tells of them."""
         self._connection.executemany("insert or replace into vectors values(?, ?, ?, ?)", entries)
@@ -89,7 +118,8 @@ class Unit:
         if not key:
             return ""
         found = self.reading.rows(
-            "select subject from operations where kind = ? and key = ? and ? in ('', workflow)",
+            # The index holds keys only, and is taken only where that is said.
+            "select subject from operations where kind = ? and key = ? and key <> '' and ? in ('', workflow)",
             kind.kind,
             key,
             workflow,

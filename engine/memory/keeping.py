@@ -1,0 +1,304 @@
+"""Writing what was noted of an agent's events: each note is part of a unit of work, and is written once.
+
+What a note makes has a key of the agent and what it is about (`@pilot/g1`, `@pilot/a12`), by which it is
+found again: a goal's workflow, an action's record. An agent's own keys never begin so.
+Source: spec master-loop-and-memory §1.4, §3.9, §3.11.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Any, ClassVar
+
+from engine.domain.goal import GoalStatus
+from engine.domain.memory import (
+    ActionStatus,
+    ActionType,
+    ArtifactType,
+    RecordedAction,
+    ThoughtType,
+    Workflow,
+    WorkflowStatus,
+)
+from engine.journal import memory_events as ev
+from engine.journal.event import canonical
+from engine.memory import noting
+from engine.memory.actions import RecordActionCompletion, RecordActionStart, RecordArtifact
+from engine.memory.names import KEPT
+from engine.memory.reading import Reading
+from engine.memory.remembering import think
+from engine.memory.requests import JSON_BYTES, Ident, MaybeIdent, Request, View, answers, handler_of
+from engine.memory.tables import ACTIONS, WORKFLOWS
+from engine.memory.workflows import CreateWorkflow, UpdateWorkflowStatus
+from engine.memory.writing import Unit
+
+TITLE_CHARACTERS = 120
+CUT = 2_000
+"""Characters that are kept of an argument that is longer; the event has it whole."""
+TEXT_CHARACTERS = 64_000
+
+_ENDINGS = {
+    GoalStatus.ACHIEVED: WorkflowStatus.COMPLETED,
+    GoalStatus.FAILED: WorkflowStatus.FAILED,
+    GoalStatus.DROPPED: WorkflowStatus.ABANDONED,
+}
+_BY_ENDING = {
+    **dict.fromkeys(
+        (".py", ".js", ".ts", ".sh", ".c", ".h", ".rs", ".go", ".java", ".asl"), ArtifactType.CODE
+    ),
+    **dict.fromkeys((".png", ".jpg", ".jpeg", ".gif", ".svg"), ArtifactType.IMAGE),
+    **dict.fromkeys((".csv", ".tsv"), ArtifactType.TABLE),
+    **dict.fromkeys((".md", ".txt", ".rst"), ArtifactType.TEXT),
+    ".json": ArtifactType.JSON,
+}
+
+
+def keep(unit: Unit, agent: str, ref: str, note: noting.Note) -> None:
+    """Write what was noted of an agent's event; what was written already is left as it is.
+
+    Args:
+        unit: its time, actor and cause are the event's.
+        agent: the agent's id.
+        ref: the event's reference.
+        note: what was noted.
+
+    Raises:
+        MemoryFault: it cannot be written.
+    """
+    match note:
+        case noting.GoalAdopted():
+            _adopted(unit, agent, note)
+        case noting.GoalEnded():
+            _goal_ended(unit, agent, ref, note)
+        case noting.Thought():
+            workflow = _open_workflow(unit, agent, note.goal)
+            _think(unit, workflow, ThoughtType(note.kind), note.text, _key(ref))
+        case noting.Deed():
+            _started(unit, agent, note)
+        case noting.DeedEnded():
+            _ended(unit, agent, note)
+        case noting.Deleted():
+            for one in workflows_of(unit.reading, agent):
+                _end(unit, one.id, WorkflowStatus.ABANDONED, "the agent was deleted", _key(ref))
+
+
+def last_kept(reading: Reading) -> int:
+    """Number of the last event of memory's that was written of an agent's; 0 when there is none."""
+    after = chr(ord(KEPT) + 1)
+    ((number,),) = reading.rows(
+        "select coalesce(max(number), 0) from operations where key >= ? and key < ? and key <> ''",
+        KEPT,
+        after,
+    )
+    return int(number)
+
+
+# ------------------------------------------------------------------ goals
+
+
+def workflow_of(reading: Reading, agent: str, goal: str) -> str:
+    """Id of the workflow that a goal, or the root above it, began; empty when there is none."""
+    found = reading.rows(
+        f"""select workflow from operations where kind in (?, ?) and key = ? and key <> ''
+        {_until(reading)} limit 1""",
+        ev.WorkflowCreated.kind,
+        ev.ThoughtAdded.kind,
+        _key(agent, goal),
+    )
+    return str(found[0][0]) if found else ""
+
+
+def workflows_of(reading: Reading, agent: str) -> list[Workflow]:
+    """The workflows that an agent's goals began and that are not over, oldest first."""
+    low, high = _key(agent, ""), _key(agent, "\U0010ffff")
+    rows = reading.rows(
+        f"""select subject from operations where kind = ? and key between ? and ? and key <> ''
+        {_until(reading)} order by number""",
+        ev.WorkflowCreated.kind,
+        low,
+        high,
+    )
+    found = (reading.find(WORKFLOWS, row[0]) for row in rows)
+    return [one for one in found if one is not None and not one.status.terminal]
+
+
+def _until(reading: Reading) -> str:
+    return "" if reading.as_of is None else f"and number <= {reading.as_of}"
+
+
+class FindWorkflow(Request[str]):
+    """The workflow of an agent's goal; empty when there is none."""
+
+    verb: ClassVar[str] = "find_workflow"
+    for_agents: ClassVar[bool] = False
+    agent: Ident
+    goal: MaybeIdent = ""
+    """Without one, the workflow of what is done outside of goals."""
+
+
+@answers(FindWorkflow)
+def _find_workflow(view: View, asked: FindWorkflow) -> str:
+    return workflow_of(view.reading, asked.agent, asked.goal)
+
+
+def _adopted(unit: Unit, agent: str, note: noting.GoalAdopted) -> None:
+    text = _plain(note.text)
+    above = workflow_of(unit.reading, agent, note.parent) if note.parent else ""
+    if above:
+        if not workflow_of(unit.reading, agent, note.goal):
+            _think(unit, above, ThoughtType.GOAL, text, _key(agent, note.goal))
+        return
+    _create(unit, agent, note.goal, text)
+
+
+def _create(unit: Unit, agent: str, goal: str, text: str) -> str:
+    first = next(iter(text.strip().splitlines()), "") or "work"
+    made: Workflow = _ask(
+        unit,
+        CreateWorkflow(
+            title=first if len(first) <= TITLE_CHARACTERS else f"{first[: TITLE_CHARACTERS - 1]}…",
+            goal=text if goal else "",
+            description="" if goal else "what was done outside of any goal",
+            tags=(f"agent:{agent}",),
+            metadata={"agent": agent, "goal": goal},
+            idempotency_key=_key(agent, goal),
+        ),
+    )
+    return made.id
+
+
+def _goal_ended(unit: Unit, agent: str, ref: str, note: noting.GoalEnded) -> None:
+    workflow = workflow_of(unit.reading, agent, note.goal)
+    if not workflow:
+        return
+    reason = f": {_plain(note.reason)}" if note.reason else ""
+    if unit.reading.need_workflow(workflow).metadata.get("goal") == note.goal:
+        _end(unit, workflow, _ENDINGS[note.status], f"Goal {note.status}{reason}", _key(ref))
+    elif not unit.made_before(ev.ThoughtAdded, _key(ref), workflow):
+        _think(
+            unit, workflow, ThoughtType.INFERENCE, f"Sub-goal {note.goal} {note.status}{reason}", _key(ref)
+        )
+
+
+def _end(unit: Unit, workflow: str, status: WorkflowStatus, why: str, key: str) -> None:
+    """End a workflow, and before it what agents have begun below it."""
+    if unit.reading.need_workflow(workflow).status.terminal:
+        return
+    below = unit.reading.many(WORKFLOWS, "t.parent = ? and t.status in ('active', 'paused')", (workflow,))
+    for one in below:
+        _end(unit, one.id, status, f"with {workflow}: {why}"[:TEXT_CHARACTERS], key)
+    _ask(
+        unit,
+        UpdateWorkflowStatus(
+            workflow_id=workflow,
+            status=status,
+            completion_message=why[:TEXT_CHARACTERS],
+            idempotency_key=key,
+        ),
+    )
+
+
+def _open_workflow(unit: Unit, agent: str, goal: str) -> str:
+    """Where something belongs: to its goal's workflow; where that is over or unknown, to the agent's own."""
+    workflow = workflow_of(unit.reading, agent, goal)
+    if workflow and not unit.reading.need_workflow(workflow).status.terminal:
+        return workflow
+    return workflow_of(unit.reading, agent, "") or _create(unit, agent, "", f"{agent}: outside of goals")
+
+
+# ------------------------------------------------------------------ actions
+
+
+def _recorded(unit: Unit, agent: str, action: str) -> RecordedAction | None:
+    made = unit.made_before(ev.ActionRecorded, _key(agent, action))
+    return unit.reading.need(ACTIONS, made, "action_id") if made else None
+
+
+def _started(unit: Unit, agent: str, deed: noting.Deed) -> RecordedAction:
+    known = _recorded(unit, agent, deed.action)
+    if known is not None:
+        return known
+    name = f"{deed.tool}.{deed.command}"
+    started: RecordedAction = _ask(
+        unit,
+        RecordActionStart(
+            workflow_id=_open_workflow(unit, agent, deed.goal),
+            action_type=ActionType.TOOL_USE,
+            tool_name=_plain(name)[:500],
+            title=_plain(name)[:500],
+            reasoning=_plain(deed.reasoning)[:TEXT_CHARACTERS],
+            tool_args=_small(deed.args),
+            idempotency_key=_key(agent, deed.action),
+        ),
+    )
+    return started
+
+
+def _ended(unit: Unit, agent: str, note: noting.DeedEnded) -> None:
+    # What was refused never started; it was tried all the same.
+    action = _started(unit, agent, note.deed)
+    if action.status.terminal:
+        return
+    _ask(
+        unit,
+        RecordActionCompletion(
+            action_id=action.id,
+            status=ActionStatus(note.status),
+            tool_result=_plain(canonical(note.result)) if note.result is not None else "",
+            summary=_plain(note.summary)[:TEXT_CHARACTERS],
+            idempotency_key=f"{_key(agent, note.deed.action)}/end",
+        ),
+    )
+    if note.file is not None:
+        path = _plain(note.file.path)
+        ending = posixpath.splitext(path)[1].lower()
+        _ask(
+            unit,
+            RecordArtifact(
+                workflow_id=action.workflow,
+                name=posixpath.basename(path)[-500:] or path[-500:],
+                artifact_type=_BY_ENDING.get(ending, ArtifactType.FILE),
+                action_id=action.id,
+                description=_plain(note.summary)[:TEXT_CHARACTERS],
+                path=path[-500:],
+                content=_plain(note.file.content),
+                idempotency_key=f"{_key(agent, note.deed.action)}/file",
+            ),
+        )
+
+
+# ------------------------------------------------------------------ inside
+
+
+def _key(*parts: str) -> str:
+    return KEPT + "/".join(parts)
+
+
+def _ask(unit: Unit, request: Request[Any]) -> Any:
+    """Do a request as part of the unit of work."""
+    return handler_of(request)(unit, request)
+
+
+def _think(unit: Unit, workflow: str, kind: ThoughtType, text: str, key: str) -> None:
+    if unit.made_before(ev.ThoughtAdded, key):
+        return
+    chain = unit.reading.first_chain(workflow)
+    think(unit, chain, kind, _plain(text)[:TEXT_CHARACTERS] or "…", key=key)
+
+
+def _plain(text: str) -> str:
+    """The text as UTF-8 can hold it; file names may have bytes that are no text."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _small(args: dict[str, Any]) -> dict[str, Any]:
+    """Arguments with long texts cut, so that they fit."""
+    short = {name: _cut(value) for name, value in args.items()}
+    whole = canonical(short)
+    return short if len(whole.encode()) <= JSON_BYTES else {"arguments": f"{whole[:CUT]}…"}
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > CUT:
+        return f"{value[:CUT]}… ({len(value)} characters)"
+    return value
