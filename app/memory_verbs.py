@@ -65,6 +65,9 @@ VERBS: tuple[Verb, ...] = (
     Verb("important", "important MEMORY 0-10", "say how much a memory matters", _read_important, "Memory"),
     Verb("forget_memory", "forget_memory MEMORY …", "forget memories; their history stays in the journal",
          _read_forget, "Memory"),
+    Verb("meta", "meta", "what is due of the agent's own thinking, and what runs in the background",
+         lambda rest, c: Local("meta", only(rest, "nothing") if rest else ""), "Mind",
+         aliases=("background",)),
     Verb("context", "context", "what the thinker was told last: shares, words, cost",
          lambda rest, c: Local("context", only(rest, "nothing") if rest else ""), "Mind"),
 )  # fmt: skip

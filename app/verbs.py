@@ -94,6 +94,21 @@ def _read_priority(rest: str, context: Context) -> Intent:
     return cmd.ChangeGoal(agent=context.agent, goal=_goal_id(goal, context), priority=int(number))
 
 
+def _read_subgoal(rest: str, context: Context) -> Intent:
+    goal, text = word(rest, "a goal")
+    return cmd.PushGoal(
+        agent=context.agent, goal=_goal_id(goal, context), text=_text(text, "the new goal's text")
+    )
+
+
+def _read_under(rest: str, context: Context) -> Intent:
+    goal, above = word(rest, "a goal")
+    if not above:
+        raise GrammarError("say below which: under g3 g1, or under g3 none")
+    parent = "" if above == "none" else _goal_id(only(above, "a goal or none"), context)
+    return cmd.MoveGoal(agent=context.agent, goal=_goal_id(goal, context), parent=parent)
+
+
 def _read_run(rest: str, context: Context) -> Intent:
     if rest and not re.fullmatch(r"[0-9]{1,9}", rest):
         raise GrammarError("a number of loops or nothing is expected; to run a shell command type: ! run …")
@@ -317,6 +332,10 @@ VERBS: tuple[Verb, ...] = (
          lambda rest, c: cmd.AbortGoal(agent=c.agent, goal=_goal_id(rest, c)), "Goals", aliases=("give_up",),
          choices=_goals),
     Verb("reword", "reword GOAL TEXT", "change a goal's text; it is planned anew", _read_reword, "Goals",
+         choices=_goals),
+    Verb("subgoal", "subgoal GOAL TEXT", "put a goal below another: it is pursued first", _read_subgoal,
+         "Goals", choices=_goals),
+    Verb("under", "under GOAL OTHER|none", "let a goal serve another one, or none", _read_under, "Goals",
          choices=_goals),
     Verb("priority", "priority GOAL NUMBER", "change a goal's priority; larger is more urgent",
          _read_priority, "Goals", choices=_goals),

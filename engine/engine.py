@@ -42,7 +42,7 @@ from engine.loop.voice import Voice
 from engine.memory import Memory, MemoryStatus, MemoryUnavailable
 from engine.memory.keeper import Keeper
 from engine.memory.operating import remember
-from engine.metacognition import BackgroundRunner, MetaSettingsError, read_metacognition
+from engine.metacognition import BackgroundRunner, MetaSettingsError, read_metacognition, root_goal
 from engine.models import Budget
 from engine.models.choice import NO_MODEL, ModelChoice
 from engine.parameters import SettingsError, read_settings
@@ -551,10 +551,12 @@ class Engine:
         return cmd.Receipt(ok=True, message=self.sandbox().standing, event=event.ref)
 
     async def _remember(self, command: cmd.Remember, actor: str) -> cmd.Receipt:
-        if command.agent and command.agent not in self._agents:
+        agent = self._agents.get(command.agent)
+        if command.agent and agent is None:
             return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
         assert self._memory is not None
-        return await remember(self._memory, command, actor)
+        goal = root_goal(agent.state) if agent is not None else ""
+        return await remember(self._memory, command, actor, goal)
 
     def _no_agent(self, wanted: str) -> str:
         if wanted in self._faults:

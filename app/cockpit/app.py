@@ -152,6 +152,7 @@ class Cockpit(CommandLine, ThemeWatch):
         self._draw()
         self.set_interval(1 / FRAMES_PER_S, self._frame, name="frame")
         self.set_interval(READ_EVERY_S, self._look_at_memory, name="memory")
+        self.set_interval(READ_EVERY_S, self._look_at_gauges, name="gauges")
         if not engine.agents:
             await self._first_agent()
         problems = self.problems

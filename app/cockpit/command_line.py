@@ -8,6 +8,8 @@ from textual.widgets import Input, TextArea
 
 from app.cockpit import keymap
 from app.cockpit.context_keys import ContextKeys
+from app.cockpit.goal_keys import GoalKeys
+from app.cockpit.meta_keys import MetaKeys
 from app.cockpit.mind_keys import MindKeys
 from app.cockpit.sandbox_keys import SandboxKeys
 from app.doing import context_of, generated_text, help_text
@@ -27,7 +29,7 @@ WITH_A_MODEL = (
 )
 
 
-class CommandLine(MindKeys, SandboxKeys, ContextKeys):
+class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys):
     """What is typed in the bar, and the words it knows."""
 
     def action_command(self) -> None:
@@ -96,6 +98,8 @@ class CommandLine(MindKeys, SandboxKeys, ContextKeys):
                 self.action_policy()
             case "memories":
                 self._open_browser(intent.argument)
+            case "meta":
+                self.action_meta()
             case "context":
                 self.action_context()
             case "world":

@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 from textual.binding import Binding, BindingType
 from textual.keys import format_key
 
-from widgets import BeliefsPane, CommandBar, ErrorPanel, GoalStack, PlanPane, SandboxPane, WorkingMemory
+from widgets import (
+    BeliefsPane,
+    CommandBar,
+    ErrorPanel,
+    GoalStack,
+    IntentionTree,
+    PlanPane,
+    SandboxPane,
+    WorkingMemory,
+)
 from widgets.dialogs import HelpGroup, HelpKey
 from widgets.line_pane import LinePane
 from widgets.rows import RowPane
@@ -102,6 +111,10 @@ KEYS: tuple[Key, ...] = (
     Key("W", "world", "world", "View", "The world that the agent lives in, or its session again"),
     Key("6", "pane('mind')", "mind", "View", "The mind stream"),
     Key("M", "memories", "memories", "View", "Look for memories: words and likeness, links, history"),
+    Key(
+        "m", "meta", "meta-cognition", "View", "What is due, what runs in the background; force, veto, cancel"
+    ),
+    Key("ctrl+g", "guide", "guide", "Your turn", "Say something to the thinker; its next prompt has it once"),
     Key("c", "context", "context", "View", "What the thinker was told last: shares, words, cost"),
     Key("P", "policy", "policy", "View", "What the agent's programs may do, and what holds them"),
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
@@ -123,7 +136,13 @@ FORBIDDEN = frozenset({"ctrl+h", "ctrl+i", "ctrl+m", "ctrl+left_square_bracket"}
 PANE_BINDINGS: Mapping[str, tuple[BindingType, ...]] = {
     "In a pane": (
         *(*LinePane.BINDINGS, *RowPane.BINDINGS, *PlanPane.BINDINGS, *SandboxPane.BINDINGS),
-        *(*GoalStack.BINDINGS, *BeliefsPane.BINDINGS, *WorkingMemory.BINDINGS, *ErrorPanel.BINDINGS),
+        *(
+            *IntentionTree.BINDINGS,
+            *GoalStack.BINDINGS,
+            *BeliefsPane.BINDINGS,
+            *WorkingMemory.BINDINGS,
+            *ErrorPanel.BINDINGS,
+        ),
     ),
     "In the command bar": tuple(CommandBar.BINDINGS),
 }

@@ -17,9 +17,9 @@ from textual import on
 from app.cockpit.layout import Layout
 from app.projection import Pane
 from engine.domain import commands as cmd
-from engine.domain.state import AgentState
 from engine.journal.errors import JournalError
 from engine.memory.errors import MemoryFault, MemoryNotFound
+from engine.metacognition import root_goal
 from widgets import RememberedLine, WorkingMemory
 from widgets.line_pane import Notice
 
@@ -76,7 +76,7 @@ class MemoryKeys(Layout):
         if self._browser is not None and (self._wanted is not None or self._wanted_memory):
             self._read(self._fill_browser(), "memory browser")
         now = time.monotonic()
-        chosen = (state.agent_id, _goal_of(state))
+        chosen = (state.agent_id, root_goal(state))
         old = self._mind_stale or chosen != self._mind_of or now - self._mind_at > AGED_S
         if old and self._pane("memory") is self.query_one("#memory") and self._pane("memory").is_on_screen:
             self._mind_stale, self._mind_of, self._mind_at = False, chosen, now
@@ -193,7 +193,7 @@ class MemoryKeys(Layout):
         if engine is None or state is None:
             return model(notice=Notice("the workspace is closed", "error"))
         try:
-            workflow, _ = await self._mind(state.agent_id, _goal_of(state))
+            workflow, _ = await self._mind(state.agent_id, root_goal(state))
             if not workflow and not search.everywhere:
                 return model(
                     notice=Notice("This agent has no work yet: give it a goal. W looks in all work.")
@@ -272,14 +272,6 @@ class MemoryKeys(Layout):
         await self._submit(command)
         if self._browser is not None:
             self._browser.again()
-
-
-def _goal_of(state: AgentState) -> str:
-    """The goal whose work is looked at: that which is pursued, else the newest that was."""
-    if state.current_goal:
-        return state.current_goal
-    roots = [goal for goal in state.goals.values() if goal.parent is None]
-    return roots[-1].id if roots else ""
 
 
 def _change(how: str, memory: str, workflow: str, agent: str = "") -> cmd.Remember:

@@ -193,13 +193,22 @@ def named(verb: str, arguments: Mapping[str, Any]) -> Request[Any]:
     Raises:
         MemoryInputError: there is none, or its arguments do not fit.
     """
+    return build(kind_named(verb), arguments)
+
+
+def kind_named(verb: str) -> type[Request[Any]]:
+    """The requests of that name, ours or the seed's.
+
+    Raises:
+        MemoryInputError: there are none.
+    """
     kinds = every_request()
     kind = kinds.get(NAMES.get(verb, verb))
     if kind is None:
         near = difflib.get_close_matches(verb, kinds, n=1)
         hint = f" did you mean {near[0]!r}?" if near else f" it has {', '.join(kinds)}."
         raise MemoryInputError("", f"Memory has no request {verb!r}:{hint}")
-    return build(kind, arguments)
+    return kind
 
 
 def as_json(answer: Any) -> dict[str, Any]:

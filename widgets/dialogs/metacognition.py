@@ -69,6 +69,8 @@ class BackgroundLine:
     """`done`, `failed`, …; empty while it runs."""
     message: str = ""
     """What came of it."""
+    name: str = ""
+    """The task in words; its name for commands when empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +312,7 @@ def _job_row(job: BackgroundLine) -> Row:
         JOB + job.id,
         (
             Piece(f"{clean_line(job.id)} ", "dim"),
-            Piece(f"{clean_line(job.task)} ", "strong"),
+            Piece(f"{clean_line(job.name or job.task)} ", "strong"),
             Piece(outcome, style),
             Piece(told),
         ),
