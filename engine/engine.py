@@ -447,10 +447,10 @@ class Engine:
             voice=voice,
             purse=purse,
             post=self._post,
-            memory=self._memory,
             background=self._background,
             reflector=self._client if self._reflects_freely else None,
             reflector_model=self.config.model.name if self.config.model is not None else "",
+            memory=self._memory,
         )
 
     @property

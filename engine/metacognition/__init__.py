@@ -5,12 +5,12 @@ why, and what came of it. Nothing here acts or changes a state: the loop records
 """
 
 from engine.metacognition.asking import Asking, AskingError, asking_of
-from engine.metacognition.jobs import Inputs, NoWorkflowError, WorkflowOf, perform
 from engine.metacognition.result import Result
 from engine.metacognition.retrospect import Retrospect, look_back
 from engine.metacognition.runner import BackgroundRunner, BacklogFull, Ending
 from engine.metacognition.schedule import Due, adaptation, due, replannable, root_goal, waits
 from engine.metacognition.settings import MetaSettingsError, read_metacognition
+from engine.metacognition.work import Inputs, NoWorkflowError, WorkflowOf, perform
 from engine.metacognition.workflows import workflow_of
 
 __all__ = [

@@ -7,10 +7,10 @@ has turned to since. Source: spec master-loop-and-memory §3.4 to §3.6, §3.13,
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from engine.domain.memory import ReflectionKind
-from engine.domain.metacognition import BackgroundJob, MetaTask
+from engine.domain.metacognition import MetaTask
 from engine.memory import Memory
 from engine.memory.memories import CreateMemoryLink, GetLinkedMemories
 from engine.memory.mind import AutoUpdateFocus, OptimizeWorkingMemory
@@ -23,11 +23,10 @@ from engine.memory.upkeep import (
     PromoteMemory,
     PromotionCandidates,
 )
-from engine.metacognition.asking import Asking
 from engine.metacognition.consolidation import consolidate
 from engine.metacognition.reflection import reflect, remember
 from engine.metacognition.result import Result
-from engine.metacognition.retrospect import Retrospect
+from engine.metacognition.work import Inputs, NoWorkflowError
 
 LIKENESS, LINKS = 0.7, 3
 """How alike memories must be to be linked, and how many links each gets (§3.4)."""
@@ -35,40 +34,6 @@ FRESH = 5
 """Newest memories that one job looks at for links."""
 SWEEPS = 20
 """Sweeps of expired memories in one job at most."""
-
-
-class NoWorkflowError(Exception):
-    """The goal has no workflow in memory."""
-
-
-WorkflowOf = Callable[[Memory, str, str], Awaitable[str]]
-"""Finds the workflow of an agent's goal; empty where there is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """All that a job works with."""
-
-    job: BackgroundJob
-    agent: str
-    past: Retrospect
-    sources: int = 10
-    """Memories that a consolidation brings together at most."""
-    memory: Memory | None = None
-    workflow_of: WorkflowOf | None = None
-    asking: Asking | None = None
-    """None where everything is computed."""
-
-
-async def perform(inputs: Inputs) -> Result:
-    """Do a job.
-
-    Raises:
-        NoWorkflowError: it needs one, and the goal has none.
-        MemoryFault, JournalError: memory refused.
-        AskingError: the model could not be asked.
-    """
-    return await _DO[inputs.job.task](inputs)
 
 
 async def _place(inputs: Inputs) -> tuple[Memory, str]:
@@ -175,7 +140,7 @@ async def _link(inputs: Inputs) -> Result:
     return Result(f"{made} links between like memories", counts={"links": made})
 
 
-_DO: dict[MetaTask, Callable[[Inputs], Awaitable[Result]]] = {
+DO: dict[MetaTask, Callable[[Inputs], Awaitable[Result]]] = {
     MetaTask.ADAPT: _adapt,
     MetaTask.REFLECT: _reflect,
     MetaTask.CONSOLIDATE: _consolidate,
@@ -184,3 +149,4 @@ _DO: dict[MetaTask, Callable[[Inputs], Awaitable[Result]]] = {
     MetaTask.MAINTAIN: _maintain,
     MetaTask.LINK: _link,
 }
+"""What each task does; see `engine.metacognition.work.perform` for what may be raised."""

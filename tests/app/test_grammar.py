@@ -12,6 +12,7 @@ from app.verbs import VERBS
 from engine.domain import commands as cmd
 from engine.domain.action import SandboxSession
 from engine.domain.goal import Goal
+from engine.domain.metacognition import BackgroundJob, MetaState, MetaTask
 from engine.domain.plan import Plan, PlanStep
 from engine.domain.session import Handover, Job, OfferedBelief
 from engine.domain.state import AgentState
@@ -25,6 +26,7 @@ def context() -> Context:
         goals={"g1": Goal("g1", "first"), "g2": Goal("g2", "second")},
         current_goal="g2",
         jobs={"j2": Job("j2", "make", ended="exit"), "j3": Job("j3", "python -m http.server")},
+        meta=MetaState(running=(BackgroundJob("bg3", MetaTask.REFLECT, "7 successes", 7),)),
         plans={"g2": Plan("p1", "g2", steps=(PlanStep("s7", "list"), PlanStep("s8", "read")))},
     )
     return Context(
@@ -110,6 +112,18 @@ LINES = [
         _pilot(cmd.DecidePlans, generation="q2", decision="reject", text="too  risky"),
     ),
     ("world", Local("world")),
+    ("reflect", _pilot(cmd.ForceMeta, task="reflect")),
+    ("reflect Promote", _pilot(cmd.ForceMeta, task="promote")),
+    ("consolidate", _pilot(cmd.ForceMeta, task="consolidate")),
+    ("veto consolidate", _pilot(cmd.VetoMeta, task="consolidate")),
+    ("veto link off", _pilot(cmd.VetoMeta, task="link", lifted=True)),
+    ("veto bg3", _pilot(cmd.CancelBackground, job="bg3")),
+    ("cancel", _pilot(cmd.CancelBackground, job="bg3")),
+    ("cancel bg7", _pilot(cmd.CancelBackground, job="bg7")),
+    ("thresholds 9", _pilot(cmd.SetThresholds, reflection=9)),
+    ("thresholds 9 14", _pilot(cmd.SetThresholds, reflection=9, consolidation=14)),
+    ("thresholds consolidation 14", _pilot(cmd.SetThresholds, consolidation=14)),
+    ("guide use  the tests", _pilot(cmd.Guide, text="use  the tests")),
     ("believe sky blue", _pilot(cmd.Believe, key="sky", value="blue")),
     ("believe n=[1, 2.5, null]", _pilot(cmd.Believe, key="n", value=[1, 2.5, None])),
     ("forget sky", _pilot(cmd.Forget, key="sky")),
@@ -134,13 +148,6 @@ LINES = [
     ("status", Local("status")),
     ("policy", Local("policy")),
     ("meta", Local("meta")),
-    ("reflect", _pilot(cmd.ForceMeta, task="reflect")),
-    ("consolidate", _pilot(cmd.ForceMeta, task="consolidate")),
-    ("veto maintain", _pilot(cmd.VetoMeta, task="maintain")),
-    ("veto maintain off", _pilot(cmd.VetoMeta, task="maintain", lifted=True)),
-    ("cancel bg3", _pilot(cmd.CancelBackground, job="bg3")),
-    ("thresholds 9 14", _pilot(cmd.SetThresholds, reflection=9, consolidation=14)),
-    ("guide look at the tests", _pilot(cmd.Guide, text="look at the tests")),
     ("context", Local("context")),
     ("memory slow index", Local("memories", "slow index")),
     (
@@ -251,8 +258,8 @@ def test_what_means_nothing_is_answered_in_one_line(context: Context, line: str,
 
 
 ANYTHING_GOES = {"drop", "abort", "until", "skip", "retry", "unsaved", "break", "unbreak", "theme", "help"}
-ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans"}
-ANYTHING_GOES |= {"memory", "reflect", "consolidate", "cancel"}
+ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
+ANYTHING_GOES |= {"memory"}
 """Verbs whose argument may be left out or be any word."""
 
 

@@ -1,0 +1,53 @@
+"""A background job, as the loop begins it: what it is given, and that it is done.
+
+What a job does is imported when the first one runs, as a first screen must not wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from engine.domain.metacognition import BackgroundJob
+from engine.memory import Memory
+from engine.metacognition.asking import Asking
+from engine.metacognition.result import Result
+from engine.metacognition.retrospect import Retrospect
+
+
+class NoWorkflowError(Exception):
+    """The goal has no workflow in memory."""
+
+
+WorkflowOf = Callable[[Memory, str, str], Awaitable[str]]
+"""Finds the workflow of an agent's goal; empty where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """All that a job works with."""
+
+    job: BackgroundJob
+    agent: str
+    past: Retrospect
+    sources: int = 10
+    """Memories that a consolidation brings together at most."""
+    memory: Memory | None = None
+    workflow_of: WorkflowOf | None = None
+    asking: Asking | None = None
+    """None where everything is computed."""
+
+
+async def perform(inputs: Inputs) -> Result:
+    """Do a job.
+
+    Raises:
+        NoWorkflowError: it needs one, and the goal has none.
+        MemoryFault, JournalError: memory refused.
+        AskingError: the model could not be asked.
+    """
+    jobs = await asyncio.to_thread(import_module, "engine.metacognition.jobs")
+    result: Result = await jobs.DO[inputs.job.task](inputs)
+    return result
