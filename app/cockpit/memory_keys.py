@@ -151,7 +151,7 @@ class MemoryKeys(Layout):
         from app.projection.memory_views import LEVELS, TYPES
         from widgets.dialogs.memory_browser import BrowserModel, MemoryBrowser, MemorySearch
 
-        search = MemorySearch(query, everywhere=not self._shown_mind.workflow)
+        search = MemorySearch(query)
         model = BrowserModel(
             self._agent, "", search, (), LEVELS, TYPES, notice=Notice("reading memory …", "loading")
         )

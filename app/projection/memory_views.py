@@ -40,6 +40,10 @@ def age(seconds: float) -> str:
     return "now"
 
 
+def _ago(seconds: float) -> str:
+    return "just now" if seconds < 60 else f"{age(seconds)} ago"
+
+
 def mind(working: WorkingMemory, now: float) -> tuple[RememberedLine, ...]:
     """The memories in mind, the focal one first, then the most relevant.
 
@@ -98,7 +102,7 @@ def detail(card: MemoryCard, now: float) -> MemoryDetail:
     one, work = card.memory, card.workflow
     in_mind = next((item for item in card.working.items if item.memory.id == one.id), None)
     used = f"{one.access_count} times" if one.access_count != 1 else "once"
-    last = f", last {age(now - one.accessed_at)} ago" if one.accessed_at is not None else ""
+    last = f", last {_ago(now - one.accessed_at)}" if one.accessed_at is not None else ""
     return MemoryDetail(
         one.id,
         one.content,
@@ -110,7 +114,7 @@ def detail(card: MemoryCard, now: float) -> MemoryDetail:
         reasoning=one.reasoning,
         source=" · ".join(filter(None, (one.source, one.action, one.thought, one.artifact))),
         tags=one.tags,
-        created=f"{_moment(one.created_at)}, {age(now - one.created_at)} ago",
+        created=f"{_moment(one.created_at)}, {_ago(now - one.created_at)}",
         used=f"{used}{last}" if one.access_count else "never by the agent",
         expires=_moment(one.expires_at) if one.expires_at is not None else "",
         work=f"{work.id} {work.title} ({work.status})",

@@ -174,7 +174,11 @@ class MemoryBrowser(BoxDialog[None]):
         self._opens = opens
         self._trail: list[str] = []
         """Memories that were open before, the newest last."""
-        self._input = Input(placeholder="words to look for; empty lists the newest", max_length=QUERY_LIMIT)
+        self._input = Input(
+            model.search.query,
+            placeholder="words to look for; empty lists the newest",
+            max_length=QUERY_LIMIT,
+        )
         self._filters = Static(id="filters")
         self._note = Static(id="note")
         self._list = ResultList()
@@ -243,10 +247,18 @@ class MemoryBrowser(BoxDialog[None]):
         model = self._model
         self._list.set_notice(model.notice)
         self._list.set_rows([_row(one) for one in model.found])
-        self._note.update(Content(clean_line(model.note)), layout=False)
+        self._tell()
         self._draw_filters()
         if not self._opens and model.found:
             self._open(model.found[0].id)
+
+    def _tell(self) -> None:
+        """Say what is to be said of the search, and what the open memory's score is made of."""
+        how = next((one.how for one in self._model.found if one.id == self._opens), "")
+        parts = [
+            clean_line(part) for part in (self._model.note, f"{self._opens}: {how}" if how else "") if part
+        ]
+        self._note.update(Content(" · ".join(parts)), layout=False)
 
     def _draw_filters(self) -> None:
         search = self._search
@@ -307,6 +319,7 @@ class MemoryBrowser(BoxDialog[None]):
 
     def _open(self, memory: str) -> None:
         self._opens = memory
+        self._tell()
         self.post_message(self.OpenRequested(memory))
 
     @on(ResultList.Highlighted)
