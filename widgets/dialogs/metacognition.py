@@ -18,7 +18,7 @@ from widgets.line_pane import Notice
 from widgets.pieces import Piece, Pieces, bar, cut_text, width_of
 from widgets.rows import Row, RowPane
 
-NAME_CELLS, BAR_CELLS, COUNT_CELLS = 13, 16, 10
+NAME_CELLS, BAR_CELLS, COUNT_CELLS = 15, 16, 8
 TASK, JOB = "task:", "job:"
 
 Standing = Literal["waits", "due", "runs", "vetoed", "rests", "off"]
@@ -142,7 +142,7 @@ class MetaDialog(BoxDialog[None]):
         Binding("x", "cancel", "Cancel", id="meta.cancel"),
         Binding("plus", "later", "Later", id="meta.later"),
         Binding("minus", "sooner", "Sooner", id="meta.sooner"),
-        Binding("g", "guide", "Guide", id="meta.guide"),
+        Binding("ctrl+g", "guide", "Guide", id="meta.guide"),
         Binding("m,q", "close", "Close", id="meta.close"),
     ]
 
@@ -191,7 +191,7 @@ class MetaDialog(BoxDialog[None]):
                     "[@click=screen.cancel][bold]x[/] cancel a job[/]   "
                     "[@click=screen.later][bold]+[/][/] "
                     "[@click=screen.sooner][bold]-[/] threshold[/]   "
-                    "[@click=screen.guide][bold]g[/] guide[/]"
+                    "[@click=screen.guide][bold]ctrl+g[/] guide[/]"
                 ),
                 classes="-keys",
             )
