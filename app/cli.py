@@ -110,6 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     out.add_argument("name", metavar="FILE", help="a new file, such as flight.tar.gz")
     out.set_defaults(handler=_sessions)
 
+    memory = verbs.add_parser("memory", parents=[common], help="what agents remember")
+    _add_memory(memory, common)
+
     coder = verbs.add_parser("coder", parents=[common], help="an interactive SimpleCoder session")
     coder.add_argument(
         "-c", dest="commands", action="append", metavar="COMMAND", help="run this and end; repeatable"
@@ -152,6 +155,29 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("name", nargs="?", default="", metavar="NAME")
     bench.set_defaults(handler=_bench)
     return top  # fmt: skip
+
+
+def _add_memory(parser: _Parser, common: _Parser) -> None:
+    what = parser.add_subparsers(dest="what", metavar="WHAT", required=True, parser_class=_Parser)
+    add = what.add_parser("add", parents=[common], help="remember something as the operator")
+    search = what.add_parser("search", parents=[common], help="find memories by words and likeness")
+    stats = what.add_parser("stats", parents=[common], help="how much there is, and what goes next")
+    add.add_argument("text", metavar="TEXT")
+    add.add_argument("--agent", default="", metavar="ID", help="to the workflow of this agent's goal")
+    add.add_argument("--importance", type=float, metavar="N", help="0 to 10; 5 by default")
+    search.add_argument("text", metavar="QUERY")
+    search.add_argument("--limit", type=_positive, default=10, metavar="N")
+    for one in (add, search):
+        one.add_argument("--level", metavar="LEVEL", help="working, episodic, semantic or procedural")
+        one.add_argument("--type", metavar="TYPE", help="such as fact, insight, procedure, warning")
+        one.add_argument("--tag", dest="tags", action="append", default=[], metavar="TAG", help="repeatable")
+    for one in (search, stats):
+        one.add_argument(
+            "--as-of", type=_positive, metavar="SEQ", help="as it was at this place of the journal"
+        )
+    for one in (add, search, stats):
+        one.add_argument("--workflow", default="", metavar="ID")
+        one.set_defaults(handler=_memory)
 
 
 def _common() -> _Parser:
@@ -335,6 +361,25 @@ def _sessions(options: argparse.Namespace) -> int:
     source = getattr(options, "source", None)
     name = getattr(options, "name", "")
     return _answered(options, look_at(_workspace(options), options.what, name, source))
+
+
+def _memory(options: argparse.Namespace) -> int:
+    from app.memory import MemoryOptions, add, look
+
+    asked = MemoryOptions(
+        text=getattr(options, "text", ""),
+        workflow=options.workflow,
+        agent=getattr(options, "agent", ""),
+        level=getattr(options, "level", None),
+        type=getattr(options, "type", None),
+        importance=getattr(options, "importance", None),
+        tags=tuple(getattr(options, "tags", ())),
+        limit=getattr(options, "limit", 10),
+        as_of=getattr(options, "as_of", None),
+    )
+    workspace = _workspace(options)
+    work = add(workspace, asked) if options.what == "add" else look(workspace, options.what, asked)
+    return _answered(options, work)
 
 
 def _answered(options: argparse.Namespace, work: Any) -> int:

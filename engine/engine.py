@@ -42,7 +42,8 @@ from engine.loop.voice import Voice
 from engine.memory import Memory, MemoryStatus, MemoryUnavailable
 from engine.memory.keeper import Keeper
 from engine.memory.operating import remember
-from engine.metacognition import BackgroundRunner, MetaSettingsError, read_metacognition, root_goal
+from engine.memory.tool import MemoryTool
+from engine.metacognition import BackgroundRunner, MetaSettingsError, read_metacognition
 from engine.models import Budget
 from engine.models.choice import NO_MODEL, ModelChoice
 from engine.parameters import SettingsError, read_settings
@@ -221,6 +222,7 @@ class Engine:
             )
         await self._log.commit()
         self._memory = Memory.begin(self.workspace, self.store, clock=self._ports.clock)
+        self.registry.register(MemoryTool(self._memory, self.kept))
         for stream in streams:
             if of_agent(stream):
                 state = await self._restore(stream)
@@ -266,6 +268,7 @@ class Engine:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(KEEP_UP_S):
                         await self._keeper.caught_up()
+                        await self._embedded()
             await self._close_memory()
             if self._log is not None:
                 self._note(ev.SessionClosed(session=self.session, reason=reason))
@@ -295,6 +298,12 @@ class Engine:
         if self._coder is not None:
             self._coder.close()
         await self.store.close()
+
+    async def _embedded(self) -> None:
+        """Wait until what was remembered can be found by likeness as well."""
+        if self._memory is not None:
+            with suppress(MemoryUnavailable):
+                await self._memory.embedded()
 
     async def _close_memory(self) -> None:
         if self._keeper is not None:
@@ -555,8 +564,8 @@ class Engine:
         if command.agent and agent is None:
             return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
         assert self._memory is not None
-        goal = root_goal(agent.state) if agent is not None else ""
-        return await remember(self._memory, command, actor, goal)
+        goal = agent.state.goal_at_hand if agent is not None else ""
+        return await remember(self._memory, command, actor, goal, self.kept)
 
     def _no_agent(self, wanted: str) -> str:
         if wanted in self._faults:

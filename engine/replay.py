@@ -34,6 +34,7 @@ from engine.loop.agent import Agent
 from engine.loop.generating import PlanMaker
 from engine.loop.reasoning import ReasoningAgent
 from engine.loop.recording import RecordingAgent, Surroundings
+from engine.memory.tool import MemoryTool
 from engine.parameters import Asker, Enquiry, Question
 from engine.reasoner.reasoner import Reasoner
 from engine.snapshots import Changes
@@ -438,7 +439,14 @@ async def replay_stream(events: Sequence[Event], blob: Callable[[str], Awaitable
     record = _Record(events)
     world = _RecordedWorld(record, blob)
     worlds = [_DescribedTool(world.name, world.commands) for world in WORLDS.values()]
-    registry = ToolRegistry([_DescribedTool("simple_coder", COMMANDS), Mind(), *worlds])
+    registry = ToolRegistry(
+        [
+            _DescribedTool("simple_coder", COMMANDS),
+            Mind(),
+            *worlds,
+            _DescribedTool(MemoryTool.id, MemoryTool.commands),
+        ]
+    )
     around = Surroundings(
         thinker=_RecordedThinker(record),
         toolbox=world,

@@ -157,7 +157,7 @@ class Pipeline:
 
         pump = OutputPump(emit)
         try:
-            answer = await self._start(action, pump)
+            answer = await self._start(action, pump, started.ref)
         except asyncio.CancelledError:
             pump.flush()
             self._record_cancelled(action, started.ref)
@@ -176,12 +176,14 @@ class Pipeline:
         answer = ToolResult(ResultStatus.ERROR, {"message": checked.message}, checked.problems[0].code)
         return await self._record_answer(action, answer, *causes)
 
-    async def _start(self, action: ActiveAction, pump: OutputPump) -> ToolResult:
+    async def _start(self, action: ActiveAction, pump: OutputPump, started: str) -> ToolResult:
         state = self._recorder.state
         context = CallContext(
             session=state.sandbox,
             agent=state.agent_id,
             action=action.id,
+            goal=action.goal or state.goal_at_hand,
+            event=started,
             observer=self._recorder,
             actor=action.actor,
             output=pump,

@@ -155,6 +155,10 @@ class CallContext:
     agent: str = ""
     action: str = ""
     """The action's id."""
+    goal: str = ""
+    """The goal that the call serves; for an operator's the one that the agent pursues. Empty for none."""
+    event: str = ""
+    """Reference of the event by which the action started; empty where none is recorded."""
     observer: SessionObserver | None = None
     """None where nothing records a session: jobs then live unrecorded, and no shell can be taken."""
 

@@ -282,6 +282,12 @@ class AgentState:
         return self.goals.get(self.current_goal)
 
     @property
+    def goal_at_hand(self) -> str:
+        """Id of the goal being pursued; empty when there is none, or it is over."""
+        goal = self.goal
+        return goal.id if goal is not None and not goal.status.terminal else ""
+
+    @property
     def plan(self) -> Plan | None:
         """The plan of the goal being pursued."""
         return self.plans.get(self.current_goal)

@@ -52,7 +52,7 @@ class EmbeddingQueue:
         if not self._embedder.id:
             self._idle.set()
             return
-        await self._read(self._load)
+        await self._read(self._finder.load)
         self._news.set()
         self._task = asyncio.create_task(self._run(), name="memory embedding")
 
@@ -118,7 +118,3 @@ class EmbeddingQueue:
             BATCH,
         )
         return [tuple(row) for row in rows]
-
-    def _load(self, reading: Reading) -> None:
-        rows = reading.rows("select digest, signature from vectors where embedder = ?", self._embedder.id)
-        self._finder.index.add((row[0], int.from_bytes(row[1], "big")) for row in rows)

@@ -213,6 +213,11 @@ class Finder:
         self._counted = 0
         self._counts_kept: dict[str, int] = {}
 
+    def load(self, reading: Reading) -> None:
+        """Take up the vectors that are there."""
+        rows = reading.rows("select digest, signature from vectors where embedder = ?", self._embedder)
+        self.index.add((row[0], int.from_bytes(row[1], "big")) for row in rows)
+
     def close(self) -> None:
         """Give up what is kept beside the database."""
         self._tokens.close()

@@ -24,10 +24,10 @@ from engine.journal import memory_events as ev
 from engine.journal.event import canonical
 from engine.memory import noting
 from engine.memory.actions import RecordActionCompletion, RecordActionStart, RecordArtifact
-from engine.memory.names import KEPT
+from engine.memory.names import KEPT, OWNER, owner_tag
 from engine.memory.reading import Reading
 from engine.memory.remembering import think
-from engine.memory.requests import JSON_BYTES, Ident, MaybeIdent, Request, View, answers, handler_of
+from engine.memory.requests import JSON_BYTES, Ident, Idents, MaybeIdent, Request, View, answers, handler_of
 from engine.memory.tables import ACTIONS, WORKFLOWS
 from engine.memory.workflows import CreateWorkflow, UpdateWorkflowStatus
 from engine.memory.writing import Unit
@@ -141,6 +141,30 @@ def _find_workflow(view: View, asked: FindWorkflow) -> str:
     return workflow_of(view.reading, asked.agent, asked.goal)
 
 
+class FindOwners(Request[tuple[tuple[str, tuple[str, ...]], ...]]):
+    """The workflows that some things belong to, each with the agents whose it is."""
+
+    verb: ClassVar[str] = "find_owners"
+    for_agents: ClassVar[bool] = False
+    idents: Idents
+    """Of workflows, memories and actions; what there is not is passed over."""
+
+
+@answers(FindOwners)
+def _find_owners(view: View, asked: FindOwners) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    found = {one.id: one for ident in asked.idents if (one := _workflow_of_thing(view.reading, ident))}
+    return tuple(
+        (one.id, tuple(tag.removeprefix(OWNER) for tag in one.tags if tag.startswith(OWNER)))
+        for one in found.values()
+    )
+
+
+def _workflow_of_thing(reading: Reading, ident: str) -> Workflow | None:
+    memory, action = reading.find_memory(ident), reading.find(ACTIONS, ident)
+    workflow = memory.workflow if memory else action.workflow if action else ident
+    return reading.find(WORKFLOWS, workflow)
+
+
 def _adopted(unit: Unit, agent: str, note: noting.GoalAdopted) -> None:
     text = _plain(note.text)
     above = workflow_of(unit.reading, agent, note.parent) if note.parent else ""
@@ -159,7 +183,7 @@ def _create(unit: Unit, agent: str, goal: str, text: str) -> str:
             title=first if len(first) <= TITLE_CHARACTERS else f"{first[: TITLE_CHARACTERS - 1]}…",
             goal=text if goal else "",
             description="" if goal else "what was done outside of any goal",
-            tags=(f"agent:{agent}",),
+            tags=(owner_tag(agent),),
             metadata={"agent": agent, "goal": goal},
             idempotency_key=_key(agent, goal),
         ),

@@ -5,6 +5,8 @@ Source: spec master-loop-and-memory §2, the tools that a model needs.
 
 from __future__ import annotations
 
+OWNER = "agent:"
+"""With this a workflow's tags begin that say whose it is."""
 KEPT = "@"
 """With this the idempotency keys begin of what is written from the journal, and no others."""
 
@@ -32,3 +34,8 @@ NAMES = {
     "focus": "focus_memory",
 }
 """Our names of the requests that agents may make, and the seed's."""
+
+
+def owner_tag(agent: str) -> str:
+    """The tag of a workflow that is an agent's; one with tags of several is theirs together."""
+    return f"{OWNER}{agent}"

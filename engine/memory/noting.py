@@ -123,8 +123,7 @@ class Noter:
     def after(cls, state: AgentState) -> Self:
         """One that has gone along up to this state."""
         noter = cls()
-        goal = state.goals.get(state.current_goal)
-        noter._goal = goal.id if goal is not None and not goal.status.terminal else ""
+        noter._goal = state.goal_at_hand
         noter._cwd = state.sandbox.cwd
         for plan in state.plans.values():
             noter._know(plan.goal, plan.steps)

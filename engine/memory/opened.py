@@ -17,16 +17,13 @@ from engine.domain.memory import Content
 from engine.domain.ports import Clock
 from engine.journal.blobs import BlobStore
 from engine.journal.store import DATA_DIRECTORY, JournalStore
-from engine.memory import actions, history, memories, mind, searching, upkeep, workflows
-from engine.memory.embedding import Embedder, EmbedderUnavailable, HashEmbedder, Vector
+from engine.memory.embedding import Embedder, HashEmbedder
 from engine.memory.embedding_queue import EmbeddingQueue
 from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
-from engine.memory.finding import Finder
-from engine.memory.fold import seconds
+from engine.memory.looking import DATABASE, ReadMemory, hash_of
 from engine.memory.memory import MemoryStatus
-from engine.memory.projection import STREAM, Projection, connect
-from engine.memory.reading import Reading
-from engine.memory.requests import Request, View, handler_of, named
+from engine.memory.projection import Projection, connect
+from engine.memory.requests import Request, handler_of, named
 from engine.memory.writing import Unit, Writer, Written
 
 R = TypeVar("R")
@@ -36,11 +33,8 @@ SPILL_BYTES = 16_384
 HEAD_CHARACTERS = 2_000
 """Characters of a blob that stay in its event."""
 
-_ASKED_IN = (actions, history, memories, mind, searching, upkeep, workflows)
-"""The modules whose requests are answered; importing them is what makes them known."""
 
-
-class OpenedMemory:
+class OpenedMemory(ReadMemory):
     """What a workspace's agents remember; open it with `open`, and always `close` it."""
 
     def __init__(
@@ -53,17 +47,11 @@ class OpenedMemory:
         projection: Projection,
         reader: sqlite3.Connection,
     ) -> None:
-        self._store = store
-        self._blobs = blobs
-        self._embedder = embedder
-        self._clock = clock
-        self._threads = threads
+        super().__init__(store, blobs, embedder, clock, threads[1], reader)
+        self._writing_thread = threads[0]
         self._projection = projection
-        self._connection = reader
-        self._finder = Finder(embedder.id)
         self._writer = Writer(store, projection, threads[0], clock)
         self._queue = EmbeddingQueue(embedder, self._writer, self._read, self._finder)
-        self._closed = False
 
     @classmethod
     async def open(
@@ -84,12 +72,12 @@ class OpenedMemory:
         if store.read_only:
             raise MemoryUnavailable("Memory needs a journal that is open for writing: open the workspace so.")
         loop = asyncio.get_running_loop()
-        path = directory / DATA_DIRECTORY / "memory.db"
+        path = directory / DATA_DIRECTORY / DATABASE
         blobs = BlobStore(directory / DATA_DIRECTORY / "blobs")
         threads = (ThreadPoolExecutor(1, "memory-write"), ThreadPoolExecutor(1, "memory-read"))
 
         def known(version: int) -> str:
-            return asyncio.run_coroutine_threadsafe(_hash_of(store, version), loop).result()
+            return asyncio.run_coroutine_threadsafe(hash_of(store, version), loop).result()
 
         memory: Self | None = None
         try:
@@ -111,20 +99,14 @@ class OpenedMemory:
         if self._closed:
             return
         self._closed = True
-        loop = asyncio.get_running_loop()
         try:
             await self._queue.stop()
             await self._writer.close()
         finally:
-            writer, reader = self._threads
-            for thread, closing in (
-                (reader, self._finder.close),
-                (reader, self._connection.close),
-                (writer, self._projection.close),
-            ):
-                await loop.run_in_executor(thread, closing)
-            writer.shutdown(wait=False)
-            reader.shutdown(wait=False)
+            await self._close_reading()
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._writing_thread, self._projection.close)
+            self._writing_thread.shutdown(wait=False)
 
     # -------------------------------------------------------------- requests
 
@@ -152,11 +134,8 @@ class OpenedMemory:
             MemoryUnavailable: the database could not be read or written just now.
             JournalError: the journal refused; nothing was written.
         """
-        handler = handler_of(request)
         if not request.writes:
-            vector = await self._vector_for(request)
-            view = partial(self._answer, handler, request, vector)
-            return await self._read(view, *(await self._moment(as_of)))
+            return await self.ask(request, as_of=as_of)
         if as_of is not None:
             raise MemoryInputError("as_of", "as_of: the past can be read and not written.")
         return (await self.write(request, actor=actor, causes=causes, tick=tick)).answer
@@ -203,7 +182,7 @@ class OpenedMemory:
         """See `Memory.recall`."""
         if request.writes:
             raise MemoryRefused(f"{request.verb} writes: submit the command Remember for that.")
-        return await self.do(request, as_of=as_of)
+        return await self.ask(request, as_of=as_of)
 
     async def spill(self, text: str) -> Content:
         """A text as memory keeps it; blobs are durable before any event names them."""
@@ -211,16 +190,6 @@ class OpenedMemory:
         if len(whole) <= SPILL_BYTES:
             return Content(text, "", len(whole))
         return Content(text[:HEAD_CHARACTERS], await self._blobs.put(whole), len(whole))
-
-    async def whole(self, content: Content) -> str:
-        """The whole text of a result or an artifact, byte for byte.
-
-        Raises:
-            BlobError: its blob is missing or damaged.
-        """
-        if not content.blob:
-            return content.text
-        return (await self._blobs.get(content.blob)).decode()
 
     @property
     def status(self) -> MemoryStatus:
@@ -232,67 +201,6 @@ class OpenedMemory:
         """Wait until every text has its vector, or the embedder cannot answer."""
         await self._queue.idle()
 
-    # -------------------------------------------------------------- inside
-
-    async def _vector_for(self, request: Request[Any]) -> Vector | None:
-        """The vector of the text that is looked for; None where there is none to be had."""
-        if not request.searches:
-            return None
-        try:
-            (vector,) = await self._embedder.embed([getattr(request, request.searches)], kind="query")
-        except EmbedderUnavailable:
-            return None
-        return vector if any(vector) else None
-
-    async def _moment(self, as_of: int | None) -> tuple[float, int | None]:
-        """The time, and the place in the journal, at which memory is read."""
-        if as_of is None:
-            return seconds(self._clock.now()), None
-        event = await self._store.get(as_of)
-        if event is None:
-            head = await self._store.head_seq()
-            raise MemoryInputError("as_of", f"as_of: there is no event {as_of}; the newest is {head}.")
-        return seconds(event.at), as_of
-
-    def _answer(
-        self,
-        handler: Callable[[Any, Any], Any],
-        request: Request[Any],
-        vector: Vector | None,
-        reading: Reading,
-    ) -> Any:
-        return handler(View(reading, self._finder, vector), request)
-
-    async def _read(self, work: Callable[[Reading], R], now: float = 0.0, seq: int | None = None) -> R:
-        """Run something in the reading thread, on one state of the database."""
-        if self._closed:
-            raise MemoryUnavailable("Memory is closed: open the workspace again.")
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads[1], self._at_once, work, now, seq)
-
-    def _at_once(self, work: Callable[[Reading], R], now: float, seq: int | None) -> R:
-        connection = self._connection
-        try:
-            connection.execute("begin")
-            try:
-                as_of = None if seq is None else _version_at(connection, seq)
-                return work(Reading(connection, now, as_of))
-            finally:
-                connection.execute("rollback")
-        except sqlite3.Error as error:
-            raise MemoryUnavailable(
-                f"Memory cannot be read just now ({error}): open the workspace again, and what is damaged is "
-                "built again from the journal."
-            ) from error
-
-
-def _version_at(connection: sqlite3.Connection, seq: int) -> int:
-    """The last event of memory's stream up to a place in the journal."""
-    (number,) = connection.execute(
-        "select coalesce(max(number), 0) from operations where seq <= ?", (seq,)
-    ).fetchone()
-    return int(number)
-
 
 async def _finished(work: asyncio.Future[Projection]) -> Projection:
     """What a thread answers; where nobody waits for it any more it is let finish, and closed."""
@@ -303,9 +211,3 @@ async def _finished(work: asyncio.Future[Projection]) -> Projection:
         if work.exception() is None:
             work.result().close()
         raise
-
-
-async def _hash_of(store: JournalStore, version: int) -> str:
-    """The hash of an event of memory's stream; empty where there is none."""
-    event = await store.get(f"{STREAM}:{version}") if version else None
-    return event.hash if event is not None else ""

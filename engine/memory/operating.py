@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from engine.domain import commands as cmd
@@ -10,26 +10,32 @@ from engine.journal.errors import JournalError
 from engine.memory.errors import MemoryFault
 from engine.memory.memory import Memory
 
-_MEMORIES = ("memory_id", "pin", "unpin", "evict", "add")
-"""Arguments that name a memory, by whose workflow a workflow that is not named is known."""
+_OF_MIND = frozenset({"change_working_memory", "focus_memory", "focus"})
+_NAMING = ("memory_id", "pin", "unpin", "evict", "add")
+"""Arguments of these that name a memory."""
 
 
-async def remember(memory: Memory, command: cmd.Remember, actor: str, goal: str = "") -> cmd.Receipt:
+async def remember(
+    memory: Memory, command: cmd.Remember, actor: str, goal: str, kept: Callable[[], Awaitable[None]]
+) -> cmd.Receipt:
     """Write in the operator's name; the receipt names the event, and `data` is the answer.
 
     Args:
-        memory: where.
-        command: what. A workflow that it does not name is that of the memory that it names, else that of
-            the agent's goal.
-        actor: who asks.
-        goal: the goal of the command's agent that is pursued.
+        memory: where to.
+        command: what was asked.
+        actor: the operator, as the journal names them.
+        goal: the goal that the command's agent pursues, whose workflow is meant where none is named.
+        kept: waits until memory holds what was done so far.
     """
     try:
         await memory.ready()
         # Only now, so that nothing heavy is imported before memory is.
+        from engine.memory.filling import filled
         from engine.memory.requests import as_json, named
 
-        request = named(command.verb, await _placed(memory, command, goal))
+        given = await _with_mind(memory, command)
+        given = await filled(memory, command.verb, given, (command.agent, goal), kept)
+        request = named(command.verb, given)
         written = await memory.write(request, actor=actor)
     except (MemoryFault, JournalError) as error:
         return cmd.Receipt(ok=False, message=str(error))
@@ -41,20 +47,15 @@ async def remember(memory: Memory, command: cmd.Remember, actor: str, goal: str 
     )
 
 
-async def _placed(memory: Memory, command: cmd.Remember, goal: str) -> Mapping[str, Any]:
-    """The arguments, with the workflow where it is needed and not named."""
-    from engine.memory.requests import kind_named
+async def _with_mind(memory: Memory, command: cmd.Remember) -> Mapping[str, Any]:
+    """The arguments; where it is about what is in mind and names no workflow, that of the memory is meant.
 
-    missing = [
-        name for name in ("workflow_id", "context_id") if name in kind_named(command.verb).model_fields
-    ]
+    An operator looks at memories of all work, also of what is over.
+    """
     given = command.arguments
-    if not missing or missing[0] in given:
+    named = next((given[name] for name in _NAMING if given.get(name)), "")
+    ident = next(iter(named), "") if isinstance(named, list | tuple) else named
+    if command.verb not in _OF_MIND or given.get("context_id") or not ident:
         return given
-    told = next((given[name] for name in _MEMORIES if given.get(name)), "")
-    ident = told[0] if isinstance(told, list | tuple) else told
-    if ident:
-        found = await memory.recall("get_memory_by_id", {"memory_id": ident, "include_links": False})
-        return {**given, missing[0]: found.memory.workflow}
-    workflow = await memory.recall("find_workflow", {"agent": command.agent, "goal": goal}) if goal else ""
-    return {**given, missing[0]: workflow} if workflow else given
+    found = await memory.recall("get_memory_by_id", {"memory_id": ident, "include_links": False})
+    return {**given, "context_id": found.memory.workflow}

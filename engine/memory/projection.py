@@ -63,6 +63,13 @@ class Projection:
                 f"{path} cannot be used ({error}): check the room on the disk and who may write there."
             ) from error
 
+    @classmethod
+    def passing(cls) -> Projection:
+        """An empty database that goes with its connection."""
+        connection = connect(Path(":memory:"), writing=True)
+        _fill(connection)
+        return cls(Path(":memory:"), connection)
+
     @property
     def head(self) -> tuple[int, str]:
         """Version and hash of the last event that is in the tables; 0 and the genesis hash for none."""
@@ -100,6 +107,23 @@ class Projection:
     def close(self) -> None:
         """Close the connection; what was not committed is gone."""
         self.connection.close()
+
+
+def readable(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]] | None:
+    """A reading connection to a database of this format, with its head; None where there is none such."""
+    if not path.is_file():
+        return None
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = connect(path, writing=False)
+        form = connection.execute("select value from meta where key = 'format'").fetchone()
+        if form is not None and form[0] == str(FORMAT):
+            return connection, _head(connection)
+    except (sqlite3.Error, ValueError):
+        pass
+    if connection is not None:
+        connection.close()
+    return None
 
 
 def _head(connection: sqlite3.Connection) -> tuple[int, str]:
@@ -141,10 +165,7 @@ def _made_anew(path: Path) -> sqlite3.Connection:
         path.replace(old)
     _remove(path)
     connection = connect(path, writing=True)
-    connection.execute("begin immediate")
-    create(connection)
-    connection.execute("insert into meta values('format', ?)", (str(FORMAT),))
-    connection.execute("commit")
+    _fill(connection)
     if old.exists():
         # Making vectors may take an hour where folding takes seconds, so they are worth a try.
         with contextlib.suppress(sqlite3.Error):
@@ -154,6 +175,13 @@ def _made_anew(path: Path) -> sqlite3.Connection:
             connection.execute("detach old")
         _remove(old)
     return connection
+
+
+def _fill(connection: sqlite3.Connection) -> None:
+    connection.execute("begin immediate")
+    create(connection)
+    connection.execute("insert into meta values('format', ?)", (str(FORMAT),))
+    connection.execute("commit")
 
 
 def _remove(path: Path) -> None:

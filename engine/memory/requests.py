@@ -30,7 +30,7 @@ from engine.journal.event import canonical
 from engine.memory.embedding import Vector
 from engine.memory.errors import MemoryInputError
 from engine.memory.finding import Finder
-from engine.memory.names import NAMES
+from engine.memory.names import KEPT, NAMES
 from engine.memory.reading import Reading
 from engine.memory.writing import Unit
 
@@ -178,6 +178,10 @@ def build(kind: type[Q], arguments: Mapping[str, Any]) -> Q:
     Raises:
         MemoryInputError: an argument is missing, unknown or not as it must be; all are named.
     """
+    key = arguments.get("idempotency_key")
+    if isinstance(key, str) and key.startswith(KEPT):
+        # Such keys say what was written from the journal already.
+        raise MemoryInputError("idempotency_key", f"idempotency_key: it cannot begin with {KEPT!r}.")
     try:
         return kind.model_validate(dict(arguments))
     except ValidationError as error:
@@ -193,22 +197,13 @@ def named(verb: str, arguments: Mapping[str, Any]) -> Request[Any]:
     Raises:
         MemoryInputError: there is none, or its arguments do not fit.
     """
-    return build(kind_named(verb), arguments)
-
-
-def kind_named(verb: str) -> type[Request[Any]]:
-    """The requests of that name, ours or the seed's.
-
-    Raises:
-        MemoryInputError: there are none.
-    """
     kinds = every_request()
     kind = kinds.get(NAMES.get(verb, verb))
     if kind is None:
         near = difflib.get_close_matches(verb, kinds, n=1)
         hint = f" did you mean {near[0]!r}?" if near else f" it has {', '.join(kinds)}."
         raise MemoryInputError("", f"Memory has no request {verb!r}:{hint}")
-    return kind
+    return build(kind, arguments)
 
 
 def as_json(answer: Any) -> dict[str, Any]:

@@ -363,6 +363,10 @@ class MemoryStatistics:
     mean_confidence: float = 0.0
     links: int = 0
     top_tags: tuple[tuple[str, int], ...] = ()
+    by_workflow: tuple[tuple[str, int], ...] = ()
+    """The twenty with most memories."""
+    expiring: tuple[tuple[str, float], ...] = ()
+    """The five memories that go next, and when, in seconds since 1970."""
 
 
 class ComputeMemoryStatistics(Request[MemoryStatistics]):
@@ -404,7 +408,18 @@ def _statistics(view: View, asked: ComputeMemoryStatistics) -> MemoryStatistics:
             where {reading.live("g")} and {mine}""",
             values,
         )[:10],
+        _counted(reading, f"select m.workflow, count(*) from memories m where {mine}", values)[:20],
+        _expiring(reading, mine, values),
     )
+
+
+def _expiring(reading: Reading, mine: str, values: tuple[object, ...]) -> tuple[tuple[str, float], ...]:
+    rows = reading.rows(
+        f"""select m.id, m.expires_at from memories m where {mine} and m.expires_at is not null
+        order by m.expires_at, m.row limit 5""",
+        *values,
+    )
+    return tuple((row[0], row[1]) for row in rows)
 
 
 def _counted(reading: Reading, sql: str, values: tuple[object, ...]) -> tuple[tuple[str, int], ...]:

@@ -108,3 +108,24 @@ async def test_a_file_that_is_no_export_is_refused(tmp_path: Path) -> None:
         assert code == 2
         assert "does not belong in an export" in text
     assert not list(tmp_path.glob("out"))
+
+
+async def test_memorys_stream_is_verified_with_the_rest_and_is_no_agents(tmp_path: Path) -> None:
+    await _two_sessions(tmp_path)
+    async with opened(tmp_path) as engine:
+        await engine.submit(cmd.AdoptGoal(agent="first", text="list the files"))
+    code, answer, text = await look(tmp_path, "replay", "")
+    assert (code, answer["matches"], answer["skipped"]) == (0, True, ["workspace@memory"])
+    assert "workspace@memory: 5 events, not replayed" in text
+    code, answer, text = await look(tmp_path, "replay", "first")
+    assert (code, answer["skipped"]) == (0, [])
+    _code, _answer, text = await look(tmp_path, "replay", "workspace@memory")
+    assert text.endswith("agents: first, second")
+    _code, verified, _text = await look(tmp_path, "verify", "")
+    assert verified["ok"]
+    packed = tmp_path.parent / "flight.tar.gz"
+    await look_at(tmp_path, "export", str(packed), None)
+    _code, there, _text = await look_at(tmp_path, "verify", "", packed)
+    assert there["head"] == verified["head"]
+    _code, again, _text = await look_at(tmp_path, "replay", "", packed)
+    assert (again["matches"], again["skipped"]) == (True, ["workspace@memory"])

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +81,9 @@ async def test_memory_is_given_up_with_the_engine_however_early(tmp_path: Path) 
         waiting = asyncio.create_task(engine.recall("search", {"query": "x"}))
         await asyncio.sleep(0)
         await engine.close()
-        with pytest.raises(MemoryUnavailable):
-            await waiting
+        # Asked before the end, it is answered or told that there is no memory any more.
+        with suppress(MemoryUnavailable):
+            assert await waiting == ()
     engine = await Engine.open(tmp_path)
     assert await engine.recall("search", {"query": "x"}) == ()
     assert (await verify(engine.store)).ok

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
+
+import pytest
 
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult
 from engine.domain.ports import CallContext
-from engine.memory.tool import NAMES, MemoryTool
+from engine.memory import MemoryInputError
+from engine.memory.commands import COMMANDS
+from engine.memory.filling import MINE
+from engine.memory.names import NAMES
+from engine.memory.requests import every_request
+from engine.memory.tool import MemoryTool
 from engine.tools.registry import ToolRegistry
 from tests.memory.memory_desk import MemoryDesk
 
@@ -29,6 +38,43 @@ async def test_every_command_answers_to_both_names(desk: MemoryDesk) -> None:
         assert tool.commands[ours] is tool.commands[seeds]
     offered = [one["command"] for one in ToolRegistry([tool]).schemas()]
     assert offered == list(NAMES)
+
+
+def _as_described(name: str) -> dict[str, tuple[str, bool, Any]]:
+    return {one.name: (one.type, one.required, one.default) for one in COMMANDS[name].parameters}
+
+
+def _as_asked(name: str) -> dict[str, tuple[str, bool, Any]]:
+    """What a command's request takes, but for what the engine fills in."""
+    schema = every_request()[NAMES[name]].model_json_schema()
+    found = {}
+    for field, told in schema["properties"].items():
+        (only,) = [one for one in told.get("anyOf", [told]) if one.get("type") != "null"]
+        meant = schema["$defs"][only["$ref"].rpartition("/")[2]] if "$ref" in only else only
+        needed = field in schema.get("required", ())
+        kind = meant.get("type", "any")
+        if needed and field in MINE:
+            found[field] = (kind, False, "")
+        elif field != "idempotency_key":
+            found[field] = (kind, needed, None if needed else told.get("default"))
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_commands_are_described_as_the_requests_are(name: str) -> None:
+    assert _as_described(name) == _as_asked(name)
+    assert COMMANDS[name].mutates is False
+
+
+def test_a_replay_describes_memory_without_importing_it() -> None:
+    code = "import sys, engine.replay; print('engine.memory.requests' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert out.strip() == "False"
+
+
+async def test_keys_of_the_engine_are_its_own(desk: MemoryDesk) -> None:
+    with pytest.raises(MemoryInputError, match="cannot begin with '@'"):
+        await desk.ask("create_workflow", title="x", idempotency_key="@pilot/g1")
 
 
 async def test_a_day_of_an_agent_by_the_seeds_names(desk: MemoryDesk) -> None:
