@@ -182,6 +182,8 @@ class AgentState:
     run_reason: str = ""
     """Why it is paused or stopped, in words."""
     run_event: str = ""
+    stop_event: str = ""
+    """The newest stop, by which what was under way then is told to be no longer wanted."""
     grants: int = 0
     """Actions that the operator allowed one by one while paused."""
     max_loops: int | None = None

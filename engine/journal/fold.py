@@ -205,6 +205,7 @@ def _granted(state: AgentState, said: ev.StepGranted, event: Event) -> None:
 @_on(ev.AgentStopped)
 def _stopped(state: AgentState, said: ev.AgentStopped, event: Event) -> None:
     state.run, state.run_reason, state.run_event = RunState.STOPPED, said.reason, event.ref
+    state.stop_event = event.ref
     state.grants = 0
     state.requests.clear()
 

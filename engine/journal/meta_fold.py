@@ -36,6 +36,8 @@ POLLS = frozenset({"wait_job", "jobs", "job_output"})
 """Commands that look after a background job."""
 REMEMBERS = frozenset({"store", "store_memory", "keep", "record_artifact", "think", "record_thought"})
 """Commands of the memory tool by which something new is remembered."""
+TELLING = ("path", "source", "command", "job", "query", "content")
+"""Arguments that say most about a call, the best first."""
 _NAMES = {MetaTask.REFLECT: "reflection", MetaTask.CONSOLIDATE: "consolidation"}
 
 # ------------------------------------------------------------------ the agent's own turns
@@ -45,7 +47,8 @@ def acted(state: AgentState, action: ActiveAction, code: str, duration_ms: int) 
     """An action of the agent's own has ended."""
     meta, call, ok = state.meta, f"{action.tool}.{action.command}", not code
     polls = action.command in POLLS
-    first = next((str(value) for value in action.args.values()), "")
+    telling = next((action.args[name] for name in TELLING if name in action.args), "")
+    first = str(telling or next(iter(action.args.values()), ""))[:200]
     past = PastAction(
         call,
         hashlib.sha256(canonical(action.args).encode("utf-8", "replace")).hexdigest()[:16],

@@ -176,7 +176,7 @@ class Agent(AskingAgent):
 
     async def tick(self) -> None:
         """Go once through the stages; at most one action runs."""
-        self._tick = self.state.tick + 1
+        self._tick, self._stop = self.state.tick + 1, self.state.stop_event
         if self._out_of_loops():
             return
         goal = self._deliberate()

@@ -53,7 +53,8 @@ class AskingAgent(ActingAgent):
 
     def _plan_wanted(self, goal: Goal) -> bool:
         """Whether a plan that is being made for a goal is still of use; a pause lets it be finished."""
-        stopped = self.state.run is RunState.STOPPED or self.state.deleted
+        state = self.state
+        stopped = state.run is RunState.STOPPED or state.deleted or state.stop_event != self._stop
         return not stopped and self.state.goals.get(goal.id) == goal and not self._is_planned(goal.id)
 
     def _request(self, goal: Goal) -> PlanRequest:

@@ -191,7 +191,7 @@ class ReasoningAgent(Agent):
 
     async def tick(self) -> None:
         """Do what an intention waits for, or else let the reasoner go on."""
-        self._tick = self.state.tick + 1
+        self._tick, self._stop = self.state.tick + 1, self.state.stop_event
         if self._out_of_loops():
             return
         generation = self._generation()
@@ -306,7 +306,7 @@ class ReasoningAgent(Agent):
     def _given_up(self, wanted: WantedAction) -> bool:
         """Whether nobody waits for the action any more, or the operator comes first."""
         state = self.state
-        stopped = state.run is RunState.STOPPED or state.deleted
+        stopped = state.run is RunState.STOPPED or state.deleted or state.stop_event != self._stop
         return stopped or bool(state.requests) or wanted not in state.wanted
 
     async def _meanwhile(self, work: Coroutine[Any, Any, object]) -> None:

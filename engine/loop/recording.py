@@ -87,6 +87,8 @@ class RecordingAgent:
         self.pipeline = Pipeline(self, around.toolbox, around.registry, around.put_blob)
         self._changed = asyncio.Event()
         self._tick = 0
+        self._stop = ""
+        """The newest stop when the tick began; what a later one ends stays ended if the agent runs again."""
         self.asked = ""
         """The event by which a model was asked last."""
         self._random = around.randomness(0)

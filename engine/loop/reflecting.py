@@ -64,6 +64,7 @@ class ReflectingAgent(RecordingAgent):
         if not self._attends:
             return False
         counts, state = self.state.meta.counts, self.state
+        self._tick = state.tick  # a tick that was cut short for this has not begun
         adapted = adaptation(state)
         if adapted is not None and counts is not None:
             self.append(adapted, "agent", counts.event)

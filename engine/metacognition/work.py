@@ -5,10 +5,8 @@ What a job does is imported when the first one runs, as a first screen must not 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from importlib import import_module
 
 from engine.domain.metacognition import BackgroundJob
 from engine.memory import Memory
@@ -48,6 +46,6 @@ async def perform(inputs: Inputs) -> Result:
         MemoryFault, JournalError: memory refused.
         AskingError: the model could not be asked.
     """
-    jobs = await asyncio.to_thread(import_module, "engine.metacognition.jobs")
-    result: Result = await jobs.DO[inputs.job.task](inputs)
-    return result
+    from engine.metacognition.jobs import DO  # what is heavy of it memory has imported when it was opened
+
+    return await DO[inputs.job.task](inputs)
