@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from textual.message import Message
 
 from engine.domain.text import clean, clean_line
-from widgets.pieces import Piece, Pieces, broken, labelled
+from widgets.pieces import Piece, Pieces, broken, labelled, wrap
 from widgets.rows import Row, RowPane
 
 LINK = "link:"
@@ -134,7 +134,8 @@ def _facts(one: MemoryDetail, width: int) -> list[Row]:
     )
     kind = f"{one.level} {one.type}".replace("_", " ")
     head = f"{one.id} · {kind} · importance {one.importance:.1f} · confidence {one.confidence:.0%}"
-    lines: list[Pieces] = [(Piece(clean_line(f"{head} · {state}" if state else head), "heading"),)]
+    told = clean_line(f"{head} · {state}" if state else head)
+    lines: list[Pieces] = [*wrap((Piece(told, "heading"),), width, most=3)]
     for part in clean(one.content).split("\n"):
         lines += [(Piece(line),) for line in broken(part, width)]
     for label, text in (

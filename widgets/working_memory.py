@@ -203,14 +203,17 @@ focus, enter opens it in the memory browser (M). v shows all, only what is in mi
 
     def _arrange(self) -> None:
         model, self._levels = self._model, self._roomy
-        beliefs = [_row(entry) for entry in model.entries if entry.kind == "belief"]
-        present = [_row(entry) for entry in model.entries if entry.kind != "belief"]
+        kinds = ("belief", "result")
+        beliefs, results = ([_row(one) for one in model.entries if one.kind == kind] for kind in kinds)
+        present = [_row(entry) for entry in model.entries if entry.kind not in kinds]
         mind = [_memory_row(one, self._levels) for one in model.memories]
         if model.capacity and not mind and model.hint:
             mind = [Row("hint", (Piece(clean_line(model.hint), "dim"),), selectable=False, most=4)]
         rows = present if self._part is Shown.ALL else []
         if self._part is not Shown.BELIEFS and mind and (model.memories or model.entries):
             rows += [_heading("in mind"), *mind]
+        if self._part is Shown.ALL and results:
+            rows += [*([_heading("lately")] if mind else []), *results]
         if self._part is not Shown.MIND and beliefs:
             rows += [*([_heading("beliefs")] if mind or self._part is Shown.BELIEFS else []), *beliefs]
         self.set_caption_text(self._counted())

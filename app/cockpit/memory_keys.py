@@ -7,7 +7,6 @@ somebody looks. What a read brings is kept until the next one, and the panes are
 from __future__ import annotations
 
 import time
-from collections.abc import Coroutine
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -60,6 +59,10 @@ class MemoryKeys(Layout):
     _wanted: MemorySearch | None = None
     """What the browser looks for and was not asked of memory yet."""
     _wanted_memory = ""
+    _filling = False
+    """Whether a worker answers the browser; it goes on until nothing more is wanted."""
+    _reading = False
+    """Whether a worker reads what is in mind."""
 
     # -------------------------------------------------------------- the pane
 
@@ -71,19 +74,18 @@ class MemoryKeys(Layout):
         """Read what is to be seen of memory, where that is out of date."""
         engine, state = self._engine, self._projector.state
         memory = engine.memory if engine is not None else None
-        if memory is None or state is None or not memory.status.open:
+        if not self.is_running or memory is None or state is None or not memory.status.open:
             return
         if self._browser is not None and (self._wanted is not None or self._wanted_memory):
-            self._read(self._fill_browser(), "memory browser")
+            self._answer_browser()
         now = time.monotonic()
         chosen = (state.agent_id, root_goal(state))
         old = self._mind_stale or chosen != self._mind_of or now - self._mind_at > AGED_S
-        if old and self._pane("memory") is self.query_one("#memory") and self._pane("memory").is_on_screen:
+        pane = self.query_one("#memory", WorkingMemory)
+        if old and not self._reading and self._pane("memory") is pane and pane.is_on_screen:
             self._mind_stale, self._mind_of, self._mind_at = False, chosen, now
-            self._read(self._read_mind(*chosen), "memory in mind")
-
-    def _read(self, reading: Coroutine[Any, Any, None], name: str) -> None:
-        self.run_worker(reading, name=name, group=name, exclusive=True, exit_on_error=False)
+            self._reading = True
+            self.run_worker(self._read_mind(*chosen), name="memory in mind", exit_on_error=False)
 
     async def _read_mind(self, agent: str, goal: str) -> None:
         try:
@@ -96,6 +98,8 @@ class MemoryKeys(Layout):
             lines = memory_views.mind(working, time.time()) if working is not None else ()
             hint = "nothing is in mind; M looks for memories, and f there brings one into focus"
             self._in_mind = InMind(agent, workflow, lines, hint, CAPACITY)
+        finally:
+            self._reading = False
         self._projector.dirty.add(Pane.MEMORY)
 
     async def _mind(self, agent: str, goal: str) -> tuple[str, MindOf | None]:
@@ -171,18 +175,27 @@ class MemoryKeys(Layout):
     def on_memory_browser_open_requested(self, event: MemoryBrowser.OpenRequested) -> None:
         """Read a memory at once: the operator goes from one to the next."""
         self._wanted_memory = event.memory_id
-        self._read(self._fill_browser(), "memory browser")
+        self._answer_browser()
+
+    def _answer_browser(self) -> None:
+        if not self._filling:
+            self._filling = True
+            self.run_worker(self._fill_browser(), name="memory browser", exit_on_error=False)
 
     async def _fill_browser(self) -> None:
-        """Answer what the open browser wants to know."""
-        browser, search = self._browser, self._wanted
-        memory, self._wanted, self._wanted_memory = self._wanted_memory, None, ""
-        if browser is None or self._engine is None:
-            return
-        if search is not None:
-            browser.show(await self._results(search))
-        if memory:
-            await self._show_memory(browser, memory)
+        """Answer what the open browser wants to know, until it wants nothing more."""
+        try:
+            while (browser := self._browser) is not None and self._engine is not None:
+                search, memory = self._wanted, self._wanted_memory
+                if search is None and not memory:
+                    return
+                self._wanted, self._wanted_memory = None, ""
+                if search is not None:
+                    browser.show(await self._results(search))
+                if memory:
+                    await self._show_memory(browser, memory)
+        finally:
+            self._filling = False
 
     async def _results(self, search: MemorySearch) -> BrowserModel:
         from app.projection.memory_views import LEVELS, TYPES, found
@@ -236,7 +249,7 @@ class MemoryKeys(Layout):
     def on_memory_browser_change_requested(self, event: MemoryBrowser.ChangeRequested) -> None:
         """Write as the operator; what is forgotten is asked about first."""
         if event.how != "forget":
-            self._read(self._change_memory(event), "memory change")
+            self.run_worker(self._change_memory(event), name="memory change", exit_on_error=False)
             return
         from widgets.dialogs import ConfirmDialog, ConfirmModel
 
@@ -251,7 +264,7 @@ class MemoryKeys(Layout):
             forget = cmd.Remember(
                 agent=self._agent, verb="forget_memories", arguments={"memory_ids": [memory]}
             )
-            self._read(self._written(forget), "memory change")
+            self.run_worker(self._written(forget), name="memory change", exit_on_error=False)
 
     async def _change_memory(self, event: MemoryBrowser.ChangeRequested) -> None:
         if self._engine is None:

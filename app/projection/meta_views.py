@@ -67,7 +67,7 @@ def _gauge(state: AgentState, task: MetaTask) -> Gauge:
         threshold,
         unit,
         standing,
-        _when(own, task, standing, threshold - value, unit),
+        _when(state, task, standing, threshold - value, unit),
         why=last.job.why if last is not None else "",
         last=outcome.removesuffix(": "),
         adjustable=task in ADJUSTABLE,
@@ -108,17 +108,18 @@ def _standing(own: MetaState, task: MetaTask, value: float, threshold: int) -> S
     return "due" if overdue or (value >= threshold and not idle) else "waits"
 
 
-def _when(own: MetaState, task: MetaTask, standing: Standing, left: float, unit: str) -> str:
+def _when(state: AgentState, task: MetaTask, standing: Standing, left: float, unit: str) -> str:
     """When the task is due next, in words."""
+    own = state.meta
     match standing:
         case "runs":
             return "runs now"
         case "off":
             return "needs memory"
         case "vetoed":
-            return "vetoed; v allows it"
+            return "vetoed by you"
         case "due":
-            return "due now"
+            return "due now" if state.action is None else "after this action"
         case "rests":
             until = max(own.resting.get(task, 0), own.cooldown_until if task is MetaTask.REFLECT else 0)
             return f"rests {_count(until - own.loop, LOOPS)}"

@@ -73,7 +73,7 @@ async def test_a_task_is_vetoed_and_allowed_and_its_threshold_set(flight: Flight
     await flight.dialog(MetaDialog)
     await flight.press("v")
     await flight.until(lambda: MetaTask.REFLECT in flight.state.meta.vetoed, "the veto")
-    await flight.until(lambda: "vetoed; v allows it" in gauges(flight), "the veto in view")
+    await flight.until(lambda: "vetoed by you" in gauges(flight), "the veto in view")
     await flight.press("v")
     await flight.until(lambda: not flight.state.meta.vetoed, "no veto")
     await flight.press("plus")

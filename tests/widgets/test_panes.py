@@ -334,7 +334,7 @@ async def test_v_shows_only_what_is_in_mind_then_only_beliefs() -> None:
         await pilot.press("v")
         assert [row.key for row in app.memory.rows] == ["heading:beliefs", "m2"]
         await pilot.press("v")
-        assert len(app.memory.rows) == 9
+        assert len(app.memory.rows) == 10
 
 
 async def test_where_no_memory_is_in_mind_the_pane_says_how_one_comes_there() -> None:

@@ -204,7 +204,7 @@ class MemoryBrowser(BoxDialog[None]):
                     "[@click=screen.focus_memory][bold]f[/] focus[/]  "
                     "[@click=screen.evict][bold]e[/] evict[/]  "
                     "[@click=screen.more][bold]+[/][/] "
-                    "[@click=screen.less][bold]-[/] importance[/]  "
+                    "[@click=screen.less][bold]-[/] weight[/]  "
                     "[@click=screen.forget][bold]D[/] forget[/]"
                 ),
                 classes="-keys",
@@ -255,10 +255,9 @@ class MemoryBrowser(BoxDialog[None]):
     def _tell(self) -> None:
         """Say what is to be said of the search, and what the open memory's score is made of."""
         how = next((one.how for one in self._model.found if one.id == self._opens), "")
-        parts = [
-            clean_line(part) for part in (self._model.note, f"{self._opens}: {how}" if how else "") if part
-        ]
-        self._note.update(Content(" · ".join(parts)), layout=False)
+        parts = (f"{self._opens}: {how}" if how else "", self._model.note)
+        told = " · ".join(clean_line(part) for part in parts if part)
+        self._note.update(Content(told), layout=False)
 
     def _draw_filters(self) -> None:
         search = self._search
@@ -362,9 +361,9 @@ class MemoryBrowser(BoxDialog[None]):
     # What is wanted of it
 
     def _shown(self) -> MemoryDetail | None:
-        """The memory that is open, once it is shown."""
+        """The memory that is shown; None while another one is wanted and not there yet."""
         detail = self._detail.detail
-        return detail if detail is not None and detail.id == self._opens else None
+        return detail if detail is not None and self._opens in ("", detail.id) else None
 
     def _change(self, how: str, importance: float = 0.0) -> None:
         if (detail := self._shown()) is not None:

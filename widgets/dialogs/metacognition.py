@@ -186,11 +186,11 @@ class MetaDialog(BoxDialog[None]):
             yield self._list
             yield Static(
                 Content.from_markup(
-                    "[@click=screen.force][bold]f[/] do it now[/]   "
-                    "[@click=screen.veto][bold]v[/] veto, allow[/]   "
-                    "[@click=screen.cancel][bold]x[/] cancel a job[/]   "
+                    "[@click=screen.force][bold]f[/] do it now[/]  "
+                    "[@click=screen.veto][bold]v[/] veto[/]  "
+                    "[@click=screen.cancel][bold]x[/] cancel job[/]  "
                     "[@click=screen.later][bold]+[/][/] "
-                    "[@click=screen.sooner][bold]-[/] threshold[/]   "
+                    "[@click=screen.sooner][bold]-[/] threshold[/]  "
                     "[@click=screen.guide][bold]ctrl+g[/] guide[/]"
                 ),
                 classes="-keys",
