@@ -6,6 +6,7 @@ import re
 
 from app.verb import Context, GrammarError, Intent, Local, Verb, only, word
 from engine.domain import commands as cmd
+from engine.domain.memory import WorkflowStatus
 
 
 def _write(context: Context, verb: str, **arguments: object) -> cmd.Remember:
@@ -50,6 +51,15 @@ def _read_forget(rest: str, context: Context) -> Intent:
     return _write(context, "forget_memories", memory_ids=rest.split())
 
 
+def _read_workflow(rest: str, context: Context) -> Intent:
+    workflow, tail = word(rest, "a workflow such as w1")
+    status, message = word(tail, "how it stands")
+    if status not in {one.value for one in WorkflowStatus}:
+        raise GrammarError(f"'{status[:40]}' is none of: {', '.join(WorkflowStatus)}")
+    told = {"completion_message": message} if message else {}
+    return _write(context, "update_workflow_status", workflow_id=workflow, status=status, **told)
+
+
 VERBS: tuple[Verb, ...] = (
     Verb("memory", "memory [WORDS]", "look for memories by words and likeness",
          lambda rest, c: Local("memories", rest), "Memory", aliases=("memories",)),
@@ -65,6 +75,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("important", "important MEMORY 0-10", "say how much a memory matters", _read_important, "Memory"),
     Verb("forget_memory", "forget_memory MEMORY …", "forget memories; their history stays in the journal",
          _read_forget, "Memory"),
+    Verb("workflow", "workflow ID active|paused|completed|failed|abandoned [WHY]",
+         "say how a piece of work in memory stands", _read_workflow, "Memory"),
     Verb("meta", "meta", "what is due of the agent's own thinking, and what runs in the background",
          lambda rest, c: Local("meta", only(rest, "nothing") if rest else ""), "Mind",
          aliases=("background",)),

@@ -89,7 +89,7 @@ class WorkingMemory(RowPane):
     HELP = """## Working memory
 What the agent has in mind now. ★ is its focus; + is new in this tick; the percentage is its confidence.
 Below that the memories in mind: ★ the one in focus, ◆ pinned ones, which are never evicted. The bar is how
-relevant it is now, then its age. p pins a memory or lets it go, e takes it out of mind, f brings it into
+relevant it is now, then its age. p pins a memory or lets it go, E takes it out of mind, f brings it into
 focus, enter opens it in the memory browser (M). v shows all, only what is in mind, or only beliefs.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -97,7 +97,7 @@ focus, enter opens it in the memory browser (M). v shows all, only what is in mi
             "p", "pin", "Pin", show=False, id="memory.pin", tooltip="Pin the memory in mind, or let it go"
         ),
         Binding(
-            "e,delete", "evict", "Evict", show=False, id="memory.evict", tooltip="Take the memory out of mind"
+            "E,delete", "evict", "Evict", show=False, id="memory.evict", tooltip="Take the memory out of mind"
         ),
         Binding(
             "f", "focus_memory", "Focus", show=False, id="memory.focus", tooltip="Bring the memory into focus"

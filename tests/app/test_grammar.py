@@ -147,6 +147,18 @@ LINES = [
     ("agent other", Local("select_agent", "other")),
     ("status", Local("status")),
     ("policy", Local("policy")),
+    (
+        "workflow w2 paused until the index is back",
+        cmd.Remember(
+            agent="pilot",
+            verb="update_workflow_status",
+            arguments={
+                "workflow_id": "w2",
+                "status": "paused",
+                "completion_message": "until the index is back",
+            },
+        ),
+    ),
     ("meta", Local("meta")),
     ("context", Local("context")),
     ("memory slow index", Local("memories", "slow index")),

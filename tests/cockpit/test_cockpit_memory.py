@@ -67,7 +67,7 @@ async def test_memories_in_mind_appear_beside_the_beliefs_and_keys_change_them(k
     await knowing.press("f")
     await knowing.until(lambda: in_mind(knowing)[0] == f"memory:{ids[1]}", "the focus")
     knowing.memory.move_cursor(f"memory:{ids[2]}")
-    await knowing.press("e")
+    await knowing.press("E")
     await knowing.until(lambda: len(in_mind(knowing)) == 2, "one evicted")
     written = [event async for event in knowing.engine.events(0, stream="workspace@memory", follow=False)]
     assert {event.actor for event in written[-3:]} == {"operator:" + knowing.app._settings.operator}
@@ -133,6 +133,7 @@ async def test_words_of_the_bar_write_to_the_memory_of_the_present_work(knowing:
         (f"evict {ident}", "change_working_memory done"),
         (f"forget_memory {ident}", "forget_memories done"),
         (f"pin {ident}", "there is no memory"),
+        ("workflow w1 paused for a while", "update_workflow_status done"),
     ):
         await knowing.type(line)
         await knowing.says(said)

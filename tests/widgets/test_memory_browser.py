@@ -127,7 +127,7 @@ async def test_the_history_names_who_changed_what_and_when() -> None:
     [
         ("p", "pin", 0.0),
         ("f", "focus", 0.0),
-        ("e", "evict", 0.0),
+        ("E", "evict", 0.0),
         ("D", "forget", 0.0),
         ("plus", "importance", 8.0),
         ("minus", "importance", 6.0),
@@ -145,7 +145,7 @@ async def test_what_is_wanted_of_a_memory_is_asked_for(key: str, how: str, impor
 async def test_nothing_is_asked_of_a_memory_before_it_is_shown() -> None:
     app = BrowserApp(replace(BROWSER, found=()))
     async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.press("p", "f", "e", "D", "plus", "backspace", "enter")
+        await pilot.press("p", "f", "E", "D", "plus", "backspace", "enter")
         assert app.asked == []
         assert "No memory fits" in app.lines(ResultList)[0]
         assert "will be shown here" in app.lines(DetailPane)[0]
@@ -154,8 +154,8 @@ async def test_nothing_is_asked_of_a_memory_before_it_is_shown() -> None:
 async def test_letters_typed_into_the_search_are_no_keys() -> None:
     app = BrowserApp()
     async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.press("slash", *"pfeDWlt+-M")
-        assert app.opened.query_one(Input).value == "pfeDWlt+-M"
+        await pilot.press("slash", *"pfEDWlt+-M")
+        assert app.opened.query_one(Input).value == "pfEDWlt+-M"
         assert not any(isinstance(one, MemoryBrowser.ChangeRequested) for one in app.asked)
 
 

@@ -300,9 +300,9 @@ async def test_keys_pin_evict_focus_and_open_the_memory_under_the_cursor() -> No
     async with app.run_test(size=SIZE, message_hook=messages.append) as pilot:
         app.memory.show(MEMORY)
         app.memory.focus()
-        await pilot.press("p", "e", "f", "enter")  # the goal is no memory
+        await pilot.press("p", "E", "f", "enter")  # the goal is no memory
         app.memory.move_cursor("memory:m5")
-        await pilot.press("p", "e", "f", "enter")
+        await pilot.press("p", "E", "f", "enter")
         app.memory.move_cursor("memory:m7")
         await pilot.press("p")
         await pilot.pause()

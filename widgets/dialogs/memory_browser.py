@@ -140,7 +140,7 @@ class MemoryBrowser(BoxDialog[None]):
         Binding("minus", "less", "Less important", id="memories.less"),
         Binding("p", "pin", "Pin", id="memories.pin"),
         Binding("f", "focus_memory", "Focus", id="memories.focus"),
-        Binding("e", "evict", "Take out of mind", id="memories.evict"),
+        Binding("E", "evict", "Take out of mind", id="memories.evict"),
         Binding("delete,D", "forget", "Forget", id="memories.forget"),
         Binding("M,q", "close", "Close", id="memories.close"),
     ]
@@ -202,7 +202,7 @@ class MemoryBrowser(BoxDialog[None]):
                     "[@click=screen.other_half][bold]tab[/] detail[/]  "
                     "[@click=screen.pin][bold]p[/] pin[/]  "
                     "[@click=screen.focus_memory][bold]f[/] focus[/]  "
-                    "[@click=screen.evict][bold]e[/] evict[/]  "
+                    "[@click=screen.evict][bold]E[/] evict[/]  "
                     "[@click=screen.more][bold]+[/][/] "
                     "[@click=screen.less][bold]-[/] weight[/]  "
                     "[@click=screen.forget][bold]D[/] forget[/]"
