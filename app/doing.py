@@ -15,6 +15,7 @@ from app.verb import Context, GrammarError, Local
 from app.verbs import VERBS
 from app.waiting import AgentFaultError, at_rest, wait_until
 from engine.domain import commands as cmd
+from engine.domain.metacognition import JobOutcome, MetaTask
 from engine.domain.reasoning import GeneratedPlan, GenerationStage
 from engine.domain.state import AgentState, RunState
 from engine.engine import Engine
@@ -108,7 +109,23 @@ async def _submit(engine: Engine, command: cmd.Command) -> Answer:
         told = state.last_summary if isinstance(command, LETS_ACT) else f"{steps} steps planned"
         parts = (receipt.message, state.mode, told, ending_jobs(state.running_jobs))
         return 0, answer, " · ".join(part for part in parts if part)
+    if receipt.ok and isinstance(command, cmd.ForceMeta):
+        return await _thought(engine, command, receipt)
     return (0 if receipt.ok else 1), answer, receipt.message
+
+
+async def _thought(engine: Engine, command: cmd.ForceMeta, receipt: cmd.Receipt) -> Answer:
+    """Wait until a background task that was asked for is over, as it would be cut off with the session."""
+    task = MetaTask(command.task)
+    state = await wait_until(
+        engine, command.agent, lambda now: task not in now.meta.forced and now.meta.doing(task) is None
+    )
+    over = next((one for one in reversed(state.meta.ended) if one.job.task is task), None)
+    if over is None:
+        return 0, {"ok": True, "message": receipt.message, "event": receipt.event}, receipt.message
+    done = over.outcome is JobOutcome.DONE
+    answer = {"ok": done, "message": over.message, "event": over.event, "outcome": over.outcome.value}
+    return (0 if done else 1), answer, over.message
 
 
 async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
@@ -175,9 +192,12 @@ async def _status(engine: Engine, agent: str) -> Answer:
         "waits_for": state.intervention.reason if state.intervention else "",
         "actions": state.actions,
         "failed_actions": state.failed_actions,
+        "background": [{"job": j.id, "task": j.task.value, "why": j.why} for j in state.meta.running],
+        "signals": [signal.text for signal in state.meta.signals],
     }
     goals = "; ".join(f"{g.id} {g.status}: {g.text}" for g in state.goals.values()) or "no goals"
-    return 0, answer, f"{agent} {state.mode} ({state.pause_point}) · {goals}"
+    stuck = "".join(f" · may be stuck: {signal.text}" for signal in state.meta.signals)
+    return 0, answer, f"{agent} {state.mode} ({state.pause_point}) · {goals}{stuck}"
 
 
 async def _mind(engine: Engine, what: str, agent: str) -> Answer:

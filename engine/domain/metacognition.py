@@ -245,6 +245,8 @@ class MetaState:
     """Whether so much waits that a consolidation is due at once."""
     replan: str = ""
     """The event by which a reflection asked for another plan; empty when none waits to be asked for."""
+    replan_goal: str = ""
+    """The goal whose plan that is about."""
     feedback: tuple[Feedback, ...] = ()
     told: tuple[Feedback, ...] = ()
     """The newest of what the thinker was told, with the event that asked it."""

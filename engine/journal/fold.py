@@ -172,6 +172,7 @@ def _opened(state: AgentState, said: ev.AgentOpened, event: Event) -> None:
     # What was allowed to somebody who watched is not allowed once nobody does.
     state.grants = 0
     state.unsaved_step = ""
+    meta_fold.reopened(state)
 
 
 @_on(ev.AgentDeleted)

@@ -11,7 +11,7 @@ from engine.journal.payload import Payload
 
 
 class MetacognitionBegun(Payload):
-    """A session took up an agent's metacognition, with what there is to do it with."""
+    """From here on an agent looks after its thinking, or otherwise than before, or no longer."""
 
     kind: ClassVar[str] = "meta.begun"
     external: ClassVar[bool] = True

@@ -76,6 +76,11 @@ def turned(state: AgentState) -> None:
     state.meta = replace(state.meta, loop=state.meta.loop + 1)
 
 
+def reopened(state: AgentState) -> None:
+    """Another session begins: what was wanted at once in the last one is not wanted any more."""
+    state.meta = replace(state.meta, forced=())
+
+
 def progressed(state: AgentState) -> None:
     """A goal or something that is known has changed."""
     if state.meta.quiet:
@@ -97,8 +102,8 @@ def asked(state: AgentState, event: Event) -> None:
 
 def goal_over(state: AgentState, goal: str) -> None:
     """A goal has ended: nothing of it is planned anew any more."""
-    if state.meta.replan and state.current_goal == goal:
-        state.meta = replace(state.meta, replan="")
+    if state.meta.replan_goal == goal:
+        state.meta = replace(state.meta, replan="", replan_goal="")
 
 
 # ------------------------------------------------------------------ its own events
@@ -119,7 +124,6 @@ def _begun(state: AgentState, said: ev.MetacognitionBegun, event: Event) -> None
         settings=settings,
         reflection_threshold=settings.reflection.clamp(meta.reflection_threshold),
         consolidation_threshold=settings.consolidation.clamp(meta.consolidation_threshold),
-        forced=(),
     )
 
 
@@ -196,8 +200,8 @@ def _succeeded(state: AgentState, job: BackgroundJob, said: ev.BackgroundEnded, 
     if said.feedback and reads:
         source = _NAMES.get(job.task, job.task.value)
         changes["feedback"] = _with(meta.feedback, said.feedback, source, event, computed=said.computed)
-    if said.replan and reads:
-        changes["replan"] = event.ref
+    if said.replan and reads and state.goal is not None and not state.goal.status.terminal:
+        changes |= {"replan": event.ref, "replan_goal": state.goal.id}
     if said.replan:
         changes["cooldown_until"] = meta.loop + COOLDOWN_LOOPS
     state.meta = replace(meta, **changes)
@@ -253,7 +257,7 @@ def _guided(state: AgentState, said: ev.GuidanceGiven, event: Event) -> None:
 
 
 def _replan(state: AgentState, said: ev.ReplanAsked, event: Event) -> None:
-    state.meta = replace(state.meta, replan="")
+    state.meta = replace(state.meta, replan="", replan_goal="")
     state.replans[said.goal] = event.ref
 
 

@@ -42,9 +42,12 @@ class ReflectingAgent(RecordingAgent):
     """Looks after its own thinking, without ever waiting for that."""
 
     def begin_metacognition(self, settings: MetaSettings) -> None:
-        """Record what there is to look after the agent's thinking with in this session."""
-        begun = ev.MetacognitionBegun(settings=settings, memory=self.around.memory is not None)
-        self.append(begun, "system", self.state.run_event)
+        """Record what there is to look after the agent's thinking with, where that is not as it was."""
+        meta, memory = self.state.meta, self.around.memory is not None
+        known = (meta.on, meta.memory, meta.settings) == (settings.enabled, memory, settings)
+        if not known and (settings.enabled or meta.on):
+            begun = ev.MetacognitionBegun(settings=settings, memory=memory)
+            self.append(begun, "system", self.state.run_event)
 
     def _settle_background(self, cause: str) -> None:
         """Record that what ran when the last session ended is lost."""
@@ -93,9 +96,14 @@ class ReflectingAgent(RecordingAgent):
             self._asking(job),
         )
         try:
-            runner.start(self._name(job.id), partial(perform, inputs), partial(self._job_over, job.id))
+            runner.start(self._name(job.id), partial(self._perform, inputs), partial(self._job_over, job.id))
         except BacklogFull as full:
             self._job_over(job.id, Ending(JobOutcome.REFUSED, str(full)))
+
+    async def _perform(self, inputs: Inputs) -> Result:
+        # What it writes to memory names the event that began it, which must be there.
+        await self.log.commit()
+        return await perform(inputs)
 
     def _name(self, job: str) -> str:
         """What a job is called among those of all agents."""

@@ -7,16 +7,16 @@ Source: spec data-stack §2 (embed after commit); spec master-loop-and-memory §
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from engine.journal.errors import JournalError
-from engine.memory.embedding import Embedder, EmbedderUnavailable
+from engine.memory.embedding import Embedder, EmbedderUnavailable, Vector
 from engine.memory.errors import MemoryFault
 from engine.memory.finding import Finder
 from engine.memory.reading import Reading
 from engine.memory.scoring import embedded_text
-from engine.memory.vectors import pack, signature
+from engine.memory.vectors import Entry, pack, signature
 from engine.memory.writing import Unit, Writer
 
 BATCH = 64
@@ -97,18 +97,23 @@ class EmbeddingQueue:
         texts = {row[1]: embedded_text(row[2], row[3]) for row in rows if row[1] not in self._finder.index}
         if texts:
             vectors = await self._embedder.embed(list(texts.values()), kind="passage")
-            entries = [(digest, signature(one), one) for digest, one in zip(texts, vectors, strict=True)]
-            name, size = self._embedder.id, self._embedder.dimension // 8
+            entries = await asyncio.to_thread(self._entries, list(texts), vectors)
 
             def keep(unit: Unit) -> None:
-                unit.keep_vectors(
-                    [(name, digest, sign.to_bytes(size, "big"), pack(one)) for digest, sign, one in entries]
-                )
+                unit.keep_vectors(entries)
 
             await self._writer.write(keep, actor="background:embedding")
-            await self._read(lambda _: self._finder.index.add((digest, sign) for digest, sign, _ in entries))
+            await self._read(lambda _: self._finder.take(entries))
         self._place = rows[-1][0]
         return True
+
+    def _entries(self, digests: Sequence[str], vectors: Sequence[Vector]) -> list[Entry]:
+        """Vectors as the database keeps them."""
+        name, size = self._embedder.id, self._embedder.dimension // 8
+        return [
+            (name, digest, signature(one).to_bytes(size, "big"), pack(one))
+            for digest, one in zip(digests, vectors, strict=True)
+        ]
 
     def _next(self, reading: Reading) -> list[tuple[int, str, str, str]]:
         rows = reading.rows(

@@ -20,7 +20,7 @@ from engine.memory.embedding import Vector
 from engine.memory.reading import Reading
 from engine.memory.scoring import relevance, scope_words
 from engine.memory.tables import TOKENIZER
-from engine.memory.vectors import SignatureIndex, cosine, unpack
+from engine.memory.vectors import Entry, SignatureIndex, cosine, unpack
 
 _STOP_WORDS = """
     a about after all also an and any are as at be because been but by can could did do does for from had
@@ -217,6 +217,10 @@ class Finder:
         """Take up the vectors that are there."""
         rows = reading.rows("select digest, signature from vectors where embedder = ?", self._embedder)
         self.index.add((row[0], int.from_bytes(row[1], "big")) for row in rows)
+
+    def take(self, entries: Sequence[Entry]) -> None:
+        """Take up vectors that were kept just now."""
+        self.index.add((digest, int.from_bytes(signs, "big")) for _, digest, signs, _ in entries)
 
     def close(self) -> None:
         """Give up what is kept beside the database."""

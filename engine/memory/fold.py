@@ -53,9 +53,12 @@ class Rows:
 
     def put(self, table: Table[Any], value: Any) -> int:
         """A value is born; one with the same key dies. Answers the number of its row."""
-        key = [table.encode(name, getattr(value, name)) for name in table.key]
-        self._die(table, key)
-        return self._insert(table, {name: table.encode(name, getattr(value, name)) for name in table.columns})
+        self._die(table, [getattr(value, name) for name in table.key])
+        return self.bear(table, value)
+
+    def bear(self, table: Table[Any], value: Any) -> int:
+        """A value is born whose key is new. Answers the number of its row."""
+        return self._insert(table, table.row_of(value))
 
     def change(self, table: Table[Any], key: str, changes: Mapping[str, Any]) -> int:
         """A value goes on with other fields.
@@ -69,28 +72,18 @@ class Rows:
         if row is None:
             raise MemoryUnavailable(f"Event {self.number} changes {key}, which is not in {table.name}.")
         self._die(table, [key])
-        fresh = {name: row[name] for name in table.columns}
-        return self._insert(
-            table, {**fresh, **{name: table.encode(name, value) for name, value in changes.items()}}
-        )
+        fresh = [table.encode(changes[name]) if name in changes else row[name] for name in table.columns]
+        return self._insert(table, fresh)
 
     def end(self, table: Table[Any], *key: str) -> None:
         """A value dies."""
         self._die(table, key)
 
     def _die(self, table: Table[Any], key: Iterable[Any]) -> None:
-        same = " and ".join(f"{name} = ?" for name in table.key)
-        self.connection.execute(
-            f"update {table.name} set died = ? where {same} and died is null", (self.number, *key)
-        )
+        self.connection.execute(table.death, (self.number, *key))
 
-    def _insert(self, table: Table[Any], encoded: Mapping[str, Any]) -> int:
-        names = ", ".join(encoded)
-        marks = ", ?" * len(encoded)
-        cursor = self.connection.execute(
-            f"insert into {table.name}(born, {names}) values(?{marks})", (self.number, *encoded.values())
-        )
-        return int(cursor.lastrowid or 0)
+    def _insert(self, table: Table[Any], encoded: Iterable[Any]) -> int:
+        return int(self.connection.execute(table.birth, (self.number, *encoded)).lastrowid or 0)
 
     def tag(self, owner: str, tags: Iterable[str]) -> None:
         """These are all tags of something now."""
@@ -103,9 +96,10 @@ class Rows:
                 self.put(TAGGINGS, Tagging(owner, tag))
 
     def remember(self, memory: MemoryItem) -> None:
-        """A memory is born, with its words and tags."""
-        self._index(self.put(MEMORIES, memory), memory)
-        self.tag(memory.id, memory.tags)
+        """A memory is born, with its words and tags; its id is new."""
+        self._index(self.bear(MEMORIES, memory), memory)
+        tags = [(self.number, memory.id, tag) for tag in dict.fromkeys(memory.tags)]
+        self.connection.executemany(TAGGINGS.birth, tags)
 
     def alter(self, ident: str, changes: Mapping[str, Any]) -> None:
         """A memory goes on with other fields; its words are indexed anew with it."""

@@ -73,7 +73,7 @@ class StoreMemory(Request[MemoryItem]):
 @writes(StoreMemory)
 def _store(unit: Unit, asked: StoreMemory) -> MemoryItem:
     reading = unit.reading
-    workflow = reading.need_workflow(asked.workflow_id).id
+    workflow = reading.require_workflow(asked.workflow_id)
     made = unit.made_before(ev.MemoryStored, asked.idempotency_key, workflow)
     if made:
         return reading.need_memory(made, "idempotency_key")

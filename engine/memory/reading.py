@@ -137,6 +137,16 @@ class Reading:
         _same_workflow(found, ident, parameter, workflow)
         return found
 
+    def require_workflow(self, ident: str) -> str:
+        """The id, where there is such a workflow; cheaper than having it.
+
+        Raises:
+            MemoryNotFound: there is none.
+        """
+        if not self.rows(f"select 1 from workflows t where t.id = ? and {self.live('t')}", ident):
+            self.need_workflow(ident)
+        return ident
+
     def need_workflow(self, ident: str) -> Workflow:
         """The workflow with this id.
 

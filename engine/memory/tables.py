@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, fields, is_dataclass
 from enum import StrEnum
+from operator import attrgetter
 from types import UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -37,6 +38,16 @@ class Table(Generic[V]):
         self.columns = tuple(one.name for one in stored)
         self._kinds = {one.name: _plain(hints[one.name]) for one in fields(value)}  # type: ignore[arg-type]
         self._readers = {name: _reader(kind) for name, kind in self._kinds.items()}
+        self._values = attrgetter(*self.columns)
+        self._as_json = [
+            place for place, column in enumerate(self.columns) if not _is_plain(self._kinds[column])
+        ]
+        names, marks = ", ".join(self.columns), ", ?" * len(self.columns)
+        self.birth = f"insert into {name}(born, {names}) values(?{marks})"
+        """Takes the event at which a row is born, and then its columns."""
+        same = " and ".join(f"{column} = ?" for column in key)
+        self.death = f"update {name} set died = ? where {same} and died is null"
+        """Takes the event at which a row dies, and then its key."""
 
     def ddl(self) -> Iterable[str]:
         """The statements that make the table."""
@@ -51,11 +62,18 @@ class Table(Generic[V]):
         for number, index in enumerate(self.indexes):
             yield f"create index {self.name}_{number} on {self.name}({index}) where died is null"
 
-    def encode(self, column: str, value: Any) -> Any:
+    def encode(self, value: Any) -> Any:
         """A field's value as SQLite keeps it."""
         if value is None or isinstance(value, (str, int, float)):
             return str(value) if isinstance(value, StrEnum) else value
         return canonical(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value)
+
+    def row_of(self, value: V) -> list[Any]:
+        """A value's columns as SQLite keeps them; a word of an enumeration is a text to it."""
+        row = list(self._values(value))
+        for place in self._as_json:
+            row[place] = self.encode(row[place])
+        return row
 
     def decode(self, row: sqlite3.Row) -> V:
         """The value that a row keeps; columns that are no fields are passed over."""
@@ -72,6 +90,11 @@ def _plain(hint: Any) -> Any:
     if get_origin(hint) in (Union, UnionType):
         (hint,) = (one for one in get_args(hint) if one is not type(None))
     return hint
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether SQLite takes values of the type as they are."""
+    return isinstance(kind, type) and issubclass(kind, (str, int, float))
 
 
 def _affinity(kind: Any) -> str:

@@ -14,8 +14,12 @@ import struct
 from array import array
 from collections.abc import Collection, Iterable, Iterator
 from operator import mul
+from typing import TypeAlias
 
 from engine.memory.embedding import Vector
+
+Entry: TypeAlias = tuple[str, str, bytes, bytes]
+"""A vector as the database keeps it: embedder, digest of the text, signs, the whole."""
 
 
 def signature(vector: Vector) -> int:
@@ -42,7 +46,7 @@ def pack(vector: Vector) -> bytes:
     largest = max(map(abs, vector), default=0.0)
     if not largest:
         return _SCALE.pack(0.0) + bytes(len(vector))
-    steps = array("b", [round(number * 127 / largest) for number in vector])
+    steps = array("b", map(round, map((127 / largest).__mul__, vector)))
     length = math.sqrt(sum(map(mul, steps, steps)))
     return _SCALE.pack(1 / length) + steps.tobytes()
 

@@ -29,6 +29,7 @@ from engine.memory import fold
 from engine.memory.errors import MemoryFault, MemoryInputError, MemoryUnavailable
 from engine.memory.projection import STREAM, Projection
 from engine.memory.reading import Reading
+from engine.memory.vectors import Entry
 
 R = TypeVar("R")
 
@@ -109,8 +110,8 @@ class Unit:
         self._connection.execute("release part")
         return error
 
-    def keep_vectors(self, entries: Sequence[tuple[str, str, bytes, bytes]]) -> None:
-        """Keep vectors: embedder, digest of the text, signs, the whole; no event tells of them."""
+    def keep_vectors(self, entries: Sequence[Entry]) -> None:
+        """Keep vectors; no event tells of them."""
         self._connection.executemany("insert or replace into vectors values(?, ?, ?, ?)", entries)
 
     def made_before(self, kind: type[Payload], key: str, workflow: str = "") -> str:
@@ -254,24 +255,51 @@ class Writer:
 
     def _decide(self, group: Sequence[_Job]) -> tuple[int, str]:
         """Run every write within one open transaction; those that fail are taken back alone."""
-        connection, head = self._projection.connection, self._head
+        connection = self._projection.connection
         try:
             connection.execute("begin immediate")
-            for job in group:
-                connection.execute("savepoint job")
-                unit = Unit(connection, head, job)
-                try:
-                    job.answer = job.work(unit)
-                except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
-                    job.error = _as_fault(error)
-                    connection.execute("rollback to job")
-                else:
-                    job.events = unit.events
-                    if unit.events:
-                        head = (unit.events[-1].version, unit.events[-1].hash)
-                connection.execute("release job")
+            head = self._run_all(group, apart=False)
+            if head is None:
+                # One wrote something and failed: all of it again, so that it can be taken back alone.
+                connection.execute("rollback")
+                connection.execute("begin immediate")
+                head = self._run_all(group, apart=True)
+                assert head is not None
         except sqlite3.Error as error:
             raise _refused(error) from error
+        return head
+
+    def _run_all(self, group: Sequence[_Job], *, apart: bool) -> tuple[int, str] | None:
+        """Run writes one after the other; the head behind them.
+
+        Args:
+            group: the writes.
+            apart: whether each one can be taken back alone, which takes time and is seldom needed.
+
+        Returns:
+            None where one failed that would have to be taken back alone.
+        """
+        connection, head = self._projection.connection, self._head
+        for job in group:
+            job.answer, job.error, job.events = None, None, []
+            if apart:
+                connection.execute("savepoint job")
+            before = connection.total_changes
+            unit = Unit(connection, head, job)
+            try:
+                job.answer = job.work(unit)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
+                job.error = _as_fault(error)
+                if apart:
+                    connection.execute("rollback to job")
+                elif connection.total_changes != before:
+                    return None
+            else:
+                job.events = unit.events
+                if unit.events:
+                    head = (unit.events[-1].version, unit.events[-1].hash)
+            if apart:
+                connection.execute("release job")
         return head
 
     async def _make_durable(self, group: Sequence[_Job], head: tuple[int, str]) -> None:

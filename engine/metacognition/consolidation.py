@@ -19,6 +19,7 @@ from engine.memory import Memory
 from engine.memory.upkeep import ConsolidateMemories, ConsolidationCandidates
 from engine.metacognition.asking import Asking
 from engine.metacognition.result import Result
+from engine.metacognition.work import Inputs
 from engine.models import fence
 
 ALIKE = 0.5
@@ -36,14 +37,15 @@ class WrittenConsolidation(BaseModel):
     """One text that stands for all of them."""
 
 
-async def consolidate(memory: Memory, workflow: str, limit: int, asking: Asking | None) -> Result:
+async def consolidate(inputs: Inputs, memory: Memory, workflow: str) -> Result:
     """Bring memories of a workflow together; nothing happens where there are fewer than two.
 
     Raises:
         MemoryFault, JournalError: memory refused.
         AskingError: the model could not be asked.
     """
-    sources = await memory.do(ConsolidationCandidates(workflow_id=workflow, limit=limit))
+    asking = inputs.asking
+    sources = await memory.do(ConsolidationCandidates(workflow_id=workflow, limit=inputs.sources))
     if len(sources) < 2:
         return Result("there are no two episodic memories left to bring together")
     content = grouped(sources) if asking is None else await _written(sources, asking)
@@ -53,7 +55,7 @@ async def consolidate(memory: Memory, workflow: str, limit: int, asking: Asking 
         content=content,
         computed=asking is None,
     )
-    made = await memory.do(request, actor="background")
+    made = await memory.do(request, **inputs.how)
     head = content.splitlines()[0]
     return Result(
         f"{len(sources)} memories into {made.id}: {head}",

@@ -55,18 +55,18 @@ async def _reflect(inputs: Inputs) -> Result:
         memory, workflow = await _place(inputs)
     except NoWorkflowError:
         return result
-    return replace(result, made=await remember(memory, workflow, kind, text, result))
+    return replace(result, made=await remember(inputs, memory, workflow, text, result))
 
 
 async def _consolidate(inputs: Inputs) -> Result:
     memory, workflow = await _place(inputs)
-    return await consolidate(memory, workflow, inputs.sources, inputs.asking)
+    return await consolidate(inputs, memory, workflow)
 
 
 async def _optimise(inputs: Inputs) -> Result:
     memory, workflow = await _place(inputs)
-    mind = await memory.do(OptimizeWorkingMemory(context_id=workflow), actor="background")
-    focused = await memory.do(AutoUpdateFocus(context_id=workflow), actor="background")
+    mind = await memory.do(OptimizeWorkingMemory(context_id=workflow), **inputs.how)
+    focused = await memory.do(AutoUpdateFocus(context_id=workflow), **inputs.how)
     focal = focused.state.focal
     about = f"{focal} is in focus" if focal else "nothing is in focus"
     return Result(f"{len(mind.items)} memories are in mind, {about}", counts={"working": len(mind.items)})
@@ -76,7 +76,7 @@ async def _promote(inputs: Inputs) -> Result:
     memory, workflow = await _place(inputs)
     risen = []
     for one in await memory.do(PromotionCandidates(workflow_id=workflow)):
-        if await memory.do(PromoteMemory(memory_id=one.id), actor="background") is not None:
+        if await memory.do(PromoteMemory(memory_id=one.id), **inputs.how) is not None:
             risen.append(one.id)
     said = f"{', '.join(risen)} settled" if risen else "no memory has earned the next level"
     return Result(said, sources=tuple(risen), counts={"promoted": len(risen)})
@@ -86,11 +86,11 @@ async def _maintain(inputs: Inputs) -> Result:
     memory, workflow = await _place(inputs)
     expired = 0
     for _ in range(SWEEPS):
-        gone = await memory.do(DeleteExpiredMemories(), actor="background")
+        gone = await memory.do(DeleteExpiredMemories(), **inputs.how)
         expired += gone
         if gone < SWEEP:
             break
-    weaker = await memory.do(DecayLinkStrengths(workflow_id=workflow), actor="background")
+    weaker = await memory.do(DecayLinkStrengths(workflow_id=workflow), **inputs.how)
     counts = {"expired": expired, "weakened": weaker}
     return Result(f"{expired} memories expired, {weaker} links weakened", counts=counts)
 
@@ -135,7 +135,7 @@ async def _link(inputs: Inputs) -> Result:
                 strength=max(0.01, min(1.0, one.likeness)),
                 description="alike",
             )
-            await memory.do(request, actor="background")
+            await memory.do(request, **inputs.how)
             made += 1
     return Result(f"{made} links between like memories", counts={"links": made})
 

@@ -15,6 +15,7 @@ from engine.memory.upkeep import RecordReflection
 from engine.metacognition.asking import Asking
 from engine.metacognition.result import Result
 from engine.metacognition.retrospect import Retrospect, computed, material
+from engine.metacognition.work import Inputs
 from engine.models import fence
 
 FEEDBACK = 600
@@ -59,16 +60,17 @@ async def reflect(past: Retrospect, kind: ReflectionKind, asking: Asking | None)
     return Result(f"{kind}: {head}", feedback, computed=False, replan=said.plan_anew), said.findings
 
 
-async def remember(memory: Memory, workflow: str, kind: ReflectionKind, text: str, result: Result) -> str:
+async def remember(inputs: Inputs, memory: Memory, workflow: str, text: str, result: Result) -> str:
     """Keep a reflection in memory; its id.
 
     Raises:
         MemoryFault, JournalError: memory refused.
     """
+    kind = ReflectionKind(inputs.job.kind)
     request = RecordReflection(
         workflow_id=workflow, content=text, reflection_type=kind, computed=result.computed
     )
-    return (await memory.do(request, actor="background")).id
+    return (await memory.do(request, **inputs.how)).id
 
 
 def _head(text: str) -> str:

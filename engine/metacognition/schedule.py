@@ -129,6 +129,8 @@ def replannable(state: AgentState) -> str:
     goal, plan = state.goal, state.plan
     if not state.meta.replan or goal is None or plan is None or not state.config.replans or state.reasons:
         return ""
+    if goal.id != state.meta.replan_goal:
+        return ""
     settled = goal.status.terminal or plan.complete or goal.id in state.replans or state.needs_replan
     waits_for_operator = state.intervention is not None or state.handover is not None
     return "" if settled or waits_for_operator or state.retry is not None else goal.id

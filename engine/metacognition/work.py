@@ -7,12 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypedDict
 
 from engine.domain.metacognition import BackgroundJob
 from engine.memory import Memory
 from engine.metacognition.asking import Asking
 from engine.metacognition.result import Result
 from engine.metacognition.retrospect import Retrospect
+
+
+class _How(TypedDict):
+    actor: str
+    causes: tuple[str, ...]
 
 
 class NoWorkflowError(Exception):
@@ -36,6 +42,11 @@ class Inputs:
     workflow_of: WorkflowOf | None = None
     asking: Asking | None = None
     """None where everything is computed."""
+
+    @property
+    def how(self) -> _How:
+        """Who writes to memory, and the event that it follows from, which must be durable before."""
+        return {"actor": "background", "causes": (self.job.event,) if self.job.event else ()}
 
 
 async def perform(inputs: Inputs) -> Result:

@@ -9,7 +9,7 @@ from engine.domain.thinking import PlanRequest
 from engine.generation.notation import PLAN_LIMIT
 from engine.journal.event import canonical
 from engine.models import Message, Text, fence
-from engine.models.fence import RULE
+from engine.models.fence import RULE, visible
 from engine.tools.registry import ToolRegistry
 
 BELIEF_LIMIT = 600
@@ -97,7 +97,7 @@ def _before(request: PlanRequest) -> tuple[Text, ...]:
 def _told(request: PlanRequest) -> tuple[Text, ...]:
     """What looking back has found, as material, and what the operator says, which counts like the goal."""
     found = fence("what looking back on the work has found", "\n".join(request.findings))
-    said = "\n".join(f"* {one}" for one in request.guidance)
+    said = "\n".join(f"* {visible(one)}" for one in request.guidance)
     return (
         *((Text(found, "findings"),) if request.findings else ()),
         *((Text(f"The operator says, for this plan:\n{said}", "guidance"),) if request.guidance else ()),

@@ -110,3 +110,12 @@ async def test_background_jobs_end_with_the_session_and_that_is_said(tmp_path: P
     state = await engine.view("pilot-1")
     await engine.close()
     assert [job.ended for job in state.jobs.values()] == ["cancelled", "cancelled"]
+
+
+async def test_a_background_task_that_is_asked_for_is_waited_for(tmp_path: Path) -> None:
+    assert (await do_line(tmp_path, "agent_create bdi_agent pilot"))[0] == 0
+    code, answer, text = await do_line(tmp_path, "reflect")
+    assert (code, answer["outcome"]) == (0, "done")
+    assert text == "summary: No action has ended yet."
+    code, _answer, text = await do_line(tmp_path, "consolidate")
+    assert (code, text) == (1, "consolidate needs a goal whose memories it is about")

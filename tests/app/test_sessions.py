@@ -49,7 +49,7 @@ async def test_an_agent_is_shown_over_all_sessions(tmp_path: Path) -> None:
     await _two_sessions(tmp_path)
     _code, answer, _text = await look(tmp_path, "show", "first")
     assert answer["agent"] == "first"
-    assert answer["events"] == 5
+    assert answer["events"] == 6
 
 
 @pytest.mark.parametrize("what", ["show", "replay"])

@@ -89,6 +89,23 @@ def test_a_reflection_that_asks_for_it_has_the_rest_planned_anew_and_keeps_what_
     in_virtual_time(main())
 
 
+def test_a_reflection_that_comes_after_the_goal_changes_no_other_goals_plan() -> None:
+    async def main() -> None:
+        world, model = World(), Writer(*[told(plan_anew=True)] * 9, takes_s=20.0)
+        flown = desk(world, model)
+        flown.fly(*[write(f"f{n}", n) for n in range(1, 8)])
+        await flown.until(lambda s: s.goals["g1"].status is GoalStatus.ACHIEVED)
+        await flown.until(lambda s: s.meta.cycle == 1)
+        flown.do(cmd.AdoptGoal, text="the next thing")
+        await flown.until(lambda s: s.goals["g2"].status is GoalStatus.ACHIEVED)
+        assert flown.payloads(ev.ReplanAsked) == []
+        assert len(world.asked) == 2
+        await flown.close()
+        await flown.replays()
+
+    in_virtual_time(main())
+
+
 def test_what_a_model_said_in_the_background_is_on_record_and_paid_for() -> None:
     async def main() -> None:
         world, model = World(), Writer(told())

@@ -78,7 +78,9 @@ async def test_a_job_keeps_to_the_workflow_for_which_it_was_begun(room: MemoryDe
         return {"g1": room.workflow, "g2": other}[goal]
 
     runner = BackgroundRunner()
-    desk = MetaDesk(runner=runner, memory=room.memory, workflow_of=workflow_of).open()
+    desk = MetaDesk(
+        runner=runner, memory=room.memory, workflow_of=workflow_of, commit=room.store.commit
+    ).open()
     desk.goal("g1")
     desk.do(cmd.ForceMeta, task="consolidate")
     assert desk.boundary() == [MetaTask.CONSOLIDATE]
