@@ -106,6 +106,9 @@ def _say_goal(said: ev.Payload) -> tuple[str, str, str] | None:
             return "●", "goal", f"goal {said.goal}: {said.text}"
         case ev.GoalSelected():
             return "→", "thought", f"deliberation: pursue {said.goal}"
+        case ev.GoalMoved():
+            where = f"serves {said.parent} now" if said.parent else "serves no other goal now"
+            return "●", "operator", f"goal {said.goal} {where}"
         case ev.GoalChanged():
             return "●", "operator", f"goal {said.goal} is now: {said.text} (priority {said.priority})"
         case ev.GoalEnded(status=GoalStatus.ACHIEVED):

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from app import meta_verbs, mind_verbs
+from app import memory_verbs, meta_verbs, mind_verbs
 from app.coder import LineError, parse_line
 from app.verb import Context, GrammarError, Intent, Local, Reader, Verb, only, split_word, word
 from engine.domain import commands as cmd
@@ -128,6 +128,21 @@ def _read_priority(rest: str, context: Context) -> Intent:
     if not re.fullmatch(r"-?\d{1,6}", number):
         raise GrammarError("a whole number is expected; larger is more urgent")
     return cmd.ChangeGoal(agent=context.agent, goal=_goal_id(goal, context), priority=int(number))
+
+
+def _read_subgoal(rest: str, context: Context) -> Intent:
+    goal, text = word(rest, "a goal")
+    return cmd.PushGoal(
+        agent=context.agent, goal=_goal_id(goal, context), text=_text(text, "the new goal's text")
+    )
+
+
+def _read_under(rest: str, context: Context) -> Intent:
+    goal, above = word(rest, "a goal")
+    if not above:
+        raise GrammarError("say below which: under g3 g1, or under g3 none")
+    parent = "" if above == "none" else _goal_id(only(above, "a goal or none"), context)
+    return cmd.MoveGoal(agent=context.agent, goal=_goal_id(goal, context), parent=parent)
 
 
 def _read_run(rest: str, context: Context) -> Intent:
@@ -355,6 +370,10 @@ VERBS: tuple[Verb, ...] = (
          choices=_goals),
     Verb("reword", "reword GOAL TEXT", "change a goal's text; it is planned anew", _read_reword, "Goals",
          choices=_goals),
+    Verb("subgoal", "subgoal GOAL TEXT", "put a goal below another: it is pursued first", _read_subgoal,
+         "Goals", choices=_goals),
+    Verb("under", "under GOAL OTHER|none", "let a goal serve another one, or none", _read_under, "Goals",
+         choices=_goals),
     Verb("priority", "priority GOAL NUMBER", "change a goal's priority; larger is more urgent",
          _read_priority, "Goals", choices=_goals),
     Verb("mission", "mission NAME", "lay a shipped mission down and adopt its goal",
@@ -405,6 +424,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("forget", "forget KEY", "take a belief out of the agent's mind",
          _read_forget, "Mind", choices=_beliefs),
     *mind_verbs.VERBS,
+    *memory_verbs.VERBS,
     *meta_verbs.VERBS,
     Verb("!", "! COMMAND ARGUMENTS", "call the sandbox tool yourself, in the agent's session", _read_call,
          "Sandbox", aliases=("coder",)),

@@ -618,6 +618,11 @@ class Engine:
         before = past[0].version - 1 if past else 0
         return (await self._restore(agent, before) if before else AgentState()), past
 
+    async def newest(self, agent: str, kind: type[ev.Payload]) -> tuple[Event, ev.Payload] | None:
+        """The newest durable event of a kind in an agent's stream with what it says; None without one."""
+        found = await self.store.last(1, agent, kind=kind.kind)
+        return (found[0], ev.payload_of(found[0])) if found else None
+
     @overload
     async def recall(self, request: Request[R], *, as_of: int | None = None) -> R: ...
 

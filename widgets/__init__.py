@@ -28,7 +28,7 @@ from widgets.plan import PlanModel, PlanPane, StepLine
 from widgets.session import SandboxPane, SessionChunk, SessionModel
 from widgets.status_bar import StatusBar, StatusModel
 from widgets.terminal import TerminalPane
-from widgets.working_memory import MemoryLine, WorkingMemory, WorkingMemoryModel
+from widgets.working_memory import MemoryLine, RememberedLine, WorkingMemory, WorkingMemoryModel
 from widgets.world import WorldModel, WorldPane, WorldSign
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "Notice",
     "PlanModel",
     "PlanPane",
+    "RememberedLine",
     "SandboxPane",
     "SessionChunk",
     "SessionModel",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
+from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from engine.domain.text import clean_line
@@ -14,6 +15,7 @@ from widgets.pieces import Piece
 from widgets.rows import Row
 
 GoalMark = Literal["active", "pending", "achieved", "failed", "dropped"]
+GoalActionName = Literal["reword", "subgoal", "under", "raise", "lower", "drop"]
 AgentMark = Literal["running", "paused", "asks", "stopped"]
 
 GOAL_MARKS: dict[str, tuple[str, str]] = {
@@ -68,6 +70,10 @@ class GoalStackModel:
     notice: Notice | None = None
 
 
+def _binding(keys: str, action: GoalActionName, does: str) -> Binding:
+    return Binding(keys, f"goal('{action}')", does, show=False, id=f"goals.{action}", tooltip=does)
+
+
 class GoalStack(IntentionTree):
     """Goals indented by depth, and below them the agents."""
 
@@ -77,6 +83,7 @@ class GoalStack(IntentionTree):
     EMPTY = "The agent's goals will appear here. Press : and type a goal to give it one."
     HELP = """## Goals
 What the agent wants, and below it the agents of this workspace.
+e rewords a goal, a puts one below it, u lets it serve another, + and - change how urgent it is, D drops it.
 ● active, ○ pending, ✓ achieved, ✗ failed, – dropped; `3/7` counts the clauses of a goal that are done.
 Of an AgentSpeak(L) agent also its intentions: ▶ runs next, ▷ can run, … waits, ‖ suspended. Below each its
 plans, the outermost first: the goal and the plan's label, then the step it has come to and its variables.
@@ -84,6 +91,22 @@ plans, the outermost first: the goal and the plan's label, then the step it has 
 X drops it after asking.
 Agents: ▶ running, ‖ paused, ? asks you something, ■ stopped. Enter on an agent shows it in all panes.
 """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        _binding("e", "reword", "Reword the goal"),
+        _binding("a,insert", "subgoal", "Put a goal below it, which is pursued first"),
+        _binding("u", "under", "Let it serve another goal, or none"),
+        _binding("plus", "raise", "Make the goal more urgent"),
+        _binding("minus", "lower", "Make the goal less urgent"),
+        _binding("delete,D", "drop", "Give the goal up, after asking"),
+    ]
+
+    @dataclass
+    class GoalAction(Message):
+        """The operator wants something of the goal under the cursor."""
+
+        goal_id: str
+        action: GoalActionName
 
     @dataclass
     class GoalSelected(Message):
@@ -129,6 +152,12 @@ Agents: ▶ running, ‖ paused, ? asks you something, ■ stopped. Enter on an 
             rows.append(Row("agents", (Piece("agents", "heading"),), selectable=False))
             rows.extend(_agent_row(agent) for agent in model.agents)
         self.set_rows(rows)
+
+    def action_goal(self, name: GoalActionName) -> None:
+        """Tell what is wanted of the goal under the cursor."""
+        kind, _, id_ = self.cursor.partition(":")
+        if kind == "goal":
+            self.post_message(self.GoalAction(id_, name))
 
     def row_highlighted(self, key: str) -> None:
         """Tell which goal is looked at; passing over an agent does not switch to it."""

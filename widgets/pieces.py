@@ -149,3 +149,18 @@ def labelled(label: str, text: str, width: int, *, style: str = "text", most: in
     if not text:
         return ()
     return wrap((Piece(f"{label:<9}", "dim"), Piece(text, style)), width, indent=9, most=most)
+
+
+def bar(part: float, cells: int, *, style: str = "text") -> Pieces:
+    """A share as a bar of so many cells, full ones first; what is not nothing shows at least one.
+
+    Args:
+        part: between 0 and 1; what lies outside is taken as the nearer of the two.
+        cells: width of the bar.
+        style: of its full cells.
+    """
+    part = max(0.0, min(1.0, part))
+    full = max(round(part * cells), 1 if part and cells else 0)
+    return tuple(
+        piece for piece in (Piece("▓" * full, style), Piece("░" * (cells - full), "dim")) if piece.text
+    )

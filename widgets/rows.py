@@ -102,7 +102,7 @@ class RowPane(LinePane):
                 if before is not after and before != after:
                     self.repaint_lines(self._starts[at], len(self._span(at)))
             return
-        if not self.following:
+        if anchor and not self.following:
             kept = self._index.get(self._nearest_key(old, anchor))
             if kept is not None:
                 self._top = self._starts[kept] + (offset if self._rows[kept].key == anchor else 0)

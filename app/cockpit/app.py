@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +22,7 @@ from textual.widgets import Footer
 
 from app.cockpit import keymap
 from app.cockpit.command_line import CommandLine
+from app.cockpit.memory_keys import READ_EVERY_S
 from app.cockpit.theme_watch import ThemeWatch
 from app.projection import NOTHING_CHANGED, Pane, error_views, mind_views, views
 from app.settings import Settings
@@ -31,6 +33,7 @@ from engine.domain.text import clean_line
 from engine.engine import Engine
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
+from engine.journal.event import of_agent
 from engine.library import Mission, load_missions
 from engine.sandbox.policy import Tier
 from widgets import (
@@ -148,6 +151,8 @@ class Cockpit(CommandLine, ThemeWatch):
             self._projector.add(agent, before, past)
         self._draw()
         self.set_interval(1 / FRAMES_PER_S, self._frame, name="frame")
+        self.set_interval(READ_EVERY_S, self._look_at_memory, name="memory")
+        self.set_interval(READ_EVERY_S, self._look_at_gauges, name="gauges")
         if not engine.agents:
             await self._first_agent()
         problems = self.problems
@@ -174,6 +179,8 @@ class Cockpit(CommandLine, ThemeWatch):
     async def _follow(self, engine: Engine, since: int) -> None:
         count = 0
         async for event in engine.events(since):
+            if not of_agent(event.stream):
+                self._memory_written()
             payload = self._projector.take(event)
             if payload is not None:
                 self._tell(event.stream, payload)
@@ -207,6 +214,8 @@ class Cockpit(CommandLine, ThemeWatch):
                 good = payload.status is GoalStatus.ACHIEVED
                 why = f": {payload.reason}" if payload.reason and not good else ""
                 self._say(f"goal {payload.goal} {payload.status}{why}", "ok" if good else "error")
+            case ev.ModelCalled():
+                self._refresh_meter(agent)
             case ev.PlansHeld() if agent == self._agent:
                 self.call_later(self._offer_plans)
             case ev.PlansHeld():
@@ -248,10 +257,14 @@ class Cockpit(CommandLine, ThemeWatch):
                 self.query_one("#goals", GoalStack).show(goals)
             case Pane.PLAN:
                 self.query_one("#plan", PlanPane).show(views.plan(shown, self._intention))
-            case Pane.MEMORY if shown.reasons:
+            case Pane.MEMORY if shown.reasons and self._beliefs_first:
                 self.query_one("#beliefs", BeliefsPane).show(mind_views.beliefs(shown))
             case Pane.MEMORY:
-                self.query_one("#memory", WorkingMemory).show(views.working_memory(shown))
+                in_mind = self._shown_mind
+                model = views.working_memory(shown)
+                self.query_one("#memory", WorkingMemory).show(
+                    replace(model, memories=in_mind.memories, capacity=in_mind.capacity, hint=in_mind.hint)
+                )
             case Pane.ERRORS:
                 self.query_one("#errors", ErrorPanel).show(error_views.errors(shown))
             case Pane.MIND:

@@ -7,6 +7,9 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from app.cockpit import keymap
+from app.cockpit.context_keys import ContextKeys
+from app.cockpit.goal_keys import GoalKeys
+from app.cockpit.meta_keys import MetaKeys
 from app.cockpit.mind_keys import MindKeys
 from app.cockpit.sandbox_keys import SandboxKeys
 from app.doing import context_of, generated_text, help_text
@@ -26,7 +29,7 @@ WITH_A_MODEL = (
 )
 
 
-class CommandLine(MindKeys, SandboxKeys):
+class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys):
     """What is typed in the bar, and the words it knows."""
 
     def action_command(self) -> None:
@@ -93,6 +96,12 @@ class CommandLine(MindKeys, SandboxKeys):
                 self._help(intent.argument)
             case "policy":
                 self.action_policy()
+            case "memories":
+                self._open_browser(intent.argument)
+            case "meta":
+                self.action_meta()
+            case "context":
+                self.action_context()
             case "world":
                 self.action_world()
             case "breakpoints":

@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 from textual.binding import Binding, BindingType
 from textual.keys import format_key
 
-from widgets import BeliefsPane, CommandBar, ErrorPanel, GoalStack, PlanPane, SandboxPane
+from widgets import (
+    BeliefsPane,
+    CommandBar,
+    ErrorPanel,
+    GoalStack,
+    IntentionTree,
+    PlanPane,
+    SandboxPane,
+    WorkingMemory,
+)
 from widgets.dialogs import HelpGroup, HelpKey
 from widgets.line_pane import LinePane
 from widgets.rows import RowPane
@@ -90,11 +99,23 @@ KEYS: tuple[Key, ...] = (
     Key("n", "next_need", "next need", "Your turn", "Go to the next agent that needs you"),
     Key("1", "pane('goals')", "goals", "View", "Goals and agents"),
     Key("2", "pane('plan')", "plan", "View", "The plan"),
-    Key("3", "pane('memory')", "memory", "View", "Working memory"),
+    Key(
+        "3",
+        "pane('memory')",
+        "memory",
+        "View",
+        "Working memory; of a reasoner its beliefs, and again for memory",
+    ),
     Key("4", "pane('errors')", "errors", "View", "Errors"),
     Key("5", "pane('session')", "session", "View", "The sandbox session"),
     Key("W", "world", "world", "View", "The world that the agent lives in, or its session again"),
     Key("6", "pane('mind')", "mind", "View", "The mind stream"),
+    Key("M", "memories", "memories", "View", "Look for memories: words and likeness, links, history"),
+    Key(
+        "m", "meta", "meta-cognition", "View", "What is due, what runs in the background; force, veto, cancel"
+    ),
+    Key("ctrl+g", "guide", "guide", "Your turn", "Say something to the thinker; its next prompt has it once"),
+    Key("c", "context", "context", "View", "What the thinker was told last: shares, words, cost"),
     Key("P", "policy", "policy", "View", "What the agent's programs may do, and what holds them"),
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
     Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True, first=True),
@@ -115,7 +136,13 @@ FORBIDDEN = frozenset({"ctrl+h", "ctrl+i", "ctrl+m", "ctrl+left_square_bracket"}
 PANE_BINDINGS: Mapping[str, tuple[BindingType, ...]] = {
     "In a pane": (
         *(*LinePane.BINDINGS, *RowPane.BINDINGS, *PlanPane.BINDINGS, *SandboxPane.BINDINGS),
-        *(*GoalStack.BINDINGS, *BeliefsPane.BINDINGS, *ErrorPanel.BINDINGS),
+        *(
+            *IntentionTree.BINDINGS,
+            *GoalStack.BINDINGS,
+            *BeliefsPane.BINDINGS,
+            *WorkingMemory.BINDINGS,
+            *ErrorPanel.BINDINGS,
+        ),
     ),
     "In the command bar": tuple(CommandBar.BINDINGS),
 }

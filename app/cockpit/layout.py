@@ -40,6 +40,8 @@ class Layout(CockpitBase):
     _terminal: TerminalPane | None = None
     """The shell that stands in the session's place."""
 
+    _beliefs_first = True
+    """Whether a reasoner's beliefs stand in place of working memory."""
     _world_first = True
     """Whether the world of an agent that lives in one stands in the session's place."""
 
@@ -49,7 +51,7 @@ class Layout(CockpitBase):
         if name == "session" and self._shows_world:
             return super()._pane("world")
         state = self._projector.state
-        if name == "memory" and state is not None and state.reasons:
+        if name == "memory" and state is not None and state.reasons and self._beliefs_first:
             return super()._pane("beliefs")
         return super()._pane(name)
 

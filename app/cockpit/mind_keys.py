@@ -6,6 +6,7 @@ from functools import partial
 
 from textual import on
 
+from app.cockpit.memory_keys import MemoryKeys
 from app.cockpit.run_keys import RunKeys
 from app.projection import mind_views
 from engine.domain import commands as cmd
@@ -30,7 +31,7 @@ _DECISIONS = {
 }
 
 
-class MindKeys(RunKeys):
+class MindKeys(RunKeys, MemoryKeys):
     """What the operator does with a reasoner, beyond what they do with every agent."""
 
     _arranged = (False, False)
@@ -45,18 +46,21 @@ class MindKeys(RunKeys):
 
     def _look_at_mind(self) -> None:
         """Put beliefs and the world in their places where the shown agent has them, or take them out."""
-        wanted = (self._reasoner() is not None, self._shows_world)
+        wanted = (self._reasoner() is not None and self._beliefs_first, self._shows_world)
         if wanted != self._arranged:
             self._arranged = wanted
             self._set_places()
             self._lay_out()
 
     def action_pane(self, name: str) -> None:
-        """See `Layout`; the key of a pane that has the focus already changes the world for the session."""
+        """See `Layout`; the key of a focused pane changes world for session, beliefs for memory."""
         if name == "session" and self._focused_pane() == "session" and self._lives_in_world:
             self.action_world()
-        else:
-            super().action_pane(name)
+            return
+        if name == "memory" and self._focused_pane() == "memory" and self._reasoner() is not None:
+            self._beliefs_first = not self._beliefs_first
+            self._look_at_mind()
+        super().action_pane(name)
 
     def action_world(self) -> None:
         """Show the world that the agent lives in, or its session again."""

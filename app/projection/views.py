@@ -14,6 +14,7 @@ from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, Plan, PlanStep, StepStatus
 from engine.domain.state import AgentState, Mode
 from engine.engine import Health
+from engine.metacognition.runner import SLOTS
 from engine.sandbox.report import Mark, SandboxReport
 from engine.sandbox.tier import PROMISES
 from widgets import (
@@ -262,6 +263,8 @@ def status(state: AgentState | None, health: Health, sandbox: SandboxReport) -> 
         context=state.context_share,
         tokens=state.tokens,
         cost_usd=state.cost_usd,
+        background=len(state.meta.running),
+        background_limit=SLOTS if state.meta.on else 0,
         errors=len(open_failures(state)),
         fault="; ".join(health.agents),
     )

@@ -86,6 +86,24 @@ class ChangeGoal(Command):
     priority: int | None = None
 
 
+class PushGoal(Command):
+    """Put a goal below another one: it is pursued first, then the other goes on."""
+
+    do: Literal["push_goal"] = "push_goal"
+    goal: str
+    """The goal that it is to serve."""
+    text: GoalText
+
+
+class MoveGoal(Command):
+    """Let a goal serve another one, or none."""
+
+    do: Literal["move_goal"] = "move_goal"
+    goal: str
+    parent: str = ""
+    """The goal that it is to serve; empty for none."""
+
+
 class DropGoal(Command):
     """Give a goal up."""
 
@@ -406,6 +424,8 @@ AnyCommand = (
     | DeleteAgent
     | AdoptGoal
     | ChangeGoal
+    | PushGoal
+    | MoveGoal
     | DropGoal
     | Run
     | Pause

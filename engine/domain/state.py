@@ -396,7 +396,8 @@ class AgentState:
 
     def find_step(self, step_id: str) -> tuple[Plan, PlanStep] | None:
         """The plan and the step with this id, or None."""
-        for plan in self.plans.values():
+        # Newest first: that is where it nearly always is, and there may be thousands of plans.
+        for plan in reversed(self.plans.values()):
             step = plan.step(step_id)
             if step is not None:
                 return plan, step

@@ -238,6 +238,14 @@ class GoalSelected(Payload):
     goal: str
 
 
+class GoalMoved(Payload):
+    """A goal serves another one than before, or none."""
+
+    kind: ClassVar[str] = "goal.moved"
+    goal: str
+    parent: str | None = None
+
+
 class GoalChanged(Payload):
     """The text or the priority of a goal was changed; its plan no longer holds when the text did."""
 

@@ -272,6 +272,14 @@ def _goal_changed(state: AgentState, said: ev.GoalChanged, event: Event) -> None
     state.goals[said.goal] = replace(goal, text=said.text, priority=said.priority, event=event.ref)
 
 
+@_on(ev.GoalMoved)
+def _goal_moved(state: AgentState, said: ev.GoalMoved, event: Event) -> None:
+    goal = state.goals.get(said.goal)
+    if goal is not None:
+        state.goals[said.goal] = replace(goal, parent=said.parent, event=event.ref)
+        roused(state)
+
+
 @_on(ev.GoalEnded)
 def _goal_ended(state: AgentState, said: ev.GoalEnded, event: Event) -> None:
     goal = state.goals.get(said.goal)

@@ -12,12 +12,10 @@ from engine.domain.goal import Goal
 from engine.domain.plan import Op, PlanStep
 from engine.domain.state import RunState
 from engine.journal import events as ev
+from engine.loop.decide_goals import SUBGOAL_LIMIT
 from engine.loop.outcome import fresh_id
 from engine.loop.settling import SettlingAgent
 from engine.steering.gate import Hold, hold
-
-SUBGOAL_LIMIT = 20
-"""Goals inside one another; a recipe that achieves its own goal would otherwise never end."""
 
 
 class ActingAgent(SettlingAgent):
@@ -144,12 +142,12 @@ class ActingAgent(SettlingAgent):
         )
 
     def _best_goal(self, goal: Goal) -> bool:
-        """Whether deliberation would still choose this goal's root."""
+        """Whether deliberation would still choose this goal: its root, and nothing that comes before it."""
         roots = [root for root in self.state.root_goals() if not root.status.terminal]
         root = goal
         while root.parent is not None:
             root = self.state.goals[root.parent]
-        return bool(roots) and roots[0].id == root.id
+        return bool(roots) and roots[0].id == root.id and self.state.open_child(goal.id) is None
 
     def _announce(self, held: Hold, step: str, cause: str, announced: str) -> str:
         """Record why the step waits, once; what was announced last."""

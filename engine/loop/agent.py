@@ -303,6 +303,8 @@ class Agent(DecidingAgent):
         goal, plan = self.state.goal, self.state.plan
         if goal is None or goal.status.terminal or plan is None or not plan.complete:
             return False
+        if self.state.open_child(goal.id) is not None:
+            return False
         if self.state.intervention is not None or self.state.needs_replan:
             return False
         if goal.criteria and not plan.shown:

@@ -8,16 +8,17 @@ from typing import Any
 
 from engine.domain import commands as cmd
 from engine.domain.belief import BeliefSource
-from engine.domain.goal import Goal, GoalStatus
+from engine.domain.goal import Goal
 from engine.domain.plan import Op, Plan, PlanStep, Provenance, StepStatus
 from engine.domain.session import SHELL_COMMAND, SHELL_TOOL
 from engine.domain.state import AgentState, Mode, RunState, SpendingLimits
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
-from engine.loop import decide_meta, decide_reasoner, decide_session
+from engine.loop import decide_goals, decide_meta, decide_reasoner, decide_session
+from engine.loop.decide_goals import open_goal
 from engine.loop.decide_session import may_go_on
-from engine.loop.outcome import Outcome, RefusedError, fresh_id
+from engine.loop.outcome import Outcome, RefusedError, close_turn, fresh_id
 from engine.tools.registry import ToolRegistry
 
 
@@ -36,87 +37,13 @@ def decide(state: AgentState, command: cmd.Command, registry: ToolRegistry) -> O
     return handler(state, command, registry)
 
 
-# ------------------------------------------------------------------ goals
-
-
-def _goal(state: AgentState, goal_id: str) -> Goal:
-    goal = state.goals.get(goal_id)
-    if goal is None:
-        known = ", ".join(goal.id for goal in state.open_goals) or "none"
-        raise RefusedError(f"there is no goal '{goal_id}'; open goals: {known}")
-    if goal.status.terminal:
-        raise RefusedError(f"goal {goal_id} is {goal.status} already")
-    return goal
-
-
-def _adopt_goal(state: AgentState, said: cmd.AdoptGoal, registry: ToolRegistry) -> Outcome:
-    text = said.text.strip()
-    if not text:
-        raise RefusedError("the goal has no text")
-    if said.criteria and not state.config.replans:
-        raise RefusedError("only a model can show that criteria hold: leave them out, or give it a model")
-    goal = fresh_id(state, "g")
-    adopted = ev.GoalAdopted(goal=goal, text=text, priority=said.priority, criteria=said.criteria)
-    return Outcome(f"goal {goal} adopted", (adopted,))
-
-
-def _change_goal(state: AgentState, said: cmd.ChangeGoal, registry: ToolRegistry) -> Outcome:
-    goal = _goal(state, said.goal)
-    text = (said.text or goal.text).strip()
-    if not text:
-        raise RefusedError("the goal has no text")
-    priority = goal.priority if said.priority is None else said.priority
-    if text != goal.text and state.acting and state.action and state.action.goal == goal.id:
-        raise RefusedError("an action of this goal is running; wait for it or stop the agent first")
-    change = ev.GoalChanged(goal=goal.id, text=text, priority=priority)
-    closing = () if text == goal.text else _close(state, goal=goal.id, resolution="goal reworded")
-    return Outcome(f"goal {goal.id} changed", (change, *closing))
-
-
-def end_goal(state: AgentState, goal: Goal, status: GoalStatus, reason: str) -> list[ev.Payload]:
-    """The events that end a goal and every open sub-goal of it, deepest first."""
-    events: list[ev.Payload] = []
-    for child in state.children(goal.id):
-        if not child.status.terminal:
-            events += end_goal(state, child, status, reason)
-    events.append(ev.GoalEnded(goal=goal.id, status=status, reason=reason))
-    return events
-
-
-def _root(state: AgentState, goal: Goal) -> Goal:
-    while goal.parent is not None:
-        goal = state.goals[goal.parent]
-    return goal
-
-
-def _give_up(state: AgentState, goal_id: str, status: GoalStatus, reason: str) -> Outcome:
-    goal = _root(state, _goal(state, goal_id))
-    if state.acting and state.action and state.action.step:
-        raise RefusedError("an action is running; wait for it or stop the agent first")
-    events = end_goal(state, goal, status, reason)
-    closing: tuple[ev.Payload, ...] = ()
-    if state.intervention is not None and (
-        not state.intervention.goal or _root(state, state.goals[state.intervention.goal]).id == goal.id
-    ):
-        closing = (ev.InterventionClosed(resolution=f"goal {status}"),)
-    return Outcome(f"goal {goal.id} {status}", (*events, *closing))
-
-
-def _drop_goal(state: AgentState, said: cmd.DropGoal, registry: ToolRegistry) -> Outcome:
-    return _give_up(state, said.goal, GoalStatus.DROPPED, said.reason)
-
-
-def _abort_goal(state: AgentState, said: cmd.AbortGoal, registry: ToolRegistry) -> Outcome:
-    return _give_up(state, said.goal, GoalStatus.FAILED, said.reason)
-
-
 # ------------------------------------------------------------------ run control
 
 
 def _run(state: AgentState, said: cmd.Run, registry: ToolRegistry) -> Outcome:
     may_go_on(state)
     if said.until is not None:
-        _goal(state, said.until)
+        open_goal(state, said.until)
     wanted = (RunState.RUNNING, said.max_loops, said.until, said.ask)
     if wanted == (state.run, state.max_loops, state.until, state.config.ask):
         return Outcome("already running")
@@ -208,16 +135,6 @@ def _check(steps: Sequence[PlanStep], registry: ToolRegistry) -> None:
         raise RefusedError("; ".join(problems[:5]))
 
 
-def _close(state: AgentState, *, resolution: str, step: str = "", goal: str = "") -> tuple[ev.Payload, ...]:
-    """The event that ends an open intervention on this step or goal, when there is one."""
-    open_one = state.intervention
-    if open_one is None:
-        return ()
-    if (step and open_one.step == step) or (goal and open_one.goal == goal):
-        return (ev.InterventionClosed(resolution=resolution),)
-    return ()
-
-
 def _edit_step(state: AgentState, said: cmd.EditStep, registry: ToolRegistry) -> Outcome:
     plan, step = _editable(state, said.step)
     changes: dict[str, Any] = {
@@ -241,7 +158,7 @@ def _edit_step(state: AgentState, said: cmd.EditStep, registry: ToolRegistry) ->
     steps = [edited if old.id == step.id else old for old in plan.steps]
     change = f"step {step.id} edited"
     return Outcome(
-        change, (_revised(plan, change, steps), *_close(state, step=step.id, resolution="step edited"))
+        change, (_revised(plan, change, steps), *close_turn(state, step=step.id, resolution="step edited"))
     )
 
 
@@ -280,7 +197,7 @@ def _delete_step(state: AgentState, said: cmd.DeleteStep, registry: ToolRegistry
     change = f"step {step.id} deleted"
     steps = [old for old in plan.steps if old.id != step.id]
     return Outcome(
-        change, (_revised(plan, change, steps), *_close(state, step=step.id, resolution="step deleted"))
+        change, (_revised(plan, change, steps), *close_turn(state, step=step.id, resolution="step deleted"))
     )
 
 
@@ -302,19 +219,19 @@ def _skip_step(state: AgentState, said: cmd.SkipStep, registry: ToolRegistry) ->
     plan, step = _editable(state, said.step)
     ended = ev.StepEnded(goal=plan.goal, step=step.id, status=StepStatus.SKIPPED, summary=said.reason)
     return Outcome(
-        f"step {step.id} skipped", (ended, *_close(state, step=step.id, resolution="step skipped"))
+        f"step {step.id} skipped", (ended, *close_turn(state, step=step.id, resolution="step skipped"))
     )
 
 
 def _retry_step(state: AgentState, said: cmd.RetryStep, registry: ToolRegistry) -> Outcome:
     if not said.step:
-        return _retry_goal(state, _goal(state, said.goal))
+        return _retry_goal(state, open_goal(state, said.goal))
     plan, step = _editable(state, said.step)
     if step.status is not StepStatus.FAILED:
         raise RefusedError(f"step {step.id} has not failed; it is {step.status}")
     again = ev.StepEnded(goal=plan.goal, step=step.id, status=StepStatus.PLANNED, summary=step.summary)
     return Outcome(
-        f"step {step.id} will run again", (again, *_close(state, step=step.id, resolution="retry now"))
+        f"step {step.id} will run again", (again, *close_turn(state, step=step.id, resolution="retry now"))
     )
 
 
@@ -336,15 +253,15 @@ def _give_result(state: AgentState, said: cmd.GiveResult, registry: ToolRegistry
     asked = step.op is Op.THINK and state.intervention is not None and not state.intervention.kind
     if asked:  # the thinker gets its answer, and decides on
         again = ev.StepEnded(goal=plan.goal, step=step.id, status=StepStatus.PLANNED)
-        closed = _close(state, step=step.id, resolution=f"answered: {said.result}")
+        closed = close_turn(state, step=step.id, resolution=f"answered: {said.result}")
         return Outcome(f"answered {step.id}", (believed, again, *closed))
     done = ev.StepEnded(goal=plan.goal, step=step.id, status=StepStatus.COMPLETED, summary=said.result)
-    closed = _close(state, step=step.id, resolution="result given by hand")
+    closed = close_turn(state, step=step.id, resolution="result given by hand")
     return Outcome(f"step {step.id} settled by hand", (believed, done, *closed))
 
 
 def _replace_plan(state: AgentState, said: cmd.ReplacePlan, registry: ToolRegistry) -> Outcome:
-    goal = _goal(state, said.goal)
+    goal = open_goal(state, said.goal)
     if state.open_child(goal.id) is not None:
         raise RefusedError("a sub-goal of this goal is open; replace the sub-goal's plan, or abort it")
     if state.acting and state.action and state.action.goal == goal.id:
@@ -367,7 +284,7 @@ def _replace_plan(state: AgentState, said: cmd.ReplacePlan, registry: ToolRegist
     revised = ev.PlanRevised(plan=plan_id, goal=goal.id, change="rest of the plan replaced", steps=steps)
     return Outcome(
         f"plan of {goal.id} replaced: {len(drafted)} steps",
-        (revised, *_close(state, goal=goal.id, resolution="plan replaced")),
+        (revised, *close_turn(state, goal=goal.id, resolution="plan replaced")),
     )
 
 
@@ -448,10 +365,7 @@ def _forget(state: AgentState, said: cmd.Forget, registry: ToolRegistry) -> Outc
 
 _Handler = Callable[[AgentState, Any, ToolRegistry], Outcome]
 _HANDLERS: dict[type[cmd.Command], _Handler] = {
-    cmd.AdoptGoal: _adopt_goal,
-    cmd.ChangeGoal: _change_goal,
-    cmd.DropGoal: _drop_goal,
-    cmd.AbortGoal: _abort_goal,
+    **decide_goals.HANDLERS,
     cmd.Run: _run,
     cmd.Pause: _pause,
     cmd.Step: _step,

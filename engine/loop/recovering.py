@@ -11,7 +11,7 @@ from engine.domain.failure import OF_GOALS, FailureKind, Strategy
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, PlanStep, StepStatus
 from engine.journal import events as ev
-from engine.loop.decide import end_goal
+from engine.loop.decide_goals import end_goal
 from engine.loop.heuristics import after_failure, after_success, recovered
 from engine.loop.reflecting import ReflectingAgent
 from engine.recovery import (

@@ -33,8 +33,10 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 QUERY_WORDS = 64
 """Words of a query that are looked for."""
-POSTINGS = 20_000
-"""Places of words that a search goes through; the rarest words come first, and at least one is taken."""
+POSTINGS = 12_000
+"""Places of words that are ranked exactly; the rarest words come first, and at least one is taken."""
+LEFT_OVER = 4
+"""How many times as many candidates are looked at where words are too frequent for that."""
 COUNTS_KEPT = 20_000
 """Words whose frequency is kept from one search to the next."""
 BM25_BEST = 2.2
@@ -176,6 +178,8 @@ class _Match:
     text: str
     best: float
     """The score of a memory that holds every word as often as one could."""
+    frequent: tuple[tuple[str, float], ...] = ()
+    """Words that bring up no memory by themselves: what is asked for each, and what it counts for."""
 
 
 class _Candidate(NamedTuple):
@@ -277,7 +281,7 @@ class Finder:
         if match is None:
             return []
         condition, values = filters.condition(reading, first=False)
-        size = limit
+        size = limit * LEFT_OVER if match.frequent else limit
         while True:
             hits = reading.rows(
                 "select rowid, rank from words where words match ? and rank match "
@@ -286,6 +290,11 @@ class Finder:
                 size,
             )
             ranks = {int(hit[0]): -float(hit[1]) for hit in hits}
+            for text, weight in match.frequent:
+                # As one occurrence counts in a text of mean length.
+                for (row,) in reading.rows("select rowid from words where words match ?", text):
+                    if row in ranks:
+                        ranks[row] += weight
             found = []
             for one in _candidates(reading, "row", list(ranks), condition, values):
                 covered = min(1.0, ranks[one.row] / match.best)
@@ -309,9 +318,13 @@ class Finder:
             if chosen and postings > POSTINGS:
                 break
             chosen.append(term)
-        best = sum(BM25_BEST * _idf(total, counts[term]) for term in chosen)
+        best = sum(BM25_BEST * _idf(total, counts[term]) for term in terms)
         words = " OR ".join(f'"{word}"' for word in dict.fromkeys(terms[term] for term in chosen))
-        return _Match(f"{self._scope(reading, filters, total)}({words})", best)
+        text = f"{self._scope(reading, filters, total)}({words})"
+        frequent = [
+            (f'"{terms[term]}" AND {text}', _idf(total, counts[term])) for term in terms if term not in chosen
+        ]
+        return _Match(text, best, tuple(frequent))
 
     def _scope(self, reading: Reading, filters: Filters, total: int) -> str:
         """The filters that the index itself can hold a search to, as far as that spares it work."""

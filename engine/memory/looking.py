@@ -18,7 +18,7 @@ from engine.domain.memory import Content
 from engine.domain.ports import Clock
 from engine.journal.blobs import BlobStore
 from engine.journal.store import DATA_DIRECTORY, JournalStore
-from engine.memory import actions, keeping, memories, mind, searching, upkeep, workflows
+from engine.memory import actions, history, keeping, memories, mind, searching, upkeep, workflows
 from engine.memory.embedding import Embedder, EmbedderUnavailable, HashEmbedder, Vector
 from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
 from engine.memory.finding import Finder
@@ -35,7 +35,7 @@ DATABASE = "memory.db"
 PAGE = 1_000
 """Events folded at a time where there are no tables."""
 
-_ASKED_IN = (actions, keeping, memories, mind, searching, upkeep, workflows)
+_ASKED_IN = (actions, history, keeping, memories, mind, searching, upkeep, workflows)
 """The modules whose requests are answered; importing them is what makes them known."""
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from engine.domain import commands as cmd
 from engine.journal.errors import JournalError
 from engine.memory.errors import MemoryFault
 from engine.memory.memory import Memory
+
+_OF_MIND = frozenset({"change_working_memory", "focus_memory", "focus"})
+_NAMING = ("memory_id", "pin", "unpin", "evict", "add")
+"""Arguments of these that name a memory."""
 
 
 async def remember(
@@ -28,7 +33,8 @@ async def remember(
         from engine.memory.filling import filled
         from engine.memory.requests import as_json, named
 
-        given = await filled(memory, command.verb, command.arguments, (command.agent, goal), kept)
+        given = await _with_mind(memory, command)
+        given = await filled(memory, command.verb, given, (command.agent, goal), kept)
         request = named(command.verb, given)
         written = await memory.write(request, actor=actor)
     except (MemoryFault, JournalError) as error:
@@ -39,3 +45,17 @@ async def remember(
         event=written.event,
         data=as_json(written.answer),
     )
+
+
+async def _with_mind(memory: Memory, command: cmd.Remember) -> Mapping[str, Any]:
+    """The arguments; where it is about what is in mind and names no workflow, that of the memory is meant.
+
+    An operator looks at memories of all work, also of what is over.
+    """
+    given = command.arguments
+    named = next((given[name] for name in _NAMING if given.get(name)), "")
+    ident = next(iter(named), "") if isinstance(named, list | tuple) else named
+    if command.verb not in _OF_MIND or given.get("context_id") or not ident:
+        return given
+    found = await memory.recall("get_memory_by_id", {"memory_id": ident, "include_links": False})
+    return {**given, "context_id": found.memory.workflow}

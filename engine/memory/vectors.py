@@ -12,6 +12,7 @@ import math
 import re
 import struct
 from array import array
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from operator import mul
 from typing import TypeAlias
@@ -95,20 +96,23 @@ class SignatureIndex:
             digests = [digest for digest in among if digest in self._places]
             signs = [self._signs[self._places[digest]] for digest in digests]
         apart = _distances(signature(vector), signs, len(vector))
-        low, size = 0, first
+        low, before, size = 0, 0, first
+
+        def up_to(high: int) -> int:
+            return len(apart) - len(apart.translate(None, _BYTES[: high + 1]))
+
         while low <= _FARTHEST:
-            high, taken = low - 1, 0
-            while high < _FARTHEST and taken < size:
-                high += 1
-                taken += apart.count(high)
+            high = min(_FARTHEST, low + bisect_left(range(low, _FARTHEST + 1), before + size, key=up_to))
+            taken = up_to(high) - before
             if taken:
                 # A search for bytes of a range goes through 100,000 places in a fraction of a millisecond.
                 within = re.compile(b"[" + re.escape(bytes([low])) + b"-" + re.escape(bytes([high])) + b"]")
                 yield [digests[found.start()] for found in within.finditer(apart)]
-            low, size = high + 1, size * 8
+            low, before, size = high + 1, before + taken, size * 8
 
 
 _FARTHEST = 255
+_BYTES = bytes(range(256))
 
 
 def _distances(wanted: int, signs: Iterable[int], dimension: int) -> bytes:

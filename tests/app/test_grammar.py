@@ -61,6 +61,9 @@ LINES = [
     ("drop 1", _pilot(cmd.DropGoal, goal="g1")),
     ("abort G1", _pilot(cmd.AbortGoal, goal="g1")),
     ("reword g1 go  up", _pilot(cmd.ChangeGoal, goal="g1", text="go  up")),
+    ("subgoal g1 list  the files", _pilot(cmd.PushGoal, goal="g1", text="list  the files")),
+    ("under g2 1", _pilot(cmd.MoveGoal, goal="g2", parent="g1")),
+    ("under g2 none", _pilot(cmd.MoveGoal, goal="g2")),
     ("priority 1 9", _pilot(cmd.ChangeGoal, goal="g1", priority=9)),
     ("mission first-flight", Local("mission", "first-flight")),
     ("run", _pilot(cmd.Run)),
@@ -150,6 +153,46 @@ LINES = [
     ("agent other", Local("select_agent", "other")),
     ("status", Local("status")),
     ("policy", Local("policy")),
+    (
+        "workflow w2 paused until the index is back",
+        cmd.Remember(
+            agent="pilot",
+            verb="update_workflow_status",
+            arguments={
+                "workflow_id": "w2",
+                "status": "paused",
+                "completion_message": "until the index is back",
+            },
+        ),
+    ),
+    ("meta", Local("meta")),
+    ("context", Local("context")),
+    ("memory slow index", Local("memories", "slow index")),
+    (
+        "remember the index is slow",
+        cmd.Remember(
+            agent="pilot",
+            verb="store_memory",
+            arguments={
+                "content": "the index is slow",
+                "memory_type": "user_input",
+                "memory_level": "semantic",
+                "importance": 7.0,
+            },
+        ),
+    ),
+    ("pin m3", cmd.Remember(agent="pilot", verb="change_working_memory", arguments={"pin": ["m3"]})),
+    ("unpin m3", cmd.Remember(agent="pilot", verb="change_working_memory", arguments={"unpin": ["m3"]})),
+    ("evict m3", cmd.Remember(agent="pilot", verb="change_working_memory", arguments={"evict": ["m3"]})),
+    ("focus m3", cmd.Remember(agent="pilot", verb="focus_memory", arguments={"memory_id": "m3"})),
+    (
+        "important m3 8.5",
+        cmd.Remember(agent="pilot", verb="update_memory", arguments={"memory_id": "m3", "importance": 8.5}),
+    ),
+    (
+        "forget_memory m3 m4",
+        cmd.Remember(agent="pilot", verb="forget_memories", arguments={"memory_ids": ["m3", "m4"]}),
+    ),
     ("accept_tier Paths", cmd.AcceptTier(tier="PATHS")),
     ("theme dusk", Local("theme", "dusk")),
     ("help", Local("help")),
@@ -239,6 +282,7 @@ def test_what_means_nothing_is_answered_in_one_line(context: Context, line: str,
 
 ANYTHING_GOES = {"drop", "abort", "until", "skip", "retry", "unsaved", "break", "unbreak", "theme", "help"}
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
+ANYTHING_GOES |= {"memory"}
 """Verbs whose argument may be left out or be any word."""
 
 

@@ -92,6 +92,7 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
         "parent_step": st.none() | STEPS,
     },
     ev.GoalSelected: {"goal": GOALS},
+    ev.GoalMoved: {"goal": GOALS, "parent": st.none() | GOALS},
     ev.GoalChanged: {"goal": GOALS, "text": TEXTS, "priority": st.integers(-3, 3)},
     ev.GoalEnded: {"goal": GOALS, "status": st.sampled_from(GoalStatus), "reason": TEXTS},
     ev.BeliefAdded: {"key": TEXTS, "value": VALUES},

@@ -12,7 +12,7 @@ from engine.domain.goal import GoalStatus
 from engine.domain.plan import StepStatus
 from engine.domain.state import Mode
 from engine.journal import events as ev
-from engine.loop.acting import SUBGOAL_LIMIT
+from engine.loop.decide_goals import SUBGOAL_LIMIT
 
 POLISH = """
 [[recipe]]

@@ -27,6 +27,7 @@ from widgets import (
     MindStream,
     PlanModel,
     PlanPane,
+    RememberedLine,
     SandboxPane,
     SessionChunk,
     SessionModel,
@@ -89,6 +90,13 @@ MEMORY = WorkingMemoryModel(
         MemoryLine("m2", "belief", "pip is available in .venv", confidence=0.9, fresh=True),
         MemoryLine("m3", "fact", "httpx 0.28 needs anyio", confidence=0.75),
         MemoryLine("m4", "result", "mkdir made api_client", confidence=1.0),
+    ),
+    memories=(
+        RememberedLine(
+            "m7", "the index answers slowly before noon", "semantic", "fact", 8.2, "3h", focal=True
+        ),
+        RememberedLine("m5", "create_venv took 4 s", "episodic", "action_log", 6.1, "4m", pinned=True),
+        RememberedLine("m6", "is there a proxy?", "working", "question", 0.4, "now"),
     ),
 )
 ERRORS = ErrorsModel(

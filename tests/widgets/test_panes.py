@@ -22,6 +22,7 @@ from widgets import (
     PlanPane,
     StepLine,
     WorkingMemory,
+    WorkingMemoryModel,
 )
 from widgets.mind import CAPACITY
 from widgets.pieces import plain
@@ -270,9 +271,80 @@ async def test_working_memory_marks_focus_news_and_confidence() -> None:
         lines = shown(app.memory)
 
         assert lines[0] == "★ goal: build api_client"
-        assert lines[1].startswith("+ belief: pip is available")
-        assert lines[1].endswith("90%")
-        assert app.memory.border_subtitle == "4/20"
+        assert [line for line in lines if line in ("in mind", "beliefs")] == [
+            "in mind",
+            "beliefs",
+        ]
+        (belief,) = (line for line in lines if line.startswith("+ belief: pip is available"))
+        assert belief.endswith("90%")
+        assert app.memory.border_subtitle == "3/20"
+
+
+async def test_memories_in_mind_show_focus_pin_relevance_and_age() -> None:
+    app = Cockpit()
+    async with app.run_test(size=SIZE) as pilot:
+        app.memory.show(MEMORY)
+        await pilot.pause()
+        lines = shown(app.memory)
+
+        (focal,) = (line for line in lines if line.startswith("★ fact: the index"))
+        assert focal.endswith("▓▓▓▓░  3h")
+        (pinned,) = (line for line in lines if line.startswith("◆ action log: create_venv"))
+        assert pinned.endswith("▓▓▓░░  4m")
+        assert any(line.startswith("question: is there") and line.endswith("▓░░░░ now") for line in lines)
+
+
+async def test_keys_pin_evict_focus_and_open_the_memory_under_the_cursor() -> None:
+    messages: list[Message] = []
+    app = Cockpit()
+    async with app.run_test(size=SIZE, message_hook=messages.append) as pilot:
+        app.memory.show(MEMORY)
+        app.memory.focus()
+        await pilot.press("p", "E", "f", "enter")  # the goal is no memory
+        app.memory.move_cursor("memory:m5")
+        await pilot.press("p", "E", "f", "enter")
+        app.memory.move_cursor("memory:m7")
+        await pilot.press("p")
+        await pilot.pause()
+    asked = (
+        WorkingMemory.PinRequested,
+        WorkingMemory.EvictRequested,
+        WorkingMemory.FocusRequested,
+        WorkingMemory.OpenRequested,
+    )
+    said = [each for each in messages if isinstance(each, asked)]
+    seen = [each for at, each in enumerate(said) if not any(each is other for other in said[:at])]
+
+    assert seen == [
+        WorkingMemory.PinRequested("m5", False),
+        WorkingMemory.EvictRequested("m5"),
+        WorkingMemory.FocusRequested("m5"),
+        WorkingMemory.OpenRequested("m5"),
+        WorkingMemory.PinRequested("m7", True),
+    ]
+
+
+async def test_v_shows_only_what_is_in_mind_then_only_beliefs() -> None:
+    app = Cockpit()
+    async with app.run_test(size=SIZE) as pilot:
+        app.memory.show(MEMORY)
+        app.memory.focus()
+        await pilot.press("v")
+        assert {row.key.partition(":")[0] for row in app.memory.rows} == {"heading", "memory"}
+        await pilot.press("v")
+        assert [row.key for row in app.memory.rows] == ["heading:beliefs", "m2"]
+        await pilot.press("v")
+        assert len(app.memory.rows) == 10
+
+
+async def test_where_no_memory_is_in_mind_the_pane_says_how_one_comes_there() -> None:
+    app = Cockpit()
+    async with app.run_test(size=SIZE) as pilot:
+        model = WorkingMemoryModel(MEMORY.entries, (), 20, "press M to look for memories")
+        app.memory.show(model)
+        await pilot.pause()
+        assert "press M to look for memories" in shown(app.memory)
+        assert app.memory.border_subtitle == "0/20"
 
 
 async def test_the_mind_shows_time_sign_and_text() -> None:

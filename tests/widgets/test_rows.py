@@ -299,3 +299,14 @@ async def test_wrapped_rows_show_all_their_text() -> None:
             "12:00 a thought of",
             "      many words",
         ]
+
+
+async def test_a_list_that_begins_with_a_heading_begins_with_it() -> None:
+    pane = RowPane()
+    app = PaneApp(pane)
+    async with app.run_test(size=(40, 6)) as pilot:
+        rows = [Row("head", (Piece("heading"),), selectable=False)]
+        rows += [Row(f"r{number}", (Piece(f"row {number}"),)) for number in range(20)]
+        pane.set_rows(rows)
+        await pilot.pause()
+        assert pane.top == 0

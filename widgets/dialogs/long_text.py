@@ -30,6 +30,29 @@ class LongText(FactsPane):
     """
 
     _sections: tuple[Section, ...] = ()
+    _starts: tuple[int, ...] = ()
+    """The line on which each section begins."""
+    _wanted = -1
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """What is shown."""
+        return self._sections
+
+    def go_to(self, section: int) -> None:
+        """Put the section at this place, from 0, at the top of the pane, now or once there is a width."""
+        self._wanted = section
+        self._go()
+
+    def on_resize(self) -> None:
+        """Break the lines anew, and go where the reader wants to be."""
+        super().on_resize()
+        self._go()
+
+    def _go(self) -> None:
+        if self.text_width and 0 <= self._wanted < len(self._starts):
+            self.scroll_lines_to(self._starts[self._wanted])
+            self._wanted = -1
 
     def show(self, sections: tuple[Section, ...]) -> None:
         """Show these sections from the first line on."""
@@ -42,8 +65,10 @@ class LongText(FactsPane):
     def lines_for(self, width: int) -> tuple[Pieces, ...]:
         """The sections with a blank line between them."""
         lines: list[Pieces] = []
+        starts: list[int] = []
         for section in self._sections:
             lines += [(Piece(""),)] if lines else []
+            starts.append(len(lines))
             lines += wrap((Piece(clean_line(section.title), section.title_style),), width, indent=2, most=4)
             for note in section.notes:
                 lines += wrap(
@@ -53,6 +78,7 @@ class LongText(FactsPane):
                 lines += [
                     (Piece(part),) for line in shown(section.text).split("\n") for part in broken(line, width)
                 ]
+        self._starts = tuple(starts)
         return tuple(lines)
 
 
