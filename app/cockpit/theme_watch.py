@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from app.cockpit.base import CockpitBase
+from app.settings import Settings
+from engine.library import Mission
 from engine.library.watching import fingerprint, watch_directory
+from engine.sandbox.policy import Tier
 from themes import DEFAULT_THEME, load_themes
 
 
 class ThemeWatch(CockpitBase):
     """Registers themes at the start, and again whenever one of the operator's files changes."""
+
+    def __init__(
+        self,
+        workspace: Path,
+        *,
+        mission: Mission | None = None,
+        settings: Settings,
+        accept: Tier | None = None,
+    ) -> None:
+        super().__init__(workspace, mission=mission, settings=settings, accept=accept)
+        # Before the panes are there: a theme that is taken later styles each of them a second time.
+        self._problems += [*self._register_themes(), *self._choose_theme()]
 
     def _register_themes(self) -> list[str]:
         """Register the shipped and the operator's themes; answers what is wrong with them. Blocking."""
@@ -22,11 +38,9 @@ class ThemeWatch(CockpitBase):
     def _choose_theme(self) -> list[str]:
         """Take the theme that was asked for; answers why it could not be taken."""
         wanted = self._settings.theme or DEFAULT_THEME
-        if wanted in self.available_themes:
-            self.theme = wanted
-            return []
-        self.theme = DEFAULT_THEME
-        return [f"there is no theme '{wanted}'"]
+        known = wanted in self.available_themes
+        self.theme = wanted if known else DEFAULT_THEME
+        return [] if known else [f"there is no theme '{wanted}'"]
 
     async def _watch_themes(self) -> None:
         """Keep the operator's themes live until the cockpit closes."""
