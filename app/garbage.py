@@ -16,7 +16,7 @@ def hold_off() -> None:
 
 
 def begin_collecting() -> None:
-    """Collect from now on, and leave alone what has been made so far; does nothing where collecting goes on."""
+    """Collect from now on, and leave alone what was made so far; does nothing where collecting goes on."""
     if not gc.isenabled():
         gc.freeze()
         gc.enable()

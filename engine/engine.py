@@ -12,18 +12,16 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from engine import __version__
+from engine import __version__, loop, reasoner, thinkers
 from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
-from engine.bdi.encoding import SavedStateError
 from engine.domain import commands as cmd
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
 from engine.domain.state import AgentConfig, AgentState
 from engine.domain.strict_json import NESTING_LIMIT, too_deep
 from engine.domain.thinking import Thinker
-from engine.generation.pgp.asking import Answerer
-from engine.generation.pgp.recorded_answers import RecordedAnswers
+from engine.generation import pgp
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError, JournalError, JournalLocked
@@ -36,17 +34,10 @@ from engine.library.plan_library import PlanLibrary
 from engine.loop.agent import Agent
 from engine.loop.perceive import WorkspacePerceiver
 from engine.loop.purse import ModelPurse, Purse, no_limit
-from engine.loop.reasoning import ReasoningAgent, make_reasoner
 from engine.loop.recording import Surroundings
 from engine.loop.voice import Voice
 from engine.models.choice import NO_MODEL, ModelChoice
 from engine.parameters import SettingsError, read_settings
-from engine.reasoner.breakpoints import check_pattern
-from engine.reasoner.config import ReasonerError, read_config
-from engine.reasoner.generation import read_plans
-from engine.reasoner.reasoner import ForgottenError, Reasoner
-from engine.reasoner.saving import FORMAT as MIND_FORMAT
-from engine.reasoner.saving import restore
 from engine.sandbox.files import make_root
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import PolicyError, SandboxPolicy, Tier
@@ -55,8 +46,6 @@ from engine.sandbox.report import SandboxReport
 from engine.sandbox.terminal import Terminal
 from engine.sandbox.tier import JailRefusal, best_jail
 from engine.snapshots import SnapshotError, SnapshotPolicy, Snapshots
-from engine.thinkers.answerer import ModelAnswerer
-from engine.thinkers.claude import ClaudeThinker
 from engine.thinkers.procedural import ProceduralThinker
 from engine.tools.coders import Coders, narrowing
 from engine.tools.mind import Mind
@@ -97,7 +86,7 @@ class EngineConfig:
     create: bool = True
     model: ModelChoice | None = None
     """The model that thinks; None where there is none: agents then plan by the plan library."""
-    answerer: Callable[[AgentState], Answerer | None] | None = None
+    answerer: Callable[[AgentState], pgp.Answerer | None] | None = None
     """Who makes plans for an agent's reasoner; by default the recorded answers that it was created with."""
 
 
@@ -211,7 +200,7 @@ class Engine:
                 elif not state.deleted:
                     try:
                         await self._take_up(state)
-                    except ForgottenError as error:
+                    except reasoner.ForgottenError as error:
                         self._faults[stream] = f"its mind cannot be had again: {error}"
         self._tasks = [
             asyncio.create_task(self._keep_journal_alive(), name="journal watch"),
@@ -297,7 +286,7 @@ class Engine:
             return
         if state.version - self._snapshots.get(state.agent_id, 0) < at_least:
             return
-        mind = agent.saved() if isinstance(agent, ReasoningAgent) else None
+        mind = agent.saved() if state.reasons and isinstance(agent, loop.ReasoningAgent) else None
         version, head, text = state.version, state.hash, dump_state(state)
         self._snapshots[state.agent_id] = version
         with suppress(JournalError):
@@ -305,7 +294,7 @@ class Engine:
             await self.store.save_snapshot(state.agent_id, version, SNAPSHOT_FORMAT, text)
             if mind is not None:
                 kept = await asyncio.to_thread(json.dumps, {"head": head, "mind": mind})
-                await self.store.save_snapshot(f"{state.agent_id}{MIND}", version, MIND_FORMAT, kept)
+                await self.store.save_snapshot(f"{state.agent_id}{MIND}", version, reasoner.FORMAT, kept)
 
     # -------------------------------------------------------------- agents
 
@@ -326,18 +315,18 @@ class Engine:
             config: the configuration.
             new: the operator is asking now, and is told when they ask for more than the workspace allows.
         """
-        if config.thinker not in (self._procedural.name, ClaudeThinker.name):
-            thinkers = f"{self._procedural.name}, {ClaudeThinker.name}"
-            return f"there is no thinker '{config.thinker}'; thinkers: {thinkers}"
-        if config.thinker == ClaudeThinker.name and self._client is None:
+        if config.thinker not in (self._procedural.name, thinkers.CLAUDE):
+            known = f"{self._procedural.name}, {thinkers.CLAUDE}"
+            return f"there is no thinker '{config.thinker}'; thinkers: {known}"
+        if config.thinker == thinkers.CLAUDE and self._client is None:
             return NO_MODEL
         policy = self._coders.of().policy
         try:
             if agent_type == REASONER:
-                read_config(config.meta)
+                reasoner.read_config(config.meta)
             (policy.check_narrowing if new else policy.narrowed)(narrowing(config.meta))
             read_settings(config.meta)
-        except (PolicyError, ReasonerError, SettingsError) as error:
+        except (PolicyError, reasoner.ReasonerError, SettingsError) as error:
             return str(error)
         return ""
 
@@ -357,29 +346,29 @@ class Engine:
         around = self._surroundings(state)
         if not state.reasons:
             return Agent(state, log, around)
-        return ReasoningAgent(state, log, around, await self._mind(state))
+        return loop.ReasoningAgent(state, log, around, await self._mind(state))
 
-    async def _mind(self, state: AgentState) -> Reasoner:
+    async def _mind(self, state: AgentState) -> reasoner.Reasoner:
         """An agent's mind: as it was kept, with what has happened since; else from the whole stream.
 
         Raises:
             ForgottenError: the stream cannot be done again.
         """
         (created,) = await self.store.read(state.agent_id, 1, 1)
-        found = await self.store.load_snapshot(f"{state.agent_id}{MIND}", state.version, MIND_FORMAT)
+        found = await self.store.load_snapshot(f"{state.agent_id}{MIND}", state.version, reasoner.FORMAT)
         if found is not None:
             version, text = found
             since = await self.store.read(state.agent_id, version)
-            with suppress(SavedStateError, ForgottenError, ValueError, KeyError, TypeError):
+            with suppress(reasoner.ForgottenError, ValueError, KeyError, TypeError):
                 kept = await asyncio.to_thread(json.loads, text)
                 if kept["head"] == since[0].hash:
-                    mind = make_reasoner(state, self.registry, created.at)
-                    await asyncio.to_thread(restore, mind, kept["mind"])
+                    mind = loop.make_reasoner(state, self.registry, created.at)
+                    await asyncio.to_thread(reasoner.restore, mind, kept["mind"])
                     await asyncio.to_thread(_remember, mind, since[1:])
                     if state.mind is not None and mind.agent.cycles == state.mind.cycles:
                         return mind
         past = await self.store.read(state.agent_id, 2)
-        mind = make_reasoner(state, self.registry, created.at)
+        mind = loop.make_reasoner(state, self.registry, created.at)
         await asyncio.to_thread(_remember, mind, past)
         return mind
 
@@ -392,9 +381,9 @@ class Engine:
         if voice is not None and self._client is not None and self.config.model is not None:
             name = self.config.model.name
             if answerer is None and state.reasons:
-                answerer = ModelAnswerer(self._client, name, sink=voice.piece, record=voice.called)
-            if state.config.thinker == ClaudeThinker.name:
-                thinker = claude = ClaudeThinker(
+                answerer = thinkers.ModelAnswerer(self._client, name, sink=voice.piece, record=voice.called)
+            if state.config.thinker == thinkers.CLAUDE:
+                thinker = claude = thinkers.ClaudeThinker(
                     self._client, self.registry, name, sink=voice.piece, record=voice.called
                 )
                 purse = ModelPurse(self._client, claude, self.config.model.budget)
@@ -417,7 +406,7 @@ class Engine:
     def _post(self, sender: str, message: SentMessage) -> None:
         """Deliver a message between reasoners; one to nobody is in the sender's journal all the same."""
         receiver = self._agents.get(message.receiver)
-        if isinstance(receiver, ReasoningAgent):
+        if isinstance(receiver, loop.ReasoningAgent):
             receiver.hear(sender, message)
 
     async def _create(self, command: cmd.CreateAgent, actor: str) -> cmd.Receipt:
@@ -433,7 +422,7 @@ class Engine:
             return cmd.Receipt(
                 ok=False, message=f"there is no agent type '{command.agent_type}'; types: {known}"
             )
-        usual = ClaudeThinker.name if self._client is not None else self._procedural.name
+        usual = thinkers.CLAUDE if self._client is not None else self._procedural.name
         if command.agent_type == REASONER:
             usual = self._procedural.name
         thinker = str(command.config.get("thinker", usual))
@@ -551,12 +540,12 @@ class Engine:
     @staticmethod
     def check_breakpoint(on: str, pattern: str) -> str:
         """What is wrong with a breakpoint of a reasoner; empty when it can be set."""
-        return check_pattern(on, pattern)
+        return reasoner.check_pattern(on, pattern)
 
     @staticmethod
     def check_plans(text: str, goal: str) -> list[str]:
         """Everything that is wrong with plans that an operator wrote for a goal, in sentences."""
-        return list(read_plans(text, goal).problems)
+        return list(reasoner.read_plans(text, goal).problems)
 
     @property
     def examples(self) -> tuple[str, ...]:
@@ -607,18 +596,18 @@ class Engine:
         return Health(trouble, errors, faults, self.sandbox().refusal, untidy)
 
 
-def _recorded_answers(state: AgentState) -> Answerer | None:
+def _recorded_answers(state: AgentState) -> pgp.Answerer | None:
     """Answers that are known beforehand, where an agent's reasoner was given some."""
     if not state.reasons:
         return None
-    answers = read_config(state.config.meta).generation.answers
-    return RecordedAnswers(answers) if answers else None
+    answers = reasoner.read_config(state.config.meta).generation.answers
+    return pgp.RecordedAnswers(answers) if answers else None
 
 
-def _remember(reasoner: Reasoner, past: Sequence[Event]) -> None:
+def _remember(mind: reasoner.Reasoner, past: Sequence[Event]) -> None:
     """Let a reasoner do again what it has done."""
     for event in past:
-        reasoner.remember(event, ev.payload_of(event))
+        mind.remember(event, ev.payload_of(event))
 
 
 def _recordable(command: cmd.Command) -> cmd.Command:

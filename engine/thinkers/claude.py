@@ -22,6 +22,7 @@ from engine.models import (
 )
 from engine.models.port import unrecorded, unwatched
 from engine.recovery import kind_of_model_error
+from engine.thinkers import CLAUDE
 from engine.thinkers.claude_prompt import question, system_blocks
 from engine.tools.registry import ToolRegistry
 
@@ -88,7 +89,7 @@ class ClaudeThinker:
         record: told of every request what came of it.
     """
 
-    name = "claude"
+    name = CLAUDE
     free = False
 
     def __init__(
