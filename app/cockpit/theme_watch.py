@@ -8,13 +8,16 @@ from pathlib import Path
 from app.cockpit.base import CockpitBase
 from app.settings import Settings
 from engine.library import Mission
-from engine.library.watching import fingerprint, watch_directory
+from engine.library.watching import Fingerprint, fingerprint, watch_directory
 from engine.sandbox.policy import Tier
 from themes import DEFAULT_THEME, load_themes
 
 
 class ThemeWatch(CockpitBase):
     """Registers themes at the start, and again whenever one of the operator's files changes."""
+
+    _read_themes: Fingerprint = ()
+    """What the operator's files looked like when they were read last."""
 
     def __init__(
         self,
@@ -30,6 +33,7 @@ class ThemeWatch(CockpitBase):
 
     def _register_themes(self) -> list[str]:
         """Register the shipped and the operator's themes; answers what is wrong with them. Blocking."""
+        self._read_themes = fingerprint(self._settings.themes_directory)
         themes, problems = load_themes(self._settings.themes_directory)
         for theme in themes.values():
             self.register_theme(theme)
@@ -43,15 +47,11 @@ class ThemeWatch(CockpitBase):
         return [] if known else [f"there is no theme '{wanted}'"]
 
     async def _watch_themes(self) -> None:
-        """Keep the operator's themes live until the cockpit closes."""
+        """Keep the operator's themes live until the cockpit closes; what changed before is found at once."""
         directory = self._settings.themes_directory
-        seen = await asyncio.to_thread(fingerprint, directory)
 
         async def look() -> None:
-            nonlocal seen
-            now = await asyncio.to_thread(fingerprint, directory)
-            if now != seen:
-                seen = now
+            if await asyncio.to_thread(fingerprint, directory) != self._read_themes:
                 self._themes_changed()
 
         await watch_directory(directory, look, asyncio.Event())

@@ -17,7 +17,7 @@ async def watch_directory(directory: Path, look: Callable[[], Awaitable[None]], 
     It is called soon after a change and about every 400 ms besides, so it should compare first and
     cost little when nothing changed. The directory may appear, vanish and appear again.
     """
-    # Imported here: a run without a screen never watches and should not pay for it.
+    # Imported here: what never watches should not pay for it.
     from watchfiles import awatch
     from watchfiles._rust_notify import WatchfilesRustInternalError
 
