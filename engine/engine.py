@@ -157,7 +157,10 @@ class Engine:
         config = config or EngineConfig()
         store = await _open_store(workspace, ports.clock, config.create)
         try:
-            library = await asyncio.to_thread(PlanLibrary.load, None, workspace / "recipes")
+            # Finding out what this kernel offers takes trial processes: they run while the library is read.
+            library, _ = await asyncio.gather(
+                asyncio.to_thread(PlanLibrary.load, None, workspace / "recipes"), asyncio.to_thread(layers)
+            )
             engine = cls(workspace, config, ports, store, library)
         except BaseException:
             await store.close()
@@ -176,8 +179,6 @@ class Engine:
         except PathError as error:
             raise JournalError(f"There is no sandbox to work in: {error.message}") from error
         self._saver = await asyncio.to_thread(self._make_saver)
-        # Finding out what this kernel offers takes trial processes; panes should not wait for them.
-        await asyncio.to_thread(layers)
         self._coders = Coders(self._coder)
         self.registry.register(self._coders)
         self.registry.register(Mind())
