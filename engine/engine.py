@@ -64,8 +64,6 @@ SNAPSHOTS_DIRECTORY = "snapshots"
 """Where the sandbox's files are kept as they were before each action, in the data directory."""
 TIDY_AFTER_S = 60.0
 """How long after opening a workspace its old snapshots are cleared away."""
-WATCH_AFTER_S = 0.5
-"""How long after opening a workspace its recipes are watched: the first screen comes before the watcher."""
 RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 LOCK_TRIES, LOCK_WAIT_S = 100, 0.02
@@ -207,13 +205,8 @@ class Engine:
                         self._faults[stream] = f"its mind cannot be had again: {error}"
         self._tasks = [
             asyncio.create_task(self._keep_journal_alive(), name="journal watch"),
-            asyncio.create_task(self._watch_recipes(), name="recipe watch"),
+            asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
         ]
-
-    async def _watch_recipes(self) -> None:
-        """Keep the operator's recipes live; what changed before the watch began is found when it begins."""
-        await self._ports.clock.sleep(WATCH_AFTER_S)
-        await self.library.watch(lambda: None, self._stop)
 
     def _make_saver(self) -> WorkspaceSaver | None:
         if self.config.snapshots is SnapshotRule.OFF:

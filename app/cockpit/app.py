@@ -158,7 +158,7 @@ class Cockpit(CommandLine, ThemeWatch):
         if self._projector.state is not None and views.asks(self._projector.state):
             self._say("the agent waits for your decision: press i", "note")
         self._offer_no_jail()
-        self.call_after_refresh(lambda: self.run_worker(self._watch_themes(), name="themes"))
+        self.run_worker(self._watch_themes(), name="themes")
         await self._follow(engine, since)
 
     async def _first_agent(self) -> None:
