@@ -111,6 +111,8 @@ class Run:
         since = await engine.head()
         for problem in engine.health.library:
             print(f"recipes: {problem}", file=self._err, flush=True)
+        for problem in engine.health.states:
+            print(f"states: {problem}", file=self._err, flush=True)
         with self._signals():
             end = await self._start(before)
             if end is None:

@@ -10,6 +10,7 @@ from engine.domain.goal import GoalStatus
 from engine.domain.plan import StepStatus
 from engine.domain.session import Job
 from engine.domain.text import clean_line
+from engine.domain.thinking import Decision, DecisionKind
 from engine.journal import events as ev
 from engine.journal.event import Event
 
@@ -128,7 +129,7 @@ def _say_plan(said: ev.Payload) -> tuple[str, str, str] | None:
         case ev.PlanAdopted():
             return "≡", "plan", f"plan {said.plan} for {said.goal}: {len(said.steps)} steps"
         case ev.PlanRevised():
-            return "≡", "operator", f"plan {said.plan}: {said.change}"
+            return "≡", "plan", f"plan {said.plan}: {said.change}"
         case ev.PlanRejected():
             return "✗", "error", f"no plan for {said.goal}: {'; '.join(said.problems)}"
         case ev.StepEnded(status=StepStatus.COMPLETED):
@@ -258,10 +259,32 @@ def _say_model(said: ev.Payload) -> tuple[str, str, str] | None:
         case ev.ModelCalled():
             return "✗", "warning", f"{said.model}: {said.error}"
         case ev.ThinkingFailed():
-            return "✗", "error", f"no plan for {said.goal}: {said.message}"
+            what = f"decision on {said.step}" if said.step else f"plan for {said.goal}"
+            return "✗", "error", f"no {what}: {said.message}"
         case ev.BudgetReached():
             return "‖", "warning", f"held before a call: {said.reason}"
+        case ev.DecisionMade():
+            return "→", "plan", decision_text(said.decision)
     return None
+
+
+_DECIDED: dict[DecisionKind, str] = {
+    DecisionKind.CALL: "call",
+    DecisionKind.THINK: "a thought",
+    DecisionKind.PLAN: "a new plan",
+    DecisionKind.SUBGOAL: "first another goal",
+    DecisionKind.FINISH: "done",
+    DecisionKind.GIVE_UP: "given up",
+    DecisionKind.ASK: "asks you",
+}
+
+
+def decision_text(decision: Decision) -> str:
+    """What a thinker decided, in a line."""
+    said = clean_line(decision.text)
+    if decision.kind is DecisionKind.CALL:
+        said = " · ".join(filter(None, (call_text(decision.command, decision.args), said)))
+    return f"decided: {_DECIDED[decision.kind]}" + (f": {said}" if said else "")
 
 
 def _say_trouble(said: ev.Payload) -> tuple[str, str, str] | None:

@@ -78,8 +78,44 @@ def _read_goal(rest: str, context: Context) -> Intent:
     match = re.match(r"(?:-p|--priority|!)\s*(-?\d{1,6})\s+(.*)", rest, re.S)
     if match:
         priority, rest = int(match[1]), match[2]
-    text = _text(rest, "the goal's text")
-    return cmd.AdoptGoal(agent=context.agent, text=text, priority=priority)
+    text, *criteria = (part.strip() for part in _text(rest, "the goal's text").split("||"))
+    return cmd.AdoptGoal(
+        agent=context.agent,
+        text=_text(text, "the goal's text"),
+        priority=priority,
+        criteria=tuple(filter(None, criteria)),
+    )
+
+
+_BUDGETS: dict[str, Callable[[str], Any]] = {"usd": float, "tokens": int, "calls": int}
+
+
+def _read_budget(rest: str, context: Context) -> Intent:
+    if rest == "usual":
+        return cmd.SetBudget(agent=context.agent)
+    words = rest.replace("$", "").replace(",", "").split()
+    if not words or len(words) % 2:
+        raise GrammarError(
+            "a kind and an amount are expected, such as: budget usd 5 tokens 100000, or: usual"
+        )
+    given: dict[str, Any] = {}
+    for kind, amount in zip(words[::2], words[1::2], strict=True):
+        if kind not in _BUDGETS:
+            raise GrammarError(f"'{kind[:20]}' is no kind of budget; kinds: {', '.join(_BUDGETS)}")
+        try:
+            given[kind] = _BUDGETS[kind](amount)
+        except ValueError:
+            raise GrammarError(f"{kind}: '{amount[:20]}' is no number that fits") from None
+    return cmd.SetBudget.model_validate({**given, "agent": context.agent})
+
+
+def _budget_kinds(context: Context) -> list[tuple[str, str]]:
+    return [
+        ("usd", "dollars, over all sessions"),
+        ("tokens", "prompt and answer"),
+        ("calls", "of a model"),
+        ("usual", "what the settings say"),
+    ]
 
 
 def _read_reword(rest: str, context: Context) -> Intent:
@@ -309,7 +345,8 @@ def _verbs(context: Context) -> Iterable[tuple[str, str]]:
 # ------------------------------------------------------------------ the table
 
 VERBS: tuple[Verb, ...] = (
-    Verb("goal", "goal [!PRIORITY] TEXT", "give the agent a goal in plain English", _read_goal, "Goals",
+    Verb("goal", "goal [!PRIORITY] TEXT [|| CRITERION …]", "give the agent a goal in plain English, and "
+         "for a model what must be shown to hold", _read_goal, "Goals",
          choices=_examples),
     Verb("drop", "drop [GOAL]", "give a goal up",
          lambda rest, c: cmd.DropGoal(agent=c.agent, goal=_goal_id(rest, c)), "Goals", choices=_goals),
@@ -330,6 +367,8 @@ VERBS: tuple[Verb, ...] = (
          _read_step, "Steering", choices=lambda c: [("over", "the pending step"), ("out", "of its plan")]),
     Verb("stop", "stop", "cut off what runs and start nothing more",
          _none(lambda c: cmd.Stop(agent=c.agent)), "Steering"),
+    Verb("budget", "budget usd|tokens|calls AMOUNT … | usual", "what the agent's models may take; it is held "
+         "before the call that could break it", _read_budget, "Steering", choices=_budget_kinds),
     Verb("intervene", "intervene", "take the agent's turn",
          _none(lambda c: cmd.Intervene(agent=c.agent)), "Steering"),
     Verb("handback", "handback", "give the turn back; the agent looks at its workspace afresh",

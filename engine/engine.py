@@ -26,14 +26,14 @@ from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError, JournalError, JournalLocked
 from engine.journal.event import GENESIS, Event, canonical
-from engine.journal.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold, load_state
+from engine.journal.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold
 from engine.journal.log import StreamLog
+from engine.journal.restoring import restore as restore_state
 from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import workspace_head
 from engine.library.plan_library import PlanLibrary
 from engine.loop.agent import Agent
 from engine.loop.perceive import WorkspacePerceiver
-from engine.loop.purse import ModelPurse, Purse, no_limit
 from engine.loop.recording import Surroundings
 from engine.loop.voice import Voice
 from engine.models.choice import NO_MODEL, ModelChoice
@@ -70,6 +70,8 @@ LOCK_TRIES, LOCK_WAIT_S = 100, 0.02
 """How often and at what distance a lock is tried whose holder is dead."""
 MIND = "@mind"
 """A snapshot of a reasoner's mind stands beside that of its agent's state under the agent's id and this."""
+STYLES = ("plan", "decide")
+"""How a model thinks for an agent: whole plans, or one decision after the other (`"style"` at creation)."""
 AGENT_TYPES = ("bdi_agent", REASONER)
 """Types that can be created."""
 
@@ -102,6 +104,8 @@ class Health:
     """Why no program may run here, when the jail that the policy requires cannot be had."""
     snapshots: str = ""
     """Why old snapshots could not be cleared away; new ones are taken all the same."""
+    states: tuple[str, ...] = ()
+    """Kept states that could not be used and were built again from the journal, with the reason."""
 
 
 class Engine:
@@ -130,6 +134,8 @@ class Engine:
         self._coders: Coders
         self._faults: dict[str, str] = {}
         """Agents that are here and cannot be taken up, with the reason."""
+        self._rebuilt: dict[str, str] = {}
+        """Agents of which a kept state could not be used, with the reason."""
         self._saver: WorkspaceSaver | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
@@ -301,12 +307,10 @@ class Engine:
 
     async def _restore(self, stream: str, at: int | None = None) -> AgentState:
         """The state of a stream at a version, from the nearest snapshot and what follows it."""
-        state = AgentState()
-        found = await self.store.load_snapshot(stream, at, SNAPSHOT_FORMAT)
-        if found is not None:
-            with suppress(ValueError):
-                state = load_state(found[1])
-        return fold(await self.store.read(stream, state.version + 1, at), state)
+        state, why = await restore_state(self.store, stream, at)
+        if why:
+            self._rebuilt[stream] = why
+        return state
 
     def _why_not(self, agent_type: str, config: AgentConfig, *, new: bool = False) -> str:
         """Why no agent can live here with this configuration; empty when one can.
@@ -329,6 +333,10 @@ class Engine:
             read_settings(config.meta)
         except (PolicyError, reasoner.ReasonerError, SettingsError) as error:
             return str(error)
+        if (style := config.meta.get("style", STYLES[0])) not in STYLES:
+            return f"there is no style {style!r}; styles: {', '.join(STYLES)}"
+        if style != STYLES[0] and (agent_type == REASONER or not config.replans):
+            return f"the style {style!r} needs a model that thinks: give the thinker {thinkers.CLAUDE!r}"
         return ""
 
     async def _take_up(self, state: AgentState) -> Agent:
@@ -368,6 +376,10 @@ class Engine:
                     await asyncio.to_thread(_remember, mind, since[1:])
                     if state.mind is not None and mind.agent.cycles == state.mind.cycles:
                         return mind
+            self._rebuilt[state.agent_id + MIND] = (
+                f"{state.agent_id}: the mind kept at event {version} could not be used; it was built again "
+                "from the events"
+            )
         past = await self.store.read(state.agent_id, 2)
         mind = loop.make_reasoner(state, self.registry, created.at)
         await asyncio.to_thread(_remember, mind, past)
@@ -375,19 +387,21 @@ class Engine:
 
     def _surroundings(self, state: AgentState) -> Surroundings:
         assert self._coder is not None
-        voice = Voice(self._client) if self._client is not None else None
         thinker = self._procedural
         answerer = (self.config.answerer or _recorded_answers)(state)
-        purse: Purse = no_limit
-        if voice is not None and self._client is not None and self.config.model is not None:
+        voice: Voice | None = None
+        purse: loop.Purse | None = None
+        name = ""
+        if self._client is not None and self.config.model is not None:
             name = self.config.model.name
+            voice = Voice(self._client)
+            purse = loop.Purse(self._client, self.config.model.budget)
             if answerer is None and state.reasons:
-                answerer = thinkers.ModelAnswerer(self._client, name, sink=voice.piece, record=voice.called)
+                answerer = thinkers.ModelAnswerer(purse, name, sink=voice.piece, record=voice.called)
             if state.config.thinker == thinkers.CLAUDE:
-                thinker = claude = thinkers.ClaudeThinker(
-                    self._client, self.registry, name, sink=voice.piece, record=voice.called
+                thinker = thinkers.ClaudeThinker(
+                    purse, self.registry, name, sink=voice.piece, record=voice.called
                 )
-                purse = ModelPurse(self._client, claude, self.config.model.budget)
         return Surroundings(
             thinker=thinker,
             toolbox=LiveToolbox(self.registry),
@@ -400,7 +414,9 @@ class Engine:
             control=self._coder.sessions,
             answerer=answerer,
             voice=voice,
-            purse=purse,
+            model=purse,
+            # Whoever chose to plan by recipes alone did not choose to pay for a model.
+            model_name=name if state.reasons or state.config.replans else "",
             post=self._post,
         )
 
@@ -594,7 +610,7 @@ class Engine:
         faults = tuple(f"{name}: {fault}" for name in self.agents if (fault := self.fault(name)))
         errors = tuple(str(error) for error in self.library.errors)
         untidy = self._saver.trouble if self._saver is not None else ""
-        return Health(trouble, errors, faults, self.sandbox().refusal, untidy)
+        return Health(trouble, errors, faults, self.sandbox().refusal, untidy, tuple(self._rebuilt.values()))
 
 
 def _recorded_answers(state: AgentState) -> pgp.Answerer | None:

@@ -18,12 +18,20 @@ from engine.actions.pipeline import Pipeline
 from engine.actions.saving import Saved, Unsaved
 from engine.domain.action import SandboxSession, ToolResult
 from engine.domain.commands import parse_command
+from engine.domain.failure import FailureKind
 from engine.domain.parameters import Extraction, Survey
 from engine.domain.ports import CallContext, CommandSpec, NoSessions, Ports
 from engine.domain.reasoning import REASONER, Generation
 from engine.domain.session import ReturnedShell
 from engine.domain.state import ActiveAction, AgentState
-from engine.domain.thinking import PlanProposal, PlanRequest, ThinkingError
+from engine.domain.thinking import (
+    Decision,
+    DecisionKind,
+    DecisionRequest,
+    PlanProposal,
+    PlanRequest,
+    ThinkingError,
+)
 from engine.generation.pgp.asking import Answerer, Prompt, Reply
 from engine.generation.pgp.config import EffectiveConfig
 from engine.journal import events as ev
@@ -34,6 +42,7 @@ from engine.loop.agent import Agent
 from engine.loop.generating import PlanMaker
 from engine.loop.reasoning import ReasoningAgent
 from engine.loop.recording import RecordingAgent, Surroundings
+from engine.models import ModelError, ModelErrorKind
 from engine.parameters import Asker, Enquiry, Question
 from engine.reasoner.reasoner import Reasoner
 from engine.snapshots import Changes
@@ -98,6 +107,13 @@ class _Record:
         """Payloads of a kind from here on, nearest first."""
         return (payload for payload in self.payloads[self.place :] if isinstance(payload, kind))
 
+    def was_held(self, asked: type[ev.Payload]) -> bool:
+        """Whether a budget kept the call from being made for which was asked last."""
+        for payload in reversed(self.payloads[: self.place]):
+            if isinstance(payload, ev.BudgetReached | asked):
+                return isinstance(payload, ev.BudgetReached)
+        return False
+
     def beliefs_after(self, finished: ev.ActionFinished) -> dict[str, Any]:
         """The beliefs that were recorded right after an action's end."""
         found: dict[str, Any] = {}
@@ -135,14 +151,26 @@ class _RecordedThinker:
 
     async def plan(self, request: PlanRequest) -> PlanProposal:
         """The plan that the record has next."""
-        failed = self._record.next_payload
-        if isinstance(failed, ev.ThinkingFailed):
-            raise ThinkingError(failed.failure, failed.message, failed.retry_after_s)
+        self._fail(ev.PlanAsked)
         said = next(self._record.said(ev.PlanGenerated), None)
         if said is None:
             # The answer was not used: the goal or its plan had changed meanwhile, as it will again now.
             return PlanProposal()
         return PlanProposal(said.steps, said.uncovered, said.thinker)
+
+    async def decide(self, request: DecisionRequest) -> Decision:
+        """The decision that the record has next."""
+        self._fail(ev.DecisionAsked)
+        said = next(self._record.said(ev.DecisionMade), None)
+        return said.decision if said is not None else Decision(DecisionKind.THINK)
+
+    def _fail(self, asked: type[ev.Payload]) -> None:
+        """Fail as the thinker did, where it did."""
+        failed = self._record.next_payload
+        if isinstance(failed, ev.ThinkingFailed):
+            raise ThinkingError(failed.failure, failed.message, failed.retry_after_s)
+        if self._record.was_held(asked):
+            raise ThinkingError(FailureKind.PERMISSION_ERROR, "held by a budget", held=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +284,8 @@ class _RecordedAsker:
 
     async def extract(self, question: Question) -> Extraction:
         """What the record has; nothing where the answer was not used, as it will not be again now."""
+        if self._record.was_held(ev.ParametersAsked):
+            raise ModelError(ModelErrorKind.BUDGET, "held by a budget")
         for said in self._record.said(ev.ParametersProcessed):
             if said.action == self._action and said.extraction is not None:
                 return said.extraction

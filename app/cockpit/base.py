@@ -58,7 +58,13 @@ class CockpitBase(App[None]):
         if self._engine is None:
             return tuple(self._problems)
         health = self._engine.health
-        return (*self._problems, *health.library, *health.agents, *filter(None, [health.snapshots]))
+        return (
+            *self._problems,
+            *health.library,
+            *health.agents,
+            *health.states,
+            *filter(None, [health.snapshots]),
+        )
 
     @property
     def _agent(self) -> str:

@@ -74,6 +74,8 @@ class AdoptGoal(Command):
     do: Literal["adopt_goal"] = "adopt_goal"
     text: GoalText
     priority: int = Field(default=1, ge=-1_000_000, le=1_000_000)
+    criteria: tuple[Annotated[str, Field(min_length=1, max_length=2_000)], ...] = Field((), max_length=20)
+    """What must be shown to hold before it counts as achieved."""
 
 
 class ChangeGoal(Command):
@@ -116,6 +118,15 @@ class Step(Command):
     do: Literal["step"] = "step"
     scope: Literal["step", "over", "out"] = "step"
     """`over`: until the pending step is through, with the goals below it. `out`: until its plan is."""
+
+
+class SetBudget(Command):
+    """Say what the agent's models may take over all its sessions; nothing given is the workspace's budget."""
+
+    do: Literal["set_budget"] = "set_budget"
+    usd: float | None = Field(default=None, ge=0, le=1_000_000, allow_inf_nan=False)
+    tokens: int | None = Field(default=None, ge=0, le=10**15)
+    calls: int | None = Field(default=None, ge=0, le=10**9)
 
 
 class Stop(Command):
@@ -382,6 +393,7 @@ AnyCommand = (
     | SetTracing
     | DecidePlans
     | AcceptTier
+    | SetBudget
 )
 
 

@@ -25,7 +25,7 @@ class FailureKind(StrEnum):
 
 
 class Strategy(StrEnum):
-    """The six recovery strategies of mindX (spec §2.7)."""
+    """The six recovery strategies of mindX (spec §2.7), and the master loop's (spec master-loop §3.10)."""
 
     RETRY_WITH_DELAY = "RETRY_WITH_DELAY"
     ALTERNATIVE_TOOL = "ALTERNATIVE_TOOL"
@@ -33,6 +33,8 @@ class Strategy(StrEnum):
     ESCALATE_TO_AGINT = "ESCALATE_TO_AGINT"
     FALLBACK_MANUAL = "FALLBACK_MANUAL"
     ABORT_GRACEFULLY = "ABORT_GRACEFULLY"
+    DECIDE_ANEW = "DECIDE_ANEW"
+    """The thinker, which decides step by step, is told what went wrong and goes on without the step."""
 
 
 OF_GOALS = frozenset({Strategy.SIMPLIFIED_APPROACH, Strategy.ESCALATE_TO_AGINT})

@@ -36,6 +36,8 @@ class Goal:
     """The plan step of the parent that waits for this goal."""
     order: int = 0
     """Adoption order within the agent."""
+    criteria: tuple[str, ...] = ()
+    """What must be shown to hold before the goal counts as achieved."""
     reason: str = ""
     """Why it ended as it did."""
     event: str = ""

@@ -107,6 +107,12 @@ class Plan:
         return None
 
     @property
+    def shown(self) -> bool:
+        """True when the plan ends with a decision that all is done."""
+        last = self.steps[-1] if self.steps else None
+        return last is not None and last.op is Op.THINK and last.status is StepStatus.COMPLETED
+
+    @property
     def complete(self) -> bool:
         """True when every step is terminal."""
         return all(step.status.terminal for step in self.steps)

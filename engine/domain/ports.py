@@ -189,6 +189,8 @@ class CommandSpec:
     description: str
     parameters: tuple[Parameter, ...] = ()
     mutates: bool = False
+    writes: bool = False
+    """Whether it changes something that lasts beside the sandbox's files, such as memory."""
     undo: str = "none"
     """`none`, `workspace` or `irreversible` (see `Undo`)."""
     example: str = ""

@@ -15,7 +15,7 @@ from engine.domain.belief import Belief
 from engine.domain.failure import Failure, FailureKind, Strategy
 from engine.domain.goal import Goal
 from engine.domain.parameters import Settled
-from engine.domain.plan import Plan, PlanStep
+from engine.domain.plan import Op, Plan, PlanStep
 from engine.domain.reasoning import (
     REASONER,
     GeneratedPlan,
@@ -27,6 +27,7 @@ from engine.domain.reasoning import (
     WantedAction,
 )
 from engine.domain.session import SHELL_COMMAND, SHELL_TOOL, Handover, Job, ReturnedShell
+from engine.domain.thinking import RecentAction
 
 
 class RunState(StrEnum):
@@ -73,6 +74,11 @@ class AgentConfig:
     """False when nobody will answer: manual fallback then aborts the goal."""
     meta: dict[str, Any] = field(default_factory=dict)
     """Further settings given at creation, kept verbatim."""
+
+    @property
+    def decides(self) -> bool:
+        """True when the thinker decides on one action after the other and gives no plan beforehand."""
+        return self.replans and self.meta.get("style") == "decide"
 
     @property
     def replans(self) -> bool:
@@ -159,6 +165,15 @@ class Spent:
     usd: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class SpendingLimits:
+    """What an agent's models may take over all its sessions; None is no limit."""
+
+    usd: float | None = None
+    tokens: int | None = None
+    calls: int | None = None
+
+
 @dataclass(slots=True)
 class AgentState:
     """Everything an agent is, at one event of its stream."""
@@ -230,6 +245,12 @@ class AgentState:
     tried: dict[str, list[Strategy]] = field(default_factory=dict)
     """Strategies tried on each failing step since its last success, and on each goal's plan."""
 
+    recent: tuple[RecentAction, ...] = ()
+    """What was done lately, oldest first; only where a model thinks, which is to be told."""
+    deferred: tuple[str, ...] = ()
+    """Calls that the thinker wanted in the same breath as the last one that it decided on."""
+    musings: int = 0
+    """Thoughts since something was last done."""
     actions: int = 0
     failed_actions: int = 0
     operator_actions: int = 0
@@ -240,6 +261,8 @@ class AgentState:
     model_calls: int = 0
     unpriced_calls: int = 0
     """Calls whose price nobody knows; the cost is then only part of the sum."""
+    budget: SpendingLimits | None = None
+    """What the operator set for this agent; None where the workspace's settings hold."""
     spent: dict[str, Spent] = field(default_factory=dict)
     """What models took for each goal."""
     model: str = ""
@@ -365,6 +388,12 @@ class AgentState:
             if step is not None:
                 return plan, step
         return None
+
+    def open_thought(self, goal_id: str) -> PlanStep | None:
+        """The abstract step of a goal's plan on which the thinker is still to decide, or None."""
+        plan = self.plans.get(goal_id)
+        steps = plan.steps if plan is not None else ()
+        return next((step for step in steps if step.op is Op.THINK and not step.status.terminal), None)
 
     def as_settled(self, step: PlanStep) -> PlanStep:
         """A step with the arguments that it is run with: the plan's, or what was made of them."""

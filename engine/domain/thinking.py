@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 
 from engine.domain.action import SandboxSession
@@ -56,15 +57,97 @@ class PlanProposal:
     thinker: str = ""
 
 
+class DecisionKind(StrEnum):
+    """What a thinker may decide to do next (spec master-loop §3.8)."""
+
+    CALL = "call"
+    """Call a tool."""
+    THINK = "think"
+    """Write a thought down, and decide again."""
+    PLAN = "plan"
+    """Put other steps in place of those that have not run."""
+    SUBGOAL = "subgoal"
+    """Adopt a goal that this one waits for."""
+    FINISH = "finish"
+    """What was to be done is done."""
+    GIVE_UP = "give_up"
+    """It cannot be done."""
+    ASK = "ask"
+    """Ask the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One decision of a thinker; which fields count depends on its kind."""
+
+    kind: DecisionKind
+    text: str = ""
+    """The thought, the sub-goal, the result, the reason, the question; beside a call why it is made."""
+    tool: str = ""
+    command: str = ""
+    args: dict[str, Any] = field(default_factory=dict)
+    thought_type: str = "inference"
+    steps: tuple[PlanStep, ...] = ()
+    """With ids local to the decision, as in a `PlanProposal`; other ids are those of the plan."""
+    criteria: tuple[str, ...] = ()
+    """Of a sub-goal: what must be shown to hold."""
+    evidence: tuple[str, ...] = ()
+    """Of an end: for each criterion of the goal in turn the id of the step that shows it."""
+    deferred: tuple[str, ...] = ()
+    """Calls that were asked for in the same breath; only the first is made, and the thinker is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecentAction:
+    """What an agent did lately, with what came of it."""
+
+    step: str
+    tool: str
+    command: str
+    args: dict[str, Any]
+    ok: bool
+    answer: str
+    """The answer as JSON, cut to its head where it is long."""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRequest:
+    """A decision is wanted about an abstract step of a goal."""
+
+    goal: Goal
+    step: PlanStep
+    session: SandboxSession = field(default_factory=SandboxSession)
+    beliefs: Mapping[str, Any] = field(default_factory=dict)
+    above: tuple[str, ...] = ()
+    """The goals that this one serves, the topmost first."""
+    plan: tuple[str, ...] = ()
+    """The steps of its plan, a line each: what is done and what is still to come."""
+    recent: tuple[RecentAction, ...] = ()
+    """What was done lately, oldest first, with the answers."""
+    trouble: tuple[str, ...] = ()
+    """What went wrong and is not settled, oldest first."""
+    advice: str = ""
+    """What may help against the last of these."""
+    told: tuple[str, ...] = ()
+    """What the operator and the looking back have to say, each only once."""
+    may_muse: bool = True
+    """False when it has thought long enough and must do something."""
+
+
 class ThinkingError(Exception):
     """A thinker could not answer; the message says why and what to do."""
 
-    def __init__(self, kind: FailureKind, message: str, retry_after_s: float = 0.0) -> None:
+    def __init__(
+        self, kind: FailureKind, message: str, retry_after_s: float = 0.0, *, held: bool = False
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.message = message
         self.retry_after_s = retry_after_s
         """Seconds to wait before it is worth asking again; 0 when nobody said."""
+        self.held = held
+        """True when a budget holds the agent: nothing failed, and it is asked again when it goes on."""
 
 
 class Thinker(Protocol):
@@ -85,4 +168,11 @@ class Thinker(Protocol):
 
         Raises:
             ThinkingError: it could not be asked, or did not answer.
+        """
+
+    async def decide(self, request: DecisionRequest) -> Decision:
+        """Decide what to do next about an abstract step.
+
+        Raises:
+            ThinkingError: it could not be asked, or did not answer, or cannot think about anything.
         """

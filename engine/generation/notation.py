@@ -1,7 +1,8 @@
 """The JSON notation of plans, read strictly.
 
 A plan is a list of actions `{"type": "EXECUTE_TOOL", "params": {"tool_id", "command", "args"}}` with
-optional `id`, `description` and `depends_on`. The seed's flat form, with the arguments beside
+optional `id`, `description` and `depends_on`; `{"type": "THINK", "description": …}` is a step that can only
+be decided on once those before it are done. The seed's flat form, with the arguments beside
 `command`, is read too; its own `run` steps repeat the key `command`, which is refused like any
 duplicate key (seed brain and hands §4; spec mindX §2.4).
 """
@@ -76,8 +77,10 @@ def _step(item: Any, number: int, by: str) -> PlanStep:
         raise PlanSyntaxError(
             f"{where}: unknown key '{unknown[0]}'; known are {', '.join(sorted(_STEP_KEYS))}"
         )
+    if item.get("type") == "THINK":
+        return _abstract(item, number, by, where)
     if item.get("type") != "EXECUTE_TOOL":
-        raise PlanSyntaxError(f"{where}: type must be EXECUTE_TOOL, not {item.get('type')!r}")
+        raise PlanSyntaxError(f"{where}: type must be EXECUTE_TOOL or THINK, not {item.get('type')!r}")
     params = item.get("params")
     if not isinstance(params, dict):
         raise PlanSyntaxError(f"{where}: params must be an object with tool_id and command")
@@ -90,6 +93,18 @@ def _step(item: Any, number: int, by: str) -> PlanStep:
         tool=tool,
         command=command,
         args=_args(params, where),
+        depends_on=_names(item.get("depends_on", []), where),
+        provenance=Provenance(by=by),
+    )
+
+
+def _abstract(item: dict[str, Any], number: int, by: str, where: str) -> PlanStep:
+    if "params" in item:
+        raise PlanSyntaxError(f"{where}: a step to THINK about has a description and no params")
+    return PlanStep(
+        id=_text(item, "id", where, default=str(number)),
+        description=_text(item, "description", where),
+        op=Op.THINK,
         depends_on=_names(item.get("depends_on", []), where),
         provenance=Provenance(by=by),
     )

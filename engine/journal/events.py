@@ -25,7 +25,15 @@ from engine.domain.thinking import Uncovered
 from engine.journal import memory_events
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
-from engine.journal.model_events import BudgetReached, ModelCalled, ModelSaid, ThinkingFailed
+from engine.journal.model_events import (
+    BudgetReached,
+    BudgetSet,
+    DecisionAsked,
+    DecisionMade,
+    ModelCalled,
+    ModelSaid,
+    ThinkingFailed,
+)
 from engine.journal.payload import Payload
 from engine.journal.reasoner_events import (
     BeliefTold,
@@ -48,6 +56,9 @@ from engine.journal.reasoner_events import (
 __all__ = [
     "BeliefTold",
     "BudgetReached",
+    "BudgetSet",
+    "DecisionAsked",
+    "DecisionMade",
     "GenerationAnswered",
     "GenerationAsked",
     "GenerationBegun",
@@ -195,6 +206,7 @@ class GoalAdopted(Payload):
     priority: int = 1
     parent: str | None = None
     parent_step: str | None = None
+    criteria: tuple[str, ...] = ()
 
 
 class GoalSelected(Payload):
@@ -657,6 +669,9 @@ class ThoughtRecorded(Payload):
 
     kind: ClassVar[str] = "thought.recorded"
     text: str
+    type: str = "inference"
+    """What part it plays (`engine.domain.memory.ThoughtType`)."""
+    goal: str = ""
 
 
 def _subclasses(parent: type[Payload]) -> Iterable[type[Payload]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -14,7 +15,7 @@ from engine.domain.belief import Belief
 from engine.domain.failure import OF_GOALS, UNTRIED_RATE, Failure, Strategy, rate_key
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.parameters import Settled
-from engine.domain.plan import Plan, PlanStep, StepStatus
+from engine.domain.plan import Op, Plan, PlanStep, StepStatus
 from engine.domain.session import Handover, Job, ReturnedShell
 from engine.domain.state import (
     ActiveAction,
@@ -25,17 +26,23 @@ from engine.domain.state import (
     RunState,
     Spent,
 )
+from engine.domain.thinking import DecisionKind, RecentAction
 from engine.journal import events as ev
-from engine.journal.event import Event
+from engine.journal.event import Event, canonical
 from engine.journal.reasoner_fold import HANDLERS, answered, end_stride, roused
 
-SNAPSHOT_FORMAT = 5
+SNAPSHOT_FORMAT = 6
 """Raised whenever `AgentState` changes shape; older snapshots are then ignored."""
 
 FAILURES_KEPT = 100
 JOBS_KEPT = 20
 """Background jobs that a state remembers after their end."""
 SUMMARY_LIMIT = 150
+RECENT_KEPT = 10
+"""Actions that a thinker is told of with what came of them (spec master-loop §3.4, fetch)."""
+ANSWER_HEAD = 4_000
+ARGUMENT_HEAD = 1_000
+"""Characters that are kept of an action's answer, and of each of its arguments."""
 LEARNING_RATE = 0.3
 """Weight of the newest outcome in a recovery's success rate (seed parameter processing)."""
 
@@ -87,19 +94,27 @@ def _snapshots() -> TypeAdapter[AgentState]:
 
 
 def dump_state(state: AgentState) -> str:
-    """The state as JSON, for a snapshot."""
+    """The state as JSON, for a snapshot, behind a line with its SHA-256."""
     # Not sorted, as the order of goals and beliefs is part of the state.
-    return json.dumps(_snapshots().dump_python(state))
+    text = json.dumps(_snapshots().dump_python(state))
+    return f"{_digest(text)}\n{text}"
 
 
 def load_state(text: str) -> AgentState:
     """The state from a snapshot.
 
     Raises:
-        ValueError: the snapshot is not of this format.
+        ValueError: the snapshot is not of this format, or is not what was kept.
     """
+    digest, _, text = text.partition("\n")
+    if _digest(text) != digest:
+        raise ValueError("it was changed after it was kept, or was not kept whole")
     # Not `validate_json`, which refuses the half surrogate pairs that an operator's text may hold.
     return _snapshots().validate_python(json.loads(text))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def copy_state(state: AgentState) -> AgentState:
@@ -215,6 +230,7 @@ def _adopted(state: AgentState, said: ev.GoalAdopted, event: Event) -> None:
         priority=said.priority,
         parent=said.parent,
         parent_step=said.parent_step,
+        criteria=said.criteria,
         order=len(state.goals),
         status=GoalStatus.ACTIVE if state.reasons else GoalStatus.PENDING,
         event=event.ref,
@@ -391,6 +407,14 @@ def _step_ended(state: AgentState, said: ev.StepEnded, event: Event) -> None:
         state.tried.pop(said.step, None)
         state.consecutive_errors = 0
         _settle_failures(state, step=said.step)
+    if said.status is StepStatus.COMPLETED and state.open_thought(said.goal) is not None:
+        # The thinker was told of what went wrong, and something has worked since.
+        state.failures = [
+            replace(failure, resolved=True)
+            if failure.goal == said.goal and failure.strategy is Strategy.DECIDE_ANEW
+            else failure
+            for failure in state.failures
+        ]
 
 
 def _settle_failures(state: AgentState, *, step: str = "", goal: str = "") -> None:
@@ -485,10 +509,25 @@ def _finished(state: AgentState, said: ev.ActionFinished, event: Event) -> None:
         else:
             state.failed_actions += 1
         answered(state, action.step)
+        if state.config.replans and not state.reasons:
+            _remember_action(state, action, said, event)
     if said.world is not None:
         state.world = said.world
         roused(state)
     _end_action(state, event, None if said.status is ResultStatus.ERROR else said.result)
+
+
+def _remember_action(state: AgentState, action: ActiveAction, said: ev.ActionFinished, event: Event) -> None:
+    """Keep what a thinker is told of an action that has ended."""
+    answer = canonical(said.result)
+    if len(answer) > ANSWER_HEAD:
+        answer = f"{answer[:ANSWER_HEAD]}… ({len(answer) - ANSWER_HEAD:,} characters more)"
+    args = {
+        name: f"{value[:ARGUMENT_HEAD]}…" if isinstance(value, str) and len(value) > ARGUMENT_HEAD else value
+        for name, value in action.args.items()
+    }
+    done = RecentAction(action.step, action.tool, action.command, args, said.code is None, answer, event.ref)
+    state.recent = (*state.recent, done)[-RECENT_KEPT:]
 
 
 @_on(ev.ActionCancelled)
@@ -610,11 +649,27 @@ def _recovery_chosen(state: AgentState, said: ev.RecoveryChosen, event: Event) -
             state.needs_replan = False
         case Strategy.ALTERNATIVE_TOOL:
             state.needs_replan = False
+        case Strategy.DECIDE_ANEW:
+            _give_up_step(state, said.goal, said.step, event)
         case Strategy.SIMPLIFIED_APPROACH:
             state.replans[said.goal] = event.ref
             state.needs_replan = False
         case _:
             state.replans.pop(said.goal, None)
+
+
+def _give_up_step(state: AgentState, goal: str, step_id: str, event: Event) -> None:
+    """A failed step and all that wait for it stay in the plan as they are; the thinker does without them."""
+    plan = state.plans.get(goal)
+    failed = plan.step(step_id) if plan is not None else None
+    if plan is None or failed is None or failed.op is Op.THINK:
+        return
+    lost = {step_id}
+    for step in plan.steps:
+        if step.op is not Op.THINK and not step.status.terminal and not lost.isdisjoint(step.depends_on):
+            lost.add(step.id)
+            _change_step(state, step.id, event, status=StepStatus.ABANDONED, summary=f"needs {step_id}")
+    _change_step(state, step_id, event, status=StepStatus.ABANDONED)
 
 
 @_on(ev.RecoveryEnded)
@@ -675,3 +730,30 @@ def _thought(state: AgentState, said: ev.ThoughtRecorded, event: Event) -> None:
     state.successes_since_reflection += 0.5
     state.successes_since_consolidation += 0.5
     state.consecutive_errors = 0
+    state.musings += 1
+
+
+# ------------------------------------------------------------------ decisions
+
+
+@_on(ev.DecisionAsked)
+def _decision_asked(state: AgentState, said: ev.DecisionAsked, event: Event) -> None:
+    if state.retry is not None and state.retry.step == said.step:
+        state.retry = None
+
+
+@_on(ev.DecisionMade)
+def _decided(state: AgentState, said: ev.DecisionMade, event: Event) -> None:
+    if said.decision.kind is not DecisionKind.CALL:
+        state.loops += 1  # a call counts when it starts
+    if said.decision.kind is not DecisionKind.THINK:
+        state.musings = 0
+    state.deferred = said.decision.deferred
+    # Deciding is what a single step is for, as it costs: what was decided is looked at before it runs.
+    if state.run is RunState.PAUSED and state.grants:
+        end_stride(state)
+
+
+@_on(ev.BudgetSet)
+def _budget_set(state: AgentState, said: ev.BudgetSet, event: Event) -> None:
+    state.budget = said.limits

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from engine.domain.failure import FailureKind
+from engine.domain.state import SpendingLimits
+from engine.domain.thinking import Decision
 from engine.journal.payload import Payload
 
 
@@ -48,13 +50,42 @@ class ModelCalled(Payload):
 
 
 class ThinkingFailed(Payload):
-    """A thinker gave no plan."""
+    """A thinker gave no plan, or no decision."""
 
     kind: ClassVar[str] = "plan.thinking_failed"
     goal: str
+    step: str = ""
+    """The step about which it was to decide; empty where a plan was asked for."""
     failure: FailureKind
     message: str
     retry_after_s: float = 0.0
+
+
+class DecisionAsked(Payload):
+    """A thinker is asked what to do next; its answer comes later."""
+
+    kind: ClassVar[str] = "decision.asked"
+    goal: str
+    step: str
+    thinker: str
+
+
+class DecisionMade(Payload):
+    """A thinker decided what to do next."""
+
+    kind: ClassVar[str] = "decision.made"
+    goal: str
+    step: str
+    thinker: str
+    decision: Decision
+
+
+class BudgetSet(Payload):
+    """The operator said what an agent's models may take."""
+
+    kind: ClassVar[str] = "model.budget_set"
+    limits: SpendingLimits | None
+    """None where the workspace's settings hold again."""
 
 
 class BudgetReached(Payload):

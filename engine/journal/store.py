@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import aiosqlite
 
@@ -23,6 +23,8 @@ from engine.journal.rows import START, Head, Row
 from engine.journal.schema import prepare, read_only_uri, require_current
 from engine.journal.tail import Tail
 from engine.journal.writer import GroupWriter
+
+T = TypeVar("T")
 
 DATA_DIRECTORY = ".pilothouse"
 DATABASE = "journal.db"
@@ -110,7 +112,7 @@ class JournalStore:
                 # On the loop, as it takes no time; a thread that outlives a cancelled opening keeps the lock.
                 lock = _claim(data, clock.now())
                 stack.callback(lock.release)
-                backup = await asyncio.to_thread(prepare, path, clock.now())
+                backup = await _to_the_end(asyncio.to_thread(prepare, path, clock.now()))
                 connection = await _connect(stack, str(path), synchronous)
             reader = JournalReader(await _connect(stack, read_only_uri(path), None), path)
             heads = {} if read_only else await reader.heads()
@@ -309,6 +311,16 @@ class JournalStore:
     ) -> tuple[int, str] | None:
         """Version and state of the newest snapshot of a format up to a version, or None."""
         return await self._reader.snapshot(stream, at_or_before, format)
+
+
+async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """What some work gives; cancelled, it is waited for all the same, as a thread cannot be cut off."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 def _claim(data: Path, now: str) -> WriterLock:

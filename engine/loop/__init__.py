@@ -11,6 +11,7 @@ from engine import late
 
 if TYPE_CHECKING:
     from engine.loop.agent import Agent
+    from engine.loop.purse import Purse
     from engine.loop.reasoning import ReasoningAgent, make_reasoner
     from engine.loop.recording import Surroundings
 else:
@@ -18,6 +19,7 @@ else:
         __name__,
         {
             "agent": ("Agent",),
+            "purse": ("Purse",),
             "reasoning": (
                 "ReasoningAgent",
                 "make_reasoner",
@@ -26,4 +28,4 @@ else:
         },
     )
 
-__all__ = ["Agent", "ReasoningAgent", "Surroundings", "make_reasoner"]
+__all__ = ["Agent", "Purse", "ReasoningAgent", "Surroundings", "make_reasoner"]

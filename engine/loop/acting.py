@@ -29,15 +29,6 @@ class ActingAgent(SettlingAgent):
             if await self._admitted(goal, step):
                 self._adopt_subgoal(goal, step)
             return
-        if step.op is Op.THINK:
-            self._step_failed(
-                step,
-                goal.id,
-                FailureKind.PLANNING_ERROR,
-                "this step needs a model to think about it",
-                step.event,
-            )
-            return
         tool, command = (step.tool, step.command) if step.op is Op.ACT else ("mind", step.op.value)
         args = self.state.as_settled(step).args
         checked = self.around.registry.check(tool, command, args)
@@ -86,6 +77,7 @@ class ActingAgent(SettlingAgent):
             priority=goal.priority,
             parent=goal.id,
             parent_step=step.id,
+            criteria=tuple(step.args.get("criteria", ())),
         )
         self.append(child, "agent", step.event)
 

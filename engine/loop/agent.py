@@ -14,15 +14,15 @@ from typing import Any
 from engine.domain.commands import Command, Receipt
 from engine.domain.failure import FailureKind
 from engine.domain.goal import Goal, GoalStatus
-from engine.domain.plan import StepStatus
+from engine.domain.plan import Op, StepStatus
 from engine.domain.session import ReturnedShell
 from engine.domain.state import ActiveAction, RunState
 from engine.domain.thinking import ThinkingError
 from engine.generation.validation import problems_of
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
-from engine.loop.asking import AskingAgent
 from engine.loop.decide import decide, renumber
+from engine.loop.deciding import DecidingAgent
 from engine.loop.handover import offer_changes
 from engine.loop.heuristics import subject_of
 from engine.loop.outcome import RefusedError, fresh_id
@@ -31,7 +31,7 @@ from engine.steering.gate import may_think
 OUTCOME_UNKNOWN = "the program ended while this ran; whether it took effect is unknown"
 
 
-class Agent(AskingAgent):
+class Agent(DecidingAgent):
     """An agent that runs when it may and waits when it must."""
 
     _task: asyncio.Task[None] | None = None
@@ -177,7 +177,9 @@ class Agent(AskingAgent):
         goal = self._deliberate()
         if goal is not None and await self._plan(goal):
             step = self.state.step
-            if step is not None:
+            if step is not None and step.op is Op.THINK:
+                await self._decide(goal, step)
+            elif step is not None:
                 await self._act(goal, step)
         await self.commit()
 
@@ -230,12 +232,12 @@ class Agent(AskingAgent):
         """Make sure that the goal has a plan; False when there is none to be had."""
         if self._is_planned(goal.id):
             return True
+        if self.state.config.decides and goal.id not in self.state.plans:
+            self._adopt_open_plan(goal)
+            return True
         if not await self._waited_to_ask(goal):
             return False
         request = self._request(goal)
-        if why := self.around.purse(self.state, request):
-            self.append(ev.BudgetReached(reason=why), "system", goal.event, self.state.run_event)
-            return False
         asked = self.append(
             ev.PlanAsked(goal=goal.id, thinker=self.state.config.thinker),
             "agent",
@@ -246,7 +248,7 @@ class Agent(AskingAgent):
         try:
             proposal = await self._while(lambda: self._plan_wanted(goal), self._think(request))
         except ThinkingError as error:
-            if self._plan_wanted(goal):
+            if self._plan_wanted(goal) and not error.held:
                 self._no_thought(goal, error, asked.ref)
             return False
         if proposal is None or not self._plan_wanted(goal):
@@ -298,9 +300,13 @@ class Agent(AskingAgent):
             return False
         if self.state.intervention is not None or self.state.needs_replan:
             return False
+        if goal.criteria and not plan.shown:
+            self._ask_for_proof(goal, plan)
+            return True
         self._end_replanning(goal.id, success=True, cause=plan.event)
+        reason = plan.steps[-1].summary if plan.shown else self.state.last_summary
         ended = self.append(
-            ev.GoalEnded(goal=goal.id, status=GoalStatus.ACHIEVED, reason=self.state.last_summary),
+            ev.GoalEnded(goal=goal.id, status=GoalStatus.ACHIEVED, reason=reason),
             "agent",
             *(step.event for step in plan.steps[-1:]),
             plan.event,

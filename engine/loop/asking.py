@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from engine.domain.failure import Failure, Strategy
 from engine.domain.goal import Goal
 from engine.domain.plan import PlanStep
-from engine.domain.state import RunState
+from engine.domain.state import AgentState, RunState
 from engine.domain.thinking import PlanProposal, PlanRequest, ThinkingError
 from engine.journal import events as ev
 from engine.loop.acting import ActingAgent
@@ -24,6 +24,8 @@ class AskingAgent(ActingAgent):
     def _is_planned(self, goal: str) -> bool:
         """Whether the goal has a plan to follow, and is not to be planned anew."""
         state = self.state
+        if state.open_thought(goal) is not None:
+            return True
         return goal in state.plans and not state.needs_replan and goal not in state.replans
 
     async def _waited_to_ask(self, goal: Goal) -> bool:
@@ -48,7 +50,7 @@ class AskingAgent(ActingAgent):
 
     async def _think(self, request: PlanRequest) -> PlanProposal:
         if self.around.voice is not None:
-            self.around.voice.goal = request.goal.id
+            self.around.voice.about(request.goal.id, "plan")
         return await self.around.thinker.plan(request)
 
     def _plan_wanted(self, goal: Goal) -> bool:
@@ -61,14 +63,14 @@ class AskingAgent(ActingAgent):
         state = self.state
         plan = state.plans.get(goal.id)
         done = [step for step in plan.steps if step.status.terminal] if plan else []
-        wrong = [failure for failure in state.failures if failure.goal == goal.id and not failure.resolved]
+        trouble, advice = trouble_of(state, goal.id)
         return PlanRequest(
             goal,
             state.sandbox,
             state.belief_values(),
             done=tuple(f"{step.status}: {step.description or step.command}: {step.summary}" for step in done),
-            trouble=tuple(_told(failure) for failure in wrong[-TROUBLE_TOLD:]),
-            advice=TAXONOMY[wrong[-1].kind].advice if wrong else "",
+            trouble=trouble,
+            advice=advice,
         )
 
     def _no_thought(self, goal: Goal, error: ThinkingError, cause: str) -> None:
@@ -108,6 +110,13 @@ class AskingAgent(ActingAgent):
         revised = ev.PlanRevised(plan=plan.id, goal=goal.id, change=change, steps=(*done, *steps))
         self.append(revised, "agent", cause)
         return True
+
+
+def trouble_of(state: AgentState, goal: str) -> tuple[tuple[str, ...], str]:
+    """What went wrong for a goal and is not settled, oldest first, and what may help against the last."""
+    wrong = [failure for failure in state.failures if failure.goal == goal and not failure.resolved]
+    advice = TAXONOMY[wrong[-1].kind].advice if wrong else ""
+    return tuple(_told(failure) for failure in wrong[-TROUBLE_TOLD:]), advice
 
 
 def _told(failure: Failure) -> str:

@@ -11,7 +11,7 @@ from engine.domain.belief import BeliefSource
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, Plan, PlanStep, Provenance, StepStatus
 from engine.domain.session import SHELL_COMMAND, SHELL_TOOL
-from engine.domain.state import AgentState, Mode, RunState
+from engine.domain.state import AgentState, Mode, RunState, SpendingLimits
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
@@ -60,8 +60,11 @@ def _adopt_goal(state: AgentState, said: cmd.AdoptGoal, registry: ToolRegistry) 
     text = said.text.strip()
     if not text:
         raise RefusedError("the goal has no text")
+    if said.criteria and not state.config.replans:
+        raise RefusedError("only a model can show that criteria hold: leave them out, or give it a model")
     goal = fresh_id(state, "g")
-    return Outcome(f"goal {goal} adopted", (ev.GoalAdopted(goal=goal, text=text, priority=said.priority),))
+    adopted = ev.GoalAdopted(goal=goal, text=text, priority=said.priority, criteria=said.criteria)
+    return Outcome(f"goal {goal} adopted", (adopted,))
 
 
 def _change_goal(state: AgentState, said: cmd.ChangeGoal, registry: ToolRegistry) -> Outcome:
@@ -160,6 +163,18 @@ def _stop(state: AgentState, said: cmd.Stop, registry: ToolRegistry) -> Outcome:
     running = f"; {state.action.command} is cut off" if state.acting and state.action else ""
     message = f"stopped{running}{_jobs(state, 'ended')}"
     return Outcome(message, (ev.AgentStopped(reason=said.reason),))
+
+
+def _set_budget(state: AgentState, said: cmd.SetBudget, registry: ToolRegistry) -> Outcome:
+    limits = SpendingLimits(said.usd, said.tokens, said.calls)
+    if limits == SpendingLimits():
+        return Outcome("the workspace's budget holds again", (ev.BudgetSet(limits=None),))
+    parts = (
+        f"${said.usd:g}" if said.usd is not None else "",
+        f"{said.tokens:,} tokens" if said.tokens is not None else "",
+        f"{said.calls:,} calls" if said.calls is not None else "",
+    )
+    return Outcome(f"budget: {', '.join(filter(None, parts))}", (ev.BudgetSet(limits=limits),))
 
 
 def _delete(state: AgentState, said: cmd.DeleteAgent, registry: ToolRegistry) -> Outcome:
@@ -322,16 +337,17 @@ def _retry_goal(state: AgentState, goal: Goal) -> Outcome:
 
 def _give_result(state: AgentState, said: cmd.GiveResult, registry: ToolRegistry) -> Outcome:
     plan, step = _editable(state, said.step)
-    return Outcome(
-        f"step {step.id} settled by hand",
-        (
-            ev.BeliefAdded(
-                key=f"result.{step.id}", value=said.result, confidence=1.0, source=BeliefSource.OPERATOR
-            ),
-            ev.StepEnded(goal=plan.goal, step=step.id, status=StepStatus.COMPLETED, summary=said.result),
-            *_close(state, step=step.id, resolution="result given by hand"),
-        ),
+    believed = ev.BeliefAdded(
+        key=f"result.{step.id}", value=said.result, confidence=1.0, source=BeliefSource.OPERATOR
     )
+    asked = step.op is Op.THINK and state.intervention is not None and not state.intervention.kind
+    if asked:  # the thinker gets its answer, and decides on
+        again = ev.StepEnded(goal=plan.goal, step=step.id, status=StepStatus.PLANNED)
+        closed = _close(state, step=step.id, resolution=f"answered: {said.result}")
+        return Outcome(f"answered {step.id}", (believed, again, *closed))
+    done = ev.StepEnded(goal=plan.goal, step=step.id, status=StepStatus.COMPLETED, summary=said.result)
+    closed = _close(state, step=step.id, resolution="result given by hand")
+    return Outcome(f"step {step.id} settled by hand", (believed, done, *closed))
 
 
 def _replace_plan(state: AgentState, said: cmd.ReplacePlan, registry: ToolRegistry) -> Outcome:
@@ -447,6 +463,7 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     cmd.Pause: _pause,
     cmd.Step: _step,
     cmd.Stop: _stop,
+    cmd.SetBudget: _set_budget,
     cmd.DeleteAgent: _delete,
     cmd.EditStep: _edit_step,
     cmd.InsertStep: _insert_step,

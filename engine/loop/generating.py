@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from engine.domain.reasoning import Generation, GenerationStage
-from engine.generation.pgp.asking import Answerer, AskError, Prompt, Reply, ask
+from engine.generation.pgp.asking import Answerer, AskError, AskFailure, Prompt, Reply, ask
 from engine.generation.pgp.config import EffectiveConfig
 from engine.journal import events as ev
 from engine.loop.recording import RecordingAgent
@@ -135,6 +135,9 @@ class PlanMaker:
         try:
             answered = _answered(ident, await ask(answerer, prompt, config))
         except AskError as error:
+            if error.kind is AskFailure.BUDGET:
+                self._tasks.pop(ident, None)  # the agent is held; it asks again when it goes on
+                return
             answered = ev.GenerationAnswered(generation=ident, error=str(error))
         except Exception as error:  # noqa: BLE001  whoever answers is foreign code: its fault is no answer
             answered = ev.GenerationAnswered(generation=ident, error=_broken("asking for plans", error))

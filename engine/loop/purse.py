@@ -1,49 +1,92 @@
-"""Budgets: whether the next call of a model may be made."""
+"""Budgets: every call of an agent's model passes here, and the one that could break a budget is not made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
 from decimal import Decimal
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol
 
-from engine import models
 from engine.domain.state import AgentState
-from engine.domain.thinking import PlanRequest
+from engine.journal import events as ev
+from engine.models import (
+    Budget,
+    Capabilities,
+    Cost,
+    ModelAnswer,
+    ModelClient,
+    ModelError,
+    ModelErrorKind,
+    ModelRequest,
+    PieceSink,
+    Recorder,
+    TokenCount,
+    worst_case,
+)
+from engine.models.port import unrecorded, unwatched
 
-if TYPE_CHECKING:
-    from engine.thinkers import ClaudeThinker
 
-Purse: TypeAlias = Callable[[AgentState, PlanRequest], str]
-"""Why a call may not be made, in a sentence with what to do; empty when it may."""
+class Spender(Protocol):
+    """Whose money it is: the agent."""
 
+    state: AgentState
 
-def no_limit(_state: AgentState, _request: PlanRequest) -> str:
-    """Every call may be made."""
-    return ""
+    def overheard(self, payload: ev.ModelSaid | ev.ModelCalled | ev.BudgetReached) -> None:
+        """Record that a call was not made; the agent is held by it."""
 
 
-class ModelPurse:
-    """Keeps an agent's calls within a budget.
+class Purse:
+    """A client of one agent's model that keeps its calls within the agent's budget.
+
+    The most that a call can take is counted against what is left, with the calls under way, before each call.
 
     Args:
-        client: knows the prices.
-        thinker: who would ask.
-        budget: of the agent, over all its sessions.
+        client: carries the requests, and knows the prices.
+        usual: the budget where the operator set none for this agent.
     """
 
-    def __init__(self, client: models.ModelClient, thinker: ClaudeThinker, budget: models.Budget) -> None:
+    def __init__(self, client: ModelClient, usual: Budget) -> None:
         self._client = client
-        self._thinker = thinker
-        self._budget = budget
+        self._usual = usual
+        self._under_way: list[Cost] = []
+        self.spender: Spender | None = None
 
-    def __call__(self, state: AgentState, request: PlanRequest) -> str:
-        """The objection to the call that a plan needs, estimated without asking anybody."""
-        if self._budget == models.Budget():
-            return ""
-        asked = self._thinker.request(request)
-        prompt = models.TokenCount(sum(tokens for _, tokens in asked.shares()), estimated=True)
-        spent = models.Cost(
-            Decimal(str(state.cost_usd)), state.tokens, state.model_calls, state.unpriced_calls
-        )
-        following = models.worst_case(prompt, asked.max_tokens, self._client.capabilities(asked.model))
-        return self._budget.objection(spent, following)
+    def capabilities(self, model: str) -> Capabilities:
+        """See `ModelClient`."""
+        return self._client.capabilities(model)
+
+    async def count_tokens(self, request: ModelRequest) -> TokenCount:
+        """See `ModelClient`."""
+        return await self._client.count_tokens(request)
+
+    async def send(
+        self,
+        request: ModelRequest,
+        *,
+        sink: PieceSink = unwatched,
+        record: Recorder = unrecorded,
+        cut: asyncio.Event | None = None,
+    ) -> ModelAnswer:
+        """See `ModelClient`.
+
+        Raises:
+            ModelError: of kind BUDGET where the call could break the budget; the agent is held then.
+        """
+        prompt = TokenCount(sum(tokens for _, tokens in request.shares()), estimated=True)
+        most = worst_case(prompt, request.max_tokens, self.capabilities(request.model))
+        if self.spender is not None and (why := self._objection(self.spender.state, most)):
+            self.spender.overheard(ev.BudgetReached(reason=why))
+            raise ModelError(ModelErrorKind.BUDGET, why)
+        self._under_way.append(most)
+        try:
+            return await self._client.send(request, sink=sink, record=record, cut=cut)
+        finally:
+            self._under_way.remove(most)
+
+    def _objection(self, state: AgentState, most: Cost) -> str:
+        limits = state.budget
+        budget = self._usual
+        if limits is not None:
+            usd = None if limits.usd is None else Decimal(str(limits.usd))
+            budget = Budget(usd, limits.tokens, limits.calls)
+        spent = Cost(Decimal(str(state.cost_usd)), state.tokens, state.model_calls, state.unpriced_calls)
+        return budget.objection(sum(self._under_way, spent), most)

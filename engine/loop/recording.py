@@ -14,7 +14,7 @@ from engine.domain.parameters import Survey
 from engine.domain.ports import Clock, Randomness, SessionControl
 from engine.domain.reasoning import SentMessage
 from engine.domain.state import ActiveAction, AgentState
-from engine.domain.thinking import PlanRequest, Thinker
+from engine.domain.thinking import Thinker
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
@@ -26,7 +26,7 @@ from engine.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from engine.generation.pgp import Answerer
-    from engine.models import ModelClient
+    from engine.loop.purse import Purse
 
 T = TypeVar("T")
 
@@ -56,10 +56,8 @@ class Surroundings:
     control: SessionControl
     voice: Voice | None = None
     """What the agent's model says; None where there is none, as in a replay."""
-    purse: Callable[[AgentState, PlanRequest], str] = lambda _state, _request: ""
-    """Why the call that a plan needs may not be made, as a budget could break; empty when it may."""
-    model: ModelClient | None = None
-    """Who is asked for missing parameters; None where nobody is."""
+    model: Purse | None = None
+    """Who asks the agent's model, within its budget; None where there is none, as in a replay."""
     model_name: str = ""
     """The model's name, as its endpoint knows it; empty where none is to be asked."""
     answerer: Answerer | None = None
@@ -83,6 +81,8 @@ class RecordingAgent:
         self._random = around.randomness(0)
         if around.voice is not None:
             around.voice.listener = self
+        if around.model is not None:
+            around.model.spender = self
 
     def append(self, payload: ev.Payload, actor: str, *causes: str) -> Event:
         """Record what happened and bring the state forward."""
@@ -116,8 +116,8 @@ class RecordingAgent:
         said = ev.JobEnded(job=job, ended=ended, code=code, message=message)
         self._observe(said, "system", self._job_event(job))
 
-    def overheard(self, payload: ev.ModelSaid | ev.ModelCalled) -> None:
-        """See `engine.loop.voice.Listener`."""
+    def overheard(self, payload: ev.ModelSaid | ev.ModelCalled | ev.BudgetReached) -> None:
+        """See `engine.loop.voice.Listener` and `engine.loop.purse.Spender`."""
         self._observe(payload, "thinker", self.asked)
 
     def typed(self, action: str, text: str | None) -> None:

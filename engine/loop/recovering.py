@@ -14,13 +14,35 @@ from engine.journal import events as ev
 from engine.loop.decide import end_goal
 from engine.loop.heuristics import after_failure, after_success, recovered
 from engine.loop.recording import RecordingAgent
-from engine.recovery import Alternative, Learned, alternative, choose, classify
+from engine.recovery import (
+    Alternative,
+    Choice,
+    Learned,
+    alternative,
+    choose,
+    classify,
+    lost_on_the_way,
+    may_repeat,
+)
 
 _OF_PLANS = frozenset({FailureKind.PLANNING_ERROR, FailureKind.GOAL_PARSE_ERROR})
 """What a thinker that is told of it may mend by another answer."""
 
+_OPERATORS = frozenset({FailureKind.CANCELLED})
+"""What only the operator answers."""
+_NOT_DECIDED_ANEW = frozenset(FailureKind) - {
+    *_OF_PLANS,
+    FailureKind.INVALID_PARAMETERS,
+    FailureKind.GOAL_MANAGEMENT_ERROR,
+    FailureKind.DEPENDENCY_NOT_MET,
+}
+"""What keeps a thinker from deciding at all, so that asking it again is of no use."""
+
 _OF_STEPS = frozenset({Strategy.RETRY_WITH_DELAY, Strategy.ALTERNATIVE_TOOL})
 """Strategies under which a plan goes on, so that the one planned anew may still turn out well."""
+
+
+IN_DOUBT = "whether the write took effect is not known, so it is not repeated by itself"
 
 
 class RecoveringAgent(RecordingAgent):
@@ -66,8 +88,21 @@ class RecoveringAgent(RecordingAgent):
         instead: Alternative | None = None,
         wait_s: float | None = None,
         escalated: bool = False,
+        final: bool = False,
     ) -> None:
-        """Choose a strategy and carry out what of it happens at once."""
+        """Choose a strategy and carry out what of it happens at once.
+
+        Args:
+            kind: what went wrong.
+            goal: the goal concerned.
+            step: the step concerned; empty where it is the goal's plan.
+            message: what went wrong, in words.
+            cause: the event that recorded it.
+            instead: another call that can do the same.
+            wait_s: seconds that whoever failed asked to wait.
+            escalated: a goal below this one failed.
+            final: the thinker itself gave it up, and is not asked again.
+        """
         state = self.state
         own = tuple(state.tried.get(step or goal, ()))
         of_goal = tuple(s for s in state.tried.get(goal, ()) if s in OF_GOALS) if step else ()
@@ -84,6 +119,12 @@ class RecoveringAgent(RecordingAgent):
             learned=Learned(state.recovery_rates, {} if escalated else state.resting, state.tick),
             wait_s=wait_s,
         )
+        if choice.strategy not in _OF_STEPS and not final and self._decides_anew(kind, goal, step):
+            left = state.config.max_consecutive_errors - 1
+            why = "the thinker is told and decides what comes next"
+            choice = Choice(Strategy.DECIDE_ANEW, min(state.consecutive_errors, left), left, 0.0, why)
+        found = state.find_step(step)
+        in_doubt = found is not None and self._in_doubt(kind, found[1])
         if choice.strategy not in _OF_STEPS:
             self._end_replanning(goal, success=False, cause=cause)
         chosen = self.append(
@@ -95,7 +136,7 @@ class RecoveringAgent(RecordingAgent):
                 attempt=choice.attempt,
                 of=choice.of,
                 delay_s=choice.delay_s,
-                why=choice.why,
+                why=f"{choice.why}; {IN_DOUBT}" if in_doubt else choice.why,
             ),
             "agent",
             cause,
@@ -114,13 +155,20 @@ class RecoveringAgent(RecordingAgent):
             case Strategy.ABORT_GRACEFULLY:
                 self._abort(goal, f"{kind}: {message}", chosen.ref)
 
+    def _decides_anew(self, kind: FailureKind, goal: str, step: str) -> bool:
+        """Whether the thinker may be told of a failure and decide how to go on."""
+        thought = self.state.open_thought(goal)
+        if thought is None or self.state.consecutive_errors >= self.state.config.max_consecutive_errors:
+            return False
+        return kind not in (_NOT_DECIDED_ANEW if thought.id == step else _OPERATORS)
+
     def _able(
         self, kind: FailureKind, goal: str, step: str, instead: Alternative | None
     ) -> Collection[Strategy]:
         """What can be done here at all."""
         able = {Strategy.RETRY_WITH_DELAY}
         found = self.state.find_step(step)
-        if found is not None and found[1].op is Op.ACHIEVE:
+        if found is not None and (found[1].op is Op.ACHIEVE or self._in_doubt(kind, found[1])):
             able.clear()
         if instead is not None:
             able.add(Strategy.ALTERNATIVE_TOOL)
@@ -129,6 +177,13 @@ class RecoveringAgent(RecordingAgent):
             if self._step_above(self.state.goals[goal]) is not None:
                 able.add(Strategy.ESCALATE_TO_AGINT)
         return able
+
+    def _in_doubt(self, kind: FailureKind, step: PlanStep) -> bool:
+        """Whether the step's call may have taken effect, so that it is not repeated by itself."""
+        if not lost_on_the_way(kind) or step.op is not Op.ACT or step.tool not in self.around.registry:
+            return False
+        spec = self.around.registry.get(step.tool).commands.get(step.command)
+        return spec is not None and not may_repeat(spec, self.state.as_settled(step).args)
 
     def _step_above(self, goal: Goal) -> PlanStep | None:
         """The open step that waits for a sub-goal."""

@@ -7,6 +7,7 @@ stands in the journal with what it led to. A model is asked behind the gate only
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from engine.domain.parameters import Extraction, Survey
 from engine.domain.state import ActiveAction
 from engine.journal import events as ev
 from engine.loop.saving import SavingAgent
+from engine.models import ModelError
 from engine.parameters import Call, Outcome, enquire, process, read_settings
 from engine.tools.arguments import Checked, Problem
 
@@ -55,13 +57,14 @@ class SettlingAgent(SavingAgent):
             return outcome.checked if outcome is not None else checked
         if not settings.use_llm_extraction:
             return self._lacking(outcome, action, SWITCHED_OFF)
-        if await admitted() is not True:
-            return outcome.checked
-        # No await since the gate was passed.
-        asker = self._asker()
-        if asker is None:
-            return self._lacking(outcome, action, NO_MODEL)
-        return await self._extracted(call, outcome, action, asker, overtaken)
+        while await admitted() is True:
+            # No await since the gate was passed.
+            asker = self._asker()
+            if asker is None:
+                return self._lacking(outcome, action, NO_MODEL)
+            with suppress(ModelError):  # a budget holds the agent; it is asked again when it goes on
+                return await self._extracted(call, outcome, action, asker, overtaken)
+        return outcome.checked
 
     async def _extracted(
         self,
@@ -71,7 +74,11 @@ class SettlingAgent(SavingAgent):
         asker: parameters.Asker,
         overtaken: Callable[[], bool],
     ) -> Checked:
-        """The outcome with what a model finds in the goal."""
+        """The outcome with what a model finds in the goal.
+
+        Raises:
+            ModelError: a budget holds the agent.
+        """
         names = tuple(parameter.name for parameter in outcome.missing)
         asked = self.append(
             ev.ParametersAsked(action=action.id, model=asker.model, missing=names), "agent", action.event
@@ -97,11 +104,8 @@ class SettlingAgent(SavingAgent):
         voice = self.around.voice
         if voice is None:
             return await asker.extract(question)
-        usual, voice.goal, voice.purpose = voice.purpose, action.goal, f"parameters of {action.id}"
-        try:
-            return await asker.extract(question)
-        finally:
-            voice.purpose = usual
+        voice.about(action.goal, f"parameters of {action.id}")
+        return await asker.extract(question)
 
     def _asker(self) -> parameters.Asker | None:
         """Who can be asked for what is missing."""

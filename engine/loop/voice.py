@@ -36,6 +36,10 @@ class Voice:
         """What is being asked for now."""
         self.purpose = "plan"
 
+    def about(self, goal: str, purpose: str) -> None:
+        """Say what is asked for from now on."""
+        self.goal, self.purpose = goal, purpose
+
     def _emit(self, stream: str, text: str, skipped: int) -> None:
         if self.listener is not None:
             self.listener.overheard(ev.ModelSaid(stream=stream, text=text, skipped=skipped))

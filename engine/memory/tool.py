@@ -117,7 +117,7 @@ def _spec(name: str, kind: type[Request[Any]]) -> CommandSpec:
         _parameter(field, told, schema.get("$defs", {}), required)
         for field, told in schema["properties"].items()
     ]
-    return CommandSpec(name, kind.purpose, tuple(parameters), mutates=False)
+    return CommandSpec(name, kind.purpose, tuple(parameters), writes=kind.writes)
 
 
 def _parameter(name: str, told: dict[str, Any], shared: Mapping[str, Any], required: set[str]) -> Parameter:

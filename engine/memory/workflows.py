@@ -155,6 +155,20 @@ def _list_workflows(view: View, asked: ListWorkflows) -> tuple[Workflow, ...]:
     return tuple(found)
 
 
+class GetWorkflow(Request[Workflow]):
+    """A workflow by id."""
+
+    verb: ClassVar[str] = "get_workflow_details"
+    purpose: ClassVar[str] = "look at one workflow"
+    for_agents: ClassVar[bool] = False
+    workflow_id: Ident
+
+
+@answers(GetWorkflow)
+def _get_workflow(view: View, asked: GetWorkflow) -> Workflow:
+    return view.reading.need_workflow(asked.workflow_id)
+
+
 # ------------------------------------------------------------------ thoughts
 
 
@@ -251,3 +265,36 @@ def _get_chain(view: View, asked: GetThoughtChain) -> ChainWithThoughts:
         return ChainWithThoughts(chain)
     thoughts = view.reading.many(THOUGHTS, "t.chain = ?", (chain.id,), order="t.sequence")
     return ChainWithThoughts(chain, tuple(thoughts))
+
+
+KEY_THOUGHTS = (
+    ThoughtType.GOAL,
+    ThoughtType.DECISION,
+    ThoughtType.SUMMARY,
+    ThoughtType.REFLECTION,
+    ThoughtType.REASONING,
+    ThoughtType.ANALYSIS,
+    ThoughtType.INSIGHT,
+    ThoughtType.USER_GUIDANCE,
+)
+"""Types of thoughts that a thinker is told of (§1.8), with what the operator said (§4)."""
+
+
+class GetKeyThoughts(Request[tuple[Thought, ...]]):
+    """The thoughts that matter, of all lines of thought of a workflow, newest first."""
+
+    verb: ClassVar[str] = "get_key_thoughts"
+    purpose: ClassVar[str] = "see the thoughts that matter, newest first"
+    for_agents: ClassVar[bool] = False
+    workflow_id: Ident
+    limit: Limit = 7
+
+
+@answers(GetKeyThoughts)
+def _key_thoughts(view: View, asked: GetKeyThoughts) -> tuple[Thought, ...]:
+    reading = view.reading
+    workflow = reading.need_workflow(asked.workflow_id).id
+    kinds = ", ".join(f"'{kind}'" for kind in KEY_THOUGHTS)
+    condition = f"""t.type in ({kinds}) and t.chain in (
+        select c.id from chains c where c.workflow = ? and {reading.live("c")})"""
+    return tuple(reading.many(THOUGHTS, condition, (workflow,), order="t.row desc", limit=asked.limit))

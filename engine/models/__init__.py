@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.models.errors import ModelError, ModelErrorKind
     from engine.models.port import ModelClient, PieceSink, Recorder
     from engine.models.request import ModelRequest, ToolSpec
-    from engine.models.structured import NotOfFormError, ask_for
+    from engine.models.structured import NotOfFormError, ask_for, ask_until
 else:
     __getattr__ = late(
         __name__,
@@ -80,6 +80,7 @@ else:
             "structured": (
                 "NotOfFormError",
                 "ask_for",
+                "ask_until",
             ),
         },
     )
@@ -113,6 +114,7 @@ __all__ = [
     "Usage",
     "ask",
     "ask_for",
+    "ask_until",
     "complete",
     "cost_of",
     "fence",

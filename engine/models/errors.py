@@ -32,6 +32,8 @@ class ModelErrorKind(StrEnum):
     """The answer reached its limit of tokens before it was whole."""
     UNREADABLE = "unreadable"
     """What came is no answer of the Messages API, or not of the form that was asked for."""
+    BUDGET = "budget"
+    """The call was not made, as it could break a budget."""
 
 
 RETRIED = frozenset(

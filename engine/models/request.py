@@ -16,6 +16,8 @@ CACHE_MARKS = 4
 """Places in a prompt up to which the Messages API caches."""
 LEAST_THINKING = 1_024
 """Smallest budget of thinking that the Messages API takes, in tokens."""
+ANY_TOOL = "*"
+"""Stands for whichever tool the model chooses; it must call one, and only one."""
 CHARACTERS_PER_TOKEN = 4
 """The rule of thumb where nobody counts (seed AML, token estimation)."""
 
@@ -45,7 +47,7 @@ class ModelRequest:
     system: tuple[Text, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
     tool_choice: str = ""
-    """Name of the tool that must be called; empty leaves it to the model."""
+    """Name of the tool that must be called, or `ANY_TOOL`; empty leaves it to the model."""
     max_tokens: int = 4_096
     """Longest answer, thinking included, in tokens."""
     temperature: float | None = None
@@ -78,7 +80,7 @@ class ModelRequest:
         names = [tool.name for tool in self.tools]
         if len(set(names)) < len(names) or not all(_TOOL_NAME.fullmatch(name) for name in names):
             yield "tools need different names of up to 64 letters, digits, _ and -"
-        if self.tool_choice and self.tool_choice not in names:
+        if self.tool_choice and self.tool_choice not in (*names, *([ANY_TOOL] if names else [])):
             yield f"tool_choice is {self.tool_choice!r}, which is none of the tools"
         if self._cache_marks() > CACHE_MARKS:
             yield f"more than {CACHE_MARKS} places are marked for caching"
@@ -125,8 +127,12 @@ class ModelRequest:
             for tool in self.tools
         ]
         tools[-1] |= cache_mark(self.cache_tools)
-        choice = {"type": "tool", "name": self.tool_choice, "disable_parallel_tool_use": True}
-        return {"tools": tools, **({"tool_choice": choice} if self.tool_choice else {})}
+        if not self.tool_choice:
+            return {"tools": tools}
+        which = (
+            {"type": "any"} if self.tool_choice == ANY_TOOL else {"type": "tool", "name": self.tool_choice}
+        )
+        return {"tools": tools, "tool_choice": {**which, "disable_parallel_tool_use": True}}
 
     def canonical(self) -> str:
         """The body as canonical JSON, for the journal."""

@@ -28,11 +28,14 @@ SHOWN_PROBLEMS = 20
 Form = TypeVar("Form", bound=BaseModel)
 
 
+Value = TypeVar("Value")
+
+
 @dataclass(frozen=True, slots=True)
-class Structured(Generic[Form]):
+class Structured(Generic[Value]):
     """An answer of the form that was asked for."""
 
-    value: Form
+    value: Value
     answer: ModelAnswer
     """The last answer of the model."""
     problems: tuple[tuple[str, ...], ...] = ()
@@ -80,10 +83,40 @@ async def ask_for(
     """
     tools = client.capabilities(request.model).tools
     asking = _with_tool(request, form, name) if tools else _in_words(request, form, name)
+
+    def read(answer: ModelAnswer) -> tuple[Form | None, tuple[str, ...]]:
+        return _read(answer, form, name, check)
+
+    return await ask_until(client, asking, read, sink=sink, record=record, cut=cut)
+
+
+async def ask_until(
+    client: ModelClient,
+    asking: ModelRequest,
+    read: Callable[[ModelAnswer], tuple[Value | None, tuple[str, ...]]],
+    *,
+    sink: PieceSink = unwatched,
+    record: Recorder = unrecorded,
+    cut: asyncio.Event | None = None,
+) -> Structured[Value]:
+    """An answer that can be read; what is wrong with one goes back to the model, at most `REPAIRS` times.
+
+    Args:
+        client: who asks.
+        asking: the question.
+        read: what an answer says, or None and everything that is wrong with it, in sentences.
+        sink: told the pieces as they come.
+        record: told of every call.
+        cut: when set, the call is cut off.
+
+    Raises:
+        NotOfFormError: after all repairs the answer still cannot be read.
+        ModelError: a call failed, was refused or was cut off.
+    """
     history: list[tuple[str, ...]] = []
     while True:
         answer, problems = await _answer(client, asking, sink, record, cut)
-        value, problems = _read(answer, form, name, check) if not problems else (None, problems)
+        value, problems = read(answer) if not problems else (None, problems)
         if value is not None:
             return Structured(value, answer, tuple(history))
         if len(history) == REPAIRS:
@@ -161,12 +194,13 @@ def _read(
     except StrictJsonError as error:
         return None, (str(error),)
     except ValidationError as error:
-        return None, tuple(_said(details["loc"], details["msg"]) for details in error.errors())
+        return None, tuple(said_problem(details["loc"], details["msg"]) for details in error.errors())
     problems = tuple(check(value))
     return (None, problems) if problems else (value, ())
 
 
-def _said(place: tuple[int | str, ...], message: str) -> str:
+def said_problem(place: tuple[int | str, ...], message: str) -> str:
+    """A validator's complaint about one place of an object, in a line."""
     return f"{'.'.join(map(str, place)) or 'the object'}: {message}"
 
 

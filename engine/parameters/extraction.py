@@ -16,7 +16,16 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from engine.domain.parameters import Extraction, shown
 from engine.domain.ports import CommandSpec, Parameter
 from engine.domain.text import clean_line
-from engine.models import Message, ModelClient, ModelError, ModelRequest, Text, ask_for, fence
+from engine.models import (
+    Message,
+    ModelClient,
+    ModelError,
+    ModelErrorKind,
+    ModelRequest,
+    Text,
+    ask_for,
+    fence,
+)
 from engine.models.fence import RULE
 from engine.models.port import Recorder, unrecorded
 from engine.parameters.likeness import place
@@ -64,7 +73,11 @@ class Asker(Protocol):
         """The model's name."""
 
     async def extract(self, question: Question) -> Extraction:
-        """What was found; never raises for what a model says or fails at."""
+        """What was found; nothing that a model says or fails at raises.
+
+        Raises:
+            ModelError: of kind BUDGET; the call was not made.
+        """
 
 
 class ModelAsker:
@@ -93,6 +106,8 @@ class ModelAsker:
                 record=self._record,
             )
         except ModelError as error:
+            if error.kind is ModelErrorKind.BUDGET:
+                raise
             return Extraction(self.model, error=clean_line(error.message))
         repairs = tuple(tuple(map(clean_line, problems)) for problems in given.problems)
         return Extraction(self.model, _values(given.value), repairs)

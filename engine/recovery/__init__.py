@@ -6,6 +6,7 @@ one failure kind; one strategy, with its reason; another call where one does the
 
 from engine.recovery.alternatives import Alternative, alternative
 from engine.recovery.classify import classify, code_of, kind_of_model_error, kind_of_status
+from engine.recovery.repeating import lost_on_the_way, may_repeat
 from engine.recovery.strategy import Choice, Learned, choose
 from engine.recovery.taxonomy import TAXONOMY, KindOfFailure, tries_of
 
@@ -21,5 +22,7 @@ __all__ = [
     "code_of",
     "kind_of_model_error",
     "kind_of_status",
+    "lost_on_the_way",
+    "may_repeat",
     "tries_of",
 ]

@@ -70,6 +70,8 @@ _MODELS: Mapping[ModelErrorKind, Kind] = {
     ModelErrorKind.REFUSED: Kind.PERMISSION_ERROR,
     ModelErrorKind.TRUNCATED: Kind.PLANNING_ERROR,
     ModelErrorKind.UNREADABLE: Kind.NETWORK_ERROR,
+    # The agent is held before anything is recovered from.
+    ModelErrorKind.BUDGET: Kind.PERMISSION_ERROR,
 }
 
 _TYPES: tuple[tuple[type[BaseException], ErrorCode], ...] = (

@@ -70,6 +70,8 @@ class ModelAnswerer:
 
 
 def _failure(kind: ModelErrorKind) -> AskFailure:
+    if kind is ModelErrorKind.BUDGET:
+        return AskFailure.BUDGET
     if kind is ModelErrorKind.TIMEOUT:
         return AskFailure.TIMEOUT
     return AskFailure.HTTP if kind in _HTTP else AskFailure.NETWORK

@@ -2,54 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pydantic import BaseModel, ConfigDict, Field
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
-
-from engine.domain.plan import PlanStep
+from engine.domain.failure import FailureKind
+from engine.domain.plan import Op, PlanStep
 from engine.domain.text import clean_line
-from engine.domain.thinking import PlanProposal, PlanRequest, ThinkingError, Uncovered
+from engine.domain.thinking import (
+    Decision,
+    DecisionRequest,
+    PlanProposal,
+    PlanRequest,
+    ThinkingError,
+    Uncovered,
+)
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, read_plan
 from engine.generation.validation import problems_of
 from engine.models import (
     ModelClient,
     ModelError,
+    ModelErrorKind,
     ModelRequest,
     NotOfFormError,
     PieceSink,
     Recorder,
+    Text,
     ask_for,
+    ask_until,
 )
 from engine.models.port import unrecorded, unwatched
+from engine.models.request import ANY_TOOL
 from engine.recovery import kind_of_model_error
 from engine.thinkers import CLAUDE
-from engine.thinkers.claude_prompt import question, system_blocks
+from engine.thinkers.claude_decision import Action, DecisionReader, tools_in_words, tools_of
+from engine.thinkers.claude_prompt import decider_blocks, question, situation, system_blocks
 from engine.tools.registry import ToolRegistry
 
 TOOL = "propose_plan"
 """The tool by which a model gives its plan."""
-
-_ACTION: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "type": {"const": "EXECUTE_TOOL"},
-        "id": {"type": "string"},
-        "description": {"type": "string"},
-        "params": {
-            "type": "object",
-            "properties": {
-                "tool_id": {"type": "string"},
-                "command": {"type": "string"},
-                "args": {"type": "object"},
-            },
-            "required": ["tool_id", "command", "args"],
-            "additionalProperties": False,
-        },
-        "depends_on": {"type": "array", "items": {"type": "string"}},
-    },
-    "required": ["type", "id", "description", "params"],
-    "additionalProperties": False,
-}
 
 
 class _Gap(BaseModel):
@@ -69,7 +58,7 @@ class _PlanForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     # What an action must be is judged by the notation alone, whose words the model then gets to read.
-    plan: list[Annotated[Any, WithJsonSchema(_ACTION)]] = Field(default_factory=list, max_length=PLAN_LIMIT)
+    plan: list[Action] = Field(default_factory=list, max_length=PLAN_LIMIT)
     uncovered: list[_Gap] = Field(default_factory=list, max_length=100)
 
 
@@ -138,16 +127,57 @@ class ClaudeThinker:
             why = clean_line(f"{self.model} gave no usable plan: {'; '.join(error.problems)}")
             return PlanProposal((), (Uncovered(request.goal.text, 1, why),), self.label)
         except ModelError as error:
-            wait = error.retry_after_s or 0.0
-            raise ThinkingError(kind_of_model_error(error), f"{self.model}: {error.message}", wait) from error
+            raise self._failed(error) from error
         gaps = tuple(
             Uncovered(clean_line(gap.clause), number, clean_line(gap.why))
             for number, gap in enumerate(given.value.uncovered, 1)
         )
         return PlanProposal(self._steps(given.value), gaps, self.label)
 
+    async def decide(self, request: DecisionRequest) -> Decision:
+        """One decision; an answer that decides nothing that can be done is put right at most twice.
+
+        Raises:
+            ThinkingError: the model could not be asked, did not answer, or gave no usable decision.
+        """
+        reader = DecisionReader(self._registry, request, self.label)
+        try:
+            given = await ask_until(
+                self._client, self.decision(request), reader.read, sink=self._sink, record=self._record
+            )
+        except NotOfFormError as error:
+            why = clean_line(f"{self.model} gave no usable decision: {'; '.join(error.problems)}")
+            raise ThinkingError(FailureKind.PLANNING_ERROR, why) from error
+        except ModelError as error:
+            raise self._failed(error) from error
+        return given.value
+
+    def _failed(self, error: ModelError) -> ThinkingError:
+        return ThinkingError(
+            kind_of_model_error(error),
+            f"{self.model}: {error.message}",
+            error.retry_after_s or 0.0,
+            held=error.kind is ModelErrorKind.BUDGET,
+        )
+
+    def decision(self, request: DecisionRequest) -> ModelRequest:
+        """The first question for a decision, as it is sent."""
+        known = self._client.capabilities(self.model).tools
+        words = tools_in_words(self._registry, may_muse=request.may_muse)
+        return ModelRequest(
+            self.model,
+            (situation(request),),
+            decider_blocks() if known else (*decider_blocks(), Text(words, "tools")),
+            tools_of(self._registry, may_muse=request.may_muse) if known else (),
+            tool_choice=ANY_TOOL if known else "",
+            max_tokens=self._max_tokens,
+            temperature=None if self._thinking_budget else 0.0,
+            thinking_budget=self._thinking_budget,
+            cache_tools=known,
+        )
+
     def request(self, request: PlanRequest) -> ModelRequest:
-        """The first question for a goal, for counting what it will take before it is asked."""
+        """The first question for a goal, as it is sent."""
         return ModelRequest(
             self.model,
             (question(request),),
@@ -168,8 +198,8 @@ class ClaudeThinker:
         except PlanSyntaxError as error:
             return (str(error),)
         offered = {(entry["tool"], entry["command"]) for entry in self._registry.schemas()}
-        return problems_of(steps, self._registry) or tuple(
+        return problems_of(steps, self._registry, settled_later=True) or tuple(
             f"step {number}: {step.tool} {step.command}: only the operator may do that"
             for number, step in enumerate(steps, 1)
-            if (step.tool, step.command) not in offered
+            if step.op is Op.ACT and (step.tool, step.command) not in offered
         )

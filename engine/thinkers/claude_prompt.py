@@ -1,11 +1,11 @@
-"""The prompt by which a model is asked for a plan: named blocks, the stable ones first."""
+"""The prompts by which a model is asked for a plan, or one decision: named blocks, the stable ones first."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from engine.domain.thinking import PlanRequest
+from engine.domain.thinking import DecisionRequest, PlanRequest, RecentAction
 from engine.generation.notation import PLAN_LIMIT
 from engine.journal.event import canonical
 from engine.models import Message, Text, fence
@@ -26,7 +26,9 @@ NOTATION = f"""A plan is a list of up to {PLAN_LIMIT} actions. Each action is an
   {{"type": "EXECUTE_TOOL", "id": "1", "description": "what it does, in a few words",
    "params": {{"tool_id": "a tool's id", "command": "one of its commands", "args": {{}}}},
    "depends_on": []}}
-* `type` is always EXECUTE_TOOL. There are no other tools, commands or arguments than those listed.
+* There are no other tools, commands or arguments than those listed.
+* What can only be decided once earlier steps are done is a step {{"type": "THINK", "id", "description"}}: you
+  are asked again then. Use none where the actions can be named now.
 * All arguments stand under `args`, by name, each once and of the type its schema says.
 * `id` is different in each action. `depends_on` lists the ids of actions that must be done before;
   actions may not wait for each other in a circle.
@@ -35,6 +37,18 @@ NOTATION = f"""A plan is a list of up to {PLAN_LIMIT} actions. Each action is an
 * What cannot be planned with these tools goes into `uncovered` instead: the words of the goal as they
   stand there, and in a sentence why. Never plan something else in its place."""
 
+
+DECIDER = f"""You decide what an agent does next. It works in a sandboxed directory while an operator watches,
+who sees each decision before it is carried out and can change or stop it. Each time you are asked you make
+exactly one decision, by calling one tool: one command of the sandbox or of memory, or one of the others. Its
+outcome is shown to you when you are asked again; nothing else of this exchange is remembered, so write down
+what you will need as a thought or a memory.
+* Do what the goal asks and nothing more. Look before you change something that you have not seen.
+* When something failed, find out why before you try again, and never repeat a call that failed unchanged.
+* Call `finish` as soon as you have seen that the goal is reached; never claim what you have not seen.
+* When it cannot be done call `give_up`; when only a person can say how to go on call `ask_operator`.
+
+{RULE}"""
 
 _ANEW = (
     "An earlier plan for this goal did not get through. Plan only what remains to be done of it, by a way "
@@ -78,6 +92,47 @@ def question(request: PlanRequest) -> Message:
             Text(f"The goal to plan for:\n{request.goal.text}", "goal"),
         ),
     )
+
+
+def decider_blocks() -> tuple[Text, ...]:
+    """What is the same for every decision; the tools stand before it."""
+    return (Text(DECIDER, "role", cache=True),)
+
+
+def situation(request: DecisionRequest) -> Message:
+    """What is to be decided now: where the agent stands as material, then the goal and the step."""
+    session = f"directory: {request.session.cwd}\nvirtual environment: {request.session.venv or 'none'}"
+    blocks = [
+        Text(fence("the agent's session", session), "session"),
+        Text(fence("what the agent believes", _beliefs(request.beliefs)), "beliefs"),
+        Text(fence("the plan so far", "\n".join(request.plan) or "nothing has been done yet"), "plan"),
+    ]
+    if request.recent:
+        done = "\n\n".join(_done(action) for action in request.recent)
+        blocks.append(Text(fence("what was done lately, oldest first, and what came of it", done), "recent"))
+    if request.trouble:
+        wrong = fence("what went wrong and is not settled, oldest first", "\n".join(request.trouble))
+        blocks.append(Text(f"{wrong}\n{request.advice}".rstrip(), "trouble"))
+    if request.told:
+        told = fence("what the operator and the agent's own looking back say", "\n".join(request.told))
+        blocks.append(Text(told, "told"))
+    blocks.append(Text(_wanted(request), "goal"))
+    return Message("user", tuple(blocks))
+
+
+def _wanted(request: DecisionRequest) -> str:
+    goal = request.goal
+    above = "".join(f"\nIt serves the goal: {text}" for text in reversed(request.above))
+    listed = "\n".join(f"{number}. {text}" for number, text in enumerate(goal.criteria, 1))
+    criteria = f"\nIt is reached when these are shown to hold:\n{listed}" if listed else ""
+    muse = "" if request.may_muse else "\nYou have thought long enough: do something now."
+    return f"The goal:\n{goal.text}{above}{criteria}\nTo be decided now: {request.step.description}{muse}"
+
+
+def _done(action: RecentAction) -> str:
+    outcome = "succeeded" if action.ok else "FAILED"
+    call = f"{action.step}: {action.tool} {action.command} {_cut(canonical(action.args))}"
+    return f"{call}\n{outcome}: {action.answer}"
 
 
 def _before(request: PlanRequest) -> tuple[Text, ...]:

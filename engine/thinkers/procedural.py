@@ -8,9 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.domain.failure import FailureKind
 from engine.domain.plan import Op, PlanStep, Provenance
 from engine.domain.text import clean_line
-from engine.domain.thinking import PlanProposal, PlanRequest, Uncovered
+from engine.domain.thinking import (
+    Decision,
+    DecisionRequest,
+    PlanProposal,
+    PlanRequest,
+    ThinkingError,
+    Uncovered,
+)
 from engine.library import PlanLibrary, Recipe, RecipeStep
 from engine.library.matching import Attempt, Match, Matcher
 from engine.library.parameters import Reference, Shape, Value, fault, value_of
@@ -19,6 +27,7 @@ from engine.thinkers.clauses import Clause, split_clauses
 from engine.thinkers.context import Context
 from engine.thinkers.nearest import nearest_examples
 
+NEEDS_A_MODEL = "this step needs a model to think about it: put a command in its place, or settle it by hand"
 MAX_GOAL = 8_000
 """Longest goal that is read, in characters."""
 MAX_CLAUSES = 100
@@ -45,6 +54,14 @@ class ProceduralThinker:
         """
         # A long goal takes longer than the event loop may be kept waiting.
         return await asyncio.to_thread(self._propose, request)
+
+    async def decide(self, request: DecisionRequest) -> Decision:
+        """Nothing can be decided by recipes.
+
+        Raises:
+            ThinkingError: always; it says what to do.
+        """
+        raise ThinkingError(FailureKind.TOOL_UNAVAILABLE, NEEDS_A_MODEL)
 
     def _propose(self, request: PlanRequest) -> PlanProposal:
         text = request.goal.text

@@ -30,7 +30,8 @@ from engine.domain.reasoning import (
     WantedAction,
 )
 from engine.domain.session import OfferedBelief
-from engine.domain.state import AgentConfig, AgentState
+from engine.domain.state import AgentConfig, AgentState, SpendingLimits
+from engine.domain.thinking import Decision, DecisionKind
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
 from engine.journal.event import GENESIS, Event, chain_hash
@@ -63,6 +64,9 @@ ITEMS = st.lists(
 FRAMES = st.lists(
     st.builds(FrameView, TEXTS, TEXTS, ITEMS.map(tuple), st.just((("X", "1"),)), st.just(0)), max_size=1
 ).map(tuple)
+DECISIONS = st.builds(
+    Decision, st.sampled_from(DecisionKind), TEXTS, deferred=st.lists(TEXTS, max_size=1).map(tuple)
+)
 GENERATIONS = st.sampled_from(["q1", "q2"])
 FAILURES, STRATEGIES = st.sampled_from(FailureKind), st.sampled_from(Strategy)
 
@@ -70,7 +74,7 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.AgentCreated: {
         "agent_id": st.just("a"),
         "agent_type": TEXTS | st.just(REASONER),
-        "config": st.builds(AgentConfig),
+        "config": st.builds(AgentConfig, thinker=st.sampled_from(["procedural", "claude"])),
     },
     ev.AgentOpened: {"session": TEXTS, "seed": st.integers(0, 9)},
     ev.AgentDeleted: {},
@@ -188,6 +192,9 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
         "window": st.integers(0, 9),
     },
     ev.BudgetReached: {"reason": TEXTS},
+    ev.BudgetSet: {"limits": st.none() | st.just(SpendingLimits(usd=1.5))},
+    ev.DecisionAsked: {"goal": GOALS, "step": STEPS, "thinker": TEXTS},
+    ev.DecisionMade: {"goal": GOALS, "step": STEPS, "thinker": TEXTS, "decision": DECISIONS},
     ev.TimePassed: {},
     ev.BeliefTold: {"literal": TEXTS},
     ev.MessageHeard: dict.fromkeys(("sender", "performative", "content"), TEXTS) | {"number": st.just(1)},

@@ -4,55 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from engine_flight import Flight, QuickClock, journal_holds_together
+from engine_flight import Flight, QuickClock
+from model_flight import MODEL, SECRET, action, helm
 
 from engine.domain import commands as cmd
 from engine.domain.failure import FailureKind
 from engine.domain.goal import GoalStatus
 from engine.domain.state import RunState
-from engine.engine import EngineConfig
 from engine.journal import events as ev
-from engine.models import Budget, Endpoint, Retries
-from engine.models.choice import ModelChoice
-from tests.messages_server import MessagesServer, Reply, failure, plan_call
-
-SECRET = "sk-not-for-the-journal-123"
-MODEL = "claude-opus-4-6"
-NO_WAIT = Retries(attempts=1)
-
-
-def action(name: str, command: str, **args: Any) -> dict[str, Any]:
-    """One action as a model gives it."""
-    params = {"tool_id": "simple_coder", "command": command, "args": args}
-    return {"type": "EXECUTE_TOOL", "id": name, "description": name, "params": params}
-
+from engine.models import Budget
+from tests.messages_server import Reply, failure, plan_call
 
 MAKES = plan_call(action("one", "mkdir", path="made"), action("two", "write", path="made/a.txt", content="x"))
-
-
-@asynccontextmanager
-async def helm(
-    tmp_path: Path, *script: Reply, budget: Budget | None = None
-) -> AsyncIterator[tuple[Flight, MessagesServer]]:
-    """An engine whose agent thinks by the scripted model."""
-    async with MessagesServer(list(script)) as server:
-        choice = ModelChoice(Endpoint(server.url, SECRET), MODEL, budget=budget or Budget(), retries=NO_WAIT)
-        flight = Flight(tmp_path / "ws", QuickClock(), EngineConfig(model=choice))
-        await flight.open()
-        await flight.do(cmd.CreateAgent)
-        try:
-            yield flight, server
-        finally:
-            await flight.engine.close()
-        asked = len(server.requests)
-        await journal_holds_together(tmp_path / "ws")
-        assert len(server.requests) == asked
 
 
 async def ends(flight: Flight, holds: Callable[[Any], object]) -> None:

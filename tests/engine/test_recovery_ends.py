@@ -16,10 +16,19 @@ from engine.domain import commands as cmd
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult
 from engine.domain.failure import Strategy
 from engine.domain.goal import GoalStatus
+from engine.domain.parameters import Survey
 from engine.domain.plan import Op, PlanStep
 from engine.domain.ports import CallContext, NoSessions, Ports
-from engine.domain.state import AgentConfig, AgentState
-from engine.domain.thinking import PlanProposal, PlanRequest, ThinkingError, Uncovered
+from engine.domain.state import ActiveAction, AgentConfig, AgentState
+from engine.domain.thinking import (
+    Decision,
+    DecisionKind,
+    DecisionRequest,
+    PlanProposal,
+    PlanRequest,
+    ThinkingError,
+    Uncovered,
+)
 from engine.journal import events as ev
 from engine.journal.event import GENESIS, Event
 from engine.journal.fold import fold
@@ -27,6 +36,7 @@ from engine.journal.log import StreamLog
 from engine.loop.agent import Agent
 from engine.loop.recording import Surroundings
 from engine.models import ModelError, ModelErrorKind
+from engine.parameters import Enquiry
 from engine.recovery import kind_of_model_error
 from engine.replay import replay_stream
 from engine.tools.mind import Mind
@@ -37,6 +47,8 @@ TURNS = 200_000
 """Turns of the event loop that a run may take; a run that does not end takes any number."""
 STARTS = 1 + 3 + 1
 """The first start of a step, its retries, and its alternative."""
+DECISIONS = 20
+"""Decisions after which a thinker that always finds something to do has had enough."""
 
 Answer = ErrorCode | None
 Thought = ModelErrorKind | tuple[PlanStep, ...] | str
@@ -53,6 +65,7 @@ class _Fate:
 
     def __init__(self, answers: Sequence[Answer], thoughts: Sequence[Thought]) -> None:
         self._answers, self._thoughts = list(answers), list(thoughts)
+        self._decided = 0
 
     async def call(
         self, action: str, tool: str, command: str, args: Mapping[str, Any], context: CallContext
@@ -73,6 +86,22 @@ class _Fate:
         if isinstance(thought, str):
             return PlanProposal((), (Uncovered(request.goal.text, 1, thought),), "scripted")
         return PlanProposal(thought, (), "scripted")
+
+    async def decide(self, request: DecisionRequest) -> Decision:
+        """A call of the next plan, or an end where it has none; it does not go on for ever."""
+        self._decided += 1
+        if self._decided > DECISIONS:
+            return Decision(DecisionKind.FINISH, "enough")
+        proposal = await self.plan(PlanRequest(request.goal))
+        if proposal.uncovered:
+            return Decision(DecisionKind.GIVE_UP, proposal.uncovered[0].why)
+        step = next((step for step in proposal.steps if step.op is Op.ACT), None)
+        if step is None:
+            return Decision(DecisionKind.FINISH if proposal.steps else DecisionKind.THINK, "so be it")
+        return Decision(DecisionKind.CALL, "", step.tool, step.command, step.args)
+
+    async def survey(self, agent: str, action: ActiveAction, cwd: str, enquiry: Enquiry) -> Survey:
+        return Survey()
 
     async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
         return {}, session

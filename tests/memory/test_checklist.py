@@ -6,8 +6,9 @@ import ast
 import re
 from pathlib import Path
 
-MEMORY = (*range(1, 9), 12, 15, *range(47, 60))
-"""What memory decides and keeps; of 1 to 8 and 12 the decision, as when it falls due is the loop's.
+MEMORY = (*range(1, 9), 12, 15, 37, 38, 39, 41, *range(47, 60))
+"""What memory decides and keeps; of 1 to 8 and 12 the decision, as when it falls due is the loop's;
+of 37 to 41 what is told, as when a prompt is made is the thinker's.
 The others belong to the loop, the prompt and the cockpit."""
 
 

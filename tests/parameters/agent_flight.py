@@ -13,10 +13,11 @@ from typing import Any
 from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver
 from engine.domain import commands as cmd
+from engine.domain.failure import FailureKind
 from engine.domain.plan import PlanStep, Provenance
 from engine.domain.ports import Ports, SystemClock
 from engine.domain.state import AgentConfig, AgentState
-from engine.domain.thinking import PlanProposal, PlanRequest
+from engine.domain.thinking import Decision, DecisionRequest, PlanProposal, PlanRequest, ThinkingError
 from engine.journal import events as ev
 from engine.journal.event import GENESIS, Event
 from engine.journal.fold import fold
@@ -50,6 +51,9 @@ class Planner:
             for n, (command, args) in enumerate(self._steps, 1)
         )
         return PlanProposal(tuple(steps), (), self.name)
+
+    async def decide(self, request: DecisionRequest) -> Decision:
+        raise ThinkingError(FailureKind.TOOL_UNAVAILABLE, "a planner decides nothing")
 
 
 BY = Provenance("planner")

@@ -115,6 +115,8 @@ async def test_a_wrong_kept_mind_is_passed_over(fly: Fly, doctored: Callable[[di
     await store.close()
     await flight.open()
     assert inside(flight.mind()) == before
+    (notice,) = flight.engine.health.states
+    assert notice.startswith(f"pilot: the mind kept at event {found[0]} could not be used")
 
 
 def a_mind(flight: ReasonerFlight, events: list[Event], upto: int) -> Reasoner:

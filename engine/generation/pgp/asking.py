@@ -58,6 +58,8 @@ class AskFailure(StrEnum):
     """A recording holds no answer to this prompt."""
     LIMIT = "limit"
     """Too much was asked."""
+    BUDGET = "budget"
+    """The call was not made, as it could break a budget; asking is taken up again when that is settled."""
 
 
 class AskError(Exception):

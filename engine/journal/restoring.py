@@ -1,0 +1,53 @@
+"""A state from its newest snapshot that can be used, and what happened since.
+
+A snapshot is a cache: one that is damaged, was changed or does not fit the journal is passed over, for an
+older one or for the whole stream, and that is said.
+"""
+
+from __future__ import annotations
+
+from engine.domain.state import AgentState
+from engine.journal.fold import SNAPSHOT_FORMAT, fold, load_state
+from engine.journal.store import JournalStore
+
+
+async def restore(store: JournalStore, stream: str, at: int | None = None) -> tuple[AgentState, str]:
+    """The state of a stream at a version, and why a snapshot could not be used; empty when all is well.
+
+    Args:
+        store: the journal.
+        stream: the stream; its state is empty when there is none.
+        at: the last event that counts; None for all.
+
+    Raises:
+        JournalError: the events cannot be read.
+    """
+    passed_over: list[str] = []
+    before = at
+    while (found := await store.load_snapshot(stream, before, SNAPSHOT_FORMAT)) is not None:
+        version, text = found
+        # With its own event, which says whether the state is one of this journal.
+        events = await store.read(stream, version, at)
+        try:
+            state = _usable(text, version, events[0].hash)
+        except ValueError as error:
+            passed_over.append(f"{version} ({str(error).splitlines()[0]})")
+            before = version - 1
+        else:
+            return fold(events[1:], state), _why(stream, passed_over)
+    return fold(await store.read(stream, 1, at)), _why(stream, passed_over)
+
+
+def _usable(text: str, version: int, digest: str) -> AgentState:
+    """The state from a snapshot, if it is that after the event with this version and hash."""
+    state = load_state(text)
+    if (state.version, state.hash) != (version, digest):
+        raise ValueError("it is not a state of this journal")
+    return state
+
+
+def _why(stream: str, passed_over: list[str]) -> str:
+    if not passed_over:
+        return ""
+    which = ", ".join(passed_over)
+    return f"{stream}: the state kept at event {which} could not be used; it was built again from the events"
