@@ -287,6 +287,9 @@ def _cockpit(options: argparse.Namespace) -> int:
             goal="", agent="pilot-1", max_loops=None, approve="ask", step=False, timeout=None, events=False
         )
         return _run(options)
+    from app.garbage import hold_off
+
+    hold_off()
     from app.cockpit import fly
 
     return fly(_workspace(options), mission=mission, theme=options.theme, accept=_accepted(options))

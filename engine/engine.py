@@ -12,18 +12,16 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from engine import __version__
+from engine import __version__, loop, reasoner, thinkers
 from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
-from engine.bdi.encoding import SavedStateError
 from engine.domain import commands as cmd
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
 from engine.domain.state import AgentConfig, AgentState
 from engine.domain.strict_json import NESTING_LIMIT, too_deep
 from engine.domain.thinking import Thinker
-from engine.generation.pgp.asking import Answerer
-from engine.generation.pgp.recorded_answers import RecordedAnswers
+from engine.generation import pgp
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError, JournalError, JournalLocked
@@ -36,8 +34,6 @@ from engine.journal.verify import workspace_head
 from engine.library.plan_library import PlanLibrary
 from engine.loop.agent import Agent
 from engine.loop.perceive import WorkspacePerceiver
-from engine.loop.purse import Purse
-from engine.loop.reasoning import ReasoningAgent, make_reasoner
 from engine.loop.recording import Surroundings
 from engine.loop.voice import Voice
 from engine.memory import Memory, MemoryStatus, MemoryUnavailable
@@ -47,12 +43,6 @@ from engine.memory.tool import MemoryTool
 from engine.metacognition import BackgroundRunner, MetaSettingsError, read_metacognition, workflow_of
 from engine.models.choice import NO_MODEL, ModelChoice
 from engine.parameters import SettingsError, read_settings
-from engine.reasoner.breakpoints import check_pattern
-from engine.reasoner.config import ReasonerError, read_config
-from engine.reasoner.generation import read_plans
-from engine.reasoner.reasoner import ForgottenError, Reasoner
-from engine.reasoner.saving import FORMAT as MIND_FORMAT
-from engine.reasoner.saving import restore
 from engine.sandbox.files import make_root
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import PolicyError, SandboxPolicy, Tier
@@ -61,8 +51,6 @@ from engine.sandbox.report import SandboxReport
 from engine.sandbox.terminal import Terminal
 from engine.sandbox.tier import JailRefusal, best_jail
 from engine.snapshots import SnapshotError, SnapshotPolicy, Snapshots
-from engine.thinkers.answerer import ModelAnswerer
-from engine.thinkers.claude import ClaudeThinker
 from engine.thinkers.procedural import ProceduralThinker
 from engine.thinkers.recalling import Recall, Recaller, nothing
 from engine.tools.coders import Coders, narrowing
@@ -111,7 +99,7 @@ class EngineConfig:
     create: bool = True
     model: ModelChoice | None = None
     """The model that thinks; None where there is none: agents then plan by the plan library."""
-    answerer: Callable[[AgentState], Answerer | None] | None = None
+    answerer: Callable[[AgentState], pgp.Answerer | None] | None = None
     """Who makes plans for an agent's reasoner; by default the recorded answers that it was created with."""
 
 
@@ -191,7 +179,10 @@ class Engine:
         config = config or EngineConfig()
         store = await _open_store(workspace, ports.clock, config.create)
         try:
-            library = await asyncio.to_thread(PlanLibrary.load, None, workspace / "recipes")
+            # Finding out what this kernel offers takes trial processes: they run while the library is read.
+            library, _ = await asyncio.gather(
+                asyncio.to_thread(PlanLibrary.load, None, workspace / "recipes"), asyncio.to_thread(layers)
+            )
             engine = cls(workspace, config, ports, store, library)
         except BaseException:
             await store.close()
@@ -210,8 +201,6 @@ class Engine:
         except PathError as error:
             raise JournalError(f"There is no sandbox to work in: {error.message}") from error
         self._saver = await asyncio.to_thread(self._make_saver)
-        # Finding out what this kernel offers takes trial processes; panes should not wait for them.
-        await asyncio.to_thread(layers)
         self._coders = Coders(self._coder)
         self.registry.register(self._coders)
         self.registry.register(Mind())
@@ -238,7 +227,7 @@ class Engine:
                 elif not state.deleted:
                     try:
                         await self._take_up(state)
-                    except ForgottenError as error:
+                    except reasoner.ForgottenError as error:
                         self._faults[stream] = f"its mind cannot be had again: {error}"
         self._keeper = Keeper(self._memory, self.store, self.blobs, self._ports.clock, self._restore)
         self._keeper.begin()
@@ -346,7 +335,7 @@ class Engine:
             return
         if state.version - self._snapshots.get(state.agent_id, 0) < at_least:
             return
-        mind = agent.saved() if isinstance(agent, ReasoningAgent) else None
+        mind = agent.saved() if state.reasons and isinstance(agent, loop.ReasoningAgent) else None
         version, head, text = state.version, state.hash, dump_state(state)
         self._snapshots[state.agent_id] = version
         with suppress(JournalError):
@@ -354,7 +343,7 @@ class Engine:
             await self.store.save_snapshot(state.agent_id, version, SNAPSHOT_FORMAT, text)
             if mind is not None:
                 kept = await asyncio.to_thread(json.dumps, {"head": head, "mind": mind})
-                await self.store.save_snapshot(f"{state.agent_id}{MIND}", version, MIND_FORMAT, kept)
+                await self.store.save_snapshot(f"{state.agent_id}{MIND}", version, reasoner.FORMAT, kept)
 
     # -------------------------------------------------------------- agents
 
@@ -373,24 +362,24 @@ class Engine:
             config: the configuration.
             new: the operator is asking now, and is told when they ask for more than the workspace allows.
         """
-        if config.thinker not in (self._procedural.name, ClaudeThinker.name):
-            thinkers = f"{self._procedural.name}, {ClaudeThinker.name}"
-            return f"there is no thinker '{config.thinker}'; thinkers: {thinkers}"
-        if config.thinker == ClaudeThinker.name and self._client is None:
+        if config.thinker not in (self._procedural.name, thinkers.CLAUDE):
+            known = f"{self._procedural.name}, {thinkers.CLAUDE}"
+            return f"there is no thinker '{config.thinker}'; thinkers: {known}"
+        if config.thinker == thinkers.CLAUDE and self._client is None:
             return NO_MODEL
         policy = self._coders.of().policy
         try:
             if agent_type == REASONER:
-                read_config(config.meta)
+                reasoner.read_config(config.meta)
             (policy.check_narrowing if new else policy.narrowed)(narrowing(config.meta))
             read_settings(config.meta)
             read_metacognition(config.meta)
-        except (PolicyError, ReasonerError, SettingsError, MetaSettingsError) as error:
+        except (PolicyError, reasoner.ReasonerError, SettingsError, MetaSettingsError) as error:
             return str(error)
         if (style := config.meta.get("style", STYLES[0])) not in STYLES:
             return f"there is no style {style!r}; styles: {', '.join(STYLES)}"
         if style != STYLES[0] and (agent_type == REASONER or not config.replans):
-            return f"the style {style!r} needs a model that thinks: give the thinker {ClaudeThinker.name!r}"
+            return f"the style {style!r} needs a model that thinks: give the thinker {thinkers.CLAUDE!r}"
         return ""
 
     async def _take_up(self, state: AgentState) -> Agent:
@@ -410,24 +399,24 @@ class Engine:
         around = self._surroundings(state)
         if not state.reasons:
             return Agent(state, log, around)
-        return ReasoningAgent(state, log, around, await self._mind(state))
+        return loop.ReasoningAgent(state, log, around, await self._mind(state))
 
-    async def _mind(self, state: AgentState) -> Reasoner:
+    async def _mind(self, state: AgentState) -> reasoner.Reasoner:
         """An agent's mind: as it was kept, with what has happened since; else from the whole stream.
 
         Raises:
             ForgottenError: the stream cannot be done again.
         """
         (created,) = await self.store.read(state.agent_id, 1, 1)
-        found = await self.store.load_snapshot(f"{state.agent_id}{MIND}", state.version, MIND_FORMAT)
+        found = await self.store.load_snapshot(f"{state.agent_id}{MIND}", state.version, reasoner.FORMAT)
         if found is not None:
             version, text = found
             since = await self.store.read(state.agent_id, version)
-            with suppress(SavedStateError, ForgottenError, ValueError, KeyError, TypeError):
+            with suppress(reasoner.ForgottenError, ValueError, KeyError, TypeError):
                 kept = await asyncio.to_thread(json.loads, text)
                 if kept["head"] == since[0].hash:
-                    mind = make_reasoner(state, self.registry, created.at)
-                    await asyncio.to_thread(restore, mind, kept["mind"])
+                    mind = loop.make_reasoner(state, self.registry, created.at)
+                    await asyncio.to_thread(reasoner.restore, mind, kept["mind"])
                     await asyncio.to_thread(_remember, mind, since[1:])
                     if state.mind is not None and mind.agent.cycles == state.mind.cycles:
                         return mind
@@ -436,7 +425,7 @@ class Engine:
                 "from the events"
             )
         past = await self.store.read(state.agent_id, 2)
-        mind = make_reasoner(state, self.registry, created.at)
+        mind = loop.make_reasoner(state, self.registry, created.at)
         await asyncio.to_thread(_remember, mind, past)
         return mind
 
@@ -445,21 +434,21 @@ class Engine:
         thinker = self._procedural
         answerer = (self.config.answerer or _recorded_answers)(state)
         voice: Voice | None = None
-        purse: Purse | None = None
+        purse: loop.Purse | None = None
         name = ""
         if self._client is not None and self.config.model is not None:
             name = self.config.model.name
             voice = Voice(self._client)
-            purse = Purse(self._client, self.config.model.budget)
+            purse = loop.Purse(self._client, self.config.model.budget)
             if answerer is None and state.reasons:
-                answerer = ModelAnswerer(purse, name, sink=voice.piece, record=voice.called)
-            if state.config.thinker == ClaudeThinker.name:
+                answerer = thinkers.ModelAnswerer(purse, name, sink=voice.piece, record=voice.called)
+            if state.config.thinker == thinkers.CLAUDE:
                 recall: Recall = nothing
                 if self._memory is not None:
                     recall = Recaller(
                         self._memory, workflow_of, lambda: state, self._ports.clock, kept=self.kept
                     )
-                thinker = ClaudeThinker(
+                thinker = thinkers.ClaudeThinker(
                     purse, self.registry, name, sink=voice.piece, record=voice.called, recall=recall
                 )
         return Surroundings(
@@ -485,7 +474,7 @@ class Engine:
     def _post(self, sender: str, message: SentMessage) -> None:
         """Deliver a message between reasoners; one to nobody is in the sender's journal all the same."""
         receiver = self._agents.get(message.receiver)
-        if isinstance(receiver, ReasoningAgent):
+        if isinstance(receiver, loop.ReasoningAgent):
             receiver.hear(sender, message)
 
     async def _create(self, command: cmd.CreateAgent, actor: str) -> cmd.Receipt:
@@ -501,7 +490,7 @@ class Engine:
             return cmd.Receipt(
                 ok=False, message=f"there is no agent type '{command.agent_type}'; types: {known}"
             )
-        usual = ClaudeThinker.name if self._client is not None else self._procedural.name
+        usual = thinkers.CLAUDE if self._client is not None else self._procedural.name
         if command.agent_type == REASONER:
             usual = self._procedural.name
         thinker = str(command.config.get("thinker", usual))
@@ -676,12 +665,12 @@ class Engine:
     @staticmethod
     def check_breakpoint(on: str, pattern: str) -> str:
         """What is wrong with a breakpoint of a reasoner; empty when it can be set."""
-        return check_pattern(on, pattern)
+        return reasoner.check_pattern(on, pattern)
 
     @staticmethod
     def check_plans(text: str, goal: str) -> list[str]:
         """Everything that is wrong with plans that an operator wrote for a goal, in sentences."""
-        return list(read_plans(text, goal).problems)
+        return list(reasoner.read_plans(text, goal).problems)
 
     @property
     def examples(self) -> tuple[str, ...]:
@@ -744,18 +733,18 @@ class Engine:
         )
 
 
-def _recorded_answers(state: AgentState) -> Answerer | None:
+def _recorded_answers(state: AgentState) -> pgp.Answerer | None:
     """Answers that are known beforehand, where an agent's reasoner was given some."""
     if not state.reasons:
         return None
-    answers = read_config(state.config.meta).generation.answers
-    return RecordedAnswers(answers) if answers else None
+    answers = reasoner.read_config(state.config.meta).generation.answers
+    return pgp.RecordedAnswers(answers) if answers else None
 
 
-def _remember(reasoner: Reasoner, past: Sequence[Event]) -> None:
+def _remember(mind: reasoner.Reasoner, past: Sequence[Event]) -> None:
     """Let a reasoner do again what it has done."""
     for event in past:
-        reasoner.remember(event, ev.payload_of(event))
+        mind.remember(event, ev.payload_of(event))
 
 
 def _recordable(command: cmd.Command) -> cmd.Command:

@@ -24,6 +24,7 @@ from app.cockpit import keymap
 from app.cockpit.command_line import CommandLine
 from app.cockpit.memory_keys import READ_EVERY_S
 from app.cockpit.theme_watch import ThemeWatch
+from app.garbage import begin_collecting
 from app.projection import NOTHING_CHANGED, Pane, error_views, mind_views, views
 from app.settings import Settings
 from engine.domain import commands as cmd
@@ -120,9 +121,8 @@ class Cockpit(CommandLine, ThemeWatch):
         self.deliver_screenshot()
 
     def on_mount(self) -> None:
-        """Colours, signals, and the engine in the background so that the screen is there at once."""
+        """Keys, signals, and the engine in the background so that the screen is there at once."""
         self.set_keymap(self._keys)
-        self._problems += [*self._register_themes(), *self._choose_theme()]
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             loop.add_signal_handler(number, partial(self._leave_on, number))
@@ -150,6 +150,7 @@ class Cockpit(CommandLine, ThemeWatch):
             before, past = await engine.story(agent, PAST_EVENTS)
             self._projector.add(agent, before, past)
         self._draw()
+        self.call_after_refresh(begin_collecting)
         self.set_interval(1 / FRAMES_PER_S, self._frame, name="frame")
         self.set_interval(READ_EVERY_S, self._look_at_memory, name="memory")
         self.set_interval(READ_EVERY_S, self._look_at_gauges, name="gauges")

@@ -6,6 +6,6 @@ library is imported.
 
 A program is read (`parser`), loaded once (`loading`) and run by any number of agents (`agent`), alone or
 together (`system`). Formulas are compiled to nodes that a query walks (`compiler`, `nodes`, `held`,
-`queries`), bodies to flat code (`bodies`, `instructions`). What an operator sees and does is in `views` and
-`control`, where one wants an agent held in `breakpoints`, an agent's state as data in `saving`.
+`queries`), bodies to flat code (`bodies`, `instructions`). What an operator sees and does is in `views`,
+`viewing` and `control`, where one wants an agent held in `breakpoints`, an agent's state as data in `saving`.
 """

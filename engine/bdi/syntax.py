@@ -8,16 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+from engine.bdi.position import Position as Position
 from engine.bdi.terms import TRUE, Struct, Term, Var
-
-
-class Position(NamedTuple):
-    """A place in a text, both counted from 1; zero where there was no text."""
-
-    line: int = 0
-    column: int = 0
 
 
 class Operation(StrEnum):

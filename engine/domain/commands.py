@@ -6,6 +6,7 @@ Every way in (key, command bar, mouse, headless) makes one of these; `Engine.sub
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
@@ -485,5 +486,10 @@ def parse_command(value: dict[str, Any]) -> AnyCommand:
     Raises:
         pydantic.ValidationError: it is none, or one of its fields is wrong.
     """
-    adapter: TypeAdapter[AnyCommand] = TypeAdapter(Annotated[AnyCommand, Field(discriminator="do")])
-    return adapter.validate_python(value)
+    return _adapter().validate_python(value)
+
+
+@cache
+def _adapter() -> TypeAdapter[AnyCommand]:
+    # Building it takes milliseconds, of each key if it were built for each command.
+    return TypeAdapter(Annotated[AnyCommand, Field(discriminator="do")])

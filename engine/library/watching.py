@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 
+BEGIN_AFTER_S = 0.3
+"""How long after it was asked for a watch begins."""
 Fingerprint = tuple[tuple[str, int, int, int], ...]
 """Name, inode, time and size of each file, so that any change shows."""
 
@@ -15,9 +17,14 @@ async def watch_directory(directory: Path, look: Callable[[], Awaitable[None]], 
     """Call `look` whenever something in the directory may have changed, until `stop` is set.
 
     It is called soon after a change and about every 400 ms besides, so it should compare first and
-    cost little when nothing changed. The directory may appear, vanish and appear again.
+    cost little when nothing changed. The directory may appear, vanish and appear again. The watch begins
+    after `BEGIN_AFTER_S`, as loading it would keep the first screen waiting; what came before shows then.
     """
-    # Imported here: a run without a screen never watches and should not pay for it.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(BEGIN_AFTER_S):
+            await stop.wait()
+            return
+    # Imported here: what never watches should not pay for it.
     from watchfiles import awatch
     from watchfiles._rust_notify import WatchfilesRustInternalError
 

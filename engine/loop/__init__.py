@@ -3,7 +3,29 @@
 In: commands, and the ports (thinker, tools, clock). Out: events of the agent's stream.
 """
 
-from engine.loop.agent import Agent
-from engine.loop.recording import Surroundings
+from __future__ import annotations
 
-__all__ = ["Agent", "Surroundings"]
+from typing import TYPE_CHECKING
+
+from engine import late
+
+if TYPE_CHECKING:
+    from engine.loop.agent import Agent
+    from engine.loop.purse import Purse
+    from engine.loop.reasoning import ReasoningAgent, make_reasoner
+    from engine.loop.recording import Surroundings
+else:
+    __getattr__ = late(
+        __name__,
+        {
+            "agent": ("Agent",),
+            "purse": ("Purse",),
+            "reasoning": (
+                "ReasoningAgent",
+                "make_reasoner",
+            ),
+            "recording": ("Surroundings",),
+        },
+    )
+
+__all__ = ["Agent", "Purse", "ReasoningAgent", "Surroundings", "make_reasoner"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from engine.domain.state import AgentState, Mode, RunState, SpendingLimits
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
-from engine.loop import decide_goals, decide_meta, decide_reasoner, decide_session
+from engine.loop import decide_goals, decide_meta, decide_session
 from engine.loop.decide_goals import open_goal
 from engine.loop.decide_session import may_go_on
 from engine.loop.outcome import Outcome, RefusedError, close_turn, fresh_id
@@ -30,11 +30,18 @@ def decide(state: AgentState, command: cmd.Command, registry: ToolRegistry) -> O
     """
     if state.deleted:
         raise RefusedError(f"agent {state.agent_id} was deleted")
-    own = decide_reasoner.HANDLERS if state.reasons else {}
+    own = _of_reasoners() if state.reasons else {}
     handler = own.get(type(command)) or _HANDLERS.get(type(command))
     if handler is None:
         raise RefusedError(f"'{command.do}' is no command for an agent")
     return handler(state, command, registry)
+
+
+def _of_reasoners() -> Mapping[type[cmd.Command], _Handler]:
+    """What an agent with a reasoner does otherwise; the reasoner's room opens with the first such agent."""
+    from engine.loop.decide_reasoner import HANDLERS
+
+    return HANDLERS
 
 
 # ------------------------------------------------------------------ run control

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from engine.actions.pipeline import Pipeline, Toolbox
 from engine.actions.saving import Saver
@@ -15,18 +15,20 @@ from engine.domain.ports import Clock, Randomness, SessionControl
 from engine.domain.reasoning import SentMessage
 from engine.domain.state import ActiveAction, AgentState
 from engine.domain.thinking import Thinker
-from engine.generation.pgp.asking import Answerer
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
 from engine.journal.fold import apply
 from engine.journal.log import StreamLog
-from engine.loop.purse import Purse
 from engine.loop.voice import Voice
 from engine.memory import Memory
 from engine.metacognition import BackgroundRunner, WorkflowOf, workflow_of
 from engine.parameters import Enquiry
 from engine.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from engine.generation.pgp import Answerer
+    from engine.loop.purse import Purse
 
 T = TypeVar("T")
 

@@ -11,13 +11,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from engine import parameters
 from engine.domain.action import ErrorCode
 from engine.domain.parameters import Extraction, Survey
 from engine.domain.state import ActiveAction
 from engine.journal import events as ev
 from engine.loop.saving import SavingAgent
 from engine.models import ModelError
-from engine.parameters import Asker, Call, ModelAsker, Outcome, Question, enquire, process, read_settings
+from engine.parameters import Call, Outcome, enquire, process, read_settings
 from engine.tools.arguments import Checked, Problem
 
 NO_MODEL = "no model is there that could take it from the goal (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL)"
@@ -66,7 +67,12 @@ class SettlingAgent(SavingAgent):
         return outcome.checked
 
     async def _extracted(
-        self, call: Call, outcome: Outcome, action: ActiveAction, asker: Asker, overtaken: Callable[[], bool]
+        self,
+        call: Call,
+        outcome: Outcome,
+        action: ActiveAction,
+        asker: parameters.Asker,
+        overtaken: Callable[[], bool],
     ) -> Checked:
         """The outcome with what a model finds in the goal.
 
@@ -80,7 +86,7 @@ class SettlingAgent(SavingAgent):
         self.asked = asked.ref
         self.commit_soon()
         args = outcome.checked.args
-        question = Question(call.goal, action.tool, call.spec, outcome.missing, args, call.cwd)
+        question = parameters.Question(call.goal, action.tool, call.spec, outcome.missing, args, call.cwd)
         found = await self._while(lambda: not overtaken(), self._told_by(asker, question, action))
         if found is None or overtaken():
             return outcome.checked
@@ -91,7 +97,9 @@ class SettlingAgent(SavingAgent):
         why = f"{asker.model} was asked: {found.error or 'the goal does not say it'}"
         return self._lacking(filled, action, why)
 
-    async def _told_by(self, asker: Asker, question: Question, action: ActiveAction) -> Extraction:
+    async def _told_by(
+        self, asker: parameters.Asker, question: parameters.Question, action: ActiveAction
+    ) -> Extraction:
         """What a model finds; its calls are recorded as being about this action."""
         voice = self.around.voice
         if voice is None:
@@ -99,12 +107,16 @@ class SettlingAgent(SavingAgent):
         voice.about(action.goal, f"parameters of {action.id}")
         return await asker.extract(question)
 
-    def _asker(self) -> Asker | None:
+    def _asker(self) -> parameters.Asker | None:
         """Who can be asked for what is missing."""
         model, name, voice = self.around.model, self.around.model_name, self.around.voice
         if model is None or not name:
             return None
-        return ModelAsker(model, name) if voice is None else ModelAsker(model, name, voice.called)
+        return (
+            parameters.ModelAsker(model, name)
+            if voice is None
+            else parameters.ModelAsker(model, name, voice.called)
+        )
 
     async def _processed(
         self, call: Call, overtaken: Callable[[], bool], extraction: Extraction | None, cause: str

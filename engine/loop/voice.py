@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from engine.journal import events as ev
-from engine.models import ModelAnswer, ModelClient, ModelError, ModelRequest
-from engine.models.assembly import Piece
-from engine.models.recording import called
 from engine.sandbox.pump import OutputPump
+
+if TYPE_CHECKING:
+    from engine.models import ModelAnswer, ModelClient, ModelError, ModelRequest
+    from engine.models.assembly import Piece
 
 _STREAMS = {"text": "text", "thinking": "thinking", "tool_input": "tool input"}
 
@@ -55,6 +56,8 @@ class Voice:
 
     def called(self, request: ModelRequest, outcome: ModelAnswer | ModelError) -> None:
         """Take the end of a call."""
+        from engine.models.recording import called
+
         self._pump.flush()
         if self.listener is not None:
             known = self._client.capabilities(request.model)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from engine.models.client import MessagesClient
 from engine.models.cost import Budget
 from engine.models.endpoint import Endpoint, Retries, Timeouts
+
+if TYPE_CHECKING:
+    from engine.models.client import MessagesClient
 
 USUAL = "claude-sonnet-5-5"
 """The model that is asked where nobody chose one."""
@@ -30,6 +33,8 @@ class ModelChoice:
 
     def client(self) -> MessagesClient:
         """A client of its endpoint; nothing is asked yet."""
+        from engine.models.client import MessagesClient
+
         return MessagesClient(self.endpoint, timeouts=self.timeouts, retries=self.retries)
 
     @classmethod

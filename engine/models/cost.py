@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
-from engine.models.answer import TokenCount, Usage
-from engine.models.capabilities import Capabilities, Price
+if TYPE_CHECKING:
+    from engine.models.answer import TokenCount, Usage
+    from engine.models.capabilities import Capabilities, Price
 
 _MILLION = Decimal(1_000_000)
 

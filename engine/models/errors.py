@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from engine.models.answer import ModelAnswer
+if TYPE_CHECKING:
+    from engine.models.answer import ModelAnswer
 
 
 class ModelErrorKind(StrEnum):

@@ -8,11 +8,18 @@ model; what they found goes into the journal with the outcome (seed parameter pr
 
 from __future__ import annotations
 
-from engine.parameters.extraction import Asker, ModelAsker, Question
+from typing import TYPE_CHECKING
+
+from engine import late
 from engine.parameters.paths import Enquiry
 from engine.parameters.processing import Call, Outcome, enquire, process, unmendable
 from engine.parameters.settings import ProcessingSettings, SettingsError, read_settings
 from engine.parameters.survey import survey
+
+if TYPE_CHECKING:
+    from engine.parameters.extraction import Asker, ModelAsker, Question
+else:
+    __getattr__ = late(__name__, {"extraction": ("Asker", "ModelAsker", "Question")})
 
 __all__ = [
     "Asker",

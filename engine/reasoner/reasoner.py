@@ -14,7 +14,7 @@ from datetime import datetime
 from random import Random
 from typing import Any
 
-from engine.bdi import control, views
+from engine.bdi import control, viewing
 from engine.bdi.agent import BdiAgent
 from engine.bdi.beliefs import is_source
 from engine.bdi.believing import BeliefChange, announce, believe
@@ -393,7 +393,7 @@ class Reasoner:
     @property
     def poised(self) -> bool:
         """Whether it stands right before a body step."""
-        return self.agent.phase is Phase.ACT and views.pending_step(self.agent) is not None
+        return self.agent.phase is Phase.ACT and viewing.pending_step(self.agent) is not None
 
     def _phase(self, run: Run) -> None:
         agent, steps = self.agent, run.steps
@@ -484,7 +484,7 @@ class Reasoner:
         new = [one for one in known if one not in self.visible][:room] if room > 0 else []
         self.visible |= set(new)
         changed = sorted(shown.union(new))
-        return tuple(in_brief(views.in_short(views.intention_view(known[one]))) for one in changed)
+        return tuple(in_brief(viewing.in_short(viewing.intention_view(known[one]))) for one in changed)
 
     def _advanced(self, run: Run) -> ev.ReasonerAdvanced:
         believed, forgotten = self._beliefs()
@@ -533,7 +533,7 @@ class Reasoner:
     def state(self) -> MindState:
         """How it stands now."""
         agent = self.agent
-        pending = views.pending_step(agent)
+        pending = viewing.pending_step(agent)
         return MindState(
             cycles=agent.cycles,
             pending=pending,

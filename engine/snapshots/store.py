@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -35,7 +36,11 @@ class Record:
     """Digest of the object with the times of its files."""
 
 
-_records = TypeAdapter(Record)
+@cache
+def _records() -> TypeAdapter[Record]:
+    return TypeAdapter(Record)
+
+
 _NAME = re.compile(r"[0-9]{12}-[0-9a-f]{64}")
 """Files of records: number, then id."""
 
@@ -128,7 +133,7 @@ class SnapshotStore:
         path = self._snapshots / f"{info.number:012d}-{info.id}"
         part = self.directory / "passing" / secrets.token_hex(8)
         try:
-            part.write_bytes(_records.dump_json(Record(info, times)))
+            part.write_bytes(_records().dump_json(Record(info, times)))
             sync_all([part], self.directory)
             part.replace(path)
             sync_all([self._snapshots], self.directory)
@@ -182,7 +187,7 @@ class SnapshotStore:
         """The record in a file, None when it is gone. Raises SnapshotDamaged."""
         path = self._snapshots / name
         try:
-            return _records.validate_json(path.read_bytes())
+            return _records().validate_json(path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, ValidationError) as error:

@@ -7,7 +7,25 @@ changes state; the agent adopts, edits or rejects what it proposes.
 
 from __future__ import annotations
 
-from engine.thinkers.claude import ClaudeThinker
-from engine.thinkers.procedural import ProceduralThinker
+from typing import TYPE_CHECKING
 
-__all__ = ["ClaudeThinker", "ProceduralThinker"]
+from engine import late
+
+if TYPE_CHECKING:
+    from engine.thinkers.answerer import ModelAnswerer
+    from engine.thinkers.claude import ClaudeThinker
+    from engine.thinkers.procedural import ProceduralThinker
+else:
+    __getattr__ = late(
+        __name__,
+        {
+            "answerer": ("ModelAnswerer",),
+            "claude": ("ClaudeThinker",),
+            "procedural": ("ProceduralThinker",),
+        },
+    )
+
+CLAUDE = "claude"
+"""The thinker that asks a model, as an agent's configuration says it."""
+
+__all__ = ["CLAUDE", "ClaudeThinker", "ModelAnswerer", "ProceduralThinker"]

@@ -32,6 +32,7 @@ from engine.models import (
 from engine.models.port import unrecorded, unwatched
 from engine.models.request import ANY_TOOL
 from engine.recovery import kind_of_model_error
+from engine.thinkers import CLAUDE
 from engine.thinkers.claude_decision import Action, DecisionReader, tools_in_words, tools_of
 from engine.thinkers.claude_prompt import decider_blocks, question, situation, system_blocks
 from engine.thinkers.recalling import Recall, nothing
@@ -79,7 +80,7 @@ class ClaudeThinker:
         recall: what memory has to say before a question.
     """
 
-    name = "claude"
+    name = CLAUDE
     free = False
 
     def __init__(

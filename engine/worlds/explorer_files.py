@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
-from engine.bdi.parser import parse_program
-from engine.bdi.syntax import Program
+if TYPE_CHECKING:
+    from engine.bdi.syntax import Program
 
 _ROOM = files("engine.worlds")
 
@@ -14,13 +15,19 @@ _ROOM = files("engine.worlds")
 @cache
 def explorer_program() -> Program:
     """The robot's goal and documentation; it has no plan."""
-    return parse_program((_ROOM / "explorer.asl").read_text(encoding="utf-8"), "explorer.asl")
+    return _program("explorer.asl")
 
 
 @cache
 def baseline_program() -> Program:
     """The three plans that a person wrote (listing 5.4)."""
-    return parse_program((_ROOM / "baseline.asl").read_text(encoding="utf-8"), "baseline.asl")
+    return _program("baseline.asl")
+
+
+def _program(name: str) -> Program:
+    from engine.bdi.parser import parse_program
+
+    return parse_program((_ROOM / name).read_text(encoding="utf-8"), name)
 
 
 def recorded_answers() -> tuple[str, ...]:

@@ -44,3 +44,15 @@ async def test_a_broken_theme_is_said_and_the_present_one_stays(tmp_path: Path) 
         said = app.query_one("#command #message")
         await until(lambda: "bad.toml" in str(said.render()))
         assert app.theme == before
+
+
+async def test_the_chosen_theme_is_there_with_the_first_screen(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "themes").mkdir(parents=True)
+    (home / "themes" / "harbour.toml").write_text(THEME.format(primary="#3070a0"))
+    app = Cockpit(tmp_path / "flight", settings=Settings(home=home, theme="harbour"))
+    async with app.run_test(size=(120, 35)) as pilot:
+        await pilot.pause()
+        assert app.has_class("-theme-harbour")
+        assert app.theme_variables["primary"].lower() == "#3070a0"
+        assert app.screen.styles.background.hex.lower() == "#101418"

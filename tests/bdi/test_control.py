@@ -13,7 +13,7 @@ from engine.bdi.problems import ErrorId
 from engine.bdi.semantics import Semantics
 from engine.bdi.system import Outcome, System
 from engine.bdi.terms import Struct
-from engine.bdi.views import intentions, pending_step
+from engine.bdi.viewing import intentions, pending_step
 from tests.bdi.running import Run
 
 

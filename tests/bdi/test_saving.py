@@ -13,7 +13,7 @@ from engine.bdi.encoding import SavedStateError
 from engine.bdi.parser import parse_literal, parse_plan, parse_program
 from engine.bdi.system import System
 from engine.bdi.terms import Struct, list_of
-from engine.bdi.views import intentions
+from engine.bdi.viewing import intentions
 from tests.bdi.corpus import CORPUS
 from tests.bdi.running import Run, beliefs
 
