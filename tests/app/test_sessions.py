@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 from pathlib import Path
 
@@ -116,7 +117,8 @@ async def test_memorys_stream_is_verified_with_the_rest_and_is_no_agents(tmp_pat
         await engine.submit(cmd.AdoptGoal(agent="first", text="list the files"))
     code, answer, text = await look(tmp_path, "replay", "")
     assert (code, answer["matches"], answer["skipped"]) == (0, True, ["workspace@memory"])
-    assert "workspace@memory: 5 events, not replayed" in text
+    # How far the agent came before the end, and so how much was remembered, is open.
+    assert re.search(r"^workspace@memory: \d+ events, not replayed", text, re.M)
     code, answer, text = await look(tmp_path, "replay", "first")
     assert (code, answer["skipped"]) == (0, [])
     _code, _answer, text = await look(tmp_path, "replay", "workspace@memory")
