@@ -12,6 +12,7 @@ import pytest
 LATE = [
     "engine.generation.pgp",
     "engine.loop",
+    "engine.metacognition",
     "engine.models",
     "engine.parameters",
     "engine.reasoner",

@@ -8,31 +8,23 @@ Source: spec master-loop-and-memory §3.6, §3.13, §3.16 W5, W15, W16.
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
+from engine import metacognition, models
 from engine.domain.metacognition import BackgroundJob, JobOutcome, MetaSettings, MetaTask
 from engine.domain.text import clean_line
 from engine.journal import events as ev
 from engine.journal.fold import BACKGROUND
 from engine.loop.outcome import fresh_id
 from engine.loop.recording import RecordingAgent
-from engine.metacognition import (
-    Asking,
-    BacklogFull,
-    Due,
-    Ending,
-    Inputs,
-    Result,
-    adaptation,
-    asking_of,
-    due,
-    look_back,
-    perform,
-    replannable,
-    root_goal,
-    waits,
-)
-from engine.models import ModelAnswer, ModelClient, ModelError, ModelRequest
-from engine.models.recording import called
+from engine.metacognition.result import Result
+from engine.metacognition.retrospect import look_back
+from engine.metacognition.runner import BacklogFull, Ending
+from engine.metacognition.schedule import Due, adaptation, due, replannable, root_goal, waits
+from engine.metacognition.work import Inputs, perform
+
+if TYPE_CHECKING:
+    from engine.metacognition.asking import Asking
 
 MESSAGE_LIMIT = 500
 STOPPED = "the agent was stopped"
@@ -137,15 +129,17 @@ class ReflectingAgent(RecordingAgent):
         if not wanted or purse is None or not name:
             return None
         client = purse.aside
-        return asking_of(client, name, partial(self._heard, client, job))
+        return metacognition.asking_of(client, name, partial(self._heard, client, job))
 
     def _heard(
         self,
-        client: ModelClient,
+        client: models.ModelClient,
         job: BackgroundJob,
-        request: ModelRequest,
-        outcome: ModelAnswer | ModelError,
+        request: models.ModelRequest,
+        outcome: models.ModelAnswer | models.ModelError,
     ) -> None:
+        from engine.models.recording import called  # models open when one is asked
+
         known, purpose = client.capabilities(request.model), f"{BACKGROUND}{job.task}"
         said = called(request, outcome, known, goal=job.goal, purpose=purpose)
         self._observe(said, "thinker", job.event)

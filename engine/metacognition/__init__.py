@@ -4,14 +4,35 @@ What may enter: an agent's state, its memory, and who may be asked for words. Wh
 why, and what came of it. Nothing here acts or changes a state: the loop records what begins and ends.
 """
 
-from engine.metacognition.asking import Asking, AskingError, asking_of
-from engine.metacognition.result import Result
-from engine.metacognition.retrospect import Retrospect, look_back
-from engine.metacognition.runner import BackgroundRunner, BacklogFull, Ending
-from engine.metacognition.schedule import Due, adaptation, due, replannable, root_goal, waits
-from engine.metacognition.settings import MetaSettingsError, read_metacognition
-from engine.metacognition.work import Inputs, NoWorkflowError, WorkflowOf, perform
-from engine.metacognition.workflows import workflow_of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine import late
+
+if TYPE_CHECKING:
+    from engine.metacognition.asking import Asking, AskingError, asking_of
+    from engine.metacognition.result import Result
+    from engine.metacognition.retrospect import Retrospect, look_back
+    from engine.metacognition.runner import BackgroundRunner, BacklogFull, Ending
+    from engine.metacognition.schedule import Due, adaptation, due, replannable, root_goal, waits
+    from engine.metacognition.settings import MetaSettingsError, read_metacognition
+    from engine.metacognition.work import Inputs, NoWorkflowError, WorkflowOf, perform
+    from engine.metacognition.workflows import workflow_of
+else:
+    __getattr__ = late(
+        __name__,
+        {
+            "asking": ("Asking", "AskingError", "asking_of"),
+            "result": ("Result",),
+            "retrospect": ("Retrospect", "look_back"),
+            "runner": ("BackgroundRunner", "BacklogFull", "Ending"),
+            "schedule": ("Due", "adaptation", "due", "replannable", "root_goal", "waits"),
+            "settings": ("MetaSettingsError", "read_metacognition"),
+            "work": ("Inputs", "NoWorkflowError", "WorkflowOf", "perform"),
+            "workflows": ("workflow_of",),
+        },
+    )
 
 __all__ = [
     "Asking",

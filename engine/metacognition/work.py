@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from engine.domain.metacognition import BackgroundJob
 from engine.memory import Memory
-from engine.metacognition.asking import Asking
 from engine.metacognition.result import Result
 from engine.metacognition.retrospect import Retrospect
+
+if TYPE_CHECKING:
+    from engine.metacognition.asking import Asking
 
 
 class _How(TypedDict):
