@@ -165,7 +165,8 @@ async def test_never_ask_fails_the_goal_with_the_reason_and_others_go_on(flight:
 async def test_a_failing_last_step_waits_for_the_operator_and_never_spins(flight: Flight) -> None:
     steps = await flight.plan(act("write", path="a", content=""), FAILS)
     await flight.do(cmd.Run)
-    state = await flight.until(lambda s: s.intervention)
+    # What it makes of the failure in the background has been recorded, too.
+    state = await flight.until(lambda s: s.intervention and s.meta.ended and not s.meta.running)
     assert state.find_step(steps[1])[1].status is StepStatus.FAILED  # type: ignore[index]
     assert await flight.started() == [steps[0]] + [steps[1]] * 3
     version = len(await flight.events())

@@ -30,7 +30,7 @@ from engine.memory import Memory
 from engine.memory.errors import MemoryFault
 from engine.metacognition import BackgroundRunner
 from tests.memory.memory_desk import MemoryDesk
-from tests.metacognition.meta_desk import MetaDesk, World, good, write
+from tests.metacognition.meta_desk import MetaDesk, World, good, read, write
 from tests.metacognition.virtual_time import LoopClock
 
 LOOPS, PLAN = 2_000, 100
@@ -114,10 +114,10 @@ async def test_two_thousand_loops_with_faults_end_well_and_leave_nothing_behind(
     room = await MemoryDesk(tmp_path).open()
     trouble, world = Trouble(room), World()
     runner = BackgroundRunner(deadline_s=DEADLINE_S)
-    world.next_plan = lambda: [write(f"f{n % 17}", n) for n in range(1, PLAN + 1)]
+    world.next_plan = lambda: [(write if n % 3 else read)(f"f{n % 17}", n) for n in range(1, PLAN + 1)]
 
     def answer(number: int, command: str, args: Mapping[str, Any]) -> ToolResult:
-        if number % 37:
+        if command == "write" or number % 13:
             return good(str(args["path"]))
         return ToolResult(ResultStatus.FAILURE, {"message": "too many at once"}, ErrorCode.RATE_LIMIT)
 
