@@ -183,6 +183,7 @@ class Pipeline:
             agent=state.agent_id,
             action=action.id,
             goal=action.goal or state.goal_at_hand,
+            workflow=state.workflow_at_hand,
             event=started,
             observer=self._recorder,
             actor=action.actor,

@@ -156,6 +156,8 @@ class CallContext:
     action: str = ""
     """The action's id."""
     goal: str = ""
+    workflow: str = ""
+    """The workflow that the caller began for the goal at hand; empty where it is its root goal's own."""
     """The goal that the call serves; for an operator's the one that the agent pursues. Empty for none."""
     event: str = ""
     """Reference of the event by which the action started; empty where none is recorded."""

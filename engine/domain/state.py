@@ -169,6 +169,15 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenWorkflow:
+    """A workflow that the agent began below that of its root goal, and has not ended."""
+
+    id: str
+    goal: str
+    """The goal that it was begun for; whatever the agent turns to meanwhile, its end is that goal's."""
+
+
+@dataclass(frozen=True, slots=True)
 class SpendingLimits:
     """What an agent's models may take over all its sessions; None is no limit."""
 
@@ -250,6 +259,8 @@ class AgentState:
     tried: dict[str, list[Strategy]] = field(default_factory=dict)
     """Strategies tried on each failing step since its last success, and on each goal's plan."""
 
+    workflows: tuple[OpenWorkflow, ...] = ()
+    """Workflows begun inside that of the root goal, the outermost first."""
     recent: tuple[RecentAction, ...] = ()
     """What was done lately, oldest first; only where a model thinks, which is to be told."""
     deferred: tuple[str, ...] = ()
@@ -311,6 +322,15 @@ class AgentState:
         """Id of the goal being pursued; empty when there is none, or it is over."""
         goal = self.goal
         return goal.id if goal is not None and not goal.status.terminal else ""
+
+    @property
+    def workflow_at_hand(self) -> str:
+        """The innermost workflow begun for the goal at hand or one above it; empty for its root's own."""
+        goal, line = self.goal, set()
+        while goal is not None:
+            line.add(goal.id)
+            goal = self.goals.get(goal.parent or "")
+        return next((one.id for one in reversed(self.workflows) if one.goal in line), "")
 
     @property
     def plan(self) -> Plan | None:

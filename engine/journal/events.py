@@ -704,6 +704,23 @@ class ThoughtRecorded(Payload):
     goal: str = ""
 
 
+class WorkflowEntered(Payload):
+    """The agent began a workflow of its own for a goal; what it does next belongs there."""
+
+    kind: ClassVar[str] = "workflow.entered"
+    workflow: str
+    goal: str
+
+
+class WorkflowLeft(Payload):
+    """A workflow that the agent began is over; what it does next belongs to the one around it."""
+
+    kind: ClassVar[str] = "workflow.left"
+    workflow: str
+    status: str
+    """A terminal `engine.domain.memory.WorkflowStatus`."""
+
+
 def _subclasses(parent: type[Payload]) -> Iterable[type[Payload]]:
     for child in parent.__subclasses__():
         yield child

@@ -21,6 +21,7 @@ from engine.domain.state import (
     ActiveAction,
     AgentState,
     Intervention,
+    OpenWorkflow,
     OperatorRequest,
     Retry,
     RunState,
@@ -286,6 +287,7 @@ def _goal_ended(state: AgentState, said: ev.GoalEnded, event: Event) -> None:
     if goal is None:
         return
     state.goals[said.goal] = replace(goal, status=said.status, reason=said.reason, event=event.ref)
+    state.workflows = tuple(one for one in state.workflows if one.goal != said.goal)
     roused(state)
     meta_fold.progressed(state)
     meta_fold.goal_over(state, said.goal)
@@ -759,6 +761,19 @@ def _thought(state: AgentState, said: ev.ThoughtRecorded, event: Event) -> None:
     state.consecutive_errors = 0
     state.musings += 1
     meta_fold.turned(state)
+
+
+# ------------------------------------------------------------------ workflows
+
+
+@_on(ev.WorkflowEntered)
+def _entered(state: AgentState, said: ev.WorkflowEntered, event: Event) -> None:
+    state.workflows = (*state.workflows, OpenWorkflow(said.workflow, said.goal))
+
+
+@_on(ev.WorkflowLeft)
+def _left(state: AgentState, said: ev.WorkflowLeft, event: Event) -> None:
+    state.workflows = tuple(one for one in state.workflows if one.id != said.workflow)
 
 
 # ------------------------------------------------------------------ decisions

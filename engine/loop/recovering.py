@@ -14,6 +14,7 @@ from engine.journal import events as ev
 from engine.loop.decide_goals import end_goal
 from engine.loop.heuristics import after_failure, after_success, recovered
 from engine.loop.reflecting import ReflectingAgent
+from engine.loop.workflows import turned_over
 from engine.recovery import (
     Alternative,
     Choice,
@@ -53,12 +54,31 @@ class RecoveringAgent(ReflectingAgent):
         step = self.state.as_settled(step)  # what ran, which another call is to stand for
         if answer.ok:
             self._append_all(after_success(self.state, goal, step, answer), cause)
+            for payload in turned_over(self.state, goal, step, answer):
+                ended = self.append(payload, "agent", cause)
+                if isinstance(payload, ev.GoalEnded):
+                    self._reached(self.state.goals[payload.goal], ended.ref)
             return
         code = answer.code or ErrorCode.INTERNAL
         kind = classify(code, answer.data.get("status_code"))
         self._step_failed(
             step, goal, kind, answer.message, cause, instead=alternative(step, code, self.around.registry)
         )
+
+    def _reached(self, goal: Goal, cause: str) -> None:
+        """Settle the step of the goal above that waited for one that has ended."""
+        step = self._step_above(goal)
+        if step is None or goal.parent is None:
+            return
+        if goal.status is GoalStatus.FAILED:
+            kind = FailureKind.GOAL_MANAGEMENT_ERROR
+            self._step_failed(step, goal.parent, kind, f"goal {goal.id} failed: {goal.reason}", cause)
+            return
+        status = StepStatus.COMPLETED if goal.status is GoalStatus.ACHIEVED else StepStatus.SKIPPED
+        done = ev.StepEnded(
+            goal=goal.parent, step=step.id, status=status, summary=f"goal {goal.id} {goal.status}"
+        )
+        self.append(done, "agent", cause)
 
     def _step_failed(
         self,

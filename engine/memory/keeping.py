@@ -71,7 +71,7 @@ def keep(unit: Unit, agent: str, ref: str, note: noting.Note) -> None:
         case noting.GoalEnded():
             _goal_ended(unit, agent, ref, note)
         case noting.Thought():
-            workflow = _open_workflow(unit, agent, note.goal)
+            workflow = _open_workflow(unit, agent, note.goal, note.workflow)
             _think(unit, workflow, ThoughtType(note.kind), note.text, _key(ref))
         case noting.Deed():
             _started(unit, agent, note)
@@ -222,8 +222,10 @@ def _end(unit: Unit, workflow: str, status: WorkflowStatus, why: str, key: str) 
     )
 
 
-def _open_workflow(unit: Unit, agent: str, goal: str) -> str:
-    """Where something belongs: to its goal's workflow; where that is over or unknown, to the agent's own."""
+def _open_workflow(unit: Unit, agent: str, goal: str, begun: str = "") -> str:
+    """Where something belongs: to the workflow begun for it, else to its root goal's, else to the agent's."""
+    if begun and not unit.reading.need_workflow(begun).status.terminal:
+        return begun
     workflow = workflow_of(unit.reading, agent, goal)
     if workflow and not unit.reading.need_workflow(workflow).status.terminal:
         return workflow
@@ -246,7 +248,7 @@ def _started(unit: Unit, agent: str, deed: noting.Deed) -> RecordedAction:
     started: RecordedAction = _ask(
         unit,
         RecordActionStart(
-            workflow_id=_open_workflow(unit, agent, deed.goal),
+            workflow_id=_open_workflow(unit, agent, deed.goal, deed.workflow),
             action_type=ActionType.TOOL_USE,
             tool_name=_plain(name)[:500],
             title=_plain(name)[:500],

@@ -8,13 +8,14 @@ Source: spec master-loop-and-memory §1.4, §3.9 (recording), §3.11.
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from engine.domain.action import ResultStatus
 from engine.domain.goal import GoalStatus
 from engine.domain.plan import PlanStep
-from engine.domain.state import AgentState
+from engine.domain.state import AgentState, OpenWorkflow
 from engine.journal import events as ev
 
 TOOL = "memory"
@@ -51,6 +52,8 @@ class Thought:
     text: str
     kind: str = "inference"
     """A `ThoughtType`."""
+    workflow: str = ""
+    """Where it belongs, when not to the workflow of the goal's root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class Deed:
     command: str = ""
     args: dict[str, Any] = field(default_factory=dict)
     reasoning: str = ""
+    workflow: str = ""
+    """Where it belongs, when not to the workflow of the goal's root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,7 @@ KINDS = frozenset(
         *(ev.PlanAdopted, ev.PlanRevised, ev.ThoughtRecorded, ev.WorldPerceived, ev.ChangesSettled),
         *(ev.ActionRequested, ev.ParametersProcessed, ev.ActionWithdrawn, ev.ActionStarted),
         *(ev.ActionFinished, ev.ActionCancelled, ev.ActionOutcomeUnknown),
+        *(ev.WorkflowEntered, ev.WorkflowLeft),
     )
 )
 """Events that matter here; all others need not even be read."""
@@ -116,6 +122,8 @@ class Noter:
         self._goal = ""
         self._cwd = "."
         self._deed: Deed | None = None
+        self._parents: dict[str, str] = {}
+        self._workflows: tuple[OpenWorkflow, ...] = ()
         self._steps: dict[str, dict[str, str]] = {}
         """What each step of a goal's plan is for."""
 
@@ -125,6 +133,8 @@ class Noter:
         noter = cls()
         noter._goal = state.goal_at_hand
         noter._cwd = state.sandbox.cwd
+        noter._parents = {goal.id: goal.parent or "" for goal in state.goals.values()}
+        noter._workflows = state.workflows
         for plan in state.plans.values():
             noter._know(plan.goal, plan.steps)
         action = state.action
@@ -136,6 +146,7 @@ class Noter:
                 action.command,
                 action.args,
                 noter._words_of(action.goal, action.step),
+                noter._workflow(action.goal),
             )
         return noter
 
@@ -143,20 +154,28 @@ class Noter:
         """What is to be kept of the stream's next event that is of `KINDS`; None for nothing."""
         match said:
             case ev.GoalAdopted():
+                self._parents[said.goal] = said.parent or ""
                 return GoalAdopted(said.goal, said.text, said.parent or "")
             case ev.GoalSelected():
                 self._goal = said.goal
             case ev.GoalChanged():
-                return Thought(said.goal, f"The goal is now: {said.text} (priority {said.priority})", "goal")
+                words = f"The goal is now: {said.text} (priority {said.priority})"
+                return self._thought(said.goal, words, "goal")
             case ev.GoalEnded():
                 self._goal = "" if self._goal == said.goal else self._goal
                 self._steps.pop(said.goal, None)
+                self._workflows = tuple(one for one in self._workflows if one.goal != said.goal)
                 return GoalEnded(said.goal, said.status, said.reason)
             case ev.PlanAdopted() | ev.PlanRevised():
+                words = _plan_words(said, self._steps.get(said.goal, {}))
                 self._know(said.goal, said.steps)
-                return Thought(said.goal, _plan_words(said), "plan")
+                return self._thought(said.goal, words, "plan")
             case ev.ThoughtRecorded():
-                return Thought(self._goal, said.text)
+                return self._thought(said.goal or self._goal, said.text, said.type)
+            case ev.WorkflowEntered():
+                self._workflows = (*self._workflows, OpenWorkflow(said.workflow, said.goal))
+            case ev.WorkflowLeft():
+                self._workflows = tuple(one for one in self._workflows if one.id != said.workflow)
             case ev.AgentDeleted():
                 return Deleted()
             case ev.WorldPerceived():
@@ -173,7 +192,8 @@ class Noter:
             case ev.ActionRequested():
                 goal = said.goal or ("" if said.step else self._goal)
                 words = self._words_of(said.goal, said.step)
-                self._deed = Deed(said.action, goal, said.tool, said.command, said.args, words)
+                args, workflow = said.args, self._workflow(goal)
+                self._deed = Deed(said.action, goal, said.tool, said.command, args, words, workflow)
                 return None
             case ev.ParametersProcessed():
                 self._deed = replace(deed, args=said.args) if deed is not None else None
@@ -213,6 +233,17 @@ class Noter:
         whole = posixpath.normpath(posixpath.join(self._cwd, path))
         return WrittenFile(whole, content if len(content) <= SMALL else "")
 
+    def _thought(self, goal: str, text: str, kind: str) -> Thought:
+        return Thought(goal, text, kind, self._workflow(goal))
+
+    def _workflow(self, goal: str) -> str:
+        """The innermost workflow begun for a goal or one above it; empty where that is its root's own."""
+        line = set()
+        while goal and goal not in line:
+            line.add(goal)
+            goal = self._parents.get(goal, "")
+        return next((one.id for one in reversed(self._workflows) if one.goal in line), "")
+
     def _know(self, goal: str, steps: tuple[PlanStep, ...]) -> None:
         self._steps[goal] = {step.id: step.description for step in steps}
 
@@ -220,10 +251,16 @@ class Noter:
         return self._steps.get(goal, {}).get(step, "")
 
 
-def _plan_words(said: ev.PlanAdopted | ev.PlanRevised) -> str:
-    head = "Plan" if isinstance(said, ev.PlanAdopted) else f"The plan was changed ({said.change})"
-    lines = [f"{number}. {_step_words(step)}" for number, step in enumerate(said.steps, 1)]
-    return "\n".join([f"{head}:", *lines])
+def _plan_words(said: ev.PlanAdopted | ev.PlanRevised, known: Mapping[str, str]) -> str:
+    """A plan, or what of it is new."""
+    new = isinstance(said, ev.PlanAdopted)
+    head = "Plan" if new else f"The plan was changed ({said.change})"  # type: ignore[union-attr]
+    lines = [
+        f"{number}. {_step_words(step)}"
+        for number, step in enumerate(said.steps, 1)
+        if new or known.get(step.id) != step.description
+    ]
+    return "\n".join([f"{head}:", *lines]) if lines else f"{head}."
 
 
 def _step_words(step: PlanStep) -> str:

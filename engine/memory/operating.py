@@ -30,11 +30,11 @@ async def remember(
     try:
         await memory.ready()
         # Only now, so that nothing heavy is imported before memory is.
-        from engine.memory.filling import filled
+        from engine.memory.filling import AtHand, filled
         from engine.memory.requests import as_json, named
 
         given = await _with_mind(memory, command)
-        given = await filled(memory, command.verb, given, (command.agent, goal), kept)
+        given = await filled(memory, command.verb, given, AtHand(command.agent, goal), kept)
         request = named(command.verb, given)
         written = await memory.write(request, actor=actor)
     except (MemoryFault, JournalError) as error:

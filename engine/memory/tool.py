@@ -53,10 +53,11 @@ class MemoryTool:
         try:
             await self._memory.ready()
             # The room is imported by now; it is not at the door, as opening a workspace does not need it.
-            from engine.memory.filling import filled
+            from engine.memory.filling import AtHand, filled
             from engine.memory.requests import as_json, named
 
-            given = await filled(self._memory, command, args, (context.agent, context.goal), self._kept)
+            at_hand = AtHand(context.agent, context.goal, context.workflow)
+            given = await filled(self._memory, command, args, at_hand, self._kept)
             if NAMES.get(command, command) == "create_workflow" and context.agent and not context.by_operator:
                 given["tags"] = [*given.get("tags", ()), owner_tag(context.agent)]
             request = named(command, given)

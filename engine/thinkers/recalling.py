@@ -93,7 +93,8 @@ class Recaller:
             with suppress(TimeoutError):
                 async with asyncio.timeout(KEPT_WITHIN_S):
                     await self._kept()
-            workflow = await self._workflow_of(self._memory, state.agent_id, goal)
+            begun = state.workflow_at_hand
+            workflow = begun or await self._workflow_of(self._memory, state.agent_id, goal)
         except MemoryFault:
             return ()
         if not workflow:
