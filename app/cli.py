@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 EX_SOFTWARE, EX_CONFIG = 70, 78
 """An agent ended by a fault of the program; there is no jail as the policy requires it (sysexits.h)."""
+RECORDED = "recorded:"
+"""Before the file of a run that is to be run again."""
 Handler = Callable[[argparse.Namespace], int]
 
 
@@ -63,7 +65,17 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--mission", metavar="NAME", help="a shipped mission instead of a goal")
     run.add_argument("--agent", default="pilot-1", metavar="ID")
     run.add_argument("--max-loops", type=_positive, metavar="N")
-    run.add_argument("--thinker", choices=("auto", "procedural", "claude"), default="auto")
+    run.add_argument(
+        "--thinker",
+        type=_thinker,
+        default="auto",
+        metavar="auto|procedural|claude|recorded:FILE",
+        help="who plans; recorded: an exported run once more, with no model and no network",
+    )
+    run.add_argument(
+        "--budget-usd", type=_dollars, metavar="X", help="what models may cost, over all sessions"
+    )
+    run.add_argument("--budget-tokens", type=_positive, metavar="N")
     run.add_argument(
         "--approve",
         choices=("ask", "never-ask"),
@@ -215,6 +227,24 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _dollars(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of dollars")
+    return value
+
+
+def _thinker(text: str) -> str:
+    if text in ("auto", "procedural", "claude") or (text.startswith(RECORDED) and len(text) > len(RECORDED)):
+        return text
+    raise argparse.ArgumentTypeError(
+        f"there is no thinker '{text[:60]}'; thinkers: auto, procedural, claude, {RECORDED}FILE"
+    )
+
+
 def _seconds(text: str) -> float:
     try:
         value = float(text)
@@ -299,6 +329,8 @@ def _run(options: argparse.Namespace) -> int:
     from app.headless import EXIT_CODES, RunOptions, Status, run_goal
     from engine.journal.errors import JournalError
 
+    if options.thinker.startswith(RECORDED):
+        return _run_again(options)
     try:
         mission = _mission(options.mission)
     except KeyError as error:
@@ -318,6 +350,8 @@ def _run(options: argparse.Namespace) -> int:
         events=options.events,
         quiet=_flag(options, "quiet"),
         accept=_accepted(options),
+        budget_usd=options.budget_usd,
+        budget_tokens=options.budget_tokens,
     )
     try:
         result = asyncio.run(run_goal(run, out=sys.stdout, err=sys.stderr))
@@ -325,6 +359,20 @@ def _run(options: argparse.Namespace) -> int:
         return _complain(_one_line(error))
     status = Status(result["status"])
     return _told(options, EXIT_CODES[status], result, result["message"], head=f"{status}: ")
+
+
+def _run_again(options: argparse.Namespace) -> int:
+    from app.sessions import run_again
+    from engine.journal.errors import JournalError
+
+    if options.goal.strip() or options.mission:
+        return _complain("a recorded run has its goal; say neither GOAL nor --mission")
+    try:
+        file = Path(options.thinker.removeprefix(RECORDED))
+        code, answer, text = asyncio.run(run_again(file, options.agent))
+    except JournalError as error:
+        return _complain(str(error))
+    return _complain(text) if code == 2 else _told(options, code, answer, text)
 
 
 def _one_line(error: Exception) -> str:

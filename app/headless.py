@@ -77,6 +77,9 @@ class RunOptions:
     events: bool = False
     """Print every event as one JSON line to standard output."""
     quiet: bool = False
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
+    """What the agent's models may take over all its sessions; the settings say it otherwise."""
     accept: Tier | None = None
     """The weakest jail in which programs may run; the settings say it otherwise."""
 
@@ -107,6 +110,10 @@ class Run:
             made = await self._do(agent_for(options.mission, options.agent, options.thinker))
             if not made.ok:
                 return {"status": Status.FAILED.value, "message": made.message, "reason": "REFUSED"}
+        if options.budget_usd is not None or options.budget_tokens is not None:
+            await self._do(
+                cmd.SetBudget(agent=options.agent, usd=options.budget_usd, tokens=options.budget_tokens)
+            )
         before = await engine.view(options.agent)
         since = await engine.head()
         for problem in engine.health.library:

@@ -10,11 +10,13 @@ from typing import Any
 
 from app.exporting import ExportError, export, unpacked
 from app.lines import line_of
+from engine.domain.goal import GoalStatus
 from engine.domain.ports import Ports
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError
 from engine.journal.event import WORKSPACE, of_agent
+from engine.journal.fold import fold
 from engine.journal.rows import Head
 from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import verify, workspace_head
@@ -55,6 +57,66 @@ async def look_at(workspace: Path, what: str, name: str, exported: Path | None) 
             return await look(room, what, name)
     except ExportError as error:
         return 2, {}, str(error)
+
+
+async def run_again(exported: Path, agent: str) -> Answer:
+    """An exported run once more with its recorded thinker: no model, no network, nothing acts.
+
+    Args:
+        exported: the file of `sessions export`.
+        agent: whose run; where the export has one agent only, that one's.
+
+    Raises:
+        JournalError: the export holds no journal that can be read.
+    """
+    try:
+        with unpacked(exported) as room:
+            store = await JournalStore.open(room, clock=Ports().clock, read_only=True)
+            try:
+                return await _run_again(store, room, agent)
+            finally:
+                await store.close()
+    except ExportError as error:
+        return 2, {}, str(error)
+
+
+async def _run_again(store: JournalStore, room: Path, agent: str) -> Answer:
+    agents = [stream for stream in await store.streams() if of_agent(stream)]
+    if agent not in agents and len(agents) != 1:
+        return 2, {}, f"say with --agent which run is meant; the export has: {', '.join(agents) or 'none'}"
+    name = agent if agent in agents else agents[0]
+    blobs = BlobStore(room / DATA_DIRECTORY / "blobs")
+    clock = Ports().clock
+    began = clock.monotonic()
+    replay = await _replay_one(store, blobs, name)
+    state = fold(await store.read(name))
+    goal = max(state.goals.values(), key=lambda one: one.order, default=None)
+    achieved = goal is not None and goal.status is GoalStatus.ACHIEVED
+    same = f"{replay.events} events came out the same" if replay.matches else replay.difference
+    if not replay.matches:
+        status = "FAILED"
+    elif state.intervention is not None:
+        status = "NEEDS_OPERATOR"
+    else:
+        status = "GOAL_ACHIEVED" if achieved else "FAILED"
+    answer = {
+        "status": status,
+        "goal": goal.text if goal is not None else "",
+        "session": state.session,
+        "agent": name,
+        "loops": state.tick,
+        "actions": state.actions,
+        "failed_actions": state.failed_actions,
+        "thinker": "recorded",
+        "tokens": 0,
+        "cost_usd": 0.0,
+        "duration_s": round(clock.monotonic() - began, 3),
+        "message": same,
+        "matches": replay.matches,
+        "model_calls": replay.model_calls,
+        "journal_head": workspace_head(await store.streams()),
+    }
+    return (0 if replay.matches else 1), answer, same
 
 
 async def look(workspace: Path, what: str, name: str) -> Answer:

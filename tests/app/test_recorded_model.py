@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.sessions import look_at
+from app.sessions import look_at, run_again
 from engine.domain.ports import SystemClock
 from engine.journal import events as ev
 from engine.journal.store import JournalStore
@@ -36,6 +36,19 @@ async def test_a_recorded_session_replays_to_the_same_head_without_a_model(
     assert (code, again) == (0, replayed)
     code, verified, _text = await look_at(elsewhere, "verify", "", elsewhere / "session.tar.gz")
     assert (code, verified["head"]) == (0, recorded.head)
+
+
+async def test_the_recorded_thinker_runs_an_exported_run_again_and_says_how_it_went(tmp_path: Path) -> None:
+    recorded = await record(tmp_path / "ws", 0)
+    file = tmp_path / "flight.tar.gz"
+    await look_at(recorded.workspace, "export", str(file), None)
+    shutil.rmtree(recorded.workspace)
+    code, again, _text = await run_again(file, "")
+    assert (code, again["matches"], again["model_calls"], again["thinker"]) == (0, True, 0, "recorded")
+    assert again["journal_head"] == recorded.head
+    assert set(again) >= {"status", "goal", "session", "agent", "loops", "actions", "duration_s", "message"}
+    code, _, text = await run_again(tmp_path / "nowhere.tar.gz", "")
+    assert (code, "nowhere.tar.gz" in text) == (2, True)
 
 
 async def called(workspace: Path) -> int:
