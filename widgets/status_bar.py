@@ -66,7 +66,8 @@ class _Cell:
 
     weight: int
     full: Pieces
-    short: Pieces = ()
+    short: Pieces | None = None
+    """None where it has none; empty where it goes before others shorten."""
 
 
 class StatusBar(Widget):
@@ -157,7 +158,7 @@ def line_of(model: StatusModel, width: int) -> Pieces:
         for cell in sorted(cells, key=lambda cell: cell.weight):
             if total() <= width:
                 break
-            if pick == "short" and cell.short:
+            if pick == "short" and cell.short is not None:
                 form[id(cell)] = cell.short
             elif pick == "gone":
                 form[id(cell)] = ()
@@ -187,7 +188,11 @@ def _cells(model: StatusModel) -> list[_Cell]:
         ),
         _Cell(50, _spent(model), (Piece(f"${model.cost_usd:.2f}"),)),
         _Cell(40, _meter(model.context), _percent(model.context)),
-        _Cell(30, _background(model), (Piece(f"bg{model.background}"),) if model.background else ()),
+        _Cell(
+            30 if model.background else 10,
+            _background(model),
+            (Piece(f"bg{model.background}"),) if model.background else (),
+        ),
         _errors(model),
     ]
     cells += _sandbox(model)

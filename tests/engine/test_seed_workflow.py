@@ -116,8 +116,9 @@ async def flown(flight: Flight) -> AgentState:
 
 async def begun(flight: Flight) -> list[str]:
     """The commands of the actions that started, in order."""
+    started = await flight.payloads(ev.ActionStarted)
     commands = {said.action: said.command for said in await flight.payloads(ev.ActionRequested)}
-    return [commands[said.action] for said in await flight.payloads(ev.ActionStarted)]
+    return [commands[said.action] for said in started]
 
 
 async def pinged(flight: Flight) -> None:
