@@ -17,8 +17,11 @@ from functools import partial
 from pathlib import Path
 
 from app.settings import Settings
+from engine.domain import commands as cmd
 from tests.cockpit.flight import Flight, cockpit
 from widgets.dialogs import HandoverDialog, InterventionDialog, StepEditor
+from widgets.dialogs.memory_browser import MemoryBrowser
+from widgets.dialogs.metacognition import MetaDialog
 
 OUT = Path(__file__).parents[1] / "screenshots"
 Scene = Callable[[Path], Awaitable[None]]
@@ -127,6 +130,30 @@ async def high_contrast(workspace: Path) -> None:
         await _keep(flight, "high-contrast")
 
 
+async def long_run(workspace: Path) -> None:
+    """Forty actions with reflections and consolidations beside them; then the gauges, then the memories."""
+    async with cockpit(workspace, size=(160, 45)) as flight:
+        clauses = [f"write 'reading {n % 7} of gauge {n}' to gauge{n}.txt" for n in range(1, 41)]
+        await flight.engine.submit(cmd.AdoptGoal(agent="pilot-1", text=", ".join(clauses)))
+        await flight.until(lambda: flight.state.step is not None, "the plan")
+        await flight.press("space")
+        await flight.until(lambda: flight.state.actions == 40 and not flight.state.open_goals, "the flight")
+        await flight.until(lambda: not flight.state.meta.running, "background work")
+        await flight.press("3")
+        await _keep(flight, "long-run")
+        await flight.press("m")
+        await flight.dialog(MetaDialog)
+        await _keep(flight, "metacognition")
+        await flight.press("escape")
+        await flight.no_dialog()
+        await flight.press("M")
+        await flight.dialog(MemoryBrowser)
+        await flight.press(*"gauge", "enter")
+        await flight.until(lambda: "gauge" in flight.text, "memories")
+        await asyncio.sleep(1.0)
+        await _keep(flight, "memory-browser")
+
+
 SCENES: tuple[Scene, ...] = (
     first_flight,
     narrow,
@@ -136,6 +163,7 @@ SCENES: tuple[Scene, ...] = (
     step_editor,
     command_bar,
     high_contrast,
+    long_run,
 )
 
 

@@ -13,7 +13,7 @@ from engine.domain.memory import ReflectionKind
 from engine.domain.metacognition import MetaTask
 from engine.memory import Memory
 from engine.memory.memories import CreateMemoryLink, GetLinkedMemories
-from engine.memory.mind import AutoUpdateFocus, OptimizeWorkingMemory
+from engine.memory.mind import AutoUpdateFocus, ChangeWorkingMemory, OptimizeWorkingMemory
 from engine.memory.searching import QueryMemories, SuggestLinks
 from engine.memory.upkeep import (
     SWEEP,
@@ -32,6 +32,10 @@ LIKENESS, LINKS = 0.7, 3
 """How alike memories must be to be linked, and how many links each gets (§3.4)."""
 FRESH = 5
 """Newest memories that one job looks at for links."""
+AT_LEAST = 5
+"""Memories that are in mind at least, as far as some matter; nobody need have put them there."""
+MATTERS = 6.0
+"""Importance from which on a memory matters: decisions, summaries, insights, and not each single action."""
 SWEEPS = 20
 """Sweeps of expired memories in one job at most."""
 
@@ -64,8 +68,16 @@ async def _consolidate(inputs: Inputs) -> Result:
 
 
 async def _optimise(inputs: Inputs) -> Result:
+    """Cut mind down to size, bring in what matters most where it is all but empty, and turn the focus."""
     memory, workflow = await _place(inputs)
     mind = await memory.do(OptimizeWorkingMemory(context_id=workflow), **inputs.how)
+    present = {item.memory.id for item in mind.items}
+    if len(present) < AT_LEAST:
+        wanted = QueryMemories(workflow_id=workflow, min_importance=MATTERS, limit=2 * AT_LEAST)
+        found = [one.memory.id for one in await memory.do(wanted) if one.memory.id not in present]
+        if found:
+            add = ChangeWorkingMemory(context_id=workflow, add=tuple(found[: AT_LEAST - len(present)]))
+            mind = await memory.do(add, **inputs.how)
     focused = await memory.do(AutoUpdateFocus(context_id=workflow), **inputs.how)
     focal = focused.state.focal
     about = f"{focal} is in focus" if focal else "nothing is in focus"

@@ -64,6 +64,19 @@ async def test_what_is_not_alike_stands_apart_in_a_computed_consolidation(room: 
     assert "1: the key lies under the mat" in text
 
 
+async def test_a_mind_that_is_all_but_empty_takes_in_what_matters_and_has_a_focus(room: MemoryDesk) -> None:
+    await fill(room, 3)
+    chosen = [(await room.store_memory(f"insight {n}", importance=6.0 + n)).id for n in range(4)]
+    first = await done(room, MetaTask.OPTIMISE)
+    mind = await room.ask("get_working_memory", context_id=room.workflow)
+    inside = {item.memory.id for item in mind.items}
+    assert set(chosen) <= inside
+    assert (len(inside) <= 5, first.counts["working"] == len(inside)) == (True, True)
+    assert mind.state.focal in inside
+    again = await done(room, MetaTask.OPTIMISE)
+    assert again.counts == first.counts
+
+
 async def test_a_job_keeps_to_the_workflow_for_which_it_was_begun(room: MemoryDesk) -> None:
     """Checklist 34: begun for W1, it writes to W1 though the agent has turned to W2 meanwhile."""
     other = (await room.ask("create_workflow", title="Another survey")).id
