@@ -246,6 +246,8 @@ class Run:
             return await self._plans_held(said)
         if isinstance(said, ev.ReasonerAdvanced) and said.mind.idle:
             return await self._rests()
+        if isinstance(said, ev.BudgetReached):
+            return _End(Status.BUDGET_EXCEEDED, f"held before a call: {said.reason}")
         if isinstance(said, ev.AgentPaused) and said.reason.startswith("MAX_LOOPS"):
             return _End(Status.FAILED, said.reason, "MAX_LOOPS")
         return None

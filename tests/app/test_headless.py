@@ -11,6 +11,7 @@ from app.doing import do_line
 from app.headless import RunOptions, run_goal
 from engine.domain.goal import GoalStatus
 from engine.engine import Engine
+from tests.messages_server import MessagesServer, plan_call
 
 
 async def _run(workspace: Path, goal: str, **more: object) -> dict[str, object]:
@@ -119,3 +120,17 @@ async def test_a_background_task_that_is_asked_for_is_waited_for(tmp_path: Path)
     assert text == "summary: No action has ended yet."
     code, _answer, text = await do_line(tmp_path, "consolidate")
     assert (code, text) == (1, "consolidate needs a goal whose memories it is about")
+
+
+async def test_a_run_that_a_budget_holds_ends_and_goes_on_with_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = {"tool_id": "simple_coder", "command": "mkdir", "args": {"path": "made"}}
+    async with MessagesServer([plan_call({"type": "EXECUTE_TOOL", "params": params})]) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        monkeypatch.setenv("PILOTHOUSE_HOME", str(tmp_path / "home"))
+        held = await _run(tmp_path / "ws", "make a directory", budget_tokens=10)
+        assert (held["status"], server.requests) == ("BUDGET_EXCEEDED", [])
+        assert "10 are left" in str(held["message"])
+        again = await _run(tmp_path / "ws", "make a directory", budget_tokens=1_000_000)
+        assert (again["status"], len(server.requests)) == ("GOAL_ACHIEVED", 1)
