@@ -18,8 +18,12 @@ from pathlib import Path
 
 from app.settings import Settings
 from engine.domain import commands as cmd
+from engine.models import Endpoint
+from engine.models.choice import ModelChoice
 from tests.cockpit.flight import Flight, cockpit
+from tests.messages_server import MessagesServer, call, object_call
 from widgets.dialogs import HandoverDialog, InterventionDialog, StepEditor
+from widgets.dialogs.context_meter import ContextDialog
 from widgets.dialogs.memory_browser import MemoryBrowser
 from widgets.dialogs.metacognition import MetaDialog
 
@@ -154,6 +158,45 @@ async def long_run(workspace: Path) -> None:
         await _keep(flight, "memory-browser")
 
 
+async def deciding(workspace: Path) -> None:
+    """A scripted model decides step by step; its next call waits for the operator. Then what it was told."""
+    look = object_call("simple_coder__ls", path=".")
+    missing = object_call("simple_coder__read", path="notes.txt")
+    thought = object_call("record_thought", content="There are no notes yet, so I begin them.")
+    begin = {"path": "notes.txt", "content": "1. the jar is empty"}
+    write = call("simple_coder__write", begin, text="I write the first note.")
+    async with MessagesServer([look, missing, thought, write]) as server:
+        choice = ModelChoice(Endpoint(server.url), "claude-sonnet-5-5")
+        settings = Settings(home=workspace.parent / "home", model=choice)
+        async with cockpit(workspace, size=(140, 40), settings=settings) as flight:
+            style = {"style": "decide"}
+            await flight.engine.submit(cmd.CreateAgent(agent="scout", config=style))
+            await flight.press("colon", *"agent scout", "enter")
+            await flight.engine.submit(
+                cmd.AdoptGoal(agent="scout", text="keep notes on the jars in notes.txt")
+            )
+            for calls in range(1, 5):
+                await flight.press("escape", "s")
+                await flight.until(partial(_asked, flight, calls), "a decision")
+                if calls < 3:
+                    await flight.press("s")
+                    await flight.until(partial(_acted, flight, calls), "the action")
+            await flight.until(lambda: flight.state.step is not None and flight.state.step.command == "write")
+            await _keep(flight, "deciding")
+            await flight.press("c")
+            await flight.dialog(ContextDialog)
+            await asyncio.sleep(0.5)
+            await _keep(flight, "context-meter")
+
+
+def _asked(flight: Flight, calls: int) -> bool:
+    return flight.state.model_calls == calls and not flight.state.grants
+
+
+def _acted(flight: Flight, actions: int) -> bool:
+    return flight.state.actions == actions and flight.state.action is None
+
+
 SCENES: tuple[Scene, ...] = (
     first_flight,
     narrow,
@@ -164,6 +207,7 @@ SCENES: tuple[Scene, ...] = (
     command_bar,
     high_contrast,
     long_run,
+    deciding,
 )
 
 

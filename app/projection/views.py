@@ -167,6 +167,8 @@ def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLi
     is_next = pending is not None and step.id == pending.id
     if step.summary == "outcome unknown" and step.status is StepStatus.FAILED:
         mark = "unknown"
+    elif step.status is StepStatus.ABANDONED and step.attempts:
+        mark = "failed"  # it was tried; the thinker goes on without it
     elif is_next and mark == "planned" and not state.goals[state.current_goal].status.terminal:
         mark = "next"
     failed = mark in ("failed", "unknown")
@@ -199,6 +201,8 @@ def step_text(step: PlanStep) -> str:
         return f"achieve: {step.args.get('goal', '')}"
     if step.op is Op.ACT:
         return call_text(step.command, step.args)
+    if step.op is Op.THINK:
+        return f"think: {step.description}"
     return call_text(step.op.value, step.args)
 
 
