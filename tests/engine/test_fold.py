@@ -195,6 +195,8 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
         "window": st.integers(0, 9),
     },
     ev.BudgetReached: {"reason": TEXTS},
+    ev.WorkflowEntered: {"workflow": st.sampled_from(["w1", "w2"]), "goal": GOALS},
+    ev.WorkflowLeft: {"workflow": st.sampled_from(["w1", "w2"]), "status": st.just("completed")},
     ev.BudgetSet: {"limits": st.none() | st.just(SpendingLimits(usd=1.5))},
     ev.DecisionAsked: {"goal": GOALS, "step": STEPS, "thinker": TEXTS},
     ev.DecisionMade: {"goal": GOALS, "step": STEPS, "thinker": TEXTS, "decision": DECISIONS},

@@ -112,6 +112,7 @@ async def calls_of_each_question(flight: Flight, agent: str) -> list[int]:
     return counts
 
 
+@pytest.mark.slow
 async def test_two_hundred_goals_with_a_model_that_talks_nonsense_half_of_the_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
