@@ -106,7 +106,7 @@ async def test_a_memory_is_opened_from_the_pane_and_put_into_mind_from_the_brows
     ids = await facts(knowing)
     await knowing.type("memory proxy")
     await knowing.dialog(MemoryBrowser)
-    await knowing.shows("the proxy listens on port 3128", "likeness")
+    await knowing.shows("the proxy listens on port 3128", "likeness", "never by the agent")
     await knowing.press("f")
     await knowing.shows("★ in focus")
     await knowing.press("escape")
