@@ -36,13 +36,16 @@ class StreamLog:
         """Add an event to the stream; it is pending until `commit`."""
         at = self._clock.now()
         version = self.version + 1
-        body = payload.body()
-        kind = payload.kind
+        body, kind = self._body(payload), payload.kind
         digest = chain_hash(self.head, self.stream, version, at, tick, actor, causes, kind, body)
         event = Event(self.stream, version, at, tick, actor, causes, kind, body, digest)
         self.version, self.head = version, digest
         self._pending.append(event)
         return event
+
+    def _body(self, payload: Payload) -> str:
+        """The payload as it is stored."""
+        return payload.body()
 
     @property
     def pending(self) -> int:
