@@ -41,7 +41,7 @@ lint: setup-test
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder || { [ $$? = 1 ] && $(MAKE) --no-print-directory test-again; }
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder || { [ $$? = 1 ] && $(MAKE) --no-print-directory test-again; }
 
 # A test that failed in the crowd is tried once more alone, and both outcomes stay in view: some wait for real
 # terminals and processes, which a crowded machine may keep from their turn. What fails alone too has failed, and so
