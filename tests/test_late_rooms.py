@@ -11,6 +11,7 @@ import pytest
 
 LATE = [
     "engine.generation.pgp",
+    "engine.inquiry",
     "engine.loop",
     "engine.metacognition",
     "engine.models",
@@ -22,6 +23,7 @@ CLOSED = (
     "engine.bdi.agent",
     "engine.bdi.parser",
     "engine.generation.pgp.asking",
+    "engine.inquiry.record",
     "engine.models.client",
     "engine.models.wire",
     "engine.parameters.extraction",

@@ -1,0 +1,64 @@
+"""Questions that the journal answers: why something is so, what stands on it, what an agent waits for, and
+whether it keeps to its plan.
+
+What may enter: recorded events and folded states. What leaves: chains of events and small values; the words
+of an event are for others. Nothing here records, decides or asks a model.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine import late
+
+if TYPE_CHECKING:
+    from engine.inquiry.drift import Course, CourseKind, Revision, course_of, revisions
+    from engine.inquiry.evidence import Evidence, Shown, evidence_of
+    from engine.inquiry.naming import Basis, Relation
+    from engine.inquiry.plan_difference import Changed, Moved, PlanDifference, difference
+    from engine.inquiry.record import Record, Subject, UnknownSubjectError
+    from engine.inquiry.waiting import Waiting, WaitKind, waiting_for
+    from engine.inquiry.why import Cascade, Chain, Link, Standing, backward, cascade, forward
+else:
+    __getattr__ = late(
+        __name__,
+        {
+            "drift": ("Course", "CourseKind", "Revision", "course_of", "revisions"),
+            "evidence": ("Evidence", "Shown", "evidence_of"),
+            "naming": ("Basis", "Relation"),
+            "plan_difference": ("Changed", "Moved", "PlanDifference", "difference"),
+            "record": ("Record", "Subject", "UnknownSubjectError"),
+            "waiting": ("WaitKind", "Waiting", "waiting_for"),
+            "why": ("Cascade", "Chain", "Link", "Standing", "backward", "cascade", "forward"),
+        },
+    )
+
+__all__ = [
+    "Basis",
+    "Cascade",
+    "Chain",
+    "Changed",
+    "Course",
+    "CourseKind",
+    "Evidence",
+    "Link",
+    "Moved",
+    "PlanDifference",
+    "Record",
+    "Relation",
+    "Revision",
+    "Shown",
+    "Standing",
+    "Subject",
+    "UnknownSubjectError",
+    "WaitKind",
+    "Waiting",
+    "backward",
+    "cascade",
+    "course_of",
+    "difference",
+    "evidence_of",
+    "forward",
+    "revisions",
+    "waiting_for",
+]

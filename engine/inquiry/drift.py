@@ -1,0 +1,181 @@
+"""Whether an agent keeps to its plan: actions beside the accepted plan, revisions as differences.
+
+A goal's accepted plan is the one that was adopted for it; what is decided for an open (abstract) step of it
+is part of it. Everything else that is put in later leaves it, and the answer says by whom.
+Source: spec steering §6 idea 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from engine.domain.plan import PlanStep
+from engine.domain.thinking import DecisionKind
+from engine.inquiry.plan_difference import PlanDifference, difference
+from engine.journal import events as ev
+from engine.journal.event import Event
+
+
+class CourseKind(StrEnum):
+    """How an action stands to the plan."""
+
+    ON_PLAN = "on plan"
+    OFF_PLAN = "off plan"
+    NO_LIVE_GOAL = "no live goal"
+    """It serves a goal that is over, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """One action beside the plan."""
+
+    action: str
+    kind: CourseKind
+    why: str
+    call: str
+    """Tool and command."""
+    step: str
+    goal: str
+    ref: str
+    """The event that requested it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A plan as it was adopted, or changed later."""
+
+    plan: str
+    goal: str
+    number: int
+    """From 1; counts on over all plans of the goal."""
+    change: str
+    """What was done, in words; empty for the first."""
+    by: str
+    """Who: `agent`, `operator:NAME`."""
+    ref: str
+    steps: tuple[PlanStep, ...]
+    difference: PlanDifference
+    """From the revision before; everything is added in the first."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What is known while events go by."""
+
+    live: set[str] = field(default_factory=set)
+    accepted: dict[str, dict[str, PlanStep]] = field(default_factory=dict)
+    """Goal to the steps of the plan that was accepted for it, and to what was decided for its open steps."""
+    now: dict[str, PlanStep] = field(default_factory=dict)
+    """Steps as they are, by id."""
+    put_in: dict[str, str] = field(default_factory=dict)
+    """Step that was not accepted to who put it in and why."""
+    decided: set[str] = field(default_factory=set)
+    """Events by which one call or goal was decided for an open step."""
+    withdrawn: set[str] = field(default_factory=set)
+
+
+def revisions(events: Iterable[Event], goal: str = "") -> tuple[Revision, ...]:
+    """The revisions of an agent's plans, oldest first.
+
+    Args:
+        events: the agent's events in their order.
+        goal: only those for this goal; all where it is empty.
+    """
+    found: list[Revision] = []
+    newest: dict[str, Revision] = {}
+    for event in events:
+        if event.kind not in (ev.PlanAdopted.kind, ev.PlanRevised.kind):
+            continue
+        said = ev.payload_of(event)
+        if not isinstance(said, ev.PlanAdopted | ev.PlanRevised) or goal not in ("", said.goal):
+            continue
+        before = newest.get(said.goal)
+        change = said.change if isinstance(said, ev.PlanRevised) else ("planned anew" if before else "")
+        changed = difference(before.steps if before else (), said.steps)
+        number = before.number + 1 if before else 1
+        revision = Revision(said.plan, said.goal, number, change, event.actor, event.ref, said.steps, changed)
+        newest[said.goal] = revision
+        found.append(revision)
+    return tuple(found)
+
+
+def course_of(events: Iterable[Event]) -> tuple[Course, ...]:
+    """Every action of an agent beside the plan of its goal, in the order requested; not those withdrawn.
+
+    Args:
+        events: the agent's events in their order.
+    """
+    seen = _Seen()
+    found = [course for event in events if event.kind in _KINDS for course in _go(seen, event)]
+    return tuple(course for course in found if course.action not in seen.withdrawn)
+
+
+_KINDS = frozenset(
+    kind.kind
+    for kind in (
+        *(ev.GoalAdopted, ev.GoalChanged, ev.GoalEnded, ev.PlanAdopted, ev.PlanRevised),
+        *(ev.DecisionMade, ev.ActionRequested, ev.ActionWithdrawn),
+    )
+)
+
+
+def _go(seen: _Seen, event: Event) -> Iterator[Course]:
+    said = ev.payload_of(event)
+    match said:
+        case ev.GoalAdopted():
+            seen.live.add(said.goal)
+        case ev.GoalEnded():
+            seen.live.discard(said.goal)
+        case ev.GoalChanged():
+            seen.accepted.pop(said.goal, None)
+        case ev.DecisionMade() if said.decision.kind in (DecisionKind.CALL, DecisionKind.SUBGOAL):
+            seen.decided.add(event.ref)
+        case ev.PlanAdopted():
+            seen.accepted[said.goal] = {step.id: step for step in said.steps}
+            seen.now |= {step.id: step for step in said.steps}
+        case ev.PlanRevised():
+            _revise(seen, said, event)
+        case ev.ActionWithdrawn():
+            seen.withdrawn.add(said.action)
+        case ev.ActionRequested():
+            kind, why = _course(seen, said, event)
+            call = f"{said.tool}.{said.command}"
+            yield Course(said.action, kind, why, call, said.step, said.goal, event.ref)
+
+
+def _revise(seen: _Seen, said: ev.PlanRevised, event: Event) -> None:
+    accepted = seen.accepted.setdefault(said.goal, {})
+    elaborates = not seen.decided.isdisjoint(event.causes)
+    for step in said.steps:
+        if step.id in seen.now and _call(seen.now[step.id]) == _call(step):
+            continue
+        seen.now[step.id] = step
+        if elaborates:
+            accepted[step.id] = step
+        else:
+            who = "the operator" if event.actor.startswith("operator") else "decided anew"
+            seen.put_in[step.id] = f"{who}: {said.change}"
+
+
+def _course(seen: _Seen, said: ev.ActionRequested, event: Event) -> tuple[CourseKind, str]:
+    if not said.step:
+        who = "the operator's own call" if event.actor.startswith("operator") else f"a call of {event.actor}"
+        return CourseKind.OFF_PLAN, who
+    if said.goal not in seen.live:
+        return CourseKind.NO_LIVE_GOAL, f"{said.goal or 'no goal'} is not being pursued"
+    step, accepted = seen.now.get(said.step), seen.accepted.get(said.goal, {}).get(said.step)
+    if step is None:
+        return CourseKind.OFF_PLAN, f"no plan has {said.step}"
+    if accepted is None or _call(accepted) != _call(step):
+        return CourseKind.OFF_PLAN, seen.put_in.get(said.step, "the plan was accepted without it")
+    tool, command = ("mind", step.op.value) if not step.tool else (step.tool, step.command)
+    if (said.tool, said.command) != (tool, command):
+        return CourseKind.OFF_PLAN, f"{said.step} was to call {tool}.{command}"
+    return CourseKind.ON_PLAN, f"as {said.step} of the plan says"
+
+
+def _call(step: PlanStep) -> tuple[Any, ...]:
+    return step.op, step.tool, step.command, step.args

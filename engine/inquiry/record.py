@@ -1,0 +1,160 @@
+"""Recorded events with what each stands on: the causes that it records, and what its body names besides.
+
+Source: spec steering §6 idea 6 (every link is an event id; no model asked).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from engine.inquiry.naming import Basis, Names, plain_path, texts
+from engine.journal.event import Event
+
+_ID = re.compile(r"(?:[asgpqj]|bg)[0-9]+", re.I)
+_ERRORS = re.compile(r"errors?(?:\s+(\d{1,6}))?", re.I)
+_KINDS = {"a": "action", "s": "step", "g": "goal", "p": "plan", "q": "request", "j": "job", "bg": "job"}
+
+
+class UnknownSubjectError(Exception):
+    """The record has nothing of that name; the message says what it may be called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is asked about."""
+
+    kind: str
+    """`event`, `action`, `step`, `goal`, `plan`, `job`, `request`, `error`, `belief`, `file`."""
+    name: str
+    refs: tuple[str, ...]
+    """Its events in the order of the record, at least one."""
+
+    @property
+    def newest(self) -> str:
+        """The last of its events, which says how it stands."""
+        return self.refs[-1]
+
+    @property
+    def first(self) -> str:
+        """The first of its events, on which all others of it stand."""
+        return self.refs[0]
+
+
+class Record:
+    """Events by reference, with what they stand on and what stands on them."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, Event] = {}
+        self._names = Names()
+        self._bases: dict[str, tuple[Basis, ...]] = {}
+        self._followers: dict[str, list[Basis]] = {}
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Self:
+        """The record of events that come in the order of the workspace, or of one stream."""
+        record = cls()
+        for event in events:
+            record.add(event)
+        return record
+
+    def add(self, event: Event) -> None:
+        """Take the next event in; one that is here already changes nothing."""
+        if event.ref in self.events:
+            return
+        self.events[event.ref] = event
+        recorded = {event.ref, *event.causes}
+        named = [basis for basis in self._names.note(event) if basis.ref and basis.ref not in recorded]
+        found = dict.fromkeys([*(Basis(ref) for ref in event.causes if ref != event.ref), *named])
+        self._bases[event.ref] = tuple(found)
+        for basis in found:
+            self._followers.setdefault(basis.ref, []).append(Basis(event.ref, basis.relation))
+
+    @property
+    def beliefs(self) -> Mapping[tuple[str, str], str]:
+        """Agent and key of each belief held at the end, to the event that it was taken up by."""
+        return self._names.beliefs
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """Path of each written file from the sandbox's root, to the end of the action that wrote it last."""
+        return self._names.files
+
+    def bases(self, ref: str) -> tuple[Basis, ...]:
+        """What an event stands on: recorded causes first."""
+        return self._bases.get(ref, ())
+
+    def followers(self, ref: str) -> tuple[Basis, ...]:
+        """What stands on an event, in the order of the record."""
+        return tuple(self._followers.get(ref, ()))
+
+    def done_steps(self, stream: str) -> Mapping[str, str]:
+        """The completed steps of an agent, each with the event of its end."""
+        known = self._names.streams.get(stream)
+        return known.done if known is not None else {}
+
+    def open_steps(self, stream: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """The steps of an agent that are not completed, each with the steps that it depends on."""
+        known = self._names.streams.get(stream)
+        if known is None:
+            return
+        for step, (_, call) in known.steps.items():
+            if step not in known.done:
+                yield step, tuple(texts(call.get("depends_on")))
+
+    def subject(self, what: str, agent: str = "") -> Subject:
+        """What is meant by a reference, an id, a belief's key, `error` (or `error N`), or a file's path.
+
+        Args:
+            what: as an operator types it.
+            agent: whose ids and beliefs are meant; where it is empty, those of the only agent that has one.
+
+        Raises:
+            UnknownSubjectError: nothing here is called so.
+        """
+        what = what.strip()
+        if what in self.events:
+            return Subject("event", what, (what,))
+        if what.isdecimal() and f"{agent}:{int(what)}" in self.events:
+            return Subject("event", f"{agent}:{int(what)}", (f"{agent}:{int(what)}",))
+        if _ID.fullmatch(what) and (refs := self._find(agent, what.lower())):
+            return Subject(_KINDS[what.lower().rstrip("0123456789")], what.lower(), tuple(refs))
+        if match := _ERRORS.fullmatch(what):
+            return self._error(int(match[1] or 1), agent)
+        if refs := self._find(agent, f"belief {what}"):
+            return Subject("belief", what, tuple(refs))
+        path = plain_path(what)
+        if refs := self._find("", f"file {path}"):
+            return Subject("file", path, tuple(refs))
+        raise UnknownSubjectError(self._unknown(what, agent))
+
+    def _error(self, back: int, agent: str) -> Subject:
+        """The newest failure, or one so many places before it, from 1."""
+        failures = self._find(agent, "error")
+        if not 0 < back <= len(failures):
+            had = f"there are {len(failures)}" if failures else "none was recorded"
+            raise UnknownSubjectError(f"there is no error {back}: {had}")
+        return Subject("error", f"error {back}", (failures[-back],))
+
+    def _find(self, agent: str, name: str) -> list[str]:
+        if agent:
+            return self._names.named.get((agent, name), [])
+        having = [refs for (_, known), refs in self._names.named.items() if known == name]
+        return having[0] if len(having) == 1 else []
+
+    def _unknown(self, what: str, agent: str) -> str:
+        known = {name.partition(" ")[2] or name for owner, name in self._names.named if owner in (agent, "")}
+        several = [
+            owner for owner, name in self._names.named if owner and name in (what.lower(), f"belief {what}")
+        ]
+        if not agent and len(several) > 1:
+            return f"several agents have '{what[:60]}': {', '.join(several)}; say whose with --agent"
+        near = difflib.get_close_matches(what, sorted(known), n=3, cutoff=0.6)
+        hint = (
+            f"did you mean {' or '.join(near)}?" if near else "give an event (pilot-1:12), an action (a3), "
+        )
+        rest = "" if near else "a step, a goal, a belief's key, error, or the path of a file that was written"
+        return f"the journal has nothing called '{what[:60]}'; {hint}{rest}"

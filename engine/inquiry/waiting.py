@@ -1,0 +1,158 @@
+"""What an agent waits for right now: a pure function of its state, which always has an answer.
+
+Source: spec steering §2 row 25 and §3 (silent blocking): a wait that shows nothing is worse than none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.domain.plan import Op
+from engine.domain.reasoning import GenerationStage
+from engine.domain.state import AgentState, RunState
+
+BUDGET = "BUDGET"
+"""How the reason of a pause begins that a budget brought about."""
+
+
+class WaitKind(StrEnum):
+    """Who or what has to come next."""
+
+    JOURNAL = "journal"
+    """The disk: nothing acts before what happened is recorded."""
+    OPERATOR = "operator"
+    """A decision or a turn of the operator's."""
+    TOOL = "tool"
+    """An action that runs, or is being made ready."""
+    RETRY = "retry"
+    """The end of recovery's delay."""
+    MODEL = "model"
+    """A thinker's answer, or plans that are being made."""
+    BUDGET = "budget"
+    """More of a budget."""
+    GATE = "gate"
+    """The operator's leave to act: it is paused, stopped, or stands at a breakpoint."""
+    BACKGROUND = "background"
+    """Nothing but jobs beside its work."""
+    ITSELF = "itself"
+    """Nobody: it is about to go on."""
+    NOTHING = "nothing"
+    """Nobody: there is nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What an agent waits for."""
+
+    kind: WaitKind
+    what: str
+    """In words, on a line; made of what agents and tools said, so not cleaned."""
+    since: str = ""
+    """When the wait began, ISO 8601 UTC; empty where only the event is known."""
+    event: str = ""
+    """The event by which it waits; empty where there is none to be named."""
+    until_s: float | None = None
+    """Seconds that it waits in all, where that is known."""
+
+
+def waiting_for(state: AgentState, *, trouble: str = "") -> Waiting:
+    """What the agent waits for.
+
+    Args:
+        state: how it stands.
+        trouble: why the journal cannot record, when it cannot.
+    """
+    if trouble:
+        return Waiting(WaitKind.JOURNAL, f"the journal cannot record: {trouble}", state.at)
+    if state.deleted:
+        return Waiting(WaitKind.NOTHING, "the agent was deleted", event=state.run_event)
+    return _on_what_runs(state) or _on_the_operator(state) or _on_its_own(state) or _on_nothing(state)
+
+
+def _on_what_runs(state: AgentState) -> Waiting | None:
+    action = state.action
+    if action is None or not (action.started or not action.step):
+        return None
+    if action.shell and action.started:
+        return Waiting(WaitKind.OPERATOR, "you hold its shell", action.at, action.event)
+    if action.started:
+        ends = " (paused: nothing starts after it)" if state.run is not RunState.RUNNING else ""
+        what = f"{action.id} {action.tool}.{action.command} runs{ends}"
+        return Waiting(WaitKind.TOOL, what, action.at, action.event)
+    what = f"{action.id} {action.tool}.{action.command}, your call, is made ready: the files are saved first"
+    return Waiting(WaitKind.TOOL, what, action.at, action.event)
+
+
+def _on_the_operator(state: AgentState) -> Waiting | None:
+    if state.handover is not None:
+        what = "you: say what it is to know of your changes at the shell (settle)"
+        return Waiting(WaitKind.OPERATOR, what, event=state.handover.event)
+    turn = state.intervention
+    if turn is not None:
+        return Waiting(WaitKind.OPERATOR, f"you: {turn.reason}", event=turn.event)
+    held = next((one for one in state.generations.values() if one.stage is GenerationStage.HELD), None)
+    if held is not None:
+        return Waiting(
+            WaitKind.OPERATOR, f"you: plans for {held.goal} wait for your approval", event=held.event
+        )
+    if state.run is RunState.STOPPED:
+        what = f"you: it is stopped ({state.run_reason})"
+        return Waiting(WaitKind.GATE, what, event=state.run_event)
+    if state.run is not RunState.PAUSED or state.grants or not state.has_work:
+        return None
+    if state.run_reason.startswith(BUDGET):
+        return Waiting(WaitKind.BUDGET, state.run_reason, event=state.run_event)
+    if state.breakpoint_hit:
+        what = f"you: it stands at the breakpoint on {state.breakpoint_hit}"
+        return Waiting(WaitKind.GATE, what, event=state.run_event)
+    why = f": {state.run_reason}" if state.run_reason not in ("", "paused") else ""
+    return Waiting(WaitKind.GATE, f"you: it is paused {state.pause_point}{why}", event=state.run_event)
+
+
+def _on_its_own(state: AgentState) -> Waiting | None:
+    """What a running agent waits for before it goes on by itself."""
+    retry = state.retry
+    if retry is not None:
+        what = f"the plan for {retry.goal}" if not retry.step else retry.step
+        words = f"{what} is tried again, {retry.attempt} of {retry.of}, after {retry.delay_s:g} s"
+        return Waiting(WaitKind.RETRY, words, retry.at, retry.event, until_s=retry.delay_s)
+    action = state.action
+    if action is not None:
+        what = f"{action.id} {action.tool}.{action.command} is made ready: checked, and the files saved first"
+        return Waiting(WaitKind.TOOL, what, action.at, action.event)
+    made = next((one for one in state.generations.values() if not one.stage.over), None)
+    if made is not None:
+        return Waiting(WaitKind.MODEL, f"plans for {made.goal} are being made", event=made.event)
+    if not state.has_work:
+        return None
+    thinker = state.model or state.config.thinker
+    goal = state.goal
+    if not state.reasons and goal is not None and not goal.status.terminal:
+        if state.step is not None and state.step.op is Op.THINK:
+            return Waiting(
+                WaitKind.MODEL, f"{thinker} decides what to do next for {goal.id}", event=goal.event
+            )
+        if state.plan is None or state.needs_replan or goal.id in state.replans:
+            return Waiting(WaitKind.MODEL, f"{thinker} plans {goal.id}", event=goal.event)
+    return Waiting(WaitKind.ITSELF, "nobody: it is about to go on", state.at)
+
+
+def _on_nothing(state: AgentState) -> Waiting:
+    running = state.meta.running
+    if running:
+        named = ", ".join(f"{job.id} {job.task}" for job in running)
+        what = f"nothing to do but work in the background: {named}"
+        return Waiting(WaitKind.BACKGROUND, what, running[0].at, running[0].event)
+    jobs = state.running_jobs
+    if jobs:
+        named = ", ".join(f"{job.id} {job.command}" for job in jobs)
+        return Waiting(WaitKind.BACKGROUND, f"nothing to do; jobs run: {named}", jobs[0].at, jobs[0].event)
+    what = "a goal: there is nothing to do" if not state.reasons else "an event: there is nothing to do"
+    return Waiting(WaitKind.NOTHING, what, event=_last_end(state))
+
+
+def _last_end(state: AgentState) -> str:
+    """The event by which the last goal ended; empty where none has."""
+    ended = [goal for goal in state.goals.values() if goal.status.terminal]
+    return max(ended, key=lambda goal: goal.order).event if ended else state.run_event

@@ -1,0 +1,178 @@
+"""Why something is as it is, and what stands on it: chains of recorded events.
+
+Source: spec steering §6 idea 6; every line of an answer names the event that it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from engine.inquiry.naming import Basis, Relation, body_of
+from engine.inquiry.record import Record
+from engine.journal import events as ev
+from engine.journal.event import Event
+from engine.journal.memory_events import MemoriesForgotten, MemoryStored
+
+LINES = 200
+"""Events that a chain lists unless told otherwise; the rest is counted."""
+QUIET = frozenset(
+    kind.kind for kind in (ev.ActionOutput, ev.JobOutput, ev.ModelSaid, ev.ShellTyped, ev.ShellResized)
+)
+"""Pieces of something else; they are counted in a chain and not listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One line of a chain."""
+
+    ref: str
+    depth: int
+    """0 for what was asked about; each deeper one belongs to the nearest line above that is one less deep."""
+    relation: Relation | None
+    """How it is tied to the line that it belongs to; None for what was asked about."""
+    event: Event | None
+    """None where the record has no such event."""
+    again: bool = False
+    """True where it stands above already, with what belongs to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Events that hang together, each after the one through which it was reached."""
+
+    links: tuple[Link, ...]
+    left_off: int = 0
+    """Events beyond the limit, and pieces of output."""
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        """The events that are listed, each once."""
+        return tuple(link.ref for link in self.links if not link.again)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Something that holds now and stands on what was asked about."""
+
+    kind: str
+    """`belief`, `file`, `step`, `waiting step`, `goal`, `memory`."""
+    name: str
+    ref: str
+    """The event by which it holds."""
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cascade:
+    """What would be in doubt if something recorded were wrong; looking at it changes nothing."""
+
+    chain: Chain
+    standing: tuple[Standing, ...]
+
+
+def backward(record: Record, ref: str, *, limit: int = LINES) -> Chain:
+    """From an event back through its causes to where they begin: a command, the world, a session.
+
+    Args:
+        record: the events.
+        ref: the event asked about; one that the record lacks gives a chain of one line without an event.
+        limit: lines at most, 1 or more.
+    """
+    return _walk(record, (ref,), record.bases, limit)
+
+
+def forward(record: Record, refs: Iterable[str], *, limit: int = LINES) -> Chain:
+    """From events on to all that stand on them, directly or through others.
+
+    Args:
+        record: the events.
+        refs: the events asked about.
+        limit: lines at most, 1 or more.
+    """
+    return _walk(record, tuple(refs), record.followers, limit)
+
+
+def cascade(record: Record, refs: Iterable[str], *, limit: int = LINES) -> Cascade:
+    """What stands on these events, and which of it still holds.
+
+    Args:
+        record: the events.
+        refs: the events whose result is taken to be wrong.
+        limit: lines of the chain at most, 1 or more; what still holds is told in full.
+    """
+    wrong = tuple(refs)
+    return Cascade(forward(record, wrong, limit=limit), tuple(_standing(record, _cone(record, wrong))))
+
+
+def _walk(
+    record: Record, roots: tuple[str, ...], onward: Callable[[str], tuple[Basis, ...]], limit: int
+) -> Chain:
+    links: list[Link] = []
+    seen: set[str] = set()
+    left_off = 0
+    todo = [(Basis(ref), 0) for ref in reversed(roots)]
+    while todo:
+        basis, depth = todo.pop()
+        event = record.events.get(basis.ref)
+        relation = basis.relation if depth else None
+        if basis.ref in seen:
+            # Only what was recorded is worth a line a second time.
+            if depth and relation is Relation.CAUSE and len(links) < limit:
+                links.append(Link(basis.ref, depth, relation, event, again=True))
+            continue
+        seen.add(basis.ref)
+        quiet = depth > 0 and event is not None and event.kind in QUIET
+        if quiet or len(links) >= limit:
+            left_off += 1
+        else:
+            links.append(Link(basis.ref, depth, relation, event))
+        further = onward(basis.ref)
+        todo += [(each, depth if quiet else depth + 1) for each in reversed(further)]
+    return Chain(tuple(links), left_off)
+
+
+def _cone(record: Record, roots: tuple[str, ...]) -> set[str]:
+    """The events and all that stand on them."""
+    found: set[str] = set()
+    todo = list(roots)
+    while todo:
+        ref = todo.pop()
+        if ref not in found:
+            found.add(ref)
+            todo += [basis.ref for basis in record.followers(ref)]
+    return found
+
+
+def _standing(record: Record, cone: set[str]) -> Iterable[Standing]:
+    for (agent, key), ref in record.beliefs.items():
+        if ref in cone:
+            yield Standing("belief", key, ref, agent)
+    for path, ref in record.files.items():
+        if ref in cone:
+            yield Standing("file", path, ref, record.events[ref].stream)
+    for agent in dict.fromkeys(record.events[ref].stream for ref in cone if ref in record.events):
+        doubted = {step: ref for step, ref in record.done_steps(agent).items() if ref in cone}
+        yield from (Standing("step", step, ref, agent) for step, ref in doubted.items())
+        for step, needs in record.open_steps(agent):
+            for need in needs:
+                if need in doubted:
+                    yield Standing("waiting step", step, doubted[need], agent)
+                    break
+    forgotten = {
+        str(one)
+        for event in record.events.values()
+        if event.kind == MemoriesForgotten.kind
+        for one in body_of(event).get("memories", ())
+    }
+    for ref in sorted(cone, key=lambda one: record.events[one].seq if one in record.events else 0):
+        event = record.events.get(ref)
+        if event is None:
+            continue
+        if event.kind == ev.GoalEnded.kind and body_of(event).get("status") == "achieved":
+            yield Standing("goal", str(body_of(event).get("goal", "")), ref, event.stream)
+        elif event.kind == MemoryStored.kind:
+            memory = body_of(event).get("memory")
+            name = str(memory.get("id", "")) if isinstance(memory, dict) else ""
+            if name not in forgotten:
+                yield Standing("memory", name, ref)

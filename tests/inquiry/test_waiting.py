@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from engine.domain.goal import Goal, GoalStatus
+from engine.domain.metacognition import BackgroundJob, MetaTask
+from engine.domain.plan import Op, Plan, PlanStep
+from engine.domain.session import Handover, Job
+from engine.domain.state import ActiveAction, AgentState, Intervention, Retry, RunState
+from engine.inquiry import WaitKind, waiting_for
+
+AT = "2026-01-01T00:00:00.000Z"
+
+
+def working() -> AgentState:
+    """An agent that runs, with a goal and a step to take."""
+    state = AgentState(agent_id="pilot", run=RunState.RUNNING, at=AT, current_goal="g1")
+    state.goals["g1"] = Goal("g1", "serve", status=GoalStatus.ACTIVE, event="pilot:2")
+    state.plans["g1"] = Plan("p1", "g1", steps=(PlanStep("s1", "list", tool="t", command="list"),))
+    return state
+
+
+def _acts(state: AgentState) -> None:
+    state.action = ActiveAction("a1", "t", "list", {}, "agent", "s1", "g1", started=True, at=AT)
+
+
+def _readies(state: AgentState) -> None:
+    state.action = ActiveAction("a1", "t", "list", {}, "agent", "s1", "g1", at=AT)
+
+
+def _pauses(state: AgentState) -> None:
+    state.run, state.run_reason, state.run_event = RunState.PAUSED, "lunch", "pilot:9"
+
+
+def _breaks(state: AgentState) -> None:
+    _pauses(state)
+    state.breakpoint_hit = "s1"
+
+
+def _spends(state: AgentState) -> None:
+    _pauses(state)
+    state.run_reason = "BUDGET: $5.00 of $5.00"
+
+
+def _stops(state: AgentState) -> None:
+    state.run, state.run_reason = RunState.STOPPED, "enough"
+
+
+def _retries(state: AgentState) -> None:
+    state.retry = Retry("s1", 2, 3, 4.0, "pilot:7", "g1", AT)
+
+
+def _asks(state: AgentState) -> None:
+    state.intervention = Intervention("g1", "s1", "no network", event="pilot:8")
+
+
+def _hands_over(state: AgentState) -> None:
+    state.handover = Handover("a1", event="pilot:8")
+
+
+def _plans(state: AgentState) -> None:
+    state.plans.clear()
+
+
+def _thinks(state: AgentState) -> None:
+    state.plans["g1"] = Plan("p1", "g1", steps=(PlanStep("s1", "what next", op=Op.THINK),))
+
+
+def _rests(state: AgentState) -> None:
+    state.goals["g1"] = replace(state.goals["g1"], status=GoalStatus.ACHIEVED, event="pilot:30")
+
+
+def _looks_back(state: AgentState) -> None:
+    _rests(state)
+    state.meta = replace(state.meta, running=(BackgroundJob("bg1", MetaTask.REFLECT, "due", 1, at=AT),))
+
+
+def _serves(state: AgentState) -> None:
+    _rests(state)
+    state.jobs["j1"] = Job("j1", "python -m http.server", AT)
+
+
+def _is_deleted(state: AgentState) -> None:
+    state.deleted = True
+
+
+@pytest.mark.parametrize(
+    ("happens", "kind", "words", "since", "event"),
+    [
+        (_acts, WaitKind.TOOL, "a1 t.list runs", AT, ""),
+        (_readies, WaitKind.TOOL, "made ready", AT, ""),
+        (_pauses, WaitKind.GATE, "paused before acting: lunch", "", "pilot:9"),
+        (_breaks, WaitKind.GATE, "breakpoint on s1", "", "pilot:9"),
+        (_spends, WaitKind.BUDGET, "$5.00", "", "pilot:9"),
+        (_stops, WaitKind.GATE, "stopped (enough)", "", ""),
+        (_retries, WaitKind.RETRY, "s1 is tried again, 2 of 3, after 4 s", AT, "pilot:7"),
+        (_asks, WaitKind.OPERATOR, "you: no network", "", "pilot:8"),
+        (_hands_over, WaitKind.OPERATOR, "settle", "", "pilot:8"),
+        (_plans, WaitKind.MODEL, "procedural plans g1", "", "pilot:2"),
+        (_thinks, WaitKind.MODEL, "decides what to do next", "", "pilot:2"),
+        (_rests, WaitKind.NOTHING, "a goal", "", "pilot:30"),
+        (_looks_back, WaitKind.BACKGROUND, "bg1 reflect", AT, ""),
+        (_serves, WaitKind.BACKGROUND, "http.server", AT, ""),
+        (_is_deleted, WaitKind.NOTHING, "deleted", "", ""),
+        (lambda state: None, WaitKind.ITSELF, "go on", AT, ""),
+    ],
+)
+def test_what_an_agent_waits_for_is_always_said(
+    happens: Callable[[AgentState], None], kind: WaitKind, words: str, since: str, event: str
+) -> None:
+    state = working()
+    happens(state)
+    found = waiting_for(state)
+    assert found.kind is kind
+    assert words in found.what
+    assert found.since == since
+    assert not event or found.event == event
+
+
+def test_a_journal_in_trouble_comes_before_all_else() -> None:
+    state = working()
+    _asks(state)
+    assert waiting_for(state, trouble="disk full").kind is WaitKind.JOURNAL
+
+
+def test_what_runs_is_waited_for_before_the_operator() -> None:
+    state = working()
+    _acts(state)
+    _pauses(state)
+    found = waiting_for(state)
+    assert found.kind is WaitKind.TOOL
+    assert "nothing starts after it" in found.what
+
+
+def test_a_new_agent_waits_for_a_goal() -> None:
+    assert waiting_for(AgentState()).kind is WaitKind.NOTHING
