@@ -110,6 +110,10 @@ def _parser() -> argparse.ArgumentParser:
         one = what.add_parser(name, parents=[common], help=words)
         if name in ("show", "replay"):
             one.add_argument("name", nargs="?", default="", help="a session or an agent; all by default")
+        if name == "show":
+            one.add_argument(
+                "--at", default="", metavar="EVENT", help="the agent's state at this event, or now"
+            )
         one.add_argument(
             "--from",
             dest="source",
@@ -411,7 +415,9 @@ def _sessions(options: argparse.Namespace) -> int:
 
     source = getattr(options, "source", None)
     name = getattr(options, "name", "")
-    return _answered(options, look_at(_workspace(options), options.what, name, source))
+    return _answered(
+        options, look_at(_workspace(options), options.what, name, source, getattr(options, "at", ""))
+    )
 
 
 def _memory(options: argparse.Namespace) -> int:

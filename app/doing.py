@@ -148,6 +148,8 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             return await _mind(engine, intent.action, agent)
         case "mission":
             return await _mission(engine, intent.argument, agent)
+        case "past" | "compare":
+            return await _time(engine, intent, agent)
         case "quit":
             return 0, {"ok": True, "message": "bye"}, "bye"
     return 2, {}, f"'{intent.action}' works in the cockpit only"
@@ -202,6 +204,22 @@ async def _status(engine: Engine, agent: str) -> Answer:
     goals = "; ".join(f"{g.id} {g.status}: {g.text}" for g in state.goals.values()) or "no goals"
     stuck = "".join(f" · may be stuck: {signal.text}" for signal in state.meta.signals)
     return 0, answer, f"{agent} {state.mode} ({state.pause_point}) · {goals}{stuck}"
+
+
+async def _time(engine: Engine, intent: Local, agent: str) -> Answer:
+    from app.comparing import PastError, compare, refs_of
+    from app.past import state_at
+
+    if not agent:
+        return 2, {}, "there is no agent yet; agent_create bdi_agent ID makes one"
+    past = engine.past(agent)
+    try:
+        if intent.action == "past":
+            return 0, *await state_at(past, intent.argument)
+        found = await compare(engine, past, *refs_of(intent.argument, agent))
+    except PastError as error:
+        return 2, {}, str(error)
+    return 0, found.as_json(), found.text()
 
 
 async def _mind(engine: Engine, what: str, agent: str) -> Answer:

@@ -17,6 +17,7 @@ from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError
 from engine.journal.event import WORKSPACE, of_agent
 from engine.journal.fold import fold
+from engine.journal.past import Past
 from engine.journal.rows import Head
 from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import verify, workspace_head
@@ -35,7 +36,7 @@ class _Session:
     last: int
 
 
-async def look_at(workspace: Path, what: str, name: str, exported: Path | None) -> Answer:
+async def look_at(workspace: Path, what: str, name: str, exported: Path | None, at: str = "") -> Answer:
     """Answer one of the `sessions` sub-commands, on a workspace or on an exported journal.
 
     Args:
@@ -43,6 +44,7 @@ async def look_at(workspace: Path, what: str, name: str, exported: Path | None) 
         what: the sub-command.
         name: a session or an agent, or the file to export to.
         exported: the file of an export to be read in the place of the workspace.
+        at: the event as of which an agent is shown; empty for what happened.
 
     Raises:
         JournalError: there is no journal, or it cannot be read.
@@ -52,9 +54,9 @@ async def look_at(workspace: Path, what: str, name: str, exported: Path | None) 
             size = await asyncio.to_thread(export, workspace, Path(name))
             return 0, {"ok": True, "file": name, "bytes": size}, f"{name}: {size} bytes"
         if exported is None:
-            return await look(workspace, what, name)
+            return await look(workspace, what, name, at)
         with unpacked(exported) as room:
-            return await look(room, what, name)
+            return await look(room, what, name, at)
     except ExportError as error:
         return 2, {}, str(error)
 
@@ -119,7 +121,7 @@ async def _run_again(store: JournalStore, room: Path, agent: str) -> Answer:
     return (0 if replay.matches else 1), answer, same
 
 
-async def look(workspace: Path, what: str, name: str) -> Answer:
+async def look(workspace: Path, what: str, name: str, at: str = "") -> Answer:
     """Answer one of the `sessions` sub-commands; reading only, also while an engine runs.
 
     Raises:
@@ -133,6 +135,8 @@ async def look(workspace: Path, what: str, name: str) -> Answer:
     }
     store = await JournalStore.open(workspace, clock=Ports().clock, read_only=True)
     try:
+        if at:
+            return await _show_at(store, name, at)
         return await answers[what](store, workspace, name)
     finally:
         await store.close()
@@ -195,6 +199,22 @@ async def _show(store: JournalStore, workspace: Path, name: str) -> Answer:
             lines.append(f"{event.ref:<16} {line.plain()}")
     answer = {"session": chosen.name if chosen else None, "agent": stream, "events": count, "lines": lines}
     return 0, answer, "\n".join(lines)
+
+
+async def _show_at(store: JournalStore, name: str, at: str) -> Answer:
+    """The state of an agent after an event, which may name the agent itself."""
+    from app.comparing import PastError
+    from app.past import state_at
+
+    agents = [stream for stream in await store.streams() if of_agent(stream)]
+    named = name or at.rpartition(":")[0] or (agents[0] if len(agents) == 1 else "")
+    if named not in agents:
+        such = f"{(agents or ['pilot-1'])[0]}:120"
+        return 2, {}, f"say whose state is meant, such as {such}; agents: {', '.join(agents) or 'none yet'}"
+    try:
+        return 0, *await state_at(Past(store, named), at)
+    except PastError as error:
+        return 2, {}, str(error)
 
 
 async def _verify(store: JournalStore, workspace: Path, name: str) -> Answer:

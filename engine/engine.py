@@ -28,6 +28,7 @@ from engine.journal.errors import BlobError, JournalError, JournalLocked
 from engine.journal.event import GENESIS, WORKSPACE, Event, canonical, of_agent
 from engine.journal.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold
 from engine.journal.log import StreamLog
+from engine.journal.past import Past
 from engine.journal.restoring import restore as restore_state
 from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import workspace_head
@@ -50,7 +51,7 @@ from engine.sandbox.probe import layers
 from engine.sandbox.report import SandboxReport
 from engine.sandbox.terminal import Terminal
 from engine.sandbox.tier import JailRefusal, best_jail
-from engine.snapshots import SnapshotError, SnapshotPolicy, Snapshots
+from engine.snapshots import Changes, SnapshotError, SnapshotPolicy, Snapshots
 from engine.thinkers.procedural import ProceduralThinker
 from engine.thinkers.recalling import Recall, Recaller, nothing
 from engine.tools.coders import Coders, narrowing
@@ -596,6 +597,19 @@ class Engine:
         if not state.version:
             raise KeyError(agent_id)
         return state
+
+    def past(self, agent: str) -> Past:
+        """What an agent was at each of its durable events."""
+        return Past(self.store, agent)
+
+    async def changed_files(self, one: str, other: str) -> Changes | str:
+        """What differs between two workspace snapshots, or why that is not known."""
+        if self._saver is None:
+            return "no snapshots are taken here"
+        try:
+            return await self._saver.snapshots.diff(one, other)
+        except SnapshotError as error:
+            return str(error)
 
     async def head(self) -> int:
         """The place of the newest durable event."""

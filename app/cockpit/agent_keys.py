@@ -21,6 +21,7 @@ class AgentKeys(Layout):
     """An agent that is to be shown once the projection has it."""
 
     def _select(self, agent: str) -> None:
+        self._to_now()
         if agent == self._agent:
             return
         if not self._projector.select(agent):
@@ -33,7 +34,9 @@ class AgentKeys(Layout):
         self._look_for_awaited()
 
     def _look_for_awaited(self) -> None:
-        if self._awaited and self._projector.select(self._awaited):
+        if self._awaited and self._live.select(self._awaited):
+            self._to_now()
+            self._live.select(self._awaited)
             self._awaited = ""
 
     @on(GoalStack.AgentSelected)
@@ -58,7 +61,7 @@ class AgentKeys(Layout):
     @on(ErrorPanel.GiveUpRequested)
     def _give_up(self, event: ErrorPanel.GiveUpRequested) -> None:
         failure = self._failure(event.error_id)
-        if failure is None or not failure.goal:
+        if self._refused_in_past() or failure is None or not failure.goal:
             return
         state = self._projector.state
         goal = state.goals.get(failure.goal) if state is not None else None

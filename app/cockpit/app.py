@@ -54,6 +54,7 @@ from widgets import (
     WorldPane,
 )
 from widgets.pane_tabs import PaneTabs
+from widgets.timeline import Timeline
 
 FRAMES_PER_S = 25
 PAST_EVENTS = 600
@@ -70,8 +71,6 @@ class Cockpit(CommandLine, ThemeWatch):
     AUTO_FOCUS = "StepList"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.BINDINGS]
 
-    _session_of = ""
-    """The agent whose session the pane shows."""
     _compared = ""
     """The shown agent while it finds out what changed at the shell."""
 
@@ -93,6 +92,7 @@ class Cockpit(CommandLine, ThemeWatch):
                 yield SandboxPane(id="session", classes="session")
                 yield WorldPane(id="world", classes="session -away")
                 yield MindStream(id="mind")
+        yield Timeline(id="timeline")
         yield CommandBar(self._completions, history=self._history.lines, id="command")
         yield Footer(compact=True, show_command_palette=False)
 
@@ -148,7 +148,7 @@ class Cockpit(CommandLine, ThemeWatch):
         since = await engine.head()
         for agent in engine.agents:
             before, past = await engine.story(agent, PAST_EVENTS)
-            self._projector.add(agent, before, past)
+            self._live.add(agent, before, past)
         self._draw()
         self.call_after_refresh(begin_collecting)
         self.set_interval(1 / FRAMES_PER_S, self._frame, name="frame")
@@ -182,7 +182,7 @@ class Cockpit(CommandLine, ThemeWatch):
         async for event in engine.events(since):
             if not of_agent(event.stream):
                 self._memory_written()
-            payload = self._projector.take(event)
+            payload = self._live.take(event)
             if payload is not None:
                 self._tell(event.stream, payload)
             count += 1
@@ -191,7 +191,7 @@ class Cockpit(CommandLine, ThemeWatch):
 
     def _tell(self, agent: str, payload: ev.Payload) -> None:
         """Say what the operator waits for or has to know, wherever they look."""
-        state = self._projector.state
+        state = self._live.state
         match payload:
             case ev.InterventionOpened() if agent == self._agent:
                 self.call_later(self._offer_turn, unasked=bool(payload.failure))
@@ -287,6 +287,13 @@ class Cockpit(CommandLine, ThemeWatch):
         if self._engine is None:
             return
         model = views.status(state, self._engine.health, self._engine.sandbox(self._agent))
+        if state is not None and self._in_past:
+            from app.projection import past_views
+
+            now = next(
+                (one.version for one in self._live.states if one.agent_id == self._agent), state.version
+            )
+            model = past_views.status(model, state, now)
         self.query_one("#status", StatusBar).show(model)
         self._draw_tabs(model)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from engine.domain import commands as cmd
 from engine.domain.state import AgentState
 from engine.domain.text import clean, clean_line
 from engine.engine import Engine
+from engine.journal.event import Event
+from engine.journal.past import Past
 from engine.library import Mission
 from engine.sandbox.policy import Tier
 from widgets import CommandBar, CommandBarModel
@@ -42,7 +46,14 @@ class CockpitBase(App[None]):
         self._mission = mission
         self._settings = settings
         self._engine: Engine | None = None
-        self._projector = Projector()
+        self._live = Projector()
+        """What happens."""
+        self._projector = self._live
+        """What the panes show; while the operator looks at the past a projection of that."""
+        self._looked_at: Event | None = None
+        """The event of the past that is looked at; None for now."""
+        self._pasts: dict[str, Past] = {}
+        """The pasts of agents that were looked back on."""
         self._history = History(workspace)
         self._missions: Mapping[str, Mission] = {}
         self._intention = 0
@@ -71,6 +82,36 @@ class CockpitBase(App[None]):
         """The agent that all panes show."""
         return self._projector.selected
 
+    @property
+    def _past_at(self) -> int | None:
+        """The version of the agent's stream that is looked at; None for now."""
+        return self._looked_at.version if self._looked_at is not None else None
+
+    @property
+    def _as_of(self) -> int | None:
+        """The place in the journal of the event that is looked at; None for now."""
+        return self._looked_at.seq if self._looked_at is not None else None
+
+    @property
+    def _shown_time(self) -> float:
+        """What time it is in the panes, in seconds since 1970."""
+        return (
+            time.time() if self._looked_at is None else datetime.fromisoformat(self._looked_at.at).timestamp()
+        )
+
+    @property
+    def _in_past(self) -> bool:
+        """Whether the panes show what was."""
+        return self._looked_at is not None
+
+    def _refused_in_past(self) -> bool:
+        """Whether nothing can be done because the panes show what was; that is said."""
+        if self._in_past:
+            self._say(
+                f"you look at the past (event {self._past_at}), where nothing acts; end comes back", "error"
+            )
+        return self._in_past
+
     def notify(
         self,
         message: str,
@@ -98,12 +139,14 @@ class CockpitBase(App[None]):
 
     @property
     def _occupied(self) -> bool:
-        """Whether the operator is in the middle of a dialog or of a line."""
+        """Whether the operator is in the middle of a dialog or of a line, or in the past."""
         bar = self.query_one("#command", CommandBar)
-        return len(self.screen_stack) > 1 or (bar.input.has_focus and bool(bar.input.value))
+        return self._in_past or len(self.screen_stack) > 1 or (bar.input.has_focus and bool(bar.input.value))
 
     async def _submit(self, command: cmd.Command) -> cmd.Receipt:
-        """Send a command and show what came of it."""
+        """Send a command and show what came of it; from the past none is sent."""
+        if self._refused_in_past():
+            return cmd.Receipt(ok=False, message="nothing acts in the past")
         if self._engine is None:
             receipt = cmd.Receipt(ok=False, message="the workspace is still opening")
         else:
@@ -123,6 +166,8 @@ class CockpitBase(App[None]):
         self.run_worker(self._asked(then, agent), name="ask", exit_on_error=False)
 
     async def _asked(self, then: Callable[[AgentState], Awaitable[None]], agent: str) -> None:
+        if self._refused_in_past():
+            return
         if self._engine is None:
             self._say("the workspace is still opening", "error")
         elif agent in self._engine.agents:

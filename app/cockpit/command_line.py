@@ -11,6 +11,7 @@ from app.cockpit.context_keys import ContextKeys
 from app.cockpit.goal_keys import GoalKeys
 from app.cockpit.meta_keys import MetaKeys
 from app.cockpit.mind_keys import MindKeys
+from app.cockpit.past_keys import PastKeys
 from app.cockpit.sandbox_keys import SandboxKeys
 from app.doing import context_of, generated_text, help_text
 from app.grammar import complete, read_line
@@ -29,7 +30,7 @@ WITH_A_MODEL = (
 )
 
 
-class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys):
+class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, PastKeys):
     """What is typed in the bar, and the words it knows."""
 
     def action_command(self) -> None:
@@ -43,9 +44,12 @@ class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys):
         """
         if isinstance(self.focused, TerminalPane):
             return False
+        typing = isinstance(self.focused, Input | TextArea)
         if action == "command":
-            typing = isinstance(self.focused, Input | TextArea)
             return not typing and len(self.screen_stack) == 1
+        if action in ("first", "now"):
+            # Elsewhere these keys are the focused pane's, for its first and last line.
+            return self._in_past and not typing and len(self.screen_stack) == 1
         return super().check_action(action, parameters)
 
     @on(CommandBar.LeaveRequested)
@@ -94,6 +98,10 @@ class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys):
                 self.action_leave()
             case "help":
                 self._help(intent.argument)
+            case "past":
+                self._past_entered(intent.argument)
+            case "compare":
+                self._compare_entered(intent.argument)
             case "policy":
                 self.action_policy()
             case "memories":
@@ -119,7 +127,7 @@ class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys):
             case "mission":
                 self._mission_entered(intent.argument)
             case "agent_list":
-                agents = [f"{s.agent_id} {s.mode.value.lower()}" for s in self._projector.states]
+                agents = [f"{s.agent_id} {s.mode.value.lower()}" for s in self._live.states]
                 self._say(" · ".join(agents) or "no agents yet", "note")
             case "status":
                 state = self._projector.state
@@ -138,6 +146,8 @@ class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys):
             )
 
     def _mission_entered(self, name: str) -> None:
+        if self._refused_in_past():
+            return
         mission = self._missions.get(name)
         if mission is None:
             self._say(f"there is no mission '{name}'; missions: {', '.join(self._missions)}", "error")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.cockpit.base import CockpitBase
+from engine.journal.events import payload_of
 from engine.journal.model_events import ModelCalled
 
 if TYPE_CHECKING:
@@ -42,14 +43,18 @@ class ContextKeys(CockpitBase):
         engine, state = self._engine, self._projector.state
         if engine is None or state is None:
             return None
-        found = await engine.newest(agent, ModelCalled)
+        if self._past_at is None:
+            found = await engine.newest(agent, ModelCalled)
+        else:
+            called = await engine.past(agent).newest(ModelCalled, self._past_at)
+            found = (called, payload_of(called)) if called is not None else None
         if found is None or not isinstance(found[1], ModelCalled):
             return context_views.context(state)
         return context_views.context(state, found[1], found[0].at)
 
     def _refresh_meter(self, agent: str) -> None:
         """Bring an open meter up to date: a model was asked again."""
-        if self._meter is not None and agent == self._agent:
+        if self._meter is not None and agent == self._agent and not self._in_past:
             self.run_worker(self._show_metered(agent), name="context", group="context", exclusive=True)
 
     async def _show_metered(self, agent: str) -> None:

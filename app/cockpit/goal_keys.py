@@ -21,7 +21,7 @@ class GoalKeys(CockpitBase):
     def _goal_action(self, event: GoalStack.GoalAction) -> None:
         state, goal = self._projector.state, event.goal_id
         known = state.goals.get(goal) if state is not None else None
-        if known is None:
+        if known is None or self._refused_in_past():
             return
         if known.status.terminal:
             self._say(f"goal {goal} is {known.status}; what is over cannot be changed", "error")

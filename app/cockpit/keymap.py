@@ -117,6 +117,24 @@ KEYS: tuple[Key, ...] = (
     Key("ctrl+g", "guide", "guide", "Your turn", "Say something to the thinker; its next prompt has it once"),
     Key("c", "context", "context", "View", "What the thinker was told last: shares, words, cost"),
     Key("P", "policy", "policy", "View", "What the agent's programs may do, and what holds them"),
+    Key(
+        "left_square_bracket",
+        "earlier",
+        "back in time",
+        "Time",
+        "Go back to the mark before: every pane as it was",
+    ),
+    Key(
+        "right_square_bracket",
+        "later",
+        "forward in time",
+        "Time",
+        "Go forward to the next mark; the last is now",
+    ),
+    Key("left_curly_bracket", "much_earlier", "ten marks back", "Time", "Go back by ten marks"),
+    Key("right_curly_bracket", "much_later", "ten marks on", "Time", "Go forward by ten marks"),
+    Key("home", "first", "first mark", "Time", "In the past: go to the first mark", first=True),
+    Key("end", "now", "back to now", "Time", "In the past: come back to now", first=True),
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
     Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True, first=True),
     Key("question_mark", "help", "help", "Cockpit", "All keys and commands", shown=True),
@@ -153,6 +171,10 @@ _SHOWN = {
     "pageup": "pgup",
     "pagedown": "pgdn",
     "ctrl+right_square_bracket": "ctrl+]",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "left_curly_bracket": "{",
+    "right_curly_bracket": "}",
 }
 
 

@@ -6,7 +6,8 @@ from textual import events, on
 from textual.widget import Widget
 
 from app.cockpit.base import CockpitBase
-from app.projection import Pane
+from app.projection import Pane, Projector
+from engine.journal.event import Event
 from widgets import CommandBar, StatusModel, TerminalPane
 from widgets.pane_tabs import PaneTabs, TabLine, TabsModel
 
@@ -37,6 +38,8 @@ class Layout(CockpitBase):
     _beside = "session"
     """The pane that the narrow layout shows beside the plan."""
     _zoomed = False
+    _session_of = ""
+    """The agent whose session the pane shows; empty where it is to be filled anew."""
     _terminal: TerminalPane | None = None
     """The shell that stands in the session's place."""
 
@@ -92,6 +95,26 @@ class Layout(CockpitBase):
         if pane:
             self._current = pane
             self._beside = self._beside if pane == "plan" else pane
+
+    # -------------------------------------------------------------- now and then
+
+    def _show_past(self, shown: Projector, event: Event) -> None:
+        """Let the panes show a projection of what was after an event."""
+        self._projector, self._looked_at = shown, event
+        self._projection_changed()
+
+    def _to_now(self) -> None:
+        """Let the panes show what happens."""
+        if self._in_past:
+            agent, self._projector, self._looked_at = self._agent, self._live, None
+            self._live.select(agent)
+            self._projection_changed()
+
+    def _projection_changed(self) -> None:
+        self._session_of = ""
+        self.screen_stack[0].set_class(self._in_past, "-past")
+        self._set_places()
+        self._lay_out()
 
     def _lay_out(self, width: int = 0, height: int = 0) -> None:
         width, height = width or self.size.width, height or self.size.height

@@ -53,8 +53,8 @@ class Leaving(CockpitBase):
 
     def action_leave(self) -> None:
         """Leave; ask first when that would cut an action or a background job off."""
-        running = [state for state in self._projector.states if state.acting]
-        jobs = [job for state in self._projector.states for job in state.running_jobs]
+        running = [state for state in self._live.states if state.acting]
+        jobs = [job for state in self._live.states for job in state.running_jobs]
         if not running and jobs:
             self._ask_to_leave("Leave while background jobs run?", f"The {ending_jobs(jobs)}.")
             return

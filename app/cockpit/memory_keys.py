@@ -43,14 +43,16 @@ class InMind:
     memories: tuple[RememberedLine, ...] = ()
     hint: str = ""
     capacity: int = 0
+    as_of: int | None = None
+    """The place in the journal of the event that it is of; None for now."""
 
 
 class MemoryKeys(Layout):
     """Looking at memory, and changing it as the operator."""
 
     _in_mind = InMind()
-    _mind_of: tuple[str, str] = ("", "")
-    """Agent and goal whose mind was read last."""
+    _mind_of: tuple[str, str, int | None] = ("", "", None)
+    """Agent and goal whose mind was read last, and as of which event."""
     _mind_at = 0.0
     """When that was, by the monotonic clock."""
     _mind_stale = True
@@ -79,25 +81,26 @@ class MemoryKeys(Layout):
         if self._browser is not None and (self._wanted is not None or self._wanted_memory):
             self._answer_browser()
         now = time.monotonic()
-        chosen = (state.agent_id, root_goal(state))
+        chosen = (state.agent_id, root_goal(state), self._as_of)
         old = self._mind_stale or chosen != self._mind_of or now - self._mind_at > AGED_S
         pane = self.query_one("#memory", WorkingMemory)
         if old and not self._reading and self._pane("memory") is pane and pane.is_on_screen:
             self._mind_stale, self._mind_of, self._mind_at = False, chosen, now
             self._reading = True
-            self.run_worker(self._read_mind(*chosen), name="memory in mind", exit_on_error=False)
+            self.run_worker(self._read_mind(*chosen[:2]), name="memory in mind", exit_on_error=False)
 
     async def _read_mind(self, agent: str, goal: str) -> None:
+        as_of = self._as_of
         try:
             workflow, working = await self._mind(agent, goal)
         except (MemoryFault, JournalError) as error:
-            self._in_mind = InMind(agent, hint=f"memory cannot be read: {error}", capacity=CAPACITY)
+            self._in_mind = InMind(agent, "", (), f"memory cannot be read: {error}", CAPACITY, as_of)
         else:
             from app.projection import memory_views
 
-            lines = memory_views.mind(working, time.time()) if working is not None else ()
+            lines = memory_views.mind(working, self._shown_time) if working is not None else ()
             hint = "nothing is in mind; M looks for memories, and f there brings one into focus"
-            self._in_mind = InMind(agent, workflow, lines, hint, CAPACITY)
+            self._in_mind = InMind(agent, workflow, lines, hint, CAPACITY, as_of)
         finally:
             self._reading = False
         self._projector.dirty.add(Pane.MEMORY)
@@ -106,16 +109,20 @@ class MemoryKeys(Layout):
         """The workflow of an agent's goal, and what it has in mind; empty and None before there is one."""
         if self._engine is None:
             return "", None
-        workflow = str(await self._engine.recall("find_workflow", {"agent": agent, "goal": goal}))
+        asked = {"agent": agent, "goal": goal}
+        workflow = str(await self._engine.recall("find_workflow", asked, as_of=self._as_of))
         if not workflow:
             return "", None
-        working: MindOf = await self._engine.recall("get_working_memory", {"context_id": workflow})
+        working: MindOf = await self._engine.recall(
+            "get_working_memory", {"context_id": workflow}, as_of=self._as_of
+        )
         return workflow, working
 
     @property
     def _shown_mind(self) -> InMind:
         """What was read of the shown agent's mind; empty before that."""
-        return self._in_mind if self._in_mind.agent == self._agent else InMind()
+        read = self._in_mind
+        return read if (read.agent, read.as_of) == (self._agent, self._as_of) else InMind()
 
     @on(WorkingMemory.PinRequested)
     def _pin(self, event: WorkingMemory.PinRequested) -> None:
@@ -214,20 +221,26 @@ class MemoryKeys(Layout):
             asked = {"workflow_id": "" if search.everywhere else workflow, "limit": RESULTS}
             asked |= {name: value for name, value in _filters(search).items() if value}
             if search.query:
-                hits = await engine.recall("hybrid_search_memories", {"query": search.query, **asked})
+                hits = await engine.recall(
+                    "hybrid_search_memories", {"query": search.query, **asked}, as_of=self._as_of
+                )
             else:
-                hits = await engine.recall("query_memories", {"sort_by": "created_at", **asked})
+                hits = await engine.recall(
+                    "query_memories", {"sort_by": "created_at", **asked}, as_of=self._as_of
+                )
         except (MemoryFault, JournalError) as error:
             return model(notice=Notice(str(error), "error"))
         memory = engine.memory
         note = memory.status.note if memory is not None and search.query else ""
         work = await self._work_named(workflow)
-        return model(work=work, found=found(hits, time.time(), scored=bool(search.query)), note=note)
+        return model(work=work, found=found(hits, self._shown_time, scored=bool(search.query)), note=note)
 
     async def _work_named(self, workflow: str) -> str:
         if not workflow or self._engine is None:
             return ""
-        found = await self._engine.recall("get_workflow_details", {"workflow_id": workflow})
+        found = await self._engine.recall(
+            "get_workflow_details", {"workflow_id": workflow}, as_of=self._as_of
+        )
         return f"{workflow} {found.title}"
 
     async def _show_memory(self, browser: MemoryBrowser, ident: str) -> None:
@@ -235,7 +248,7 @@ class MemoryKeys(Layout):
 
         assert self._engine is not None
         try:
-            card = await self._engine.recall("show_memory", {"memory_id": ident})
+            card = await self._engine.recall("show_memory", {"memory_id": ident}, as_of=self._as_of)
         except MemoryNotFound:
             browser.show_detail(None)
             self._say(f"{ident} is forgotten", "note")
@@ -244,10 +257,12 @@ class MemoryKeys(Layout):
             self._say(str(error), "error")
             return
         if browser.opened == ident:
-            browser.show_detail(memory_views.detail(card, time.time()))
+            browser.show_detail(memory_views.detail(card, self._shown_time))
 
     def on_memory_browser_change_requested(self, event: MemoryBrowser.ChangeRequested) -> None:
         """Write as the operator; what is forgotten is asked about first."""
+        if self._refused_in_past():
+            return
         if event.how != "forget":
             self.run_worker(self._change_memory(event), name="memory change", exit_on_error=False)
             return

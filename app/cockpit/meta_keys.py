@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from app.cockpit.base import CockpitBase
@@ -27,7 +26,7 @@ class MetaKeys(CockpitBase):
             from app.projection import meta_views
             from widgets.dialogs.metacognition import MetaDialog
 
-            self._gauges = MetaDialog(meta_views.meta(state, time.time()))
+            self._gauges = MetaDialog(meta_views.meta(state, self._shown_time))
             self.push_screen(self._gauges, self._gauges_closed)
 
     def _gauges_closed(self, _none: None) -> None:
@@ -39,7 +38,7 @@ class MetaKeys(CockpitBase):
         if self._gauges is not None and state is not None:
             from app.projection import meta_views
 
-            self._gauges.show(meta_views.meta(state, time.time()))
+            self._gauges.show(meta_views.meta(state, self._shown_time))
 
     def action_guide(self) -> None:
         """Write what the thinker is to be told."""

@@ -95,7 +95,7 @@ class MindKeys(RunKeys, MemoryKeys):
         state = self._reasoner()
         if state is None:
             super().action_breakpoint()
-        elif len(self.screen_stack) == 1:
+        elif not self._refused_in_past() and len(self.screen_stack) == 1:
             model = mind_views.breakpoints(state)
             self.push_screen(BreakpointsDialog(model, Engine.check_breakpoint))
 
@@ -159,7 +159,7 @@ class MindKeys(RunKeys, MemoryKeys):
         """Show the plans that wait; False when none do."""
         state = self._reasoner()
         held = mind_views.held_generation(state) if state else None
-        if state is None or held is None or len(self.screen_stack) > 1:
+        if state is None or held is None or self._in_past or len(self.screen_stack) > 1:
             return False
         check = partial(Engine.check_plans, goal=held.goal)
         dialog = GeneratedPlansDialog(mind_views.generated_plans(state, held), check, unasked=unasked)

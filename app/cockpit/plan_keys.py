@@ -22,7 +22,9 @@ class PlanKeys(CockpitBase):
     """Breakpoints, and editing, skipping, inserting, deleting and moving steps."""
 
     def _chosen_step(self) -> PlanStep | None:
-        """The selected step, else the pending one."""
+        """The selected step, else the pending one; none in the past."""
+        if self._refused_in_past():
+            return None
         state = self._projector.state
         if state is None or state.plan is None:
             self._say("there is no plan yet", "error")
@@ -82,6 +84,8 @@ class PlanKeys(CockpitBase):
             self._edit(step, retry=False)
 
     def _edit(self, step: PlanStep, *, retry: bool) -> None:
+        if self._refused_in_past():
+            return
         if step.status.terminal:
             self._say(f"step {step.id} is {step.status}; what is done cannot be changed", "error")
             return

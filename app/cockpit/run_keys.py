@@ -31,6 +31,8 @@ class RunKeys(TurnKeys):
 
     def action_until(self) -> None:
         """Run until the present goal has ended."""
+        if self._refused_in_past():
+            return
         state = self._projector.state
         goals = state.open_goals if state else []
         if state is None or not goals:

@@ -30,10 +30,10 @@ class ShellKeys(AgentKeys):
         """Take up shells that opened, let go of those that ended, and put the selected agent's in place."""
         ended = [agent for agent, pane in self._shells.items() if not pane.terminal.open]
         gone = [self._shells.pop(agent) for agent in ended]
-        for state in self._projector.states:
+        for state in self._live.states:
             if state.shell_taken and state.agent_id not in self._shells:
                 self._take_up(state.agent_id)
-        shell = self._shells.get(self._agent)
+        shell = None if self._in_past else self._shells.get(self._agent)
         if shell is not self._terminal:
             self._change_place(shell)
         elif shell is not None and self._arriving and shell.is_on_screen:
@@ -88,6 +88,8 @@ class ShellKeys(AgentKeys):
     def action_take_shell(self) -> None:
         """Take the shell, go to the one that is taken, or settle what was changed at the last one."""
         state = self._projector.state
+        if self._refused_in_past():
+            return
         if state is None:
             self._say("there is no agent yet; type: agent_create bdi_agent pilot-1", "error")
         elif state.handover is not None:
@@ -128,7 +130,7 @@ class ShellKeys(AgentKeys):
 
     def _open_handover(self, *, unasked: bool = False) -> None:
         state = self._projector.state
-        model = views.handover(state) if state else None
+        model = views.handover(state) if state and not self._in_past else None
         if model is not None and len(self.screen_stack) == 1:
             self.push_screen(HandoverDialog(model, unasked=unasked), partial(self._settle, self._agent))
 

@@ -26,6 +26,8 @@ class TurnKeys(PlanKeys, ShellKeys):
 
     def action_intervene(self) -> None:
         """Take the turn, or decide what is asked."""
+        if self._refused_in_past():
+            return
         state = self._projector.state
         if state is None:
             return
@@ -38,7 +40,7 @@ class TurnKeys(PlanKeys, ShellKeys):
 
     def _open_turn(self, *, unasked: bool = False) -> None:
         state = self._projector.state
-        turn = state.intervention if state else None
+        turn = state.intervention if state and not self._in_past else None
         printed = self._projector.last_words(turn.step) if turn and turn.kind else ""
         model = views.intervention(state, printed) if state else None
         if model is not None and len(self.screen_stack) == 1:
@@ -73,7 +75,7 @@ class TurnKeys(PlanKeys, ShellKeys):
 
     def action_next_need(self) -> None:
         """Show the next agent that needs the operator."""
-        waiting = [state.agent_id for state in self._projector.states if views.asks(state)]
+        waiting = [state.agent_id for state in self._live.states if views.asks(state)]
         if not waiting:
             self._say("nobody needs you", "ok")
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -112,6 +112,29 @@ class JournalReader:
         values = [value for _, value in wanted]
         newest = await self.events(f"{where} order by {order} desc limit ?", *values, max(limit, 0))
         return newest[::-1]
+
+    async def places(self, stream: str, kinds: Sequence[str], first: int, last: int) -> list[tuple[int, str]]:
+        """Version and kind of a stream's events of these kinds, in order, from one version to another."""
+        wanted = ", ".join("?" * len(kinds))
+        # Within a stream, not by kind: a plus keeps SQLite from the other index.
+        found = await self.fetch(
+            f"select version, kind from events where stream = ? and version between ? and ? "
+            f"and +kind in ({wanted}) order by version",
+            stream,
+            first,
+            last,
+            *kinds,
+        )
+        return cast("list[tuple[int, str]]", found)
+
+    async def version_at(self, stream: str, seq: int) -> int:
+        """The newest version of a stream at a place; 0 where it had not begun."""
+        found = await self.fetch(
+            "select version from events where stream = ? and seq <= ? order by version desc limit 1",
+            stream,
+            min(seq, _LARGEST),
+        )
+        return int(found[0][0]) if found else 0
 
     async def heads(self) -> dict[str, Head]:
         """The head of every stream, by name in order."""

@@ -22,20 +22,28 @@ async def restore(store: JournalStore, stream: str, at: int | None = None) -> tu
     Raises:
         JournalError: the events cannot be read.
     """
+    state, why = await nearest(store, stream, at)
+    return fold(await store.read(stream, state.version + 1, at), state), why
+
+
+async def nearest(store: JournalStore, stream: str, at: int | None = None) -> tuple[AgentState, str]:
+    """The newest kept state up to a version, else that before all events, and what could not be used.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
     passed_over: list[str] = []
     before = at
     while (found := await store.load_snapshot(stream, before, SNAPSHOT_FORMAT)) is not None:
         version, text = found
-        # With its own event, which says whether the state is one of this journal.
-        events = await store.read(stream, version, at)
+        # Its own event says whether the state is one of this journal.
+        events = await store.read(stream, version, version)
         try:
-            state = _usable(text, version, events[0].hash)
+            return _usable(text, version, events[0].hash), _why(stream, passed_over)
         except ValueError as error:
             passed_over.append(f"{version} ({str(error).splitlines()[0]})")
             before = version - 1
-        else:
-            return fold(events[1:], state), _why(stream, passed_over)
-    return fold(await store.read(stream, 1, at)), _why(stream, passed_over)
+    return AgentState(), _why(stream, passed_over)
 
 
 def _usable(text: str, version: int, digest: str) -> AgentState:

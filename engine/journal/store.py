@@ -275,6 +275,14 @@ class JournalStore:
         """The newest `n` events, of one stream or kind or of all, oldest of them first."""
         return await self._reader.last(n, stream, kind)
 
+    async def places(self, stream: str, kinds: Sequence[str], first: int, last: int) -> list[tuple[int, str]]:
+        """Version and kind of a stream's events of these kinds, in order, from one version to another."""
+        return await self._reader.places(stream, kinds, first, last)
+
+    async def version_at(self, stream: str, seq: int) -> int:
+        """The newest version of a stream at a place of the journal; 0 where it had not begun."""
+        return await self._reader.version_at(stream, seq)
+
     async def rows(self, after: int, limit: int) -> list[Row]:
         """Up to `limit` rows behind a place exactly as they are stored, for verification."""
         return await self._reader.rows(after, limit)

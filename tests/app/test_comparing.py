@@ -1,0 +1,199 @@
+"""Two points of an agent's time beside each other, and its state at one of them, without a screen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import main
+from app.comparing import PastError, read_ref, refs_of
+from app.doing import do_line
+from app.headless import opened
+from app.sessions import look
+from engine.domain import commands as cmd
+from engine.journal import events as ev
+
+
+async def _done(workspace: Path, line: str) -> dict[str, Any]:
+    code, answer, text = await do_line(workspace, line)
+    assert code == 0, text
+    return answer
+
+
+async def _story(workspace: Path) -> dict[str, int]:
+    """An agent that believes, plans, writes a file and is corrected; the newest version after each line."""
+    lines = {
+        "made": "agent_create bdi_agent pilot-1",
+        "believed": "believe sky blue",
+        "wrote": "! write a.txt one",
+        "planned": "goal create a directory named 'shop'",
+        "corrected": "believe sky grey",
+        "forgot": "forget sky",
+        "remembered": "remember the proxy listens on port 3128",
+        "rewrote": "! write a.txt two",
+        "more": "! write b.txt three",
+        "last": "! write c.txt four",
+    }
+    reached: dict[str, int] = {}
+    for name, line in lines.items():
+        await _done(workspace, line)
+        async with opened(workspace) as engine:
+            reached[name] = await engine.past("pilot-1").head()
+    return reached
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
+    workspace = tmp_path_factory.mktemp("told") / "ws"
+    return workspace, asyncio.run(_story(workspace))
+
+
+def signs(changes: list[dict[str, str]]) -> dict[str, str]:
+    return {change["what"]: change["sign"] for change in changes}
+
+
+async def test_everything_that_differs_between_two_points_is_told(told: tuple[Path, dict[str, int]]) -> None:
+    """Issue 7, item 6: plan, beliefs, goals, counters, memory and files."""
+    workspace, at = told
+    answer = await _done(workspace, f"compare {at['believed']} {at['more']}")
+    assert signs(answer["goals"]) == {"g1": "+"}
+    assert signs(answer["beliefs"])["sky"] == "-"
+    assert signs(answer["plan"])["plan of g1"] == "+"
+    assert signs(answer["plan"])["s1"] == "+"
+    counters = {change["what"]: change["text"] for change in answer["counters"]}
+    assert "operator_actions" in counters
+    assert [(one["sign"], one["text"]) for one in answer["memory"] if "proxy" in one["text"]] == [
+        ("+", "the proxy listens on port 3128")
+    ]
+    assert signs(answer["files"]) == {"a.txt": "+", "b.txt": "+"}
+
+
+async def test_a_belief_that_changed_is_told_with_both_values(told: tuple[Path, dict[str, int]]) -> None:
+    workspace, at = told
+    answer = await _done(workspace, f"compare {at['believed']} {at['corrected']}")
+    (sky,) = [change for change in answer["beliefs"] if change["what"] == "sky"]
+    assert sky["sign"] == "~"
+    assert "blue" in sky["text"]
+    assert "grey" in sky["text"]
+
+
+async def test_files_are_compared_by_the_snapshots_nearest_to_both_points(
+    told: tuple[Path, dict[str, int]],
+) -> None:
+    workspace, at = told
+    answer = await _done(workspace, f"compare {at['wrote']} {at['rewrote']}")
+    assert signs(answer["files"]) == {"a.txt": "~"}
+    assert "as saved at pilot-1:" in answer["files_note"]
+
+
+async def test_the_order_of_the_points_does_not_matter_and_one_is_compared_with_now(
+    told: tuple[Path, dict[str, int]],
+) -> None:
+    workspace, at = told
+    one = await _done(workspace, f"compare {at['made']} pilot-1:{at['forgot']}")
+    other = await _done(workspace, f"compare pilot-1:{at['forgot']} {at['made']}")
+    assert one == other
+    with_now = await _done(workspace, f"compare {at['made']}")
+    assert int(with_now["other"]["ref"].partition(":")[2]) > at["last"]
+
+
+async def test_the_same_point_twice_has_no_difference(told: tuple[Path, dict[str, int]]) -> None:
+    workspace, at = told
+    code, answer, text = await do_line(workspace, f"compare {at['planned']} {at['planned']}")
+    assert code == 0
+    assert not any(answer[part] for part in ("goals", "plan", "beliefs", "counters", "memory", "files"))
+    assert text.count("no difference") == 6
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("compare", "both points are now"),
+        ("compare 999999 now", "has not happened yet"),
+        ("compare soon", "is no point in time"),
+        ("compare other:3", "is no event of pilot-1"),
+        ("compare 0", "is no point in time"),
+        ("compare 1 2 3", "at most two"),
+        ("past", "is missing"),
+        ("past 999999", "has not happened yet"),
+    ],
+)
+async def test_what_is_no_point_in_time_is_refused_with_what_to_type(
+    told: tuple[Path, dict[str, int]], line: str, why: str
+) -> None:
+    code, _answer, text = await do_line(told[0], line)
+    assert code == 2
+    assert why in text
+
+
+async def test_the_state_at_an_event_is_shown_without_a_screen(told: tuple[Path, dict[str, int]]) -> None:
+    workspace, at = told
+    code, answer, text = await look(workspace, "show", "pilot-1", str(at["corrected"]))
+    assert code == 0
+    assert answer["at"] == f"pilot-1:{at['corrected']}"
+    assert answer["state"]["beliefs"]["sky"]["value"] == "grey"
+    assert "sky = grey" in text
+    assert "create a directory named 'shop'" in text
+    _code, before, text = await look(workspace, "show", "", f"pilot-1:{at['believed']}")
+    assert before["state"]["goals"] == {}
+    assert "sky = blue" in text
+    assert before["newest"] > at["last"]
+    same = await _done(workspace, f"past {at['corrected']}")
+    assert same["state"] == answer["state"]
+
+
+async def test_a_state_of_nobody_is_refused_with_the_agents_there_are(
+    told: tuple[Path, dict[str, int]],
+) -> None:
+    code, _answer, text = await look(told[0], "show", "workspace", "3")
+    assert code == 2
+    assert "pilot-1" in text
+    code, _answer, text = await look(told[0], "show", "pilot-1", "soon")
+    assert (code, "no point in time" in text) == (2, True)
+
+
+def test_the_command_line_takes_the_event(
+    told: tuple[Path, dict[str, int]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace, at = told
+    asked = [
+        "sessions",
+        "show",
+        "pilot-1",
+        "--at",
+        str(at["believed"]),
+        "--json",
+        "--workspace",
+        str(workspace),
+    ]
+    assert main(asked) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["at"] == f"pilot-1:{at['believed']}"
+
+
+async def test_what_an_agent_believes_brings_no_control_characters_into_a_comparison(tmp_path: Path) -> None:
+    async with opened(tmp_path) as engine:
+        await engine.submit(cmd.CreateAgent(agent="pilot-1"))
+        await engine.submit(cmd.Believe(agent="pilot-1", key="k", value="\x1b[2Jgone\n\x07"))
+    code, _answer, text = await do_line(tmp_path, "compare 1")
+    assert code == 0
+    assert "gone" in text
+    assert "\x1b" not in text
+
+
+def test_here_is_what_is_looked_at() -> None:
+    assert refs_of("", "a", 7) == (7, None)
+    assert refs_of("3", "a", 7) == (3, None)
+    assert refs_of("3 here", "a", 7) == (3, 7)
+    assert read_ref("a:12", "a") == 12
+    with pytest.raises(PastError):
+        read_ref("²", "a")
+
+
+def test_every_mark_has_a_kind_of_event() -> None:
+    from engine.journal.past import _KINDS
+
+    assert all(kind in ev.kinds() for kind in _KINDS)

@@ -1,0 +1,184 @@
+"""The past in the cockpit: every pane as it was, nothing acts, and agents go on meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from flight import Flight, cockpit
+
+from engine.domain import commands as cmd
+from engine.domain.goal import GoalStatus
+from engine.journal import events as ev
+from widgets.dialogs import StepEditor
+from widgets.dialogs.comparison import ComparisonDialog
+from widgets.timeline import Timeline
+
+
+@pytest.fixture
+async def flown(tmp_path: Path) -> AsyncIterator[Flight]:
+    """A cockpit whose agent has reached its goal; the plan has the focus."""
+    async with cockpit(tmp_path / "ws", size=(160, 45)) as flight:
+        await flight.type("goal create a directory named 'x' and create a directory named 'y'")
+        await flight.until(lambda: flight.state.plan is not None and len(flight.steps) >= 2, "a plan")
+        await flight.press("escape")
+        await flight.press("space")
+        await flight.until(lambda: flight.state.goals["g1"].status is GoalStatus.ACHIEVED, "the end")
+        await flight.press("2")
+        yield flight
+
+
+def at(flight: Flight) -> int:
+    return flight.app._past_at or 0
+
+
+async def back(flight: Flight, *keys: str) -> None:
+    """Press keys that lead into the past, and wait until it is shown."""
+    await flight.press(*keys)
+    await flight.until(lambda: flight.app._in_past and not flight.app._moving, "the past")
+
+
+async def marks(flight: Flight) -> list[int]:
+    """Where one can go back to; what happened last is as now is."""
+    past = flight.engine.past("pilot-1")
+    return [mark.version for mark in await past.marks() if mark.version < await past.head()]
+
+
+async def now(flight: Flight) -> None:
+    await flight.press("end")
+    await flight.until(lambda: not flight.app._in_past and not flight.app._moving, "now")
+
+
+async def test_brackets_go_back_and_forward_through_the_marks(flown: Flight) -> None:
+    """Issue 7, item 6: scrub through the session by its marks."""
+    places = await marks(flown)
+    await back(flown, "left_square_bracket")
+    assert at(flown) == places[-1]
+    await back(flown, "left_square_bracket")
+    await flown.until(lambda: at(flown) == places[-2], "the mark before")
+    await flown.press("right_square_bracket")
+    await flown.until(lambda: at(flown) == places[-1], "the next mark")
+    await flown.press("right_square_bracket")
+    await flown.until(lambda: not flown.app._in_past, "now behind the last mark")
+
+
+async def test_every_pane_shows_what_was_and_the_status_line_says_so(flown: Flight) -> None:
+    await back(flown, "left_square_bracket")
+    await flown.press("home")
+    places = await marks(flown)
+    await flown.until(lambda: at(flown) == places[0], "the first mark")
+    await flown.shows("PAST", f"event {places[0]}", "ahead", "│" if places[0] > 1 else "PAST")
+    assert flown.state.goals["g1"].status is GoalStatus.PENDING
+    assert flown.state.plan is None
+    assert "x" not in flown.session_text
+    assert flown.app.query_one(Timeline).display
+    await now(flown)
+    await flown.until(lambda: flown.steps, "the plan as it is")
+    assert not flown.app.query_one(Timeline).display
+    assert "PAST" not in flown.text
+
+
+async def test_the_session_shows_output_up_to_the_place(flown: Flight) -> None:
+    finished = [mark.version for mark in await flown.engine.past("pilot-1").marks() if mark.kind == "action"]
+    await flown.type(f"past {finished[0]}")
+    await flown.until(lambda: at(flown) == finished[0], "the first action's end")
+    await flown.until(lambda: "x" in flown.session_text, "its output")
+    assert "mkdir y" not in flown.session_text
+    flown.app.query_one("#plan").focus()
+    await now(flown)
+    await flown.until(lambda: "mkdir y" in flown.session_text, "all output")
+
+
+async def test_shifted_brackets_go_ten_marks(flown: Flight) -> None:
+    places = await marks(flown)
+    await back(flown, "left_curly_bracket")
+    assert at(flown) == places[max(0, len(places) - 10)]
+    await flown.press("right_curly_bracket")
+    await flown.until(lambda: not flown.app._in_past or at(flown) == places[-1], "ten marks on")
+
+
+@pytest.mark.parametrize("key", ["space", "s", "x", "i", "t", "b", "K", "delete", "o", "full_stop", "e"])
+async def test_keys_that_act_say_so_and_do_nothing_in_the_past(flown: Flight, key: str) -> None:
+    await back(flown, "left_square_bracket")
+    head = await flown.engine.head()
+    await flown.press(key)
+    await flown.says("you look at the past")
+    assert len(flown.app.screen_stack) == 1
+    assert not isinstance(flown.app.screen, StepEditor)
+    assert await flown.engine.head() == head
+
+
+async def test_words_that_act_do_nothing_in_the_past(flown: Flight) -> None:
+    await back(flown, "left_square_bracket")
+    head = await flown.engine.head()
+    for line in ("goal create a directory named 'z'", "believe sky blue", "! ls", "mission hello-file"):
+        await flown.type(line)
+        await flown.says("you look at the past")
+    assert await flown.engine.head() == head
+
+
+async def test_agents_go_on_and_the_screen_says_how_far_now_is_ahead(flown: Flight) -> None:
+    await back(flown, "left_square_bracket")
+    place, state = at(flown), flown.state
+    await flown.engine.submit(cmd.Believe(agent="pilot-1", key="sky", value="blue"))
+    await flown.until(lambda: "sky" in flown.app._live.state.beliefs, "the live projection goes on")
+    assert flown.state is state
+    assert "sky" not in flown.state.beliefs
+    ahead = flown.app._live.state.version - place
+    await flown.shows(f"now is {ahead} events ahead")
+    await now(flown)
+    assert "sky" in flown.state.beliefs
+
+
+async def test_what_asks_the_operator_opens_nothing_over_the_past(flown: Flight) -> None:
+    await back(flown, "left_square_bracket")
+    await flown.engine.submit(cmd.Intervene(agent="pilot-1"))
+    await flown.says("needs you")
+    assert len(flown.app.screen_stack) == 1
+    await now(flown)
+    await flown.until(lambda: flown.state.intervention is not None, "the turn")
+
+
+async def test_memory_is_shown_as_it_was(flown: Flight) -> None:
+    await back(flown, "left_square_bracket")
+    as_of = flown.app._as_of
+    assert as_of is not None
+    assert flown.app._shown_mind.as_of in (as_of, None)
+    await flown.until(lambda: flown.app._in_mind.as_of == as_of, "memory as of the event")
+    await now(flown)
+    await flown.until(lambda: flown.app._in_mind.as_of is None, "memory as it is")
+
+
+async def test_here_and_now_are_compared_in_a_dialog(flown: Flight) -> None:
+    await back(flown, "left_square_bracket")
+    await flown.press("home")
+    first = (await marks(flown))[0]
+    await flown.until(lambda: at(flown) == first, "the first mark")
+    await flown.type("compare")
+    await flown.dialog(ComparisonDialog)
+    await flown.shows("Plan", "Beliefs", "Goals", "g1", "achieved")
+    await flown.press("escape")
+    await flown.no_dialog()
+
+
+async def test_an_event_that_has_not_happened_is_said(flown: Flight) -> None:
+    await flown.type("past 999999")
+    await flown.says("has not happened yet")
+    assert not flown.app._in_past
+
+
+async def test_choosing_an_agent_comes_back_to_now(flown: Flight) -> None:
+    await flown.engine.submit(cmd.CreateAgent(agent="second"))
+    await flown.until(lambda: len(flown.app._live.states) == 2, "the second agent")
+    await back(flown, "left_square_bracket")
+    assert [state.agent_id for state in flown.app._projector.states] == ["pilot-1"]
+    await flown.type("agent second")
+    await flown.until(lambda: flown.app._agent == "second" and not flown.app._in_past, "the agent now")
+
+
+async def test_without_a_past_it_says_so(flight: Flight) -> None:
+    await flight.press("2", "left_square_bracket")
+    await flight.says("has no past yet")
+    assert not flight.app._in_past
+    assert not await flight.journal(ev.CommandReceived)
