@@ -148,6 +148,10 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             return await _mind(engine, intent.action, agent)
         case "mission":
             return await _mission(engine, intent.argument, agent)
+        case "search":
+            from app.searching import search_open
+
+            return await search_open(engine, intent.argument)
         case "quit":
             return 0, {"ok": True, "message": "bye"}, "bye"
     return 2, {}, f"'{intent.action}' works in the cockpit only"

@@ -17,6 +17,7 @@ FLOORS = [
     "engine.replay",
     "engine.engine",
     "engine.loop",
+    "engine.inquiry",
     "engine.reasoner",
     "engine.thinkers",
     "engine.generation",

@@ -12,6 +12,7 @@ from app.cockpit.goal_keys import GoalKeys
 from app.cockpit.meta_keys import MetaKeys
 from app.cockpit.mind_keys import MindKeys
 from app.cockpit.sandbox_keys import SandboxKeys
+from app.cockpit.search_keys import SearchKeys
 from app.doing import context_of, generated_text, help_text
 from app.grammar import complete, read_line
 from app.missions import agent_for, free_name, lay_down
@@ -29,7 +30,7 @@ WITH_A_MODEL = (
 )
 
 
-class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys):
+class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, SearchKeys):
     """What is typed in the bar, and the words it knows."""
 
     def action_command(self) -> None:
@@ -102,6 +103,8 @@ class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys):
                 self.action_meta()
             case "context":
                 self.action_context()
+            case "search":
+                self._open_search(intent.argument)
             case "world":
                 self.action_world()
             case "breakpoints":

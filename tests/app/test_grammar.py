@@ -57,6 +57,8 @@ LINES = [
     ),
     ("budget usd $2.50 tokens 100,000", _pilot(cmd.SetBudget, usd=2.5, tokens=100_000)),
     ("budget usual", _pilot(cmd.SetBudget)),
+    ("search pump 'not' \"so dry\"", Local("search", "pump 'not' \"so dry\"")),
+    ("find pump", Local("search", "pump")),
     ("drop", _pilot(cmd.DropGoal, goal="g2")),
     ("drop 1", _pilot(cmd.DropGoal, goal="g1")),
     ("abort G1", _pilot(cmd.AbortGoal, goal="g1")),
