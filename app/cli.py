@@ -122,9 +122,29 @@ def _parser() -> argparse.ArgumentParser:
             help="an export, not the workspace",
         )
         one.set_defaults(handler=_sessions)
+    report = what.add_parser(
+        "report",
+        parents=[common],
+        help="a session or an agent as a file to be read",
+    )
+    report.add_argument("name", metavar="NAME", help="a session or an agent; '' is the newest session")
+    report.add_argument("target", type=Path, metavar="FILE", help="a new file ending in .md or .html")
+    report.add_argument("--from", dest="source", type=Path, metavar="FILE", help="an export")
+    report.set_defaults(handler=_sessions)
     out = what.add_parser("export", parents=[common], help="the journal as one file for another machine")
     out.add_argument("name", metavar="FILE", help="a new file, such as flight.tar.gz")
     out.set_defaults(handler=_sessions)
+
+    search = verbs.add_parser(
+        "search", parents=[common], help="search events, outputs, thoughts, prompts, memories and files"
+    )
+    search.add_argument("words", nargs="+", metavar="WORDS", help="each must occur")
+    search.add_argument("--agent", default="", metavar="ID", help="of this agent only")
+    search.add_argument(
+        "--kind", default="", metavar="KIND", help="a kind of event such as action, or event, memory, file"
+    )
+    search.add_argument("--limit", type=_positive, default=100, metavar="N", help="of each source; 100")
+    search.set_defaults(handler=_search)
 
     memory = verbs.add_parser("memory", parents=[common], help="what agents remember")
     _add_memory(memory, common)
@@ -415,9 +435,18 @@ def _sessions(options: argparse.Namespace) -> int:
 
     source = getattr(options, "source", None)
     name = getattr(options, "name", "")
-    return _answered(
-        options, look_at(_workspace(options), options.what, name, source, getattr(options, "at", ""))
+    target, at = getattr(options, "target", None), getattr(options, "at", "")
+    return _answered(options, look_at(_workspace(options), options.what, name, source, at, target))
+
+
+def _search(options: argparse.Namespace) -> int:
+    from app.searching import search_workspace
+
+    words = " ".join(f'"{each}"' if " " in each and '"' not in each else each for each in options.words)
+    work = search_workspace(
+        _workspace(options), words, agent=options.agent, kind=options.kind, limit=options.limit
     )
+    return _answered(options, work)
 
 
 def _memory(options: argparse.Namespace) -> int:

@@ -150,6 +150,10 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             return await _mission(engine, intent.argument, agent)
         case "past" | "compare":
             return await _time(engine, intent, agent)
+        case "search":
+            from app.searching import search_open
+
+            return await search_open(engine, intent.argument)
         case "quit":
             return 0, {"ok": True, "message": "bye"}, "bye"
     return 2, {}, f"'{intent.action}' works in the cockpit only"

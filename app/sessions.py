@@ -10,6 +10,7 @@ from typing import Any
 
 from app.exporting import ExportError, export, unpacked
 from app.lines import line_of
+from app.report import write_report
 from engine.domain.goal import GoalStatus
 from engine.domain.ports import Ports
 from engine.journal import events as ev
@@ -36,7 +37,14 @@ class _Session:
     last: int
 
 
-async def look_at(workspace: Path, what: str, name: str, exported: Path | None, at: str = "") -> Answer:
+async def look_at(
+    workspace: Path,
+    what: str,
+    name: str,
+    exported: Path | None,
+    at: str = "",
+    target: Path | None = None,
+) -> Answer:
     """Answer one of the `sessions` sub-commands, on a workspace or on an exported journal.
 
     Args:
@@ -45,6 +53,7 @@ async def look_at(workspace: Path, what: str, name: str, exported: Path | None, 
         name: a session or an agent, or the file to export to.
         exported: the file of an export to be read in the place of the workspace.
         at: the event as of which an agent is shown; empty for what happened.
+        target: the file that a report is written to.
 
     Raises:
         JournalError: there is no journal, or it cannot be read.
@@ -54,9 +63,9 @@ async def look_at(workspace: Path, what: str, name: str, exported: Path | None, 
             size = await asyncio.to_thread(export, workspace, Path(name))
             return 0, {"ok": True, "file": name, "bytes": size}, f"{name}: {size} bytes"
         if exported is None:
-            return await look(workspace, what, name, at)
+            return await look(workspace, what, name, at, target)
         with unpacked(exported) as room:
-            return await look(room, what, name, at)
+            return await look(room, what, name, at, target)
     except ExportError as error:
         return 2, {}, str(error)
 
@@ -121,7 +130,7 @@ async def _run_again(store: JournalStore, room: Path, agent: str) -> Answer:
     return (0 if replay.matches else 1), answer, same
 
 
-async def look(workspace: Path, what: str, name: str, at: str = "") -> Answer:
+async def look(workspace: Path, what: str, name: str, at: str = "", target: Path | None = None) -> Answer:
     """Answer one of the `sessions` sub-commands; reading only, also while an engine runs.
 
     Raises:
@@ -137,6 +146,8 @@ async def look(workspace: Path, what: str, name: str, at: str = "") -> Answer:
     try:
         if at:
             return await _show_at(store, name, at)
+        if what == "report" and target is not None:
+            return await _report(store, name, target)
         return await answers[what](store, workspace, name)
     finally:
         await store.close()
@@ -178,14 +189,30 @@ async def _list(store: JournalStore, workspace: Path, name: str) -> Answer:
     return 0, {"sessions": rows}, "\n".join(lines)
 
 
-async def _show(store: JournalStore, workspace: Path, name: str) -> Answer:
+async def _chosen(store: JournalStore, name: str) -> tuple[_Session | None, str]:
+    """The session of this name, the newest for none, None for an agent's; and why there is neither."""
     sessions = await _sessions(store)
     streams = await store.streams()
     chosen = next((s for s in sessions if name and s.name.startswith(name)), None)
     if name and chosen is None and name not in streams:
         known = ", ".join([s.name for s in sessions] + [s for s in streams if of_agent(s)])
-        return 2, {}, f"there is no session or agent '{name}'; there are: {known}"
-    chosen = chosen or (sessions[-1] if sessions and not name else None)
+        return None, f"there is no session or agent '{name}'; there are: {known}"
+    return chosen or (sessions[-1] if sessions and not name else None), ""
+
+
+async def _report(store: JournalStore, name: str, target: Path) -> Answer:
+    chosen, wrong = await _chosen(store, name)
+    if wrong:
+        return 2, {}, wrong
+    first, last = (chosen.first, chosen.last) if chosen else (1, await store.head_seq())
+    title = f"Session {chosen.name}" if chosen else f"Agent {name}"
+    return await write_report(store, title, first, last, None if chosen else name, target)
+
+
+async def _show(store: JournalStore, workspace: Path, name: str) -> Answer:
+    chosen, wrong = await _chosen(store, name)
+    if wrong:
+        return 2, {}, wrong
     first, last = (chosen.first, chosen.last) if chosen else (1, await store.head_seq())
     stream = None if chosen else name
     lines: list[str] = []

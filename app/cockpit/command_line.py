@@ -13,6 +13,7 @@ from app.cockpit.meta_keys import MetaKeys
 from app.cockpit.mind_keys import MindKeys
 from app.cockpit.past_keys import PastKeys
 from app.cockpit.sandbox_keys import SandboxKeys
+from app.cockpit.search_keys import SearchKeys
 from app.doing import context_of, generated_text, help_text
 from app.grammar import complete, read_line
 from app.missions import agent_for, free_name, lay_down
@@ -30,7 +31,7 @@ WITH_A_MODEL = (
 )
 
 
-class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, PastKeys):
+class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, PastKeys, SearchKeys):
     """What is typed in the bar, and the words it knows."""
 
     def action_command(self) -> None:
@@ -110,6 +111,8 @@ class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, PastKe
                 self.action_meta()
             case "context":
                 self.action_context()
+            case "search":
+                self._open_search(intent.argument)
             case "world":
                 self.action_world()
             case "breakpoints":

@@ -1,0 +1,70 @@
+"""Searching everything from the cockpit: by key, by word, and one hit read whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from flight import Flight, cockpit
+
+from widgets.dialogs.search import FoundText, SearchDialog
+
+
+async def _searched(flight: Flight, words: str) -> SearchDialog:
+    await flight.press("escape", "slash")
+    await flight.dialog(SearchDialog)
+    dialog = flight.app.screen
+    assert isinstance(dialog, SearchDialog)
+    await flight.press(*words.replace(" ", "_").replace("_", " space ").split(), "enter")
+    await flight.until(lambda: "looked at" in dialog._model.standing, "the end of the search")
+    return dialog
+
+
+@pytest.mark.parametrize("size", [(160, 45), (80, 24)])
+async def test_what_is_found_is_listed_and_read_whole(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with cockpit(tmp_path / "ws", size=size) as flight:
+        await flight.type("believe pump primed")
+        await flight.until(lambda: "pump" in flight.state.beliefs, "the belief")
+        dialog = await _searched(flight, "p u m p")
+        assert {one.source for one in dialog._model.found} == {"event"}
+        await flight.shows("belief.added")
+        await flight.press("enter")
+        await flight.until(lambda: dialog.has_class("-reading"), "the event in full")
+        await flight.until(lambda: dialog.query_one(FoundText).sections, "its fields")
+        await flight.shows("pilot-1:")
+        await flight.press("escape")
+        assert not dialog.has_class("-reading")
+        await flight.press("escape")
+        await flight.no_dialog()
+        assert flight.app._searching is None
+
+
+async def test_a_file_is_read_from_the_line_that_was_found(tmp_path: Path) -> None:
+    async with cockpit(tmp_path / "ws") as flight:
+        flight.script("notes.txt", "first\nthe \x1b[2Jneedle\nlast\n")
+        await flight.type("search needle")
+        await flight.dialog(SearchDialog)
+        dialog = flight.app.screen
+        assert isinstance(dialog, SearchDialog)
+        await flight.until(lambda: "looked at" in dialog._model.standing, "the end of the search")
+        assert "notes.txt:2" in {one.ref for one in dialog._model.found}
+        place = next(at for at, one in enumerate(dialog._model.found) if one.ref == "notes.txt:2")
+        await flight.press(*["down"] * place, "enter")
+        await flight.until(lambda: dialog.has_class("-reading"), "the file")
+        await flight.shows("from line 2", "needle")
+        assert "\x1b" not in flight.text
+
+
+async def test_other_words_end_the_search_before_and_wrong_ones_are_said(tmp_path: Path) -> None:
+    async with cockpit(tmp_path / "ws") as flight:
+        await flight.type("search pilot-1")
+        await flight.dialog(SearchDialog)
+        dialog = flight.app.screen
+        assert isinstance(dialog, SearchDialog)
+        await flight.until(lambda: dialog._model.found, "the first hits")
+        dialog._ask('""')
+        await flight.shows("say what to look for")
+        dialog._ask("nothing of this kind")
+        await flight.shows("Nothing was found")
+        dialog._ask("")
+        await flight.until(lambda: flight.app._searching is None, "no search")
