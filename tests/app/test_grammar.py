@@ -168,6 +168,9 @@ LINES = [
     ("meta", Local("meta")),
     ("context", Local("context")),
     ("memory slow index", Local("memories", "slow index")),
+    ("past 120", Local("past", "120")),
+    ("compare", Local("compare")),
+    ("compare pilot:3 now", Local("compare", "pilot:3 now")),
     (
         "remember the index is slow",
         cmd.Remember(
@@ -282,7 +285,7 @@ def test_what_means_nothing_is_answered_in_one_line(context: Context, line: str,
 
 ANYTHING_GOES = {"drop", "abort", "until", "skip", "retry", "unsaved", "break", "unbreak", "theme", "help"}
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
-ANYTHING_GOES |= {"memory"}
+ANYTHING_GOES |= {"memory", "compare"}
 """Verbs whose argument may be left out or be any word."""
 
 
