@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -182,3 +183,79 @@ async def test_without_a_past_it_says_so(flight: Flight) -> None:
     await flight.says("has no past yet")
     assert not flight.app._in_past
     assert not await flight.journal(ev.CommandReceived)
+
+
+async def test_a_jump_over_a_long_past_lets_frames_be_drawn_meanwhile(tmp_path: Path) -> None:
+    """Issue 7, item 6: a jump over thousands of events holds the loop for a few dozen at a time."""
+    async with cockpit(tmp_path / "ws", size=(120, 35)) as flight:
+        live = flight.engine._agents["pilot-1"]
+        for number in range(3_000):
+            belief = ev.BeliefAdded(key=f"key{number % 50}", value=number)
+            live.append(belief, "operator:test")
+        await live.log.commit()
+        await flight.until(lambda: flight.app._live.state.version > 3_000, "the events")
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        beside = asyncio.create_task(others())
+        head = flight.app._live.state.version - 5
+        flight.app._past_entered(str(head))
+        while not flight.app._in_past:
+            await asyncio.sleep(0)
+        beside.cancel()
+        assert at(flight) == head
+        assert turns >= 3_000 // 32
+
+
+async def test_writing_to_memory_is_refused_in_the_past(flown: Flight) -> None:
+    await back(flown, "left_square_bracket")
+    head = await flown.engine.head()
+    await flown.type("remember the proxy listens on port 3128")
+    await flown.says("you look at the past")
+    assert await flown.engine.head() == head
+
+
+async def test_the_shell_that_the_operator_holds_stays_out_of_the_past(flown: Flight) -> None:
+    await flown.press("t")
+    await flown.until(lambda: flown.app._terminal is not None, "the shell")
+    flown.app.query_one("#plan").focus()
+    flown.app._past_entered("2")
+    await flown.until(lambda: flown.app._in_past and flown.app._terminal is None, "the session as it was")
+    await flown.type("past now")
+    await flown.until(lambda: not flown.app._in_past and flown.app._terminal is not None, "the shell again")
+
+
+async def test_a_reasoner_is_seen_as_it_was(tmp_path: Path) -> None:
+    async with cockpit(tmp_path / "ws", mission="explorer", size=(160, 45)) as flight:
+        await flight.press("2", "s")
+        await flight.until(lambda: flight.state.actions >= 1, "an action")
+        await flight.at_rest()
+        beliefs = set(flight.state.held_beliefs)
+        flight.app._past_entered("2")
+        await flight.until(lambda: flight.app._in_past, "the past")
+        assert flight.state.actions == 0
+        assert set(flight.state.held_beliefs) != beliefs
+        await flight.shows("PAST")
+        await flight.press("S")
+        await flight.says("you look at the past")
+        await now(flight)
+        assert set(flight.state.held_beliefs) >= beliefs
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 20), (40, 10)])
+async def test_the_past_can_be_seen_at_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with cockpit(tmp_path / "ws", mission="first-flight", size=size) as flight:
+        await flight.press("s")
+        await flight.until(lambda: flight.state.actions == 1, "a step")
+        await flight.at_rest()
+        await flight.press("2")
+        await back(flight, "left_square_bracket")
+        await flight.shows("PAST")
+        lines = flight.app.screen._compositor.render_strips()
+        assert all(line.cell_length == size[0] for line in lines)
+        await now(flight)
