@@ -12,6 +12,7 @@ from app.cockpit.goal_keys import GoalKeys
 from app.cockpit.meta_keys import MetaKeys
 from app.cockpit.mind_keys import MindKeys
 from app.cockpit.sandbox_keys import SandboxKeys
+from app.cockpit.why_keys import WhyKeys
 from app.doing import context_of, generated_text, help_text
 from app.grammar import complete, read_line
 from app.missions import agent_for, free_name, lay_down
@@ -29,7 +30,7 @@ WITH_A_MODEL = (
 )
 
 
-class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys):
+class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, WhyKeys):
     """What is typed in the bar, and the words it knows."""
 
     def action_command(self) -> None:
@@ -102,6 +103,10 @@ class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys):
                 self.action_meta()
             case "context":
                 self.action_context()
+            case "why":
+                self._ask_why(intent.argument or self._selected_subject())
+            case "drift":
+                self.run_worker(self._tell_drift(intent.argument), name="drift", exit_on_error=False)
             case "world":
                 self.action_world()
             case "breakpoints":
