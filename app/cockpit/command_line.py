@@ -127,10 +127,7 @@ class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, WhyKey
                 agents = [f"{s.agent_id} {s.mode.value.lower()}" for s in self._projector.states]
                 self._say(" · ".join(agents) or "no agents yet", "note")
             case "status":
-                state = self._projector.state
-                self._say(
-                    f"{state.agent_id} {state.mode} · {state.pause_point}" if state else "no agent", "note"
-                )
+                self.run_worker(self._tell_status(), name="status", exit_on_error=False)
 
     def _change_theme(self, name: str) -> None:
         if not name:

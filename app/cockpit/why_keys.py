@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from app.cockpit.base import CockpitBase
 from app.inquiry_verbs import split_way
+from engine.domain.ports import SystemClock
 from engine.journal.errors import JournalError
 from widgets import ErrorPanel, GoalStack, PlanPane, WorkingMemory
 
@@ -71,6 +72,18 @@ class WhyKeys(CockpitBase):
     def on_why_dialog_asked(self, event: WhyDialog.Asked) -> None:
         """Answer on in the open dialog."""
         self._ask_why(f"{event.what} {event.way}" if event.way != "backward" else event.what)
+
+    async def _tell_status(self) -> None:
+        """Say where the agent stands, what it waits for, and how long it has."""
+        from app.inquiring import waiting_text
+
+        state = self._projector.state
+        if self._engine is None or state is None:
+            self._say("no agent", "note")
+            return
+        waits = await self._engine.waiting(state.agent_id)
+        told = waiting_text(waits, SystemClock().now())
+        self._say(f"{state.agent_id} {state.mode} · {state.pause_point} · {told}", "note")
 
     async def _tell_drift(self, goal: str) -> None:
         """Show how the agent has kept to its plans."""

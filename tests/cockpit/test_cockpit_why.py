@@ -55,6 +55,11 @@ async def test_an_unknown_name_is_said_and_opens_nothing(flight: Flight) -> None
     await flight.no_dialog()
 
 
+async def test_status_says_what_is_waited_for(flight: Flight) -> None:
+    await flight.type("status")
+    await flight.says("pilot-1 PAUSED · nothing to do · waits for a goal: there is nothing to do, since ")
+
+
 async def test_drift_shows_actions_plans_and_evidence(flight: Flight) -> None:
     await _with_a_directory(flight)
     await flight.type("drift")
