@@ -149,6 +149,24 @@ def _parser() -> argparse.ArgumentParser:
     memory = verbs.add_parser("memory", parents=[common], help="what agents remember")
     _add_memory(memory, common)
 
+    why = verbs.add_parser("why", parents=[common], help="why something is so, answered from the journal")
+    why.add_argument(
+        "subject",
+        metavar="WHAT",
+        help="an event (pilot-1:12), action (a3), step, goal, belief's key, error, or a written file's path",
+    )
+    why.add_argument("--agent", default="", metavar="ID", help="whose, where several agents have it")
+    way = why.add_mutually_exclusive_group()
+    way.add_argument("--forward", dest="way", action="store_const", const="forward", help="what stands on it")
+    way.add_argument(
+        "--wrong",
+        dest="way",
+        action="store_const",
+        const="wrong",
+        help="what is in doubt if its result is wrong",
+    )
+    why.set_defaults(handler=_why, way="backward")
+
     coder = verbs.add_parser("coder", parents=[common], help="an interactive SimpleCoder session")
     coder.add_argument(
         "-c", dest="commands", action="append", metavar="COMMAND", help="run this and end; repeatable"
@@ -447,6 +465,12 @@ def _search(options: argparse.Namespace) -> int:
         _workspace(options), words, agent=options.agent, kind=options.kind, limit=options.limit
     )
     return _answered(options, work)
+
+
+def _why(options: argparse.Namespace) -> int:
+    from app.inquiring import Way, look
+
+    return _answered(options, look(_workspace(options), options.subject, Way(options.way), options.agent))
 
 
 def _memory(options: argparse.Namespace) -> int:

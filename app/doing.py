@@ -8,6 +8,7 @@ from typing import Any
 
 from app.grammar import find_verb, read_line, verb_of
 from app.headless import EXIT_CODES, Status, opened
+from app.inquiry_verbs import split_way
 from app.lines import ending_jobs
 from app.missions import agent_for, free_name, lay_down
 from app.settings import Settings
@@ -16,6 +17,7 @@ from app.verbs import VERBS
 from app.waiting import AgentFaultError, at_rest, wait_until
 from engine.domain import commands as cmd
 from engine.domain.metacognition import JobOutcome, MetaTask
+from engine.domain.ports import Ports
 from engine.domain.reasoning import GeneratedPlan, GenerationStage
 from engine.domain.state import AgentState
 from engine.engine import Engine
@@ -140,6 +142,8 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             return await _agent_list(engine)
         case "status":
             return await _status(engine, agent)
+        case "why" | "drift":
+            return await _ask_the_journal(engine, intent, agent)
         case "policy":
             report = engine.sandbox(agent)
             answer = {"tier": report.tier.value, "refusal": report.refusal, "policy": report.policy.as_json()}
@@ -190,9 +194,12 @@ async def _agent_list(engine: Engine) -> Answer:
 
 
 async def _status(engine: Engine, agent: str) -> Answer:
+    from app.inquiring import waiting_text
+
     if not agent:
         return 2, {}, "there is no agent yet; agent_create bdi_agent ID makes one"
     state = await engine.view(agent)
+    waits = await engine.waiting(agent)
     answer = {
         "agent": agent,
         "mode": state.mode.value,
@@ -200,6 +207,7 @@ async def _status(engine: Engine, agent: str) -> Answer:
         "goals": [{"id": g.id, "text": g.text, "status": g.status.value} for g in state.goals.values()],
         "step": state.step.id if state.step else "",
         "waits_for": state.intervention.reason if state.intervention else "",
+        "waiting": {"kind": waits.kind.value, "what": waits.what, "since": waits.since, "event": waits.event},
         "actions": state.actions,
         "failed_actions": state.failed_actions,
         "background": [{"job": j.id, "task": j.task.value, "why": j.why} for j in state.meta.running],
@@ -207,7 +215,17 @@ async def _status(engine: Engine, agent: str) -> Answer:
     }
     goals = "; ".join(f"{g.id} {g.status}: {g.text}" for g in state.goals.values()) or "no goals"
     stuck = "".join(f" · may be stuck: {signal.text}" for signal in state.meta.signals)
-    return 0, answer, f"{agent} {state.mode} ({state.pause_point}) · {goals}{stuck}"
+    told = waiting_text(waits, Ports().clock.now())
+    return 0, answer, f"{agent} {state.mode} ({state.pause_point}) · {told} · {goals}{stuck}"
+
+
+async def _ask_the_journal(engine: Engine, intent: Local, agent: str) -> Answer:
+    from app.inquiring import Way, drift_answer, why_answer
+
+    if intent.action == "drift":
+        return drift_answer(await engine.store.read(agent), intent.argument)
+    what, way = split_way(intent.argument)
+    return why_answer(await engine.record(), what, Way(way), agent)
 
 
 async def _time(engine: Engine, intent: Local, agent: str) -> Answer:

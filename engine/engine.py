@@ -7,12 +7,12 @@ import json
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from engine import __version__, loop, reasoner, thinkers
+from engine import __version__, inquiry, loop, reasoner, thinkers
 from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
@@ -625,6 +625,30 @@ class Engine:
         """The newest durable event of a kind in an agent's stream with what it says; None without one."""
         found = await self.store.last(1, agent, kind=kind.kind)
         return (found[0], ev.payload_of(found[0])) if found else None
+
+    async def record(self) -> inquiry.Record:
+        """All durable events of the workspace with what each stands on, read anew each time."""
+        events = [event async for event in self.store.events(0, follow=False)]
+        return await asyncio.to_thread(inquiry.Record.of, events)
+
+    async def waiting(self, agent_id: str) -> inquiry.Waiting:
+        """What an agent waits for now, with since when; a pause that is not durable yet has the state's time.
+
+        Raises:
+            KeyError: there is no such agent.
+        """
+        state = await self.view(agent_id)
+        live = self._agents.get(agent_id)
+        found = inquiry.waiting_for(state, trouble=str(live.log.trouble or "") if live is not None else "")
+        if found.kind is inquiry.WaitKind.MODEL:
+            asked = [await self.newest(agent_id, kind) for kind in (ev.PlanAsked, ev.DecisionAsked)]
+            newest = max((one[0] for one in asked if one), key=lambda event: event.version, default=None)
+            if newest is not None and not found.since:
+                return replace(found, since=newest.at, event=newest.ref)
+        if not found.since:
+            event = await self.store.get(found.event) if found.event else None
+            found = replace(found, since=event.at if event is not None else state.at)
+        return found
 
     @overload
     async def recall(self, request: Request[R], *, as_of: int | None = None) -> R: ...

@@ -14,6 +14,7 @@ from app.cockpit.mind_keys import MindKeys
 from app.cockpit.past_keys import PastKeys
 from app.cockpit.sandbox_keys import SandboxKeys
 from app.cockpit.search_keys import SearchKeys
+from app.cockpit.why_keys import WhyKeys
 from app.doing import context_of, generated_text, help_text
 from app.grammar import complete, read_line
 from app.missions import agent_for, free_name, lay_down
@@ -31,7 +32,7 @@ WITH_A_MODEL = (
 )
 
 
-class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, PastKeys, SearchKeys):
+class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, PastKeys, SearchKeys, WhyKeys):
     """What is typed in the bar, and the words it knows."""
 
     def action_command(self) -> None:
@@ -113,6 +114,10 @@ class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, PastKe
                 self.action_context()
             case "search":
                 self._open_search(intent.argument)
+            case "why":
+                self._ask_why(intent.argument or self._selected_subject())
+            case "drift":
+                self.run_worker(self._tell_drift(intent.argument), name="drift", exit_on_error=False)
             case "world":
                 self.action_world()
             case "breakpoints":
@@ -133,10 +138,7 @@ class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, PastKe
                 agents = [f"{s.agent_id} {s.mode.value.lower()}" for s in self._live.states]
                 self._say(" · ".join(agents) or "no agents yet", "note")
             case "status":
-                state = self._projector.state
-                self._say(
-                    f"{state.agent_id} {state.mode} · {state.pause_point}" if state else "no agent", "note"
-                )
+                self.run_worker(self._tell_status(), name="status", exit_on_error=False)
 
     def _change_theme(self, name: str) -> None:
         if not name:

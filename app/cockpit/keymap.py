@@ -116,6 +116,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("ctrl+g", "guide", "guide", "Your turn", "Say something to the thinker; its next prompt has it once"),
     Key("c", "context", "context", "View", "What the thinker was told last: shares, words, cost"),
+    Key("w", "why", "why", "View", "Why this? Its causes, and what stands on it, from the journal"),
     Key("P", "policy", "policy", "View", "What the agent's programs may do, and what holds them"),
     Key(
         "left_square_bracket",

@@ -9,10 +9,12 @@ from typing import Any
 from app.lines import call_text
 from app.projection import mind_views
 from app.projection.error_views import open_failures
+from engine import inquiry
 from engine.domain.action import SandboxSession
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, Plan, PlanStep, StepStatus
 from engine.domain.state import AgentState, Mode
+from engine.domain.text import clean_line
 from engine.engine import Health
 from engine.metacognition.runner import SLOTS
 from engine.sandbox.report import Mark, SandboxReport
@@ -306,10 +308,16 @@ def _point(state: AgentState) -> str:
             if state.retry is not None:
                 return f"retry {state.retry.attempt}/{state.retry.of} in {state.retry.delay_s:.1f} s"
             if state.action is None:
-                return ""
+                return _waits(state)
             if not state.acting:
                 return "saving the files first"
             return cut_text(call_text(state.action.command, state.action.args), POINT_CELLS)
+
+
+def _waits(state: AgentState) -> str:
+    """What a running agent waits for that does not act; empty when it is about to go on."""
+    found = inquiry.waiting_for(state)
+    return "" if found.kind is inquiry.WaitKind.ITSELF else cut_text(clean_line(found.what), POINT_CELLS)
 
 
 _ROW_STYLES: Mapping[Mark, str] = {Mark.GOOD: "success", Mark.BAD: "error", Mark.WARNING: "warning"}

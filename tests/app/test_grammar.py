@@ -155,6 +155,9 @@ LINES = [
     ("agent other", Local("select_agent", "other")),
     ("status", Local("status")),
     ("policy", Local("policy")),
+    ("why", Local("why")),
+    ("why notes.txt wrong", Local("why", "notes.txt wrong")),
+    ("drift g1", Local("drift", "g1")),
     (
         "workflow w2 paused until the index is back",
         cmd.Remember(
@@ -285,7 +288,20 @@ def test_what_means_nothing_is_answered_in_one_line(context: Context, line: str,
     assert len(str(refusal.value)) < 1_000
 
 
-ANYTHING_GOES = {"drop", "abort", "until", "skip", "retry", "unsaved", "break", "unbreak", "theme", "help"}
+ANYTHING_GOES = {
+    "why",
+    "drift",
+    "drop",
+    "abort",
+    "until",
+    "skip",
+    "retry",
+    "unsaved",
+    "break",
+    "unbreak",
+    "theme",
+    "help",
+}
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
 ANYTHING_GOES |= {"memory", "compare"}
 """Verbs whose argument may be left out or be any word."""

@@ -1,0 +1,72 @@
+"""Why, asked in the cockpit by key and by word."""
+
+from __future__ import annotations
+
+import pytest
+from flight import Flight
+
+from app.cockpit import keymap
+from widgets.dialogs.why import WhyDialog
+
+
+async def _with_a_directory(flight: Flight) -> None:
+    await flight.type("goal make a directory 'made'")
+    await flight.type("run")
+    await flight.until(lambda: flight.state.goals and not flight.state.open_goals, "the goal's end")
+
+
+def _shown(flight: Flight) -> WhyDialog:
+    assert isinstance(flight.app.screen, WhyDialog)
+    return flight.app.screen
+
+
+async def test_w_shows_why_the_newest_action_was_done_and_esc_closes(flight: Flight) -> None:
+    await _with_a_directory(flight)
+    await flight.press("escape", "5", "w")
+    await flight.dialog(WhyDialog)
+    await flight.shows("why a1", "a1 mkdir", "goal g1: make a directory")
+    await flight.press("escape")
+    await flight.no_dialog()
+
+
+async def test_the_dialog_turns_asks_on_and_goes_back(flight: Flight) -> None:
+    await _with_a_directory(flight)
+    await flight.type("why g1 forward")
+    await flight.dialog(WhyDialog)
+    await flight.shows("what stands on g1")
+    await flight.press("down", "enter")
+    await flight.until(lambda: ":" in _shown(flight).model.what, "the event's own chain")
+    await flight.press("backspace")
+    await flight.until(lambda: _shown(flight).model.what == "g1", "the question before")
+    await flight.press("x")
+    await flight.shows("if g1 is wrong", "nothing was changed")
+
+
+async def test_the_selected_step_is_what_is_asked_about(flight: Flight) -> None:
+    await _with_a_directory(flight)
+    await flight.press("escape", "2", "w")
+    await flight.dialog(WhyDialog)
+    assert _shown(flight).model.what == "s1"
+
+
+async def test_an_unknown_name_is_said_and_opens_nothing(flight: Flight) -> None:
+    await flight.type("why nonsense")
+    await flight.says("the journal has nothing called 'nonsense'")
+    await flight.no_dialog()
+
+
+async def test_status_says_what_is_waited_for(flight: Flight) -> None:
+    await flight.type("status")
+    await flight.says("pilot-1 PAUSED · nothing to do · waits for a goal: there is nothing to do, since ")
+
+
+async def test_drift_shows_actions_plans_and_evidence(flight: Flight) -> None:
+    await _with_a_directory(flight)
+    await flight.type("drift")
+    await flight.dialog(WhyDialog)
+    await flight.shows("a1 on plan", "revision 1", "g1 achieved")
+
+
+@pytest.mark.parametrize("key", ["w"])
+def test_the_key_is_no_other_action(key: str) -> None:
+    assert [one.action for one in keymap.KEYS if key in one.keys.split(",")] == ["why"]
