@@ -11,6 +11,7 @@ from app.cockpit.context_keys import ContextKeys
 from app.cockpit.goal_keys import GoalKeys
 from app.cockpit.meta_keys import MetaKeys
 from app.cockpit.mind_keys import MindKeys
+from app.cockpit.recap_keys import RecapKeys
 from app.cockpit.sandbox_keys import SandboxKeys
 from app.cockpit.search_keys import SearchKeys
 from app.doing import context_of, generated_text, help_text
@@ -30,7 +31,7 @@ WITH_A_MODEL = (
 )
 
 
-class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, SearchKeys):
+class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, SearchKeys, RecapKeys):
     """What is typed in the bar, and the words it knows."""
 
     def action_command(self) -> None:
@@ -103,6 +104,8 @@ class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, Search
                 self.action_meta()
             case "context":
                 self.action_context()
+            case "recap":
+                self._open_recap(intent.argument)
             case "search":
                 self._open_search(intent.argument)
             case "world":

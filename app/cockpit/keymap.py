@@ -118,6 +118,7 @@ KEYS: tuple[Key, ...] = (
     Key("c", "context", "context", "View", "What the thinker was told last: shares, words, cost"),
     Key("P", "policy", "policy", "View", "What the agent's programs may do, and what holds them"),
     Key("slash", "search", "search", "View", "Search everything: events, outputs, memories, files"),
+    Key("R", "recap", "recap", "View", "What happened since you last looked"),
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
     Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True, first=True),
     Key("question_mark", "help", "help", "Cockpit", "All keys and commands", shown=True),

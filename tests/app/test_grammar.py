@@ -59,6 +59,8 @@ LINES = [
     ("budget usual", _pilot(cmd.SetBudget)),
     ("search pump 'not' \"so dry\"", Local("search", "pump 'not' \"so dry\"")),
     ("find pump", Local("search", "pump")),
+    ("recap", Local("recap")),
+    ("recap 12", Local("recap", "12")),
     ("drop", _pilot(cmd.DropGoal, goal="g2")),
     ("drop 1", _pilot(cmd.DropGoal, goal="g1")),
     ("abort G1", _pilot(cmd.AbortGoal, goal="g1")),
@@ -284,7 +286,7 @@ def test_what_means_nothing_is_answered_in_one_line(context: Context, line: str,
 
 ANYTHING_GOES = {"drop", "abort", "until", "skip", "retry", "unsaved", "break", "unbreak", "theme", "help"}
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
-ANYTHING_GOES |= {"memory"}
+ANYTHING_GOES |= {"memory", "recap"}
 """Verbs whose argument may be left out or be any word."""
 
 
