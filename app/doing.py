@@ -154,6 +154,10 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             return await _mission(engine, intent.argument, agent)
         case "past" | "compare":
             return await _time(engine, intent, agent)
+        case "recap":
+            from app.recapping import tell_recap
+
+            return await tell_recap(engine, intent.argument, Settings.load(engine.workspace).operator)
         case "search":
             from app.searching import search_open
 

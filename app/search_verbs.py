@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from app.verb import Context, GrammarError, Intent, Local, Verb
+import re
+
+from app.verb import Context, GrammarError, Intent, Local, Verb, only
 
 
 def _read_search(rest: str, context: Context) -> Intent:
@@ -11,7 +13,16 @@ def _read_search(rest: str, context: Context) -> Intent:
     return Local("search", rest)
 
 
+def _read_recap(rest: str, context: Context) -> Intent:
+    place = only(rest, "the number of an event") if rest else ""
+    if place and not re.fullmatch(r"[0-9]{1,18}", place):
+        raise GrammarError(f"'{place[:40]}' is no number of an event")
+    return Local("recap", place)
+
+
 VERBS: tuple[Verb, ...] = (
     Verb("search", "search WORDS", "search events, outputs, thoughts, prompts, memories and files",
          _read_search, "Cockpit", aliases=("find",)),
+    Verb("recap", "recap [EVENT]", "what happened since you last looked, or behind the event of this number",
+         _read_recap, "Cockpit"),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from app.cockpit.goal_keys import GoalKeys
 from app.cockpit.meta_keys import MetaKeys
 from app.cockpit.mind_keys import MindKeys
 from app.cockpit.past_keys import PastKeys
+from app.cockpit.recap_keys import RecapKeys
 from app.cockpit.sandbox_keys import SandboxKeys
 from app.cockpit.search_keys import SearchKeys
 from app.cockpit.why_keys import WhyKeys
@@ -32,7 +33,17 @@ WITH_A_MODEL = (
 )
 
 
-class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, PastKeys, SearchKeys, WhyKeys):
+class CommandLine(
+    MindKeys,
+    SandboxKeys,
+    ContextKeys,
+    GoalKeys,
+    MetaKeys,
+    PastKeys,
+    SearchKeys,
+    WhyKeys,
+    RecapKeys,
+):
     """What is typed in the bar, and the words it knows."""
 
     def action_command(self) -> None:
@@ -112,6 +123,8 @@ class CommandLine(MindKeys, SandboxKeys, ContextKeys, GoalKeys, MetaKeys, PastKe
                 self.action_meta()
             case "context":
                 self.action_context()
+            case "recap":
+                self._open_recap(intent.argument)
             case "search":
                 self._open_search(intent.argument)
             case "why":

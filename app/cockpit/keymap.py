@@ -137,6 +137,7 @@ KEYS: tuple[Key, ...] = (
     Key("home", "first", "first mark", "Time", "In the past: go to the first mark", first=True),
     Key("end", "now", "back to now", "Time", "In the past: come back to now", first=True),
     Key("slash", "search", "search", "View", "Search everything: events, outputs, memories, files"),
+    Key("R", "recap", "recap", "View", "What happened since you last looked"),
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
     Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True, first=True),
     Key("question_mark", "help", "help", "Cockpit", "All keys and commands", shown=True),

@@ -59,6 +59,8 @@ LINES = [
     ("budget usual", _pilot(cmd.SetBudget)),
     ("search pump 'not' \"so dry\"", Local("search", "pump 'not' \"so dry\"")),
     ("find pump", Local("search", "pump")),
+    ("recap", Local("recap")),
+    ("recap 12", Local("recap", "12")),
     ("drop", _pilot(cmd.DropGoal, goal="g2")),
     ("drop 1", _pilot(cmd.DropGoal, goal="g1")),
     ("abort G1", _pilot(cmd.AbortGoal, goal="g1")),
@@ -303,7 +305,7 @@ ANYTHING_GOES = {
     "help",
 }
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
-ANYTHING_GOES |= {"memory", "compare"}
+ANYTHING_GOES |= {"memory", "compare", "recap"}
 """Verbs whose argument may be left out or be any word."""
 
 
