@@ -259,3 +259,29 @@ async def test_the_past_can_be_seen_at_every_size(tmp_path: Path, size: tuple[in
         lines = flight.app.screen._compositor.render_strips()
         assert all(line.cell_length == size[0] for line in lines)
         await now(flight)
+
+
+async def test_a_click_on_the_timeline_goes_to_the_nearest_mark(flown: Flight) -> None:
+    places = await marks(flown)
+    await back(flown, "left_square_bracket")
+    await flown.until(lambda: flown.app.query_one(Timeline).size.width > 0, "the timeline")
+    await flown.pilot.click("#timeline", offset=(1, 0))
+    await flown.until(lambda: at(flown) == places[0], "the first mark")
+
+
+async def test_the_browser_finds_what_was_remembered_by_then(flown: Flight) -> None:
+    await flown.engine.kept()
+    fact = {"content": "the proxy listens on port 3128", "memory_type": "fact"}
+    receipt = await flown.engine.submit(
+        cmd.Remember(agent="pilot-1", verb="store_memory", arguments={**fact, "workflow_id": "w1"})
+    )
+    assert receipt.ok, receipt.message
+    found = await flown.engine.recall("hybrid_search_memories", {"query": "proxy"})
+    assert found
+    place = (await marks(flown))[0]
+    flown.app._past_entered(str(place))
+    await flown.until(lambda: flown.app._in_past, "the past")
+    await flown.type("memory proxy")
+    await flown.until(lambda: flown.app._browser is not None and flown.app._wanted is None, "an answer")
+    await flown.until(lambda: not flown.app._filling, "the answer shown")
+    assert "the proxy listens on port 3128" not in flown.text
