@@ -26,6 +26,7 @@ from widgets.dialogs import HandoverDialog, InterventionDialog, StepEditor
 from widgets.dialogs.context_meter import ContextDialog
 from widgets.dialogs.memory_browser import MemoryBrowser
 from widgets.dialogs.metacognition import MetaDialog
+from widgets.dialogs.why import WhyDialog
 
 OUT = Path(__file__).parents[1] / "screenshots"
 Scene = Callable[[Path], Awaitable[None]]
@@ -189,6 +190,18 @@ async def deciding(workspace: Path) -> None:
             await _keep(flight, "context-meter")
 
 
+async def why(workspace: Path) -> None:
+    """A failure, back to the goal that the operator gave."""
+    async with cockpit(workspace, mission="broken-build", size=(160, 45)) as flight:
+        await flight.press("space")
+        await flight.dialog(InterventionDialog)
+        await flight.press("escape")
+        await flight.no_dialog()
+        await flight.type("why error")
+        await flight.dialog(WhyDialog)
+        await _keep(flight, "why")
+
+
 def _asked(flight: Flight, calls: int) -> bool:
     return flight.state.model_calls == calls and not flight.state.grants
 
@@ -208,6 +221,7 @@ SCENES: tuple[Scene, ...] = (
     high_contrast,
     long_run,
     deciding,
+    why,
 )
 
 

@@ -8,7 +8,7 @@ from app.cockpit.base import CockpitBase
 from app.inquiry_verbs import split_way
 from engine.domain.ports import SystemClock
 from engine.journal.errors import JournalError
-from widgets import ErrorPanel, GoalStack, PlanPane, WorkingMemory
+from widgets import BeliefsPane, ErrorPanel, GoalStack, PlanPane, WorkingMemory
 
 if TYPE_CHECKING:
     from widgets.dialogs.why import WhyDialog
@@ -39,6 +39,8 @@ class WhyKeys(CockpitBase):
                 return pane.cursor
             case WorkingMemory() if pane.cursor.startswith((BELIEF, GOAL)):
                 return pane.cursor.partition(":")[2]
+            case BeliefsPane():
+                return pane.cursor.partition("[")[0]
             case GoalStack() if pane.cursor.startswith(GOAL):
                 return pane.cursor.partition(":")[2]
         return ""

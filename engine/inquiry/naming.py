@@ -266,6 +266,19 @@ def _belief(names: Names, stream: StreamNames, event: Event, said: dict[str, Any
         stream.facts.pop(key, None)
 
 
+@_on(ev.ReasonerAdvanced)
+def _advanced(names: Names, stream: StreamNames, event: Event, said: dict[str, Any]) -> Iterator[Basis]:
+    for text in texts(said.get("forgotten")):
+        if names.beliefs.pop((event.stream, text), None) is not None:
+            names.name(event.stream, f"belief {text}", event.ref)
+    believed = said.get("believed")
+    for held in believed if isinstance(believed, list) else ():
+        if isinstance(held, dict) and (text := _text(held, "text")):
+            names.beliefs[event.stream, text] = event.ref
+            names.name(event.stream, f"belief {text}", event.ref)
+    yield from ()
+
+
 @_on(ev.WorldPerceived)
 def _perceived(names: Names, stream: StreamNames, event: Event, said: dict[str, Any]) -> Iterator[Basis]:
     facts = said.get("facts")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from flight import Flight
+from flight import Flight, cockpit
 
 from app.cockpit import keymap
 from widgets.dialogs.why import WhyDialog
@@ -47,6 +49,17 @@ async def test_the_selected_step_is_what_is_asked_about(flight: Flight) -> None:
     await flight.press("escape", "2", "w")
     await flight.dialog(WhyDialog)
     assert _shown(flight).model.what == "s1"
+
+
+async def test_the_selected_failure_is_what_is_asked_about(waiting: Path) -> None:
+    async with cockpit(waiting) as flight:
+        await flight.until(lambda: flight.state.failures, "the failure")
+        await flight.press("escape", "4", "home", "w")
+        await flight.dialog(WhyDialog)
+        first = _shown(flight).model.rows[0]
+        assert first.ref in {failure.event for failure in flight.state.failures}
+        kinds = {row.kind for row in _shown(flight).model.rows}
+        assert {"goal", "plan", "action", "operator"} <= kinds
 
 
 async def test_an_unknown_name_is_said_and_opens_nothing(flight: Flight) -> None:

@@ -9,6 +9,7 @@ from engine.domain.action import ResultStatus, SandboxSession, Undo
 from engine.domain.goal import GoalStatus
 from engine.domain.memory import MemoryItem
 from engine.domain.plan import StepStatus
+from engine.domain.reasoning import HeldBelief, MindState
 from engine.inquiry import Record, Relation, UnknownSubjectError, backward, cascade, forward
 from engine.journal import events as ev
 from engine.journal.memory_events import MemoriesForgotten, MemoryStored
@@ -83,6 +84,19 @@ def test_a_belief_goes_back_to_the_action_that_found_it() -> None:
     chain = backward(record, record.subject("server", "pilot").newest)
     assert kinds(record, chain.refs)[:2] == ["belief.added", "action.finished"]
     assert record.subject("g1", "pilot").first in chain.refs
+
+
+def test_a_reasoners_belief_is_found_by_its_literal_until_it_is_forgotten() -> None:
+    stream = Stream()
+    told = stream.add(ev.BeliefTold(literal="at(home)"), actor="operator:ann")
+    held = HeldBelief("at(home)", ("self",))
+    mind = MindState()
+    went = stream.add(ev.ReasonerAdvanced(phases=1, steps=0, mind=mind, believed=(held,)), told)
+    record = Record.of(stream.events)
+    assert backward(record, record.subject("at(home)", "pilot").newest).refs == (went, told)
+    assert [one.name for one in cascade(record, [told]).standing] == ["at(home)"]
+    stream.add(ev.ReasonerAdvanced(phases=1, steps=0, mind=mind, forgotten=("at(home)",)), told)
+    assert not cascade(Record.of(stream.events), [told]).standing
 
 
 def test_a_wrong_result_shows_what_stands_on_it_and_still_holds() -> None:
