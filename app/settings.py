@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.actions import SnapshotRule
 from engine.engine import EngineConfig
+from engine.inquiry.notices import Rule
 from engine.models import Budget, ModelError
 from engine.models.choice import ModelChoice
 from engine.sandbox.policy import Network, SandboxPolicy, Tier
@@ -28,6 +29,9 @@ SIZE_LIMIT = 256 * 1024
 class _CockpitTable(BaseModel):
     model_config = ConfigDict(extra="forbid")
     theme: str | None = None
+    notify: Rule = Rule.DONE
+    """`needs-you`: the bell and a notification when an agent needs the operator; `done`: when a goal ends,
+    too; `off`: neither."""
     keys: dict[str, str] = Field(default_factory=dict)
     """Keys by binding id, such as `cockpit.step = "f10"`."""
 
@@ -65,6 +69,8 @@ class Settings:
 
     theme: str | None = None
     keys: dict[str, str] = field(default_factory=dict)
+    notify: Rule = Rule.DONE
+    """What the operator is notified of."""
     operator: str = "operator"
     """Name under which commands are recorded."""
     network: Network = Network.OFF
@@ -87,6 +93,7 @@ class Settings:
         return cls(
             theme=theme or os.environ.get("PILOTHOUSE_THEME") or local.cockpit.theme or user.cockpit.theme,
             keys={**user.cockpit.keys, **local.cockpit.keys},
+            notify=(local if "notify" in local.cockpit.model_fields_set else user).cockpit.notify,
             network=(local if "network" in local.sandbox.model_fields_set else user).sandbox.network,
             accept_paths=local.sandbox.accept_paths or user.sandbox.accept_paths,
             snapshots=(local if "snapshots" in local.sandbox.model_fields_set else user).sandbox.snapshots,

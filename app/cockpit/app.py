@@ -23,6 +23,7 @@ from textual.widgets import Footer
 from app.cockpit import keymap
 from app.cockpit.command_line import CommandLine
 from app.cockpit.memory_keys import READ_EVERY_S
+from app.cockpit.notice_keys import Notices
 from app.cockpit.theme_watch import ThemeWatch
 from app.garbage import begin_collecting
 from app.projection import NOTHING_CHANGED, Pane, error_views, mind_views, views
@@ -63,7 +64,7 @@ BATCH = 32
 """Events brought in between two turns of the loop."""
 
 
-class Cockpit(CommandLine, ThemeWatch):
+class Cockpit(CommandLine, Notices, ThemeWatch):
     """Panes over a projection of the event stream; every key becomes a command to the engine."""
 
     CSS_PATH = "cockpit.tcss"
@@ -186,6 +187,7 @@ class Cockpit(CommandLine, ThemeWatch):
             payload = self._live.take(event)
             if payload is not None:
                 self._tell(event.stream, payload)
+                self._notice(event, payload)
             count += 1
             if count % BATCH == 0:
                 await asyncio.sleep(0)
@@ -208,7 +210,6 @@ class Cockpit(CommandLine, ThemeWatch):
                 self._compared = ""
                 self.call_later(self._offer_changes)
             case ev.InterventionOpened() | ev.ChangesOffered():
-                self.bell()
                 self._say(f"{agent} needs you: press n", "error")
             case ev.ChangesSettled() if agent == self._agent:
                 self.call_later(self._open_turn, unasked=True)
@@ -221,7 +222,6 @@ class Cockpit(CommandLine, ThemeWatch):
             case ev.PlansHeld() if agent == self._agent:
                 self.call_later(self._offer_plans)
             case ev.PlansHeld():
-                self.bell()
                 self._say(f"{agent} has plans for you to approve: press n", "error")
             case ev.MindBreakpointHit() if agent == self._agent:
                 self._say(f"breakpoint {payload.breakpoint}: {payload.what}; s steps, space goes on", "note")

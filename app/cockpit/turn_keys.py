@@ -18,7 +18,6 @@ class TurnKeys(PlanKeys, ShellKeys):
         Args:
             unasked: it is not the operator who took the turn.
         """
-        self.bell()
         if self._occupied:
             self._say("the agent needs you: press i (or n)", "error")
         else:
