@@ -5,6 +5,7 @@ Source: spec steering §6 idea 6; every line of an answer names the event that i
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from engine.journal.event import Event
 from engine.journal.memory_events import MemoriesForgotten, MemoryStored
 
 LINES = 200
-"""Events that a chain lists unless told otherwise; the rest is counted."""
+"""Events that a chain lists unless told otherwise, the nearest; the rest is counted."""
 QUIET = frozenset(
     kind.kind for kind in (ev.ActionOutput, ev.JobOutput, ev.ModelSaid, ev.ShellTyped, ev.ShellResized)
 )
@@ -77,7 +78,7 @@ def backward(record: Record, ref: str, *, limit: int = LINES) -> Chain:
     Args:
         record: the events.
         ref: the event asked about; one that the record lacks gives a chain of one line without an event.
-        limit: lines at most, 1 or more.
+        limit: events at most, 1 or more; the nearest.
     """
     return _walk(record, (ref,), record.bases, limit)
 
@@ -88,7 +89,7 @@ def forward(record: Record, refs: Iterable[str], *, limit: int = LINES) -> Chain
     Args:
         record: the events.
         refs: the events asked about.
-        limit: lines at most, 1 or more.
+        limit: events at most, 1 or more; the nearest.
     """
     return _walk(record, tuple(refs), record.followers, limit)
 
@@ -99,7 +100,7 @@ def cascade(record: Record, refs: Iterable[str], *, limit: int = LINES) -> Casca
     Args:
         record: the events.
         refs: the events whose result is taken to be wrong.
-        limit: lines of the chain at most, 1 or more; what still holds is told in full.
+        limit: events of the chain at most, 1 or more; what still holds is told in full.
     """
     wrong = tuple(refs)
     return Cascade(forward(record, wrong, limit=limit), tuple(_standing(record, _cone(record, wrong))))
@@ -108,28 +109,43 @@ def cascade(record: Record, refs: Iterable[str], *, limit: int = LINES) -> Casca
 def _walk(
     record: Record, roots: tuple[str, ...], onward: Callable[[str], tuple[Basis, ...]], limit: int
 ) -> Chain:
+    listed, left_off = _nearest(record, roots, onward, limit)
     links: list[Link] = []
     seen: set[str] = set()
-    left_off = 0
     todo = [(Basis(ref), 0) for ref in reversed(roots)]
     while todo:
         basis, depth = todo.pop()
+        if basis.ref not in listed:
+            continue
         event = record.events.get(basis.ref)
         relation = basis.relation if depth else None
-        if basis.ref in seen:
-            # Only what was recorded is worth a line a second time.
-            if depth and relation is Relation.CAUSE and len(links) < limit:
-                links.append(Link(basis.ref, depth, relation, event, again=True))
-            continue
-        seen.add(basis.ref)
-        quiet = depth > 0 and event is not None and event.kind in QUIET
-        if quiet or len(links) >= limit:
-            left_off += 1
-        else:
+        if basis.ref not in seen:
+            seen.add(basis.ref)
             links.append(Link(basis.ref, depth, relation, event))
-        further = onward(basis.ref)
-        todo += [(each, depth if quiet else depth + 1) for each in reversed(further)]
+            todo += [(each, depth + 1) for each in reversed(onward(basis.ref))]
+        elif depth and relation is Relation.CAUSE:
+            # Only what was recorded is worth a line a second time.
+            links.append(Link(basis.ref, depth, relation, event, again=True))
     return Chain(tuple(links), left_off)
+
+
+def _nearest(
+    record: Record, roots: tuple[str, ...], onward: Callable[[str], tuple[Basis, ...]], limit: int
+) -> tuple[set[str], int]:
+    """The events that are fewest links away, without pieces of output; and how many more there are."""
+    seen = dict.fromkeys(roots)
+    listed: set[str] = set()
+    todo = deque(seen)
+    while todo:
+        ref = todo.popleft()
+        event = record.events.get(ref)
+        if len(listed) < limit and (ref in roots or event is None or event.kind not in QUIET):
+            listed.add(ref)
+        for basis in onward(ref):
+            if basis.ref not in seen:
+                seen[basis.ref] = None
+                todo.append(basis.ref)
+    return listed, len(seen) - len(listed)
 
 
 def _cone(record: Record, roots: tuple[str, ...]) -> set[str]:

@@ -172,6 +172,18 @@ def test_beyond_the_limit_events_are_counted() -> None:
     assert chain.left_off == 501 - 20
 
 
+def test_what_is_near_is_listed_before_what_is_far() -> None:
+    """A decision stands on all decisions before it, and still the goal is among its nearest causes."""
+    stream = Stream()
+    goal = stream.add(ev.GoalAdopted(goal="g1", text="serve"))
+    asked = goal
+    for _ in range(300):
+        asked = stream.add(ev.DecisionAsked(goal="g1", step="s1", thinker="claude"), asked)
+    chain = backward(Record.of(stream.events), asked, limit=20)
+    assert goal in chain.refs
+    assert len(chain.refs) == 20
+
+
 def test_feedback_is_what_the_next_question_to_the_thinker_was_told() -> None:
     stream = Stream()
     goal = stream.add(ev.GoalAdopted(goal="g1", text="serve"))
