@@ -2,6 +2,8 @@
 # make test  runs lint and the whole suite; needs nothing but Python 3.11 or newer
 # make security  tries the hundred cases of the jail's catalogue and prints what came of each
 PYTHON ?= python3
+# Tests start many programs; each would compile this one anew where no bytecode is kept.
+export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 

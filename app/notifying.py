@@ -6,9 +6,6 @@ that nothing is told twice. Texts are cleaned here: none of their characters can
 
 from __future__ import annotations
 
-import asyncio
-import html
-import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
@@ -17,8 +14,6 @@ from engine.inquiry.notices import Notice, Rule
 
 TITLE_LIMIT, TEXT_LIMIT = 60, 200
 BELL = "\a"
-DESKTOP_S = 5.0
-"""How long the desktop's program may take."""
 _OSC_9 = frozenset({"iterm.app", "wezterm", "ghostty"})
 """Values of TERM_PROGRAM, in small letters, of terminals that show OSC 9."""
 
@@ -83,34 +78,3 @@ def title_of(notice: Notice) -> str:
 def text_of(notice: Notice) -> str:
     """What it says, on a short line."""
     return clean_line(notice.text, limit=TEXT_LIMIT)
-
-
-def desktop(environ: Mapping[str, str]) -> Callable[[str, str], Awaitable[None]] | None:
-    """How the desktop is told; None where there is none, or no program for it."""
-    session = environ.get("DBUS_SESSION_BUS_ADDRESS") or environ.get("XDG_RUNTIME_DIR")
-    screen = environ.get("WAYLAND_DISPLAY") or environ.get("DISPLAY")
-    program = shutil.which("notify-send", path=environ.get("PATH"))
-    if not (session and screen and program):
-        return None
-
-    async def told(title: str, text: str) -> None:
-        await _run(program, "--app-name=pilothouse", "--", title, html.escape(text, quote=False))
-
-    return told
-
-
-async def _run(*command: str) -> None:
-    quiet = asyncio.subprocess.DEVNULL
-    try:
-        process = await asyncio.create_subprocess_exec(*command, stdin=quiet, stdout=quiet, stderr=quiet)
-    except OSError:
-        return
-    try:
-        async with asyncio.timeout(DESKTOP_S):
-            await process.wait()
-    except TimeoutError:
-        pass
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()

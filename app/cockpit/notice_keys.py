@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 from app.cockpit.base import CockpitBase
-from app.notifying import Notifier, TerminalNotifier, desktop
+from app.notifying import Notifier, TerminalNotifier
 from engine.inquiry.notices import Told, notice_of
 from engine.journal import events as ev
 from engine.journal.event import Event
+from engine.sandbox.desktop import desktop
 
 
 class Notices(CockpitBase):

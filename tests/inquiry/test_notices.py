@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.notifying import TerminalNotifier, desktop, sequence_of, text_of, title_of
+from app.notifying import TerminalNotifier, sequence_of, text_of, title_of
 from app.settings import Settings
 from engine.domain.failure import FailureKind
 from engine.domain.goal import Goal, GoalStatus
@@ -16,6 +16,7 @@ from engine.domain.state import AgentState
 from engine.inquiry.notices import Notice, Rule, Told, notice_of
 from engine.journal import events as ev
 from engine.journal.event import Event
+from engine.sandbox.desktop import desktop
 
 HOSTILE = "a;b\x07\x1b]0;title\x1b\\\x9c\u202e<b>&\nc"
 

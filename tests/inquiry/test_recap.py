@@ -47,13 +47,13 @@ async def test_goals_failures_and_files_between_two_places_are_told_and_nothing_
         await _called(engine, "write", path="late.txt", content="y")
         await _called(engine, "read", path="absent.txt")
         told = await recap_of(engine, since)
-        head = await engine.head()
     assert [(goal.goal, goal.text, goal.status) for goal in told.goals] == [
         ("g2", "make a directory 'after'", GoalStatus.ACHIEVED)
     ]
     assert told.files == (("pilot", "before/late.txt"),)
     assert (told.actions, told.failed_actions) == (4, 1)
-    assert (told.since, told.until, told.events) == (since, head, head - since)
+    # Background work may have written more since.
+    assert (told.since, told.events) == (since, told.until - since)
     line = recap_line(told)
     assert "1 goal achieved" in line
     assert "1 file written" in line
