@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.exporting import ExportError, export, unpacked
+from app.headless import EXIT_CODES, Status
 from app.lines import line_of
 from app.report import write_report
 from engine.domain.goal import GoalStatus
@@ -104,14 +105,12 @@ async def _run_again(store: JournalStore, room: Path, agent: str) -> Answer:
     goal = max(state.goals.values(), key=lambda one: one.order, default=None)
     achieved = goal is not None and goal.status is GoalStatus.ACHIEVED
     same = f"{replay.events} events came out the same" if replay.matches else replay.difference
-    if not replay.matches:
-        status = "FAILED"
-    elif state.intervention is not None:
-        status = "NEEDS_OPERATOR"
+    if replay.matches and state.intervention is not None:
+        status = Status.NEEDS_OPERATOR
     else:
-        status = "GOAL_ACHIEVED" if achieved else "FAILED"
+        status = Status.GOAL_ACHIEVED if replay.matches and achieved else Status.FAILED
     answer = {
-        "status": status,
+        "status": status.value,
         "goal": goal.text if goal is not None else "",
         "session": state.session,
         "agent": name,
@@ -127,7 +126,7 @@ async def _run_again(store: JournalStore, room: Path, agent: str) -> Answer:
         "model_calls": replay.model_calls,
         "journal_head": workspace_head(await store.streams()),
     }
-    return (0 if replay.matches else 1), answer, same
+    return EXIT_CODES[status], answer, same
 
 
 async def look(workspace: Path, what: str, name: str, at: str = "", target: Path | None = None) -> Answer:
