@@ -326,10 +326,7 @@ class AgentState:
     @property
     def workflow_at_hand(self) -> str:
         """The innermost workflow begun for the goal at hand or one above it; empty for its root's own."""
-        goal, line = self.goal, set()
-        while goal is not None:
-            line.add(goal.id)
-            goal = self.goals.get(goal.parent or "")
+        line = {goal.id for goal in self.lineage(self.current_goal)}
         return next((one.id for one in reversed(self.workflows) if one.goal in line), "")
 
     @property
@@ -444,6 +441,15 @@ class AgentState:
             (goal for goal in self.goals.values() if goal.parent is None),
             key=lambda goal: (-goal.priority, goal.order),
         )
+
+    def lineage(self, goal_id: str) -> tuple[Goal, ...]:
+        """A goal and those it serves, the nearest first and the root last; empty where there is none."""
+        line: list[Goal] = []
+        goal = self.goals.get(goal_id)
+        while goal is not None:
+            line.append(goal)
+            goal = self.goals.get(goal.parent or "")
+        return tuple(line)
 
     def children(self, goal_id: str) -> list[Goal]:
         """Sub-goals of a goal in adoption order."""

@@ -62,9 +62,7 @@ class ActingAgent(SettlingAgent):
             self._settle(step, goal.id, answer)
 
     def _adopt_subgoal(self, goal: Goal, step: PlanStep) -> None:
-        depth, above = 1, goal
-        while above.parent is not None:
-            depth, above = depth + 1, self.state.goals[above.parent]
+        depth = len(self.state.lineage(goal.id))
         if depth >= SUBGOAL_LIMIT:
             message = f"{depth} goals lie inside one another: do recipes achieve one another in a circle?"
             self._step_failed(step, goal.id, FailureKind.GOAL_MANAGEMENT_ERROR, message, step.event)
@@ -144,9 +142,7 @@ class ActingAgent(SettlingAgent):
     def _best_goal(self, goal: Goal) -> bool:
         """Whether deliberation would still choose this goal: its root, and nothing that comes before it."""
         roots = [root for root in self.state.root_goals() if not root.status.terminal]
-        root = goal
-        while root.parent is not None:
-            root = self.state.goals[root.parent]
+        root = self.state.lineage(goal.id)[-1]
         return bool(roots) and roots[0].id == root.id and self.state.open_child(goal.id) is None
 
     def _announce(self, held: Hold, step: str, cause: str, announced: str) -> str:

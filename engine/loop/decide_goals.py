@@ -118,9 +118,9 @@ def _move_goal(state: AgentState, said: cmd.MoveGoal, registry: ToolRegistry) ->
         )
     if goal.parent == (above.id if above else None):
         raise RefusedError(f"{goal.id} is there already")
-    if above is not None and goal.id in _line(state, above):
+    if above is not None and goal in state.lineage(above.id):
         raise RefusedError(f"{above.id} is {goal.id} or serves it: a goal cannot serve itself")
-    if state.acting and state.action and goal.id in _line(state, state.goals.get(state.action.goal)):
+    if state.acting and state.action and goal in state.lineage(state.action.goal):
         raise RefusedError("an action of this goal is running; wait for it or stop the agent first")
     if above is not None:
         _check_depth(state, above, _height(state, goal))
@@ -134,15 +134,6 @@ def _check_planned(state: AgentState) -> None:
         raise RefusedError("this agent's program decides which goal serves which; give it goals of their own")
 
 
-def _line(state: AgentState, goal: Goal | None) -> list[str]:
-    """The goal and those it serves, up to the root."""
-    line: list[str] = []
-    while goal is not None:
-        line.append(goal.id)
-        goal = state.goals.get(goal.parent or "")
-    return line
-
-
 def _height(state: AgentState, goal: Goal) -> int:
     """How many goals lie one below the other from this one on."""
     below, height = [goal], 0
@@ -153,7 +144,7 @@ def _height(state: AgentState, goal: Goal) -> int:
 
 
 def _check_depth(state: AgentState, above: Goal, height: int) -> None:
-    if len(_line(state, above)) + height > SUBGOAL_LIMIT:
+    if len(state.lineage(above.id)) + height > SUBGOAL_LIMIT:
         raise RefusedError(f"more than {SUBGOAL_LIMIT} goals would lie inside one another")
 
 

@@ -95,11 +95,7 @@ class DecidingAgent(AskingAgent):
     def _decision_request(self, goal: Goal, step: PlanStep) -> DecisionRequest:
         """What the thinker is told."""
         state = self.state
-        above: list[str] = []
-        over = goal
-        while over.parent is not None:
-            over = state.goals[over.parent]
-            above.insert(0, over.text)
+        above = tuple(one.text for one in reversed(state.lineage(goal.id)[1:]))
         plan = state.plans[goal.id]
         trouble, advice = trouble_of(state, goal.id)
         deferred = ", ".join(state.deferred)
@@ -109,7 +105,7 @@ class DecidingAgent(AskingAgent):
             step,
             state.sandbox,
             state.belief_values(),
-            tuple(above),
+            above,
             tuple(_line(one) for one in plan.steps if one.id != step.id),
             state.recent,
             trouble,

@@ -243,9 +243,7 @@ class RecoveringAgent(ReflectingAgent):
 
     def _abort(self, goal_id: str, reason: str, cause: str) -> None:
         """Fail a goal with all that it serves, and go on with others."""
-        root = self.state.goals[goal_id]
-        while root.parent is not None:
-            root = self.state.goals[root.parent]
+        root = self.state.lineage(goal_id)[-1]
         self._fail(root, reason, f"goal.aborted.{root.id}", cause)
 
     def _fail(self, goal: Goal, reason: str, belief: str, cause: str) -> None:

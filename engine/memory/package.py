@@ -82,11 +82,6 @@ class Situation:
     def of(cls, state: AgentState) -> Self:
         """The situation of an agent; its goal is empty when it has none."""
         goal, plan, step = state.goal, state.plan, state.step
-        above = []
-        parent = goal.parent if goal is not None else None
-        while parent is not None:
-            above.append(state.goals[parent])
-            parent = above[-1].parent
         wrong = [failure for failure in state.failures if not failure.resolved]
         error = f"{wrong[-1].kind}: {wrong[-1].subject}: {wrong[-1].message}" if wrong else ""
         return cls(
@@ -94,7 +89,7 @@ class Situation:
             plan=plan.steps if plan is not None else (),
             next_step=(step.description or f"{step.tool} {step.command}".strip()) if step is not None else "",
             last_error=error,
-            above=tuple(above),
+            above=state.lineage(state.current_goal)[1:],
         )
 
 

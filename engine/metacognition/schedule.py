@@ -29,9 +29,7 @@ class Due:
 def root_goal(state: AgentState) -> str:
     """The root of the goal being pursued, or of the newest one; empty while there is none."""
     goal = state.goal or next(reversed(state.goals.values()), None)
-    while goal is not None and goal.parent is not None:
-        goal = state.goals.get(goal.parent)
-    return goal.id if goal is not None else ""
+    return state.lineage(goal.id)[-1].id if goal is not None else ""
 
 
 def due(state: AgentState) -> tuple[Due, ...]:

@@ -86,15 +86,15 @@ class Recaller:
         from engine.thinkers.memory_blocks import TITLES, block_tokens, memory_blocks
 
         state = self._state()
-        goal = root_of(state)
-        if not goal:
+        line = state.lineage(state.current_goal)
+        if not line:
             return ()
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(KEPT_WITHIN_S):
                     await self._kept()
             begun = state.workflow_at_hand
-            workflow = begun or await self._workflow_of(self._memory, state.agent_id, goal)
+            workflow = begun or await self._workflow_of(self._memory, state.agent_id, line[-1].id)
         except MemoryFault:
             return ()
         if not workflow:
@@ -108,11 +108,3 @@ class Recaller:
         sections = tuple(one for one in package.sections if one.part not in known)
         blocks = memory_blocks(replace(package, sections=sections), self._budget)
         return tuple(block for block in blocks if block.name != TITLES[Part.SITUATION][0])
-
-
-def root_of(state: AgentState) -> str:
-    """The root of the goal being pursued; empty where there is none."""
-    goal = state.goal
-    while goal is not None and goal.parent is not None:
-        goal = state.goals.get(goal.parent)
-    return goal.id if goal is not None else ""
