@@ -498,6 +498,8 @@ class Engine:
         config = AgentConfig(thinker=thinker, meta=command.config)
         if why := self._why_not(command.agent_type, config, new=True):
             return cmd.Receipt(ok=False, message=why)
+        if config.parent and config.parent not in self._agents:
+            return cmd.Receipt(ok=False, message=f"its parent: {self._no_agent(config.parent)}")
         log = StreamLog(command.agent, 0, GENESIS, self._ports.clock, self._commit)
         created = ev.AgentCreated(
             agent_id=command.agent,
@@ -728,6 +730,13 @@ class Engine:
     def agents(self) -> tuple[str, ...]:
         """Ids of the agents that exist, oldest first; those that could not be taken up last."""
         return (*self._agents, *self._faults)
+
+    def family(self, agent: str) -> tuple[str, ...]:
+        """An agent and those that work for it or for one of these, each after its parent."""
+        found = [agent]
+        for above in found:  # which grows as those below it are found
+            found += [name for name, live in self._agents.items() if live.state.config.parent == above]
+        return tuple(found)
 
     def fault(self, agent: str) -> str:
         """Why the agent does nothing and never will in this session; empty when it is well."""

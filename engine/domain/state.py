@@ -77,6 +77,11 @@ class AgentConfig:
     """Further settings given at creation, kept verbatim."""
 
     @property
+    def parent(self) -> str:
+        """The agent that this one works for, on whose budgets it draws; empty for none."""
+        return str(self.meta.get("parent", ""))
+
+    @property
     def decides(self) -> bool:
         """True when the thinker decides on one action after the other and gives no plan beforehand."""
         return self.replans and self.meta.get("style") == "decide"
