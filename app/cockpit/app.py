@@ -130,6 +130,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         self.query_one("#plan", PlanPane).show(PlanModel(notice=Notice("opening the workspace …", "loading")))
         self.query_one("#status", StatusBar).show(StatusModel(point="opening"))
         self._lay_out()
+        self.query_one("#command", CommandBar).set_text(self._desk.desk.line)
         self.query_one("#plan", PlanPane).focus()
         self.run_worker(self._open(), name="engine")
 
@@ -150,6 +151,8 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         for agent in engine.agents:
             before, past = await engine.story(agent, PAST_EVENTS)
             self._live.add(agent, before, past)
+        if self._desk.desk.agent in engine.agents:
+            self._live.select(self._desk.desk.agent)
         self._draw()
         self.call_after_refresh(begin_collecting)
         self.set_interval(1 / FRAMES_PER_S, self._frame, name="frame")
@@ -166,6 +169,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         self.run_worker(self._recap_on_opening(), name="recap", exit_on_error=False)
         self._offer_no_jail()
         self.run_worker(self._watch_themes(), name="themes")
+        self.run_worker(self._desk.keep(), name="desk", exit_on_error=False)
         await self._follow(engine, since)
 
     async def _first_agent(self) -> None:
@@ -235,6 +239,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
     def _frame(self) -> None:
         if self.is_running:
             self._look_for_awaited()
+            self._desk.lay(agent=self._live.selected)
             self._look_at_shells()
             self._look_at_mind()
             # Health and the sandbox change without an event of an agent.

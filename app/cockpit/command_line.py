@@ -65,6 +65,10 @@ class CommandLine(
             return self._in_past and not typing and len(self.screen_stack) == 1
         return super().check_action(action, parameters)
 
+    @on(CommandBar.LineChanged)
+    def _line_changed(self, event: CommandBar.LineChanged) -> None:
+        self._desk.lay(line=event.text)
+
     @on(CommandBar.LeaveRequested)
     def _bar_left(self) -> None:
         self.query_one("#plan", PlanPane).focus()

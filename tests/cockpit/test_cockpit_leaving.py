@@ -13,6 +13,7 @@ from engine.domain.ports import SystemClock
 from engine.domain.state import Mode, RunState
 from engine.journal import events as ev
 from engine.journal.store import JournalStore
+from widgets import CommandBar
 from widgets.dialogs import ConfirmDialog, HelpDialog, InterventionDialog
 
 
@@ -88,6 +89,31 @@ async def test_a_running_agent_pauses_from_within_a_dialog(flight: Flight) -> No
     await flight.dialog(HelpDialog)
     await flight.press("ctrl+c")
     await flight.until(lambda: flight.state.run is RunState.PAUSED, "the pause")
+
+
+async def test_a_half_typed_line_and_the_agent_looked_at_are_there_again(tmp_path: Path) -> None:
+    desk = tmp_path / "ws" / ".pilothouse" / "desk"
+    async with cockpit(tmp_path / "ws") as flight:
+        await flight.type("agent_create bdi_agent second")
+        await flight.until(lambda: "second" in [s.agent_id for s in flight.app._live.states])
+        await flight.type("agent second")
+        await flight.press(*"goal cr", "escape")
+        await flight.until(lambda: desk.exists() and "goal cr" in desk.read_text(), "what is kept")
+    async with cockpit(tmp_path / "ws") as flight:
+        await flight.until(lambda: flight.app._agent == "second")
+        assert flight.app.query_one("#command", CommandBar).input.value == "goal cr"
+        await flight.press("colon", *"eate", "enter")
+        await flight.until(lambda: "goal" not in desk.read_text(), "an empty desk")
+
+
+@pytest.mark.parametrize("kept", ["", "[1]", '{"line": 3}', '{"line": "a\\u001b[2Jb", "agent": "nobody"}'])
+async def test_a_desk_that_makes_no_sense_is_an_empty_one(tmp_path: Path, kept: str) -> None:
+    async with cockpit(tmp_path / "ws"):
+        pass
+    (tmp_path / "ws" / ".pilothouse" / "desk").write_text(kept)
+    async with cockpit(tmp_path / "ws") as flight:
+        assert flight.app.query_one("#command", CommandBar).input.value in ("", "ab")
+        assert flight.app._agent == "pilot-1"
 
 
 async def test_reopening_shows_the_same_goals_plan_breakpoints_and_session(tmp_path: Path) -> None:
