@@ -52,7 +52,8 @@ async def test_leaving_anyway_cuts_the_action_off_and_records_it(tmp_path: Path)
         await flight.shows("PAUSED", "python wait.py")
 
 
-async def test_ctrl_c_pauses_and_a_second_one_leaves(tmp_path: Path) -> None:
+async def test_ctrl_c_pauses_and_a_second_one_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.cockpit.leaving.SECOND_PRESS_S", 600.0)  # a busy machine takes its time
     async with cockpit(tmp_path / "ws") as flight:
         flight.script("wait.py", "import time; time.sleep(0.3)")
         await flight.goal("run 'python wait.py', run 'echo two'")
