@@ -118,8 +118,8 @@ async def _submit(engine: Engine, command: cmd.Command) -> Answer:
     if receipt.ok and isinstance(command, cmd.Stop):
         from app.stopping import stop_answer
 
-        told, text = await stop_answer(engine, receipt.data, receipt.message)
-        return 0, {**answer, **told}, text
+        seen, text = await stop_answer(engine, receipt.data, receipt.message)
+        return 0, {**answer, **seen}, text
     if receipt.ok and isinstance(command, cmd.ForceMeta):
         return await _thought(engine, command, receipt)
     return (0 if receipt.ok else 1), answer, receipt.message

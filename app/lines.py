@@ -101,12 +101,8 @@ def _say_session(said: ev.Payload) -> tuple[str, str, str] | None:
             return "▷", "operator", "its processes go on"
         case ev.StopObserved():
             left = "; ".join(f"still runs: {one.kind} {one.name} {one.what}" for one in said.receipt.running)
-            took = f"seen after {said.receipt.took_ms} ms"
-            return (
-                "■",
-                "operator",
-                f"receipt: {len(said.receipt.stopped)} stopped, {left or 'nothing runs'}, {took}",
-            )
+            seen = f"receipt: {len(said.receipt.stopped)} stopped, {left or 'nothing runs'}"
+            return "■", "operator", f"{seen}, seen after {said.receipt.took_ms} ms"
         case ev.StepGranted():
             return "▷", "operator", "one action allowed"
     return None

@@ -20,8 +20,8 @@ def _read_stop(rest: str, context: Context) -> Intent:
         scope = words.pop(0)
     if words:
         raise GrammarError(
-            f"'{words[0][:40]}' is neither a grade ({', '.join(StopGrade)}) nor a scope ({', '.join(SCOPES)}), "
-            "in this order"
+            f"'{words[0][:40]}' does not fit; first a grade ({', '.join(StopGrade)}), "
+            f"then a scope ({', '.join(SCOPES)})"
         )
     return cmd.Stop.model_validate({"agent": context.agent, "grade": grade, "scope": scope})
 
@@ -39,8 +39,8 @@ def _grades(context: Context) -> Iterable[tuple[str, str]]:
 
 
 VERBS = (
-    Verb("stop", "stop [GRADE] [agent|children|all]", "after, hold, cut, cancel, freeze or kill (the usual); a "
-         "receipt says what was stopped and what still runs", _read_stop, "Steering", choices=_grades),
+    Verb("stop", "stop [GRADE] [agent|children|all]", "after, hold, cut, cancel, freeze or kill (the usual); "
+         "a receipt says what was stopped and what still runs", _read_stop, "Steering", choices=_grades),
     Verb("thaw", "thaw [agent|children|all]", "let frozen processes go on; the agent stays held", _read_thaw,
          "Steering", choices=lambda context: SCOPES.items()),
 )  # fmt: skip

@@ -54,7 +54,8 @@ def _processes(item: StopItem) -> str:
     shown = list(dict.fromkeys(names))[:NAMES_SHOWN]
     more = " …" if len(set(names)) > NAMES_SHOWN or item.processes > len(names) else ""
     count = f"{item.processes} process{'es' * (item.processes != 1)}"
-    return f" · {count}{f' ({", ".join(shown)}{more})' if shown else ''}"
+    named = f" ({', '.join(shown)}{more})" if shown else ""
+    return f" · {count}{named}"
 
 
 def rows(receipt: StopReceipt) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ class StopReceiptModel:
 
 
 class StopReceiptPane(FactsPane):
-    """Lies over nothing and takes no focus, so that every key still means what it meant; a click closes it."""
+    """Takes no focus, so that every key still means what it meant; a click closes it."""
 
     can_focus = False
     BINDING_GROUP_TITLE = "Receipt"

@@ -222,7 +222,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
             case ev.StopObserved():
                 self._take_receipt(payload.receipt)
             case ev.AgentResumed() | ev.AgentThawed() | ev.StepGranted():
-                self._thawed_or_run(agent)
+                self._goes_on(agent)
             case ev.ModelCalled():
                 self._refresh_meter(agent)
             case ev.PlansHeld() if agent == self._agent:

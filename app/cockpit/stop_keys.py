@@ -25,8 +25,8 @@ class StopKeys(CockpitBase):
 
     _stop_panel: StopDialog | None = None
     """The open panel."""
-    _stop_shown: dict[str, StopReceipt]
-    """Receipts that have not been put away, by agent."""
+    _receipts: tuple[StopReceipt, ...] = ()
+    """Those that have not been put away, the newest of each agent."""
 
     def action_stop(self) -> None:
         """End everything of the agent at once; pressed again it looks again."""
@@ -63,36 +63,30 @@ class StopKeys(CockpitBase):
         )
 
     def _stop_lines(self) -> tuple[Fact, ...]:
-        receipts = getattr(self, "_stop_shown", {}).values()
-        return tuple(Fact("", text, style) for one in receipts for style, text in stopping.rows(one))
+        return tuple(Fact("", text, style) for one in self._receipts for style, text in stopping.rows(one))
 
     def _take_receipt(self, receipt: StopReceipt) -> None:
-        """Show a receipt beside those of the same stop, or in place of an older one's."""
-        shown = dict(getattr(self, "_stop_shown", {}))
-        known = shown.get(receipt.agent)
-        if known is not None and known.stop != receipt.stop:
-            shown.clear()
-        shown[receipt.agent] = receipt
-        self._stop_shown = shown
-        self._show_receipts()
+        """Show a receipt beside those of other agents; a new stop of an agent puts all before it away."""
+        known = next((one for one in self._receipts if one.agent == receipt.agent), None)
+        others = [one for one in self._receipts if one.agent != receipt.agent]
+        anew = known is not None and known.stop != receipt.stop
+        self._show_receipts((receipt,) if anew else (*others, receipt))
 
-    def _show_receipts(self) -> None:
-        hint = "space run · X grades · esc or a click closes"
+    def _goes_on(self, agent: str) -> None:
+        """The receipt of an agent that goes on is history."""
+        if any(one.agent == agent for one in self._receipts):
+            self._show_receipts(tuple(one for one in self._receipts if one.agent != agent))
+
+    def _show_receipts(self, receipts: tuple[StopReceipt, ...]) -> None:
+        self._receipts = receipts
+        hint = "X grades · esc or a click closes"
         self.query_one("#receipt", StopReceiptPane).show(StopReceiptModel(self._stop_lines(), hint))
         if self._stop_panel is not None:
             self._stop_panel.show(self._stop_model())
 
-    def _thawed_or_run(self, agent: str) -> None:
-        """A receipt of an agent that goes on is history."""
-        shown = dict(getattr(self, "_stop_shown", {}))
-        shown.pop(agent, None)
-        self._stop_shown = shown
-        self._show_receipts()
-
     def action_close_receipt(self) -> None:
         """Put the receipts away."""
-        self._stop_shown = {}
-        self._show_receipts()
+        self._show_receipts(())
 
     @on(StopReceiptPane.Dismissed)
     def _receipt_dismissed(self) -> None:
