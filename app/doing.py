@@ -115,6 +115,11 @@ async def _submit(engine: Engine, command: cmd.Command) -> Answer:
             told = "it plans once it runs"
         parts = (receipt.message, state.mode, told, ending_jobs(state.running_jobs))
         return 0, answer, " · ".join(part for part in parts if part)
+    if receipt.ok and isinstance(command, cmd.Stop):
+        from app.stopping import stop_answer
+
+        seen, text = await stop_answer(engine, receipt.data, receipt.message)
+        return 0, {**answer, **seen}, text
     if receipt.ok and isinstance(command, cmd.ForceMeta):
         return await _thought(engine, command, receipt)
     return (0 if receipt.ok else 1), answer, receipt.message

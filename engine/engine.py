@@ -36,6 +36,7 @@ from engine.library.plan_library import PlanLibrary
 from engine.loop.agent import Agent
 from engine.loop.perceive import WorkspacePerceiver
 from engine.loop.recording import Surroundings
+from engine.loop.stopping import Stops
 from engine.loop.voice import Voice
 from engine.memory import Memory, MemoryStatus, MemoryUnavailable
 from engine.memory.keeper import Keeper
@@ -164,6 +165,7 @@ class Engine:
         self._procedural: Thinker = ProceduralThinker(library)
         self._client = config.model.client() if config.model is not None else None
         self._background = BackgroundRunner()
+        self._stops = Stops()
 
     # -------------------------------------------------------------- life
 
@@ -259,6 +261,7 @@ class Engine:
         self._stop.set()
         try:
             await asyncio.gather(*self._carrying, return_exceptions=True)
+            await self._stops.close()
             await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
             await self._end_tasks()
             if self._keeper is not None and not self._keeper.trouble:
@@ -537,6 +540,8 @@ class Engine:
                 return await self._accept_tier(command, actor)
             if isinstance(command, cmd.Remember):
                 return await self._remember(command, actor)
+            if isinstance(command, cmd.Stop | cmd.Thaw):
+                return await self._halt(command, actor)
             agent = self._agents.get(command.agent)
             if agent is None:
                 return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
@@ -549,6 +554,25 @@ class Engine:
             return cmd.Receipt(ok=False, message=f"not recorded yet: {error}")
         else:
             return receipt
+
+    async def _halt(self, command: cmd.Stop | cmd.Thaw, actor: str) -> cmd.Receipt:
+        """Stop or thaw every agent that is meant, in one go."""
+        if command.scope == "all":
+            meant = tuple(self._agents)
+        elif command.agent in self._agents:
+            meant = self.family(command.agent) if command.scope == "children" else (command.agent,)
+        else:
+            return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
+        if not meant:
+            return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
+        agents = [self._agents[name] for name in meant]
+        if isinstance(command, cmd.Thaw):
+            return await self._stops.thaw(agents, command, actor)
+        return await self._stops.carry_out(agents, command, actor)
+
+    async def stopped(self) -> None:
+        """Return when every stop has its last receipt: all that was to die is dead, or said to live."""
+        await self._stops.settled()
 
     async def _accept_tier(self, command: cmd.AcceptTier, actor: str) -> cmd.Receipt:
         """Go on with less than the policy requires, for this session and recorded before it counts."""

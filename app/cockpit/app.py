@@ -55,6 +55,7 @@ from widgets import (
     WorldPane,
 )
 from widgets.pane_tabs import PaneTabs
+from widgets.stop_receipt import StopReceiptPane
 from widgets.timeline import Timeline
 
 FRAMES_PER_S = 25
@@ -94,6 +95,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 yield WorldPane(id="world", classes="session -away")
                 yield MindStream(id="mind")
         yield Timeline(id="timeline")
+        yield StopReceiptPane(id="receipt")
         yield CommandBar(self._completions, history=self._history.lines, id="command")
         yield Footer(compact=True, show_command_palette=False)
 
@@ -221,6 +223,10 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 good = payload.status is GoalStatus.ACHIEVED
                 why = f": {payload.reason}" if payload.reason and not good else ""
                 self._say(f"goal {payload.goal} {payload.status}{why}", "ok" if good else "error")
+            case ev.StopObserved():
+                self._take_receipt(payload.receipt)
+            case ev.AgentResumed() | ev.AgentThawed() | ev.StepGranted():
+                self._goes_on(agent)
             case ev.ModelCalled():
                 self._refresh_meter(agent)
             case ev.PlansHeld() if agent == self._agent:

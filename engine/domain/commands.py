@@ -148,10 +148,21 @@ class SetBudget(Command):
 
 
 class Stop(Command):
-    """Cut off what runs and start nothing more."""
+    """Stop in a grade: from holding the agent after its step to ending all that runs (the usual)."""
 
     do: Literal["stop"] = "stop"
     reason: str = "stopped by the operator"
+    grade: Literal["after", "hold", "cut", "cancel", "freeze", "kill"] = "kill"
+    """See `engine.domain.stopping.StopGrade`."""
+    scope: Literal["agent", "children", "all"] = "agent"
+    """This agent, with those that work for it too, or every agent of the workspace."""
+
+
+class Thaw(Command):
+    """Let frozen processes go on; the agent stays held."""
+
+    do: Literal["thaw"] = "thaw"
+    scope: Literal["agent", "children", "all"] = "agent"
 
 
 class EditStep(Command):
@@ -432,6 +443,7 @@ AnyCommand = (
     | Pause
     | Step
     | Stop
+    | Thaw
     | EditStep
     | InsertStep
     | DeleteStep

@@ -28,6 +28,7 @@ from engine.domain.reasoning import (
     WantedAction,
 )
 from engine.domain.session import SHELL_COMMAND, SHELL_TOOL, Handover, Job, ReturnedShell
+from engine.domain.stopping import StopReceipt
 from engine.domain.thinking import RecentAction
 
 
@@ -51,6 +52,8 @@ class Mode(StrEnum):
     INTERVENTION = "INTERVENTION"
     SHELL = "SHELL"
     """The operator holds the agent's shell."""
+    FROZEN = "FROZEN"
+    """Its processes stand still."""
     STOPPED = "STOPPED"
 
 
@@ -213,6 +216,12 @@ class AgentState:
     run_event: str = ""
     stop_event: str = ""
     """The newest stop, by which what was under way then is told to be no longer wanted."""
+    held: str = ""
+    """The grade of the stop that holds it (a value of `StopGrade`); empty when none does."""
+    frozen: bool = False
+    """Whether its processes stand still."""
+    stop_receipt: StopReceipt | None = None
+    """What was seen of the newest stop."""
     grants: int = 0
     """Actions that the operator allowed one by one while paused."""
     max_loops: int | None = None
@@ -394,6 +403,8 @@ class AgentState:
     @property
     def mode(self) -> Mode:
         """What the status line shows."""
+        if self.frozen:
+            return Mode.FROZEN
         if self.action is not None and self.action.started and self.action.shell:
             return Mode.SHELL
         if self.run is RunState.STOPPED:

@@ -64,8 +64,11 @@ from engine.journal.reasoner_events import (
     TimePassed,
     TracingSet,
 )
+from engine.journal.stopping_events import AgentHeld, AgentThawed, StopObserved
 
 __all__ = [
+    "AgentHeld",
+    "AgentThawed",
     "BackgroundCancelAsked",
     "BackgroundEnded",
     "BackgroundStarted",
@@ -94,6 +97,7 @@ __all__ = [
     "PlansHeld",
     "ReasonerAdvanced",
     "ReplanAsked",
+    "StopObserved",
     "ThinkingFailed",
     "ThresholdsAdapted",
     "ThresholdsSet",

@@ -29,11 +29,11 @@ from engine.domain.state import (
 )
 from engine.domain.thinking import DecisionKind, RecentAction
 from engine.journal import events as ev
-from engine.journal import meta_fold, reasoner_fold
+from engine.journal import meta_fold, reasoner_fold, stopping_fold
 from engine.journal.event import Event, canonical
 from engine.journal.reasoner_fold import answered, end_stride, roused
 
-SNAPSHOT_FORMAT = 6
+SNAPSHOT_FORMAT = 7
 """Raised whenever `AgentState` changes shape; older snapshots are then ignored."""
 
 FAILURES_KEPT = 100
@@ -55,6 +55,7 @@ _Handler = Callable[[AgentState, Any, Event], None]
 _handlers: dict[type[ev.Payload], _Handler] = {
     **reasoner_fold.HANDLERS,
     **meta_fold.HANDLERS,
+    **stopping_fold.HANDLERS,
 }
 
 
@@ -188,6 +189,7 @@ def _opened(state: AgentState, said: ev.AgentOpened, event: Event) -> None:
     # What was allowed to somebody who watched is not allowed once nobody does.
     state.grants = 0
     state.unsaved_step = ""
+    stopping_fold.ended(state)
     meta_fold.reopened(state)
 
 
@@ -195,12 +197,13 @@ def _opened(state: AgentState, said: ev.AgentOpened, event: Event) -> None:
 def _deleted(state: AgentState, said: ev.AgentDeleted, event: Event) -> None:
     state.deleted = True
     state.run, state.run_reason, state.run_event = RunState.STOPPED, "deleted", event.ref
+    stopping_fold.ended(state)
 
 
 @_on(ev.AgentResumed)
 def _resumed(state: AgentState, said: ev.AgentResumed, event: Event) -> None:
     state.run, state.run_reason, state.run_event = RunState.RUNNING, "", event.ref
-    state.grants = 0
+    state.grants, state.held = 0, ""
     state.loops, state.max_loops, state.until = 0, said.max_loops, said.until
     state.config = replace(state.config, ask=said.ask)
 
@@ -208,7 +211,7 @@ def _resumed(state: AgentState, said: ev.AgentResumed, event: Event) -> None:
 @_on(ev.AgentPaused)
 def _paused(state: AgentState, said: ev.AgentPaused, event: Event) -> None:
     state.run, state.run_reason, state.run_event = RunState.PAUSED, said.reason, event.ref
-    state.grants = 0
+    state.grants, state.held = 0, ""
 
 
 @_on(ev.StepGranted)
@@ -216,6 +219,7 @@ def _granted(state: AgentState, said: ev.StepGranted, event: Event) -> None:
     state.run = RunState.PAUSED
     state.run_reason, state.run_event = "stepping", event.ref
     state.grants += 1
+    state.held = ""
     state.stride = said.stride
 
 
@@ -224,6 +228,7 @@ def _stopped(state: AgentState, said: ev.AgentStopped, event: Event) -> None:
     state.run, state.run_reason, state.run_event = RunState.STOPPED, said.reason, event.ref
     state.stop_event = event.ref
     state.grants = 0
+    stopping_fold.ended(state)
     state.requests.clear()
 
 

@@ -11,6 +11,7 @@ from engine.domain.failure import FailureKind
 from engine.domain.goal import Goal
 from engine.domain.plan import Op, PlanStep
 from engine.domain.state import RunState
+from engine.domain.stopping import StopGrade
 from engine.journal import events as ev
 from engine.loop.decide_goals import SUBGOAL_LIMIT
 from engine.loop.outcome import fresh_id
@@ -82,7 +83,7 @@ class ActingAgent(SettlingAgent):
             return "the agent was deleted"
         if self.state.requests:
             return "the operator acts first"
-        stopped = self.state.run is RunState.STOPPED
+        stopped = self.state.run is RunState.STOPPED or self.state.held not in ("", StopGrade.HOLD)
         return self.state.run_reason if stopped else "the plan changed before it started"
 
     async def _admitted(self, goal: Goal, step: PlanStep, *, saves: bool = False) -> bool:
@@ -191,8 +192,8 @@ class ActingAgent(SettlingAgent):
         )
 
         def cut_off() -> bool:
-            stopped = self.state.run is RunState.STOPPED and self.state.run_event != before
-            return stopped or self.state.deleted
+            stopped = self.state.run is RunState.STOPPED or self.state.held != ""
+            return (stopped and self.state.run_event != before) or self.state.deleted
 
         def held() -> bool:
             return hold(self.state, trouble=self.log.trouble) is not None

@@ -17,6 +17,7 @@ from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, StepStatus
 from engine.domain.session import ReturnedShell
 from engine.domain.state import ActiveAction, RunState
+from engine.domain.stopping import StopGrade
 from engine.domain.thinking import ThinkingError
 from engine.generation.validation import problems_of
 from engine.journal import events as ev
@@ -140,6 +141,12 @@ class Agent(DecidingAgent):
                 self.around.control.stop_jobs(agent)
             case ev.AgentDeleted():
                 self.around.control.stop_jobs(agent)
+            case ev.AgentHeld(grade=StopGrade.CANCEL):
+                self.pipeline.cut()
+            case ev.AgentHeld(grade=StopGrade.FREEZE):
+                self.around.control.freeze(agent)
+            case ev.AgentThawed():
+                self.around.control.thaw(agent)
             case ev.JobStopAsked():
                 self.around.control.stop_job(agent, payload.job)
             case ev.ShellReturned():

@@ -15,6 +15,7 @@ from engine.domain.reasoning import Generation, GenerationStage, Stride
 from engine.domain.state import AgentState, RunState
 from engine.journal import events as ev
 from engine.loop.decide_session import may_go_on
+from engine.loop.decide_stop import refuse_frozen
 from engine.loop.outcome import Outcome, RefusedError, fresh_id
 from engine.reasoner.breakpoints import check_pattern
 from engine.reasoner.generation import read_plans
@@ -48,6 +49,7 @@ def _give_up(status: GoalStatus) -> Callable[[AgentState, Any, ToolRegistry], Ou
 
 def _step(state: AgentState, said: cmd.Step, registry: ToolRegistry) -> Outcome:
     may_go_on(state)
+    refuse_frozen(state)
     if state.run is RunState.RUNNING and state.acting:
         return Outcome("paused; the running action is this step", (ev.AgentPaused(reason="stepping"),))
     if not state.has_work:

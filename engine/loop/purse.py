@@ -48,7 +48,15 @@ class Purse:
         self._client = client
         self._usual = usual
         self._under_way: list[Cost] = []
+        self.quiet = asyncio.Event()
+        """Set while no call is under way."""
+        self.quiet.set()
         self.spender: Spender | None = None
+
+    @property
+    def calls(self) -> int:
+        """Calls that are under way."""
+        return len(self._under_way)
 
     @property
     def aside(self) -> ModelClient:
@@ -103,10 +111,13 @@ class Purse:
                 self.spender.overheard(ev.BudgetReached(reason=why))
             raise ModelError(ModelErrorKind.BUDGET, why)
         self._under_way.append(most)
+        self.quiet.clear()
         try:
             return await self._client.send(request, sink=sink, record=record, cut=cut)
         finally:
             self._under_way.remove(most)
+            if not self._under_way:
+                self.quiet.set()
 
     def _objection(self, state: AgentState, most: Cost) -> str:
         limits = state.budget

@@ -16,6 +16,7 @@ from engine.domain.action import ErrorCode
 from engine.domain.failure import FailureKind
 from engine.domain.reasoning import Generation, GenerationStage, SentMessage, WantedAction
 from engine.domain.state import ActiveAction, AgentState, RunState
+from engine.domain.stopping import StopGrade
 from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.journal.log import StreamLog
@@ -127,7 +128,8 @@ class ReasoningAgent(Agent):
 
     def _reach_out(self, payload: ev.Payload) -> None:
         super()._reach_out(payload)
-        if isinstance(payload, ev.AgentStopped):
+        cut = isinstance(payload, ev.AgentHeld) and payload.grade.rank >= StopGrade.CUT.rank
+        if cut or isinstance(payload, ev.AgentStopped):
             self.maker.cut()
 
     def hear(self, sender: str, message: SentMessage) -> None:

@@ -32,6 +32,7 @@ from engine.domain.reasoning import (
 )
 from engine.domain.session import OfferedBelief
 from engine.domain.state import AgentConfig, AgentState, SpendingLimits
+from engine.domain.stopping import ItemKind, StopGrade, StopItem, StopReceipt
 from engine.domain.thinking import Decision, DecisionKind
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
@@ -84,6 +85,19 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.AgentPaused: {"reason": TEXTS},
     ev.StepGranted: {"stride": st.none() | st.just(Stride("over", 1, 2))},
     ev.AgentStopped: {"reason": TEXTS},
+    ev.AgentHeld: {"grade": st.sampled_from(StopGrade), "reason": TEXTS},
+    ev.AgentThawed: {},
+    ev.StopObserved: {
+        "receipt": st.builds(
+            StopReceipt,
+            TEXTS,
+            TEXTS,
+            st.sampled_from(StopGrade),
+            st.booleans(),
+            st.booleans(),
+            st.just((StopItem(ItemKind.JOB, "j1", "a job", "frozen", 2, ("a", "b")),)),
+        )
+    },
     ev.CommandReceived: {"command": ARGS},
     ev.GoalAdopted: {
         "goal": GOALS,
