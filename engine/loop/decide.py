@@ -15,7 +15,7 @@ from engine.domain.state import AgentState, Mode, RunState, SpendingLimits
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
-from engine.loop import decide_goals, decide_meta, decide_session
+from engine.loop import decide_breaks, decide_goals, decide_meta, decide_session
 from engine.loop.decide_goals import open_goal
 from engine.loop.decide_session import may_go_on
 from engine.loop.outcome import Outcome, RefusedError, close_turn, fresh_id
@@ -72,15 +72,6 @@ def _jobs(state: AgentState, what: str) -> str:
     """What becomes of the background jobs, for the end of a receipt; empty when none runs."""
     count = len(state.running_jobs)
     return f"; {count} background job{'s' * (count > 1)}: {what}" if count else ""
-
-
-def _step(state: AgentState, said: cmd.Step, registry: ToolRegistry) -> Outcome:
-    may_go_on(state)
-    if state.run is RunState.RUNNING and state.acting:
-        return Outcome("paused; the running action is this step", (ev.AgentPaused(reason="stepping"),))
-    if not state.open_goals:
-        raise RefusedError("nothing to step: the agent has no open goal")
-    return Outcome("one action", (ev.StepGranted(),))
 
 
 def _stop(state: AgentState, said: cmd.Stop, registry: ToolRegistry) -> Outcome:
@@ -375,7 +366,7 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     **decide_goals.HANDLERS,
     cmd.Run: _run,
     cmd.Pause: _pause,
-    cmd.Step: _step,
+    **decide_breaks.HANDLERS,
     cmd.Stop: _stop,
     cmd.SetBudget: _set_budget,
     cmd.DeleteAgent: _delete,
