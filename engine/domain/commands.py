@@ -131,11 +131,13 @@ class Pause(Command):
 
 
 class Step(Command):
-    """Allow exactly one action; to an agent with a reasoner one body step, or the whole of a goal."""
+    """Allow exactly one action or body step, or the whole of a goal."""
 
     do: Literal["step"] = "step"
     scope: Literal["step", "over", "out"] = "step"
     """`over`: until the pending step is through, with the goals below it. `out`: until its plan is."""
+    strides: bool = True
+    """False as it was recorded before agents with plans could step into, over and out of goals."""
 
 
 class SetBudget(Command):
@@ -351,8 +353,16 @@ class BreakOn(Command):
     """An action, belief or goal with variables, the label of a plan, or an error id."""
 
 
+class SetBreak(Command):
+    """Hold an agent where something comes; see `engine.domain.break_lines`."""
+
+    do: Literal["set_break"] = "set_break"
+    line: str = Field(min_length=1, max_length=1_000)
+    """Such as `tool write path=*.toml when failures > 2 after 3 once`."""
+
+
 class ChangeBreak(Command):
-    """Switch a breakpoint of a reasoner on or off, or clear it."""
+    """Switch a breakpoint on or off, or clear it."""
 
     do: Literal["change_break"] = "change_break"
     breakpoint: str
@@ -467,6 +477,7 @@ AnyCommand = (
     | TellBelief
     | SteerIntention
     | BreakOn
+    | SetBreak
     | ChangeBreak
     | SetTracing
     | DecidePlans
@@ -499,6 +510,15 @@ def parse_command(value: dict[str, Any]) -> AnyCommand:
         pydantic.ValidationError: it is none, or one of its fields is wrong.
     """
     return _adapter().validate_python(value)
+
+
+def parse_recorded(value: dict[str, Any]) -> AnyCommand:
+    """A command as the journal has it: what has been added since means what it was without.
+
+    Raises:
+        pydantic.ValidationError: it is none, or one of its fields is wrong.
+    """
+    return parse_command({"strides": False, **value} if value.get("do") == "step" else value)
 
 
 @cache

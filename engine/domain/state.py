@@ -12,6 +12,7 @@ from typing import Any
 from engine.bdi.views import IntentionView
 from engine.domain.action import SandboxSession
 from engine.domain.belief import Belief
+from engine.domain.breakpoints import Breakpoint, Reached
 from engine.domain.failure import Failure, FailureKind, Strategy
 from engine.domain.goal import Goal
 from engine.domain.metacognition import MetaState
@@ -262,6 +263,12 @@ class AgentState:
     """Step id to the event that set it."""
     breakpoint_hit: str = ""
     """The step at whose breakpoint the agent was held, until it acts."""
+    points: dict[str, Breakpoint] = field(default_factory=dict)
+    """All other breakpoints, by id."""
+    watched: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The breakpoints that count, by the kinds of events that can come to them."""
+    reached: tuple[Reached, ...] = ()
+    """Breakpoints that have come and for which the agent is to be held now."""
 
     consecutive_errors: int = 0
     successes_since_reflection: float = 0.0
@@ -315,7 +322,7 @@ class AgentState:
     wanted: list[WantedAction] = field(default_factory=list)
     """External actions that intentions wait for, oldest first."""
     stride: Stride | None = None
-    """How far the operator's step goes."""
+    """How far the operator's step goes; None for one action, as it was before strides."""
     mind_breakpoints: dict[str, MindBreakpoint] = field(default_factory=dict)
     generations: dict[str, Generation] = field(default_factory=dict)
     """Plans being made, and the newest of those that were."""

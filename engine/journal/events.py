@@ -23,6 +23,13 @@ from engine.domain.session import OfferedBelief
 from engine.domain.state import AgentConfig
 from engine.domain.thinking import Uncovered
 from engine.journal import memory_events
+from engine.journal.break_events import (
+    BreakpointAdded,
+    BreakpointChanged,
+    BreakpointCleared,
+    BreakpointHit,
+    BreakpointSet,
+)
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
 from engine.journal.meta_events import (
@@ -73,6 +80,11 @@ __all__ = [
     "BackgroundEnded",
     "BackgroundStarted",
     "BeliefTold",
+    "BreakpointAdded",
+    "BreakpointChanged",
+    "BreakpointCleared",
+    "BreakpointHit",
+    "BreakpointSet",
     "BudgetReached",
     "BudgetSet",
     "DecisionAsked",
@@ -675,27 +687,6 @@ class InterventionClosed(Payload):
 
     kind: ClassVar[str] = "intervention.closed"
     resolution: str
-
-
-class BreakpointSet(Payload):
-    """The agent will be held before this step."""
-
-    kind: ClassVar[str] = "breakpoint.set"
-    step: str
-
-
-class BreakpointCleared(Payload):
-    """The step no longer holds the agent."""
-
-    kind: ClassVar[str] = "breakpoint.cleared"
-    step: str
-
-
-class BreakpointHit(Payload):
-    """The agent reached a breakpoint."""
-
-    kind: ClassVar[str] = "breakpoint.hit"
-    step: str
 
 
 class ThoughtRecorded(Payload):

@@ -28,8 +28,8 @@ from engine.domain.state import (
     Spent,
 )
 from engine.domain.thinking import DecisionKind, RecentAction
+from engine.journal import break_fold, meta_fold, reasoner_fold, stopping_fold, stride_fold
 from engine.journal import events as ev
-from engine.journal import meta_fold, reasoner_fold, stopping_fold
 from engine.journal.event import Event, canonical
 from engine.journal.reasoner_fold import answered, end_stride, roused
 
@@ -56,6 +56,7 @@ _handlers: dict[type[ev.Payload], _Handler] = {
     **reasoner_fold.HANDLERS,
     **meta_fold.HANDLERS,
     **stopping_fold.HANDLERS,
+    **break_fold.HANDLERS,
 }
 
 
@@ -77,10 +78,21 @@ def apply(state: AgentState, event: Event, payload: ev.Payload | None = None) ->
     payload = payload if payload is not None else ev.payload_of(event)
     handler = _handlers.get(type(payload))
     if handler is not None:
+        before = break_fold.noted(state, payload) if state.watched else None
         handler(state, payload, event)
+        if before is not None:
+            break_fold.match(state, before, payload, event)
+        if state.stride is not None and state.grants:
+            stride_fold.went_on(state, payload)
     state.tick = max(state.tick, event.tick)
     state.version, state.hash, state.at = event.version, event.hash, event.at
     return state
+
+
+def handled(kind: str) -> bool:
+    """Whether events of this kind change more of a state than its version; unknown kinds count as if."""
+    known = ev.kinds().get(kind)
+    return known is None or known in _handlers
 
 
 def fold(events: Iterable[Event], state: AgentState | None = None) -> AgentState:
@@ -218,8 +230,8 @@ def _paused(state: AgentState, said: ev.AgentPaused, event: Event) -> None:
 def _granted(state: AgentState, said: ev.StepGranted, event: Event) -> None:
     state.run = RunState.PAUSED
     state.run_reason, state.run_event = "stepping", event.ref
-    state.grants += 1
     state.held = ""
+    state.grants = 1 if stride_fold.lasts(said.stride) else state.grants + 1
     state.stride = said.stride
 
 
@@ -744,21 +756,6 @@ def _intervention_closed(state: AgentState, said: ev.InterventionClosed, event: 
     state.perceived = False
 
 
-@_on(ev.BreakpointSet)
-def _breakpoint_set(state: AgentState, said: ev.BreakpointSet, event: Event) -> None:
-    state.breakpoints[said.step] = event.ref
-
-
-@_on(ev.BreakpointCleared)
-def _breakpoint_cleared(state: AgentState, said: ev.BreakpointCleared, event: Event) -> None:
-    state.breakpoints.pop(said.step, None)
-
-
-@_on(ev.BreakpointHit)
-def _breakpoint_hit(state: AgentState, said: ev.BreakpointHit, event: Event) -> None:
-    state.breakpoint_hit = said.step
-
-
 @_on(ev.ThoughtRecorded)
 def _thought(state: AgentState, said: ev.ThoughtRecorded, event: Event) -> None:
     state.successes_since_reflection += 0.5
@@ -801,7 +798,7 @@ def _decided(state: AgentState, said: ev.DecisionMade, event: Event) -> None:
         state.musings = 0
     state.deferred = said.decision.deferred
     # Deciding is what a single step is for, as it costs: what was decided is looked at before it runs.
-    if state.run is RunState.PAUSED and state.grants:
+    if state.run is RunState.PAUSED and state.grants and not stride_fold.lasts(state.stride):
         end_stride(state)
 
 

@@ -16,6 +16,7 @@ from engine.journal import events as ev
 from engine.loop.decide_goals import SUBGOAL_LIMIT
 from engine.loop.outcome import fresh_id
 from engine.loop.settling import SettlingAgent
+from engine.steering.breakpoints import Stand, stands_at
 from engine.steering.gate import Hold, hold
 
 
@@ -150,13 +151,32 @@ class ActingAgent(SettlingAgent):
         """Record why the step waits, once; what was announced last."""
         if self.log.trouble is not None:
             return announced
-        if held.breakpoint:
-            hit = self.append(ev.BreakpointHit(step=step), "agent", self.state.breakpoints[step], cause)
-            self.append(ev.AgentPaused(reason=held.reason), "agent", hit.ref)
+        if held.breakpoint is not None:
+            self._stand(held.breakpoint, cause)
         elif held.reason != announced and self.state.action is not None:
             held_event = ev.ActionHeld(action=self.state.action.id, reason=held.reason)
             self.append(held_event, "agent", self.state.action.event, self.state.run_event)
         return held.reason
+
+    def _at_breakpoint(self) -> bool:
+        """Hold the agent for the breakpoints that have come since it looked last; False when none have."""
+        stand = stands_at(self.state)
+        if stand is not None:
+            self._stand(stand, self.state.run_event)
+        return stand is not None
+
+    def _stand(self, stand: Stand, cause: str) -> None:
+        """Record which breakpoints were reached, and pause there."""
+        hit = cause
+        if stand.step:
+            said = ev.BreakpointHit(step=stand.step)
+            hit = self.append(said, "agent", self.state.breakpoints[stand.step], cause).ref
+        for one in stand.came:
+            known = self.state.points.get(one.breakpoint)
+            said = ev.BreakpointHit(breakpoint=one.breakpoint, what=one.what, came=one.event, at=stand.at)
+            hit = self.append(said, "agent", one.event, known.event if known is not None else "", cause).ref
+        if self.state.run is not RunState.STOPPED:
+            self.append(ev.AgentPaused(reason=stand.reason), "agent", hit)
 
     async def _wait_for_retry(self, goal: Goal, step: PlanStep) -> None:
         """Wait out the delay of a retry, unless the operator settles or holds it, or acts meanwhile."""

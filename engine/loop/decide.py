@@ -15,7 +15,7 @@ from engine.domain.state import AgentState, Mode, RunState, SpendingLimits
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
-from engine.loop import decide_goals, decide_meta, decide_session, decide_stop
+from engine.loop import decide_breaks, decide_goals, decide_meta, decide_session, decide_stop
 from engine.loop.decide_goals import open_goal
 from engine.loop.decide_session import may_go_on
 from engine.loop.decide_stop import jobs_text, refuse_frozen
@@ -70,14 +70,6 @@ def _pause(state: AgentState, said: cmd.Pause, registry: ToolRegistry) -> Outcom
     return Outcome(message + jobs_text(state, "go on"), (ev.AgentPaused(reason="paused by the operator"),))
 
 
-def _step(state: AgentState, said: cmd.Step, registry: ToolRegistry) -> Outcome:
-    may_go_on(state)
-    refuse_frozen(state)
-    if state.run is RunState.RUNNING and state.acting:
-        return Outcome("paused; the running action is this step", (ev.AgentPaused(reason="stepping"),))
-    if not state.open_goals:
-        raise RefusedError("nothing to step: the agent has no open goal")
-    return Outcome("one action", (ev.StepGranted(),))
 
 
 def _set_budget(state: AgentState, said: cmd.SetBudget, registry: ToolRegistry) -> Outcome:
@@ -364,7 +356,7 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     **decide_goals.HANDLERS,
     cmd.Run: _run,
     cmd.Pause: _pause,
-    cmd.Step: _step,
+    **decide_breaks.HANDLERS,
     cmd.SetBudget: _set_budget,
     cmd.DeleteAgent: _delete,
     cmd.EditStep: _edit_step,

@@ -320,7 +320,7 @@ class ReasoningAgent(Agent):
                 generation = self._generation()
                 if self._pauses_meanwhile():
                     await self.commit()
-                elif generation is not None:
+                elif generation is not None and not self.state.reached:
                     self.maker.forward(generation)
                 elif self._goes_on_meanwhile():
                     await self._reason()
@@ -338,7 +338,7 @@ class ReasoningAgent(Agent):
         return self._rest_after_goal() or (self._goes_on_meanwhile() and self._out_of_loops())
 
     def _goes_on_meanwhile(self) -> bool:
-        return self.state.acting and self._can_reason()
+        return self.state.acting and not self.state.reached and self._can_reason()
 
     async def _until(self, work: asyncio.Future[Any]) -> None:
         """Wait until some work is done, something has changed, or a wait of the reasoner's is over."""

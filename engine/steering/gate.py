@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.domain.state import AgentState, RunState
+from engine.steering.breakpoints import Stand, stands_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,8 +14,8 @@ class Hold:
 
     reason: str
     """In words, for the status line and the journal."""
-    breakpoint: bool = False
-    """True when a breakpoint is newly reached; the agent is then to be paused there."""
+    breakpoint: Stand | None = None
+    """The breakpoints that are newly reached; the agent is then to be paused there."""
 
 
 def hold(state: AgentState, *, step: str = "", trouble: Exception | None = None) -> Hold | None:
@@ -38,10 +39,9 @@ def hold(state: AgentState, *, step: str = "", trouble: Exception | None = None)
         return Hold("the operator decides")
     if state.handover is not None:
         return Hold("the operator has not said what the agent is to know of their changes")
-    running = state.run is RunState.RUNNING
-    if running and step in state.breakpoints and state.breakpoint_hit != step:
-        return Hold(f"breakpoint on {step}", breakpoint=True)
-    if not running and not state.grants:
+    if (stand := stands_at(state, step)) is not None:
+        return Hold(stand.reason, stand)
+    if state.run is not RunState.RUNNING and not state.grants:
         return Hold(state.run_reason or "paused")
     return None
 

@@ -14,6 +14,7 @@ from engine.bdi.syntax import Position
 from engine.bdi.views import FrameView, IntentionView, ItemView
 from engine.domain import commands as cmd
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, Undo
+from engine.domain.break_lines import read_break
 from engine.domain.failure import FailureKind, Strategy
 from engine.domain.goal import GoalStatus
 from engine.domain.metacognition import JobOutcome, MetaSettings, MetaTask
@@ -70,6 +71,23 @@ DECISIONS = st.builds(
     Decision, st.sampled_from(DecisionKind), TEXTS, deferred=st.lists(TEXTS, max_size=1).map(tuple)
 )
 GENERATIONS = st.sampled_from(["q1", "q2"])
+POINTS = st.sampled_from(["b1", "b2", "b3"])
+SPECS = st.sampled_from(
+    [
+        "step s1 when actions < 2",
+        "tool *",
+        "goal ended g1 once",
+        "plan",
+        "belief * after 2",
+        "belief a* none->* when not belief.a",
+        "error *",
+        "result a",
+        "spend g1 $0.25",
+        "spend 5 tokens",
+        "every 2",
+        "intention",
+    ]
+).map(read_break)
 BACKGROUND, TASKS = st.sampled_from(["bg1", "bg2"]), st.sampled_from(MetaTask)
 FAILURES, STRATEGIES = st.sampled_from(FailureKind), st.sampled_from(Strategy)
 
@@ -83,7 +101,11 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.AgentDeleted: {},
     ev.AgentResumed: {"max_loops": st.none() | st.integers(1, 3), "until": st.none() | GOALS},
     ev.AgentPaused: {"reason": TEXTS},
-    ev.StepGranted: {"stride": st.none() | st.just(Stride("over", 1, 2))},
+    ev.StepGranted: {
+        "stride": st.none()
+        | st.just(Stride("over", 1, 2))
+        | st.builds(Stride, st.sampled_from(["step", "over", "out"]), goal=GOALS, step=STEPS)
+    },
     ev.AgentStopped: {"reason": TEXTS},
     ev.AgentHeld: {"grade": st.sampled_from(StopGrade), "reason": TEXTS},
     ev.AgentThawed: {},
@@ -169,7 +191,9 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.InterventionClosed: {"resolution": TEXTS},
     ev.BreakpointSet: {"step": STEPS},
     ev.BreakpointCleared: {"step": STEPS},
-    ev.BreakpointHit: {"step": STEPS},
+    ev.BreakpointHit: {"step": STEPS, "breakpoint": POINTS | st.just(""), "at": STEPS | st.just("")},
+    ev.BreakpointAdded: {"breakpoint": POINTS, "spec": SPECS},
+    ev.BreakpointChanged: {"breakpoint": POINTS, "enabled": st.booleans(), "cleared": st.booleans()},
     ev.ThoughtRecorded: {"text": TEXTS},
     ev.SnapshotTaken: {
         "action": ACTIONS,
