@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.bdi.views import IntentionView
 from engine.domain.action import SandboxSession
+from engine.domain.approval import Approvals
 from engine.domain.belief import Belief
 from engine.domain.failure import Failure, FailureKind, Strategy
 from engine.domain.goal import Goal
@@ -254,6 +255,9 @@ class AgentState:
     breakpoint_hit: str = ""
     """The step at whose breakpoint the agent was held, until it acts."""
 
+    approvals: Approvals = field(default_factory=Approvals)
+    """What is asked and allowed, and which plans the operator accepted."""
+
     consecutive_errors: int = 0
     successes_since_reflection: float = 0.0
     successes_since_consolidation: float = 0.0
@@ -400,6 +404,8 @@ class AgentState:
             return Mode.STOPPED
         if self.intervention is not None:
             return Mode.INTERVENTION
+        if self.approvals.question is not None:
+            return Mode.WAITING
         if self.run is RunState.PAUSED:
             return Mode.STEPPING if self.grants or self.acting else Mode.PAUSED
         return Mode.RUNNING if self.has_work or self.acting else Mode.IDLE

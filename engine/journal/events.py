@@ -23,6 +23,17 @@ from engine.domain.session import OfferedBelief
 from engine.domain.state import AgentConfig
 from engine.domain.thinking import Uncovered
 from engine.journal import memory_events
+from engine.journal.approval_events import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    ApprovalsSet,
+    EnvelopeRevoked,
+    PlanAccepted,
+    ReplanHeld,
+    ReplanRejected,
+    RuleGranted,
+    RuleRevoked,
+)
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
 from engine.journal.meta_events import (
@@ -66,6 +77,9 @@ from engine.journal.reasoner_events import (
 )
 
 __all__ = [
+    "ApprovalAnswered",
+    "ApprovalAsked",
+    "ApprovalsSet",
     "BackgroundCancelAsked",
     "BackgroundEnded",
     "BackgroundStarted",
@@ -74,6 +88,7 @@ __all__ = [
     "BudgetSet",
     "DecisionAsked",
     "DecisionMade",
+    "EnvelopeRevoked",
     "GenerationAnswered",
     "GenerationAsked",
     "GenerationBegun",
@@ -90,10 +105,15 @@ __all__ = [
     "ModelCalled",
     "ModelSaid",
     "Payload",
+    "PlanAccepted",
     "PlansDecided",
     "PlansHeld",
     "ReasonerAdvanced",
     "ReplanAsked",
+    "ReplanHeld",
+    "ReplanRejected",
+    "RuleGranted",
+    "RuleRevoked",
     "ThinkingFailed",
     "ThresholdsAdapted",
     "ThresholdsSet",

@@ -15,7 +15,7 @@ from engine.domain.state import AgentState, Mode, RunState, SpendingLimits
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
-from engine.loop import decide_goals, decide_meta, decide_session
+from engine.loop import decide_approvals, decide_goals, decide_meta, decide_session
 from engine.loop.decide_goals import open_goal
 from engine.loop.decide_session import may_go_on
 from engine.loop.outcome import Outcome, RefusedError, close_turn, fresh_id
@@ -388,6 +388,7 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     cmd.GiveResult: _give_result,
     cmd.ReplacePlan: _replace_plan,
     cmd.SetBreakpoint: _set_breakpoint,
+    **decide_approvals.HANDLERS,
     cmd.Intervene: _intervene,
     cmd.HandBack: _hand_back,
     cmd.CallTool: _call_tool,
