@@ -97,7 +97,7 @@ async def test_of_two_answers_the_second_is_refused_in_words(asking: Flight) -> 
     question = await asked(asking)
     answers = [
         asking.engine.submit(
-            cmd.AnswerApproval(agent="pilot", action=question.action, allow=who == "ann", reason="no"),
+            cmd.AnswerApproval(agent="pilot", action=question.action, allow=who == "ann"),
             operator=who,
         )
         for who in ("ann", "bob")
@@ -105,7 +105,6 @@ async def test_of_two_answers_the_second_is_refused_in_words(asking: Flight) -> 
     receipts = await asyncio.gather(*answers)
     assert [receipt.ok for receipt in receipts] == [True, False]
     assert receipts[1].message == f"{question.action} is answered already: allowed by ann"
-    assert "waits for no approval" in await asking.refused(cmd.AnswerApproval, allow=True) or True
     await done(asking)
 
 
@@ -117,6 +116,7 @@ async def test_a_session_rule_ends_with_the_session_and_an_always_rule_does_not(
         receipt = await asking.do(cmd.AnswerApproval, action=question.action, allow=True, scope=scope.value)
         assert "write, only on src/a.py" in receipt.message
         await done(asking)
+        await asking.do(cmd.Pause)
         before = len(await asking.payloads(ev.ApprovalAsked))
         await asking.reopen()
         await asking.plan(WRITE)
@@ -125,6 +125,7 @@ async def test_a_session_rule_ends_with_the_session_and_an_always_rule_does_not(
             await asked(asking)
             await asking.do(cmd.AnswerApproval, allow=True)
         await done(asking)
+        await asking.do(cmd.Pause)
         assert len(await asking.payloads(ev.ApprovalAsked)) - before == again
     grants = (await asking.state()).approvals.grants
     assert [(grant.id, grant.scope, grant.by) for grant in grants] == [("r2", Scope.ALWAYS, "operator")]
@@ -173,10 +174,8 @@ async def test_whatever_happens_while_it_is_asked_nothing_runs_that_was_not_allo
     match what:
         case "edit":
             await asking.do(cmd.EditStep, step=step, args={"path": "other.py", "content": "1"})
-            other = await asking.until(
-                lambda s: s.approvals.question and s.approvals.question.action != first.action
-            )
-            assert other.approvals.question.call.paths == ("other.py",)
+            await asking.until(lambda s: not s.approvals.question or s.approvals.question != first)
+            assert (await asked(asking)).call.paths == ("other.py",)
         case "skip":
             await asking.do(cmd.SkipStep, step=step)
             assert (await done(asking)).approvals.question is None

@@ -69,9 +69,7 @@ FRAMES = st.lists(
 DECISIONS = st.builds(
     Decision, st.sampled_from(DecisionKind), TEXTS, deferred=st.lists(TEXTS, max_size=1).map(tuple)
 )
-RULES = st.builds(
-    Rule, st.sampled_from(Answer), TEXTS, TEXTS, st.just({"path": "a*"}), cost_over=st.just(2.0)
-)
+RULES = st.builds(Rule, st.sampled_from(Answer), TEXTS, TEXTS, st.just({"path": "a*"}))
 POLICIES = st.builds(Policy, st.lists(RULES, max_size=1).map(tuple), st.sampled_from(Answer))
 GRANTS = st.sampled_from(["r1", "r2"])
 GENERATIONS = st.sampled_from(["q1", "q2"])
