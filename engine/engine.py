@@ -16,6 +16,7 @@ from engine import __version__, inquiry, loop, reasoner, thinkers
 from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
+from engine.domain.approval import Policy, Source
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
 from engine.domain.state import AgentConfig, AgentState
@@ -53,6 +54,8 @@ from engine.sandbox.report import SandboxReport
 from engine.sandbox.terminal import Terminal
 from engine.sandbox.tier import JailRefusal, best_jail
 from engine.snapshots import Changes, SnapshotError, SnapshotPolicy, Snapshots
+from engine.steering.policies import policy_of
+from engine.steering.rules import RuleError
 from engine.thinkers.procedural import ProceduralThinker
 from engine.thinkers.recalling import Recall, Recaller, nothing
 from engine.tools.coders import Coders, narrowing
@@ -98,6 +101,8 @@ class EngineConfig:
     policy: SandboxPolicy = field(default_factory=SandboxPolicy)
     snapshots: SnapshotRule = SnapshotRule.REQUIRED
     """Whether the sandbox's files are saved before each action that may change them."""
+    approvals: Policy = field(default_factory=Policy)
+    """What agents ask about before they do it, as the workspace's settings say."""
     create: bool = True
     model: ModelChoice | None = None
     """The model that thinks; None where there is none: agents then plan by the plan library."""
@@ -378,7 +383,8 @@ class Engine:
             (policy.check_narrowing if new else policy.narrowed)(narrowing(config.meta))
             read_settings(config.meta)
             read_metacognition(config.meta)
-        except (PolicyError, reasoner.ReasonerError, SettingsError, MetaSettingsError) as error:
+            policy_of(config.meta)
+        except (RuleError, PolicyError, reasoner.ReasonerError, SettingsError, MetaSettingsError) as error:
             return str(error)
         if (style := config.meta.get("style", STYLES[0])) not in STYLES:
             return f"there is no style {style!r}; styles: {', '.join(STYLES)}"
@@ -394,6 +400,8 @@ class Engine:
         agent = await self._agent(state, log)
         agent.open(self.session, self._ports.seed())
         agent.begin_metacognition(read_metacognition(state.config.meta))
+        own = policy_of(state.config.meta)
+        agent.begin_approvals({Source.WORKSPACE: self.config.approvals, Source.AGENT: own})
         await log.commit()
         self._agents[state.agent_id] = agent
         agent.start()

@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.bdi.views import IntentionView
 from engine.domain.action import SandboxSession
+from engine.domain.approval import Approvals
 from engine.domain.belief import Belief
 from engine.domain.breakpoints import Breakpoint, Reached
 from engine.domain.failure import Failure, FailureKind, Strategy
@@ -270,6 +271,9 @@ class AgentState:
     reached: tuple[Reached, ...] = ()
     """Breakpoints that have come and for which the agent is to be held now."""
 
+    approvals: Approvals = field(default_factory=Approvals)
+    """What is asked and allowed, and which plans the operator accepted."""
+
     consecutive_errors: int = 0
     successes_since_reflection: float = 0.0
     successes_since_consolidation: float = 0.0
@@ -418,6 +422,8 @@ class AgentState:
             return Mode.STOPPED
         if self.intervention is not None:
             return Mode.INTERVENTION
+        if self.approvals.question is not None:
+            return Mode.WAITING
         if self.run is RunState.PAUSED:
             return Mode.STEPPING if self.grants or self.acting else Mode.PAUSED
         return Mode.RUNNING if self.has_work or self.acting else Mode.IDLE

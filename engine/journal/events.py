@@ -23,6 +23,17 @@ from engine.domain.session import OfferedBelief
 from engine.domain.state import AgentConfig
 from engine.domain.thinking import Uncovered
 from engine.journal import memory_events
+from engine.journal.approval_events import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    ApprovalsSet,
+    EnvelopeRevoked,
+    PlanAccepted,
+    ReplanHeld,
+    ReplanRejected,
+    RuleGranted,
+    RuleRevoked,
+)
 from engine.journal.break_events import (
     BreakpointAdded,
     BreakpointChanged,
@@ -76,6 +87,9 @@ from engine.journal.stopping_events import AgentHeld, AgentThawed, StopObserved
 __all__ = [
     "AgentHeld",
     "AgentThawed",
+    "ApprovalAnswered",
+    "ApprovalAsked",
+    "ApprovalsSet",
     "BackgroundCancelAsked",
     "BackgroundEnded",
     "BackgroundStarted",
@@ -89,6 +103,7 @@ __all__ = [
     "BudgetSet",
     "DecisionAsked",
     "DecisionMade",
+    "EnvelopeRevoked",
     "GenerationAnswered",
     "GenerationAsked",
     "GenerationBegun",
@@ -105,10 +120,15 @@ __all__ = [
     "ModelCalled",
     "ModelSaid",
     "Payload",
+    "PlanAccepted",
     "PlansDecided",
     "PlansHeld",
     "ReasonerAdvanced",
     "ReplanAsked",
+    "ReplanHeld",
+    "ReplanRejected",
+    "RuleGranted",
+    "RuleRevoked",
     "StopObserved",
     "ThinkingFailed",
     "ThresholdsAdapted",

@@ -28,7 +28,7 @@ from engine.domain.state import (
     Spent,
 )
 from engine.domain.thinking import DecisionKind, RecentAction
-from engine.journal import break_fold, meta_fold, reasoner_fold, stopping_fold, stride_fold
+from engine.journal import approval_fold, break_fold, meta_fold, reasoner_fold, stopping_fold, stride_fold
 from engine.journal import events as ev
 from engine.journal.event import Event, canonical
 from engine.journal.reasoner_fold import answered, end_stride, roused
@@ -57,6 +57,7 @@ _handlers: dict[type[ev.Payload], _Handler] = {
     **meta_fold.HANDLERS,
     **stopping_fold.HANDLERS,
     **break_fold.HANDLERS,
+    **approval_fold.HANDLERS,
 }
 
 
@@ -202,6 +203,7 @@ def _opened(state: AgentState, said: ev.AgentOpened, event: Event) -> None:
     state.grants = 0
     state.unsaved_step = ""
     stopping_fold.ended(state)
+    approval_fold.reopened(state)
     meta_fold.reopened(state)
 
 
@@ -218,6 +220,7 @@ def _resumed(state: AgentState, said: ev.AgentResumed, event: Event) -> None:
     state.grants, state.held = 0, ""
     state.loops, state.max_loops, state.until = 0, said.max_loops, said.until
     state.config = replace(state.config, ask=said.ask)
+    approval_fold.resumed(state)
 
 
 @_on(ev.AgentPaused)
@@ -287,6 +290,7 @@ def _goal_changed(state: AgentState, said: ev.GoalChanged, event: Event) -> None
         plan = state.plans.pop(said.goal, None)
         _forget_steps(state, plan.steps if plan else ())
         _plan_afresh(state, said.goal)
+        approval_fold.goal_over(state, said.goal)
     state.goals[said.goal] = replace(goal, text=said.text, priority=said.priority, event=event.ref)
 
 
@@ -306,6 +310,7 @@ def _goal_ended(state: AgentState, said: ev.GoalEnded, event: Event) -> None:
     state.goals[said.goal] = replace(goal, status=said.status, reason=said.reason, event=event.ref)
     state.workflows = tuple(one for one in state.workflows if one.goal != said.goal)
     roused(state)
+    approval_fold.goal_over(state, said.goal)
     meta_fold.progressed(state)
     meta_fold.goal_over(state, said.goal)
     if state.current_goal == said.goal:
@@ -398,6 +403,8 @@ def _plan_adopted(state: AgentState, said: ev.PlanAdopted, event: Event) -> None
     for step in said.steps:
         _number(state, step.id)
     steps = tuple(replace(step, event=event.ref) for step in said.steps)
+    old = state.plans.get(said.goal)
+    approval_fold.replanned(state, said.goal, "planned anew", old.steps if old else (), steps, event)
     state.plans[said.goal] = Plan(said.plan, said.goal, 1, steps, event.ref)
     state.needs_replan = False
     _planned(state, said.goal)
@@ -420,6 +427,7 @@ def _plan_revised(state: AgentState, said: ev.PlanRevised, event: Event) -> None
     steps = tuple(
         step if before.get(step.id) == step else replace(step, event=event.ref) for step in said.steps
     )
+    approval_fold.replanned(state, said.goal, said.change, before.values(), steps, event)
     kept = {step.id for step in steps}
     _forget_steps(state, [step for step in before.values() if step.id not in kept])
     changed = [step.id for step in steps if before.get(step.id) != step]
@@ -438,6 +446,7 @@ def _plan_revised(state: AgentState, said: ev.PlanRevised, event: Event) -> None
 @_on(ev.StepEnded)
 def _step_ended(state: AgentState, said: ev.StepEnded, event: Event) -> None:
     _change_step(state, said.step, event, status=said.status, summary=said.summary[:SUMMARY_LIMIT])
+    approval_fold.step_over(state, said.goal, said.step, said.status, event)
     if said.status is StepStatus.FAILED:
         return
     if state.retry is not None and state.retry.step == said.step:
@@ -509,6 +518,7 @@ def _processed(state: AgentState, said: ev.ParametersProcessed, event: Event) ->
 def _withdrawn(state: AgentState, said: ev.ActionWithdrawn, event: Event) -> None:
     if state.action is not None and state.reasons:
         state.settled.pop(state.action.step, None)
+    approval_fold.withdrawn(state, said.action, event)
     state.action = None
 
 
@@ -521,6 +531,7 @@ def _started(state: AgentState, said: ev.ActionStarted, event: Event) -> None:
         state.operator_actions += 1
         return
     state.retry = None
+    approval_fold.began(state, state.action.step)
     if state.unsaved_step == state.action.step:
         state.unsaved_step = ""
     state.actions += 1
@@ -544,6 +555,7 @@ def _finished(state: AgentState, said: ev.ActionFinished, event: Event) -> None:
         state.sandbox = said.session
     state.last_summary = said.summary[:SUMMARY_LIMIT]
     if action is not None and action.step:
+        approval_fold.began(state, action.step)
         if said.code is None:
             state.consecutive_errors = 0
             state.successes_since_reflection += 1.0
@@ -792,6 +804,8 @@ def _decision_asked(state: AgentState, said: ev.DecisionAsked, event: Event) -> 
 def _decided(state: AgentState, said: ev.DecisionMade, event: Event) -> None:
     if said.decision.kind is not DecisionKind.CALL:
         state.loops += 1  # a call counts when it starts
+    if said.decision.kind in (DecisionKind.CALL, DecisionKind.SUBGOAL):
+        approval_fold.decided(state, said.goal, event)
     if said.decision.kind is DecisionKind.PLAN:
         meta_fold.turned(state)
     if said.decision.kind is not DecisionKind.THINK:

@@ -317,6 +317,9 @@ class Agent(DecidingAgent):
         if goal.criteria and not plan.shown:
             self._ask_for_proof(goal, plan)
             return True
+        if why := self._not_shown_done(goal, plan):
+            self._refuse_done(goal, plan, why)
+            return True
         self._end_replanning(goal.id, success=True, cause=plan.event)
         reason = plan.steps[-1].summary if plan.shown else self.state.last_summary
         ended = self.append(

@@ -15,7 +15,14 @@ from engine.domain.state import AgentState, Mode, RunState, SpendingLimits
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
-from engine.loop import decide_breaks, decide_goals, decide_meta, decide_session, decide_stop
+from engine.loop import (
+    decide_approvals,
+    decide_breaks,
+    decide_goals,
+    decide_meta,
+    decide_session,
+    decide_stop,
+)
 from engine.loop.decide_goals import open_goal
 from engine.loop.decide_session import may_go_on
 from engine.loop.decide_stop import jobs_text, refuse_frozen
@@ -68,8 +75,6 @@ def _pause(state: AgentState, said: cmd.Pause, registry: ToolRegistry) -> Outcom
         return Outcome("already paused")
     message = "paused; the running action ends by itself" if state.acting else "paused"
     return Outcome(message + jobs_text(state, "go on"), (ev.AgentPaused(reason="paused by the operator"),))
-
-
 
 
 def _set_budget(state: AgentState, said: cmd.SetBudget, registry: ToolRegistry) -> Outcome:
@@ -368,6 +373,7 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     cmd.GiveResult: _give_result,
     cmd.ReplacePlan: _replace_plan,
     cmd.SetBreakpoint: _set_breakpoint,
+    **decide_approvals.HANDLERS,
     cmd.Intervene: _intervene,
     cmd.HandBack: _hand_back,
     cmd.CallTool: _call_tool,

@@ -168,7 +168,7 @@ HANDLERS: dict[type[cmd.Command], Callable[[AgentState, Any, ToolRegistry], Outc
     **dict.fromkeys(
         (
             *(cmd.ChangeGoal, cmd.EditStep, cmd.InsertStep, cmd.DeleteStep, cmd.MoveStep, cmd.SkipStep),
-            *(cmd.RetryStep, cmd.GiveResult, cmd.ReplacePlan),
+            *(cmd.RetryStep, cmd.GiveResult, cmd.ReplacePlan, cmd.AcceptPlan, cmd.RejectReplan),
         ),
         _no_plan_to_edit,
     ),

@@ -14,6 +14,7 @@ from engine.bdi.syntax import Position
 from engine.bdi.views import FrameView, IntentionView, ItemView
 from engine.domain import commands as cmd
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, Undo
+from engine.domain.approval import Answer, Call, Envelope, Policy, Rule, Scope, Source
 from engine.domain.break_lines import read_break
 from engine.domain.failure import FailureKind, Strategy
 from engine.domain.goal import GoalStatus
@@ -70,6 +71,9 @@ FRAMES = st.lists(
 DECISIONS = st.builds(
     Decision, st.sampled_from(DecisionKind), TEXTS, deferred=st.lists(TEXTS, max_size=1).map(tuple)
 )
+RULES = st.builds(Rule, st.sampled_from(Answer), TEXTS, TEXTS, st.just({"path": "a*"}))
+POLICIES = st.builds(Policy, st.lists(RULES, max_size=1).map(tuple), st.sampled_from(Answer))
+GRANTS = st.sampled_from(["r1", "r2"])
 GENERATIONS = st.sampled_from(["q1", "q2"])
 POINTS = st.sampled_from(["b1", "b2", "b3"])
 SPECS = st.sampled_from(
@@ -138,6 +142,34 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.PlanRejected: {"goal": GOALS, "problems": st.just(("no",))},
     ev.PlanAdopted: {"plan": st.just("p1"), "goal": GOALS, "steps": PLAN_STEPS},
     ev.PlanRevised: {"plan": st.just("p1"), "goal": GOALS, "change": TEXTS, "steps": PLAN_STEPS},
+    ev.ApprovalsSet: {"source": st.sampled_from(Source), "policy": POLICIES},
+    ev.ApprovalAsked: {
+        "action": ACTIONS,
+        "step": STEPS,
+        "goal": GOALS,
+        "call": st.builds(Call, TEXTS, TEXTS, ARGS, paths=st.just(("a",))),
+        "key": TEXTS,
+        "why": TEXTS,
+        "offered": RULES,
+    },
+    ev.ApprovalAnswered: {
+        "action": ACTIONS,
+        "step": STEPS,
+        "goal": GOALS,
+        "key": TEXTS,
+        "allowed": st.booleans(),
+        "reason": TEXTS,
+    },
+    ev.RuleGranted: {"grant": GRANTS, "rule": RULES, "scope": st.sampled_from(Scope)},
+    ev.RuleRevoked: {"grant": GRANTS},
+    ev.PlanAccepted: {
+        "plan": st.just("p1"),
+        "goal": GOALS,
+        "steps": PLAN_STEPS,
+        "envelope": st.none() | st.builds(Envelope, GOALS, spend_usd=st.none() | st.just(1.5)),
+    },
+    ev.EnvelopeRevoked: {"goal": GOALS},
+    ev.ReplanHeld: {"goal": GOALS, "change": TEXTS},
     ev.StepEnded: {"goal": GOALS, "step": STEPS, "status": st.sampled_from(StepStatus), "summary": TEXTS},
     ev.ActionRequested: {
         "action": ACTIONS,
@@ -342,7 +374,7 @@ def test_another_call_in_place_of_a_step_runs_with_its_own_arguments_not_the_set
 def test_every_kind_of_event_is_generated_here() -> None:
     without_state = {"workspace.created", "session.opened", "session.closed", "sandbox.tier_accepted"}
     quiet = {"plan.generated", "action.held", "action.queued", "command.refused"}
-    quiet |= {"model.said", "plan.thinking_failed", "meta.cancel_asked"}
+    quiet |= {"plan.replan_rejected", "model.said", "plan.thinking_failed", "meta.cancel_asked"}
     quiet |= {
         "snapshot.failed",
         "job.output",
