@@ -23,6 +23,7 @@ from engine.domain.session import OfferedBelief
 from engine.domain.state import AgentConfig
 from engine.domain.thinking import Uncovered
 from engine.journal import memory_events
+from engine.journal.budget_events import BudgetEased, BudgetReached, BudgetSet, WorkspaceBudgetSet
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
 from engine.journal.meta_events import (
@@ -38,8 +39,6 @@ from engine.journal.meta_events import (
     ThresholdsSet,
 )
 from engine.journal.model_events import (
-    BudgetReached,
-    BudgetSet,
     DecisionAsked,
     DecisionMade,
     ModelCalled,
@@ -70,6 +69,7 @@ __all__ = [
     "BackgroundEnded",
     "BackgroundStarted",
     "BeliefTold",
+    "BudgetEased",
     "BudgetReached",
     "BudgetSet",
     "DecisionAsked",
@@ -99,6 +99,7 @@ __all__ = [
     "ThresholdsSet",
     "TimePassed",
     "TracingSet",
+    "WorkspaceBudgetSet",
     "memory_events",
 ]
 

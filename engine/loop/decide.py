@@ -11,11 +11,11 @@ from engine.domain.belief import BeliefSource
 from engine.domain.goal import Goal
 from engine.domain.plan import Op, Plan, PlanStep, Provenance, StepStatus
 from engine.domain.session import SHELL_COMMAND, SHELL_TOOL
-from engine.domain.state import AgentState, Mode, RunState, SpendingLimits
+from engine.domain.state import AgentState, Mode, RunState
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
-from engine.loop import decide_goals, decide_meta, decide_session
+from engine.loop import decide_budget, decide_goals, decide_meta, decide_session
 from engine.loop.decide_goals import open_goal
 from engine.loop.decide_session import may_go_on
 from engine.loop.outcome import Outcome, RefusedError, close_turn, fresh_id
@@ -90,18 +90,6 @@ def _stop(state: AgentState, said: cmd.Stop, registry: ToolRegistry) -> Outcome:
     running = f"; {state.action.command} is cut off" if state.acting and state.action else ""
     message = f"stopped{running}{_jobs(state, 'ended')}"
     return Outcome(message, (ev.AgentStopped(reason=said.reason),))
-
-
-def _set_budget(state: AgentState, said: cmd.SetBudget, registry: ToolRegistry) -> Outcome:
-    limits = SpendingLimits(said.usd, said.tokens, said.calls)
-    if limits == SpendingLimits():
-        return Outcome("the workspace's budget holds again", (ev.BudgetSet(limits=None),))
-    parts = (
-        f"${said.usd:g}" if said.usd is not None else "",
-        f"{said.tokens:,} tokens" if said.tokens is not None else "",
-        f"{said.calls:,} calls" if said.calls is not None else "",
-    )
-    return Outcome(f"budget: {', '.join(filter(None, parts))}", (ev.BudgetSet(limits=limits),))
 
 
 def _delete(state: AgentState, said: cmd.DeleteAgent, registry: ToolRegistry) -> Outcome:
@@ -377,7 +365,7 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     cmd.Pause: _pause,
     cmd.Step: _step,
     cmd.Stop: _stop,
-    cmd.SetBudget: _set_budget,
+    **decide_budget.HANDLERS,
     cmd.DeleteAgent: _delete,
     cmd.EditStep: _edit_step,
     cmd.InsertStep: _insert_step,
