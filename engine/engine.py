@@ -585,7 +585,7 @@ class Engine:
                 await agent.close()
                 del self._agents[command.agent]
             if isinstance(command, cmd.SetBudget | cmd.DeleteAgent) and receipt.ok:
-                receipt = self._with_eased(receipt, actor)
+                receipt = self._with_eased(receipt, actor, command.agent)
         except JournalError as error:
             return cmd.Receipt(ok=False, message=f"not recorded yet: {error}")
         else:
@@ -617,15 +617,16 @@ class Engine:
         self._budgets.now_holds(said.limits)
         return self._with_eased(cmd.Receipt(ok=True, message=told, event=event.ref), actor)
 
-    def _with_eased(self, receipt: cmd.Receipt, actor: str) -> cmd.Receipt:
+    def _with_eased(self, receipt: cmd.Receipt, actor: str, agent: str = "") -> cmd.Receipt:
         """Let agents go on for which there is more of a budget now, and say which do."""
         eased = self._budgets.ease(self._agents, actor)
         running = [name for name in eased if self._agents[name].state.run is RunState.RUNNING]
-        return (
-            receipt.model_copy(update={"message": f"{receipt.message}; {', '.join(running)} goes on"})
-            if running
-            else receipt
-        )
+        told = f"; {', '.join(running)} {'goes' if len(running) == 1 else 'go'} on" if running else ""
+        live = self._agents.get(agent)
+        if live is not None and live.state.held_by is not None:
+            why = self._budgets.ledger.still(agent)
+            told += f"; {agent} is still held: {why.reason}" if why is not None else ""
+        return receipt.model_copy(update={"message": receipt.message + told})
 
     async def _remember(self, command: cmd.Remember, actor: str) -> cmd.Receipt:
         agent = self._agents.get(command.agent)

@@ -208,7 +208,7 @@ class Ledger:
         return [
             name
             for name, state in self._states.items()
-            if state.held_by is not None and not state.deleted and self._fits(name, state)
+            if state.held_by is not None and not state.deleted and self.still(name) is None
         ]
 
     def held(self, budget: str, state: AgentState) -> tuple[str, ...]:
@@ -218,9 +218,11 @@ class Ledger:
             one.agent_id for one in asked if one.held_by is not None and one.held_by.budget == budget
         )
 
-    def _fits(self, name: str, state: AgentState) -> bool:
-        wanted = self._wanted.get(name) or Entry(name, state.goal_at_hand, LEAST)
-        return self._objection(wanted, self.accounts(state, wanted.goal)) is None
+    def still(self, agent: str) -> Objection | None:
+        """Why an agent that a budget holds would be held again; None when it would not."""
+        state = self._states[agent]
+        wanted = self._wanted.get(agent) or Entry(agent, state.goal_at_hand, LEAST)
+        return self._objection(wanted, self.accounts(state, wanted.goal))
 
     def _is_over(self, entry: Entry) -> bool:
         """Whether an action that was let through is in its agent's state, or will not be begun."""

@@ -202,7 +202,10 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.BudgetEased: {"budget": TEXTS},
     ev.WorkflowEntered: {"workflow": st.sampled_from(["w1", "w2"]), "goal": GOALS},
     ev.WorkflowLeft: {"workflow": st.sampled_from(["w1", "w2"]), "status": st.just("completed")},
-    ev.BudgetSet: {"goal": st.sampled_from(["", "g1"]), "limits": st.none() | st.just(SpendingLimits(usd=1.5))},
+    ev.BudgetSet: {
+        "goal": st.sampled_from(["", "g1"]),
+        "limits": st.none() | st.just(SpendingLimits(usd=1.5)),
+    },
     ev.DecisionAsked: {"goal": GOALS, "step": STEPS, "thinker": TEXTS},
     ev.DecisionMade: {"goal": GOALS, "step": STEPS, "thinker": TEXTS, "decision": DECISIONS},
     ev.TimePassed: {},
