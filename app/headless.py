@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TextIO
 
-from app.lines import ending_jobs, line_of
+from app.lines import ending_jobs, held_before, line_of
 from app.missions import agent_for, lay_down
 from app.settings import Settings
 from app.waiting import AgentFaultError, at_rest, wait_until
@@ -247,7 +247,7 @@ class Run:
         if isinstance(said, ev.ReasonerAdvanced) and said.mind.idle:
             return await self._rests()
         if isinstance(said, ev.BudgetReached):
-            return _End(Status.BUDGET_EXCEEDED, f"held before a call: {said.reason}")
+            return _End(Status.BUDGET_EXCEEDED, f"{held_before(said)}: {said.reason}")
         if isinstance(said, ev.AgentPaused) and said.reason.startswith("MAX_LOOPS"):
             return _End(Status.FAILED, said.reason, "MAX_LOOPS")
         return None

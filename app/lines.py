@@ -274,12 +274,20 @@ def _say_model(said: ev.Payload) -> tuple[str, str, str] | None:
             what = f"decision on {said.step}" if said.step else f"plan for {said.goal}"
             return "✗", "error", f"no {what}: {said.message}"
         case ev.BudgetReached():
-            return "‖", "warning", f"held before a call: {said.reason}"
+            return "‖", "warning", f"{held_before(said)}: {said.reason}"
+        case ev.BudgetEased():
+            return "▶", "dim", f"there is more of the budget of {said.budget} now"
         case ev.DecisionMade():
             return "→", "plan", decision_text(said.decision)
     return None
 
 
+def held_before(said: ev.BudgetReached) -> str:
+    """What a budget does not let begin, in words."""
+    return "held, as its time is up" if said.before == "time" else f"held before {_AN[said.before]}"
+
+
+_AN = {"call": "a call", "action": "an action"}
 _DECIDED: dict[DecisionKind, str] = {
     DecisionKind.CALL: "call",
     DecisionKind.THINK: "a thought",

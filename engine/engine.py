@@ -17,9 +17,10 @@ from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
 from engine.domain.approval import Policy, Source
+from engine.domain.budgets import SpendingLimits, check_limits
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
-from engine.domain.state import AgentConfig, AgentState
+from engine.domain.state import AgentConfig, AgentState, RunState
 from engine.domain.strict_json import NESTING_LIMIT, too_deep
 from engine.domain.thinking import Thinker
 from engine.generation import pgp
@@ -35,6 +36,7 @@ from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import workspace_head
 from engine.library.plan_library import PlanLibrary
 from engine.loop.agent import Agent
+from engine.loop.budgets import Budgets
 from engine.loop.perceive import WorkspacePerceiver
 from engine.loop.recording import Surroundings
 from engine.loop.stopping import Stops
@@ -54,8 +56,10 @@ from engine.sandbox.report import SandboxReport
 from engine.sandbox.terminal import Terminal
 from engine.sandbox.tier import JailRefusal, best_jail
 from engine.snapshots import Changes, SnapshotError, SnapshotPolicy, Snapshots
+from engine.steering.ledger import Ledger
 from engine.steering.policies import policy_of
 from engine.steering.rules import RuleError
+from engine.steering.standing import Standing
 from engine.thinkers.procedural import ProceduralThinker
 from engine.thinkers.recalling import Recall, Recaller, nothing
 from engine.tools.coders import Coders, narrowing
@@ -106,6 +110,10 @@ class EngineConfig:
     create: bool = True
     model: ModelChoice | None = None
     """The model that thinks; None where there is none: agents then plan by the plan library."""
+    budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What all agents together may take over all sessions."""
+    agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What each agent may take, with those that work for it."""
     answerer: Callable[[AgentState], pgp.Answerer | None] | None = None
     """Who makes plans for an agent's reasoner; by default the recorded answers that it was created with."""
 
@@ -171,6 +179,9 @@ class Engine:
         self._client = config.model.client() if config.model is not None else None
         self._background = BackgroundRunner()
         self._stops = Stops()
+        model = config.model.budget.limits if config.model is not None else SpendingLimits()
+        usual = config.agent_budget.over(model)
+        self._budgets = Budgets(Ledger(config.budget, usual, ports.clock.now))
 
     # -------------------------------------------------------------- life
 
@@ -230,6 +241,7 @@ class Engine:
         for stream in streams:
             if of_agent(stream):
                 state = await self._restore(stream)
+                self._budgets.ledger.join(state)
                 if why := "" if state.deleted else self._why_not(state.agent_type, state.config):
                     self._faults[stream] = why
                 elif not state.deleted:
@@ -237,6 +249,7 @@ class Engine:
                         await self._take_up(state)
                     except reasoner.ForgottenError as error:
                         self._faults[stream] = f"its mind cannot be had again: {error}"
+        await self._budgets.restore(self.store)
         self._keeper = Keeper(self._memory, self.store, self.blobs, self._ports.clock, self._restore)
         self._keeper.begin()
         self._tasks = [
@@ -337,6 +350,7 @@ class Engine:
                         await agent.log.commit()
                         agent.poke()
                 await self._snapshot(agent, at_least=SNAPSHOT_EVERY)
+            self._budgets.keep_time(self._agents)
 
     async def _snapshot(self, agent: Agent, *, at_least: int) -> None:
         state = agent.state
@@ -384,6 +398,8 @@ class Engine:
             read_settings(config.meta)
             read_metacognition(config.meta)
             policy_of(config.meta)
+            if wrong := check_limits(config.meta.get("budget", {})):
+                return wrong
         except (RuleError, PolicyError, reasoner.ReasonerError, SettingsError, MetaSettingsError) as error:
             return str(error)
         if (style := config.meta.get("style", STYLES[0])) not in STYLES:
@@ -451,7 +467,7 @@ class Engine:
         if self._client is not None and self.config.model is not None:
             name = self.config.model.name
             voice = Voice(self._client)
-            purse = loop.Purse(self._client, self.config.model.budget)
+            purse = loop.Purse(self._client, self._budgets.ledger, lambda: voice.goal)
             if answerer is None and state.reasons:
                 answerer = thinkers.ModelAnswerer(purse, name, sink=voice.piece, record=voice.called)
             if state.config.thinker == thinkers.CLAUDE:
@@ -479,6 +495,7 @@ class Engine:
             # Whoever chose to plan by recipes alone did not choose to pay for a model.
             model_name=name if state.reasons or state.config.replans else "",
             post=self._post,
+            ledger=self._budgets.ledger,
             background=self._background,
             memory=self._memory,
         )
@@ -511,6 +528,20 @@ class Engine:
             return cmd.Receipt(ok=False, message=why)
         if config.parent and config.parent not in self._agents:
             return cmd.Receipt(ok=False, message=f"its parent: {self._no_agent(config.parent)}")
+        planned = AgentState(command.agent, command.agent_type, config=config)
+        if why := self._budgets.ledger.admit(planned, thinks=self._thinks(planned)):
+            return cmd.Receipt(ok=False, message=f"no agent was created: {why}")
+        try:
+            return await self._begin_agent(command, config, actor)
+        finally:
+            # The real one stands for it once it is there.
+            self._budgets.ledger.leave(planned)
+
+    def _thinks(self, state: AgentState) -> bool:
+        """Whether an agent may call a model."""
+        return self._client is not None and (state.reasons or state.config.replans)
+
+    async def _begin_agent(self, command: cmd.CreateAgent, config: AgentConfig, actor: str) -> cmd.Receipt:
         log = StreamLog(command.agent, 0, GENESIS, self._ports.clock, self._commit)
         created = ev.AgentCreated(
             agent_id=command.agent,
@@ -520,7 +551,9 @@ class Engine:
         )
         event = log.append(created, actor=actor, causes=(), tick=0)
         await log.commit()
-        await self._take_up(fold([event]))
+        state = fold([event])
+        self._budgets.ledger.join(state)
+        await self._take_up(state)
         return cmd.Receipt(ok=True, message=f"agent {command.agent} created", event=event.ref)
 
     # -------------------------------------------------------------- the door
@@ -550,14 +583,22 @@ class Engine:
                 return await self._remember(command, actor)
             if isinstance(command, cmd.Stop | cmd.Thaw):
                 return await self._halt(command, actor)
+            if isinstance(command, cmd.SetWorkspaceBudget):
+                return await self._set_workspace_budget(command, actor)
             agent = self._agents.get(command.agent)
             if agent is None:
                 return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
-            receipt = agent.handle(command, actor)
+            if isinstance(command, cmd.Run | cmd.Step):
+                thinks = self._thinks(agent.state)
+                if why := self._budgets.ledger.no_start(command.agent, thinks=thinks):
+                    return cmd.Receipt(ok=False, message=why)
+            receipt = agent.handle(self._budgets.resolved(command, agent.state), actor)
             await agent.log.commit()
             if agent.state.deleted:
                 await agent.close()
                 del self._agents[command.agent]
+            if isinstance(command, cmd.SetBudget | cmd.DeleteAgent) and receipt.ok:
+                receipt = self._with_eased(receipt, actor, command.agent)
         except JournalError as error:
             return cmd.Receipt(ok=False, message=f"not recorded yet: {error}")
         else:
@@ -597,6 +638,27 @@ class Engine:
         await self._log.commit()
         self._coders.accept(tier)
         return cmd.Receipt(ok=True, message=self.sandbox().standing, event=event.ref)
+
+    async def _set_workspace_budget(self, command: cmd.SetWorkspaceBudget, actor: str) -> cmd.Receipt:
+        resolved = self._budgets.resolved(command, None)
+        assert isinstance(resolved, cmd.SetWorkspaceBudget)
+        said, told = self._budgets.of_all(resolved)
+        event = self._note(said, actor)
+        assert self._log is not None
+        await self._log.commit()
+        self._budgets.now_holds(said.limits)
+        return self._with_eased(cmd.Receipt(ok=True, message=told, event=event.ref), actor)
+
+    def _with_eased(self, receipt: cmd.Receipt, actor: str, agent: str = "") -> cmd.Receipt:
+        """Let agents go on for which there is more of a budget now, and say which do."""
+        eased = self._budgets.ease(self._agents, actor)
+        running = [name for name in eased if self._agents[name].state.run is RunState.RUNNING]
+        told = f"; {', '.join(running)} {'goes' if len(running) == 1 else 'go'} on" if running else ""
+        live = self._agents.get(agent)
+        if live is not None and live.state.held_by is not None:
+            why = self._budgets.ledger.still(agent)
+            told += f"; {agent} is still held: {why.reason}" if why is not None else ""
+        return receipt.model_copy(update={"message": receipt.message + told})
 
     async def _remember(self, command: cmd.Remember, actor: str) -> cmd.Receipt:
         agent = self._agents.get(command.agent)
@@ -762,6 +824,16 @@ class Engine:
     def agents(self) -> tuple[str, ...]:
         """Ids of the agents that exist, oldest first; those that could not be taken up last."""
         return (*self._agents, *self._faults)
+
+    def budgets(self, agent: str, goal: str = "") -> tuple[Standing, ...]:
+        """The budgets that an agent draws on, the nearest first; without one, the workspace's.
+
+        Args:
+            agent: the agent's id.
+            goal: the goal that is asked about; empty for the one at hand.
+        """
+        live = self._agents.get(agent)
+        return self._budgets.standings(live.state if live is not None else AgentState(), goal)
 
     def family(self, agent: str) -> tuple[str, ...]:
         """An agent and those that work for it or for one of these, each after its parent."""

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
+from engine.domain.budgets import BudgetKind, SpendingLimits
+
 AGENT_ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 STOP_WORDS = frozenset(
     re.findall(
@@ -140,13 +142,41 @@ class Step(Command):
     """False as it was recorded before agents with plans could step into, over and out of goals."""
 
 
-class SetBudget(Command):
-    """Say what the agent's models may take over all its sessions; nothing given is the workspace's budget."""
+class BudgetAmounts(Command):
+    """What a budget is to be."""
 
-    do: Literal["set_budget"] = "set_budget"
     usd: float | None = Field(default=None, ge=0, le=1_000_000, allow_inf_nan=False)
     tokens: int | None = Field(default=None, ge=0, le=10**15)
     calls: int | None = Field(default=None, ge=0, le=10**9)
+    actions: int | None = Field(default=None, ge=0, le=10**9)
+    seconds: float | None = Field(default=None, ge=0, le=10**9, allow_inf_nan=False)
+    keep: bool = False
+    """Whether limits that are not named stay; else only the named ones hold."""
+    more: tuple[BudgetKind, ...] = ()
+    """Kinds of which the amount comes on top of the limit; of what was spent where there is none."""
+    lifted: tuple[BudgetKind, ...] = ()
+    """Kinds that are to have no limit, whatever the settings say."""
+
+    @property
+    def limits(self) -> SpendingLimits:
+        """The limits that are named."""
+        return SpendingLimits(
+            self.usd, self.tokens, self.calls, self.actions, self.seconds, tuple(map(str, self.lifted))
+        )
+
+
+class SetBudget(BudgetAmounts):
+    """Say what an agent or a goal may take over all sessions; nothing given is the settings' budget."""
+
+    do: Literal["set_budget"] = "set_budget"
+    goal: str = ""
+    """The goal, with those below it; empty for the agent, with those that work for it."""
+
+
+class SetWorkspaceBudget(BudgetAmounts):
+    """Say what all agents together may take over all sessions; nothing given is the settings' budget."""
+
+    do: Literal["set_workspace_budget"] = "set_workspace_budget"
 
 
 class Stop(Command):
@@ -551,6 +581,7 @@ AnyCommand = (
     | Guide
     | AcceptTier
     | SetBudget
+    | SetWorkspaceBudget
     | Remember
 )
 

@@ -14,6 +14,7 @@ from engine.domain.action import SandboxSession
 from engine.domain.approval import Approvals
 from engine.domain.belief import Belief
 from engine.domain.breakpoints import Breakpoint, Reached
+from engine.domain.budgets import BudgetHold, Pace, SpendingLimits, Spent, limits_from
 from engine.domain.failure import Failure, FailureKind, Strategy
 from engine.domain.goal import Goal
 from engine.domain.metacognition import MetaState
@@ -85,6 +86,12 @@ class AgentConfig:
     def parent(self) -> str:
         """The agent that this one works for, on whose budgets it draws; empty for none."""
         return str(self.meta.get("parent", ""))
+
+    @property
+    def set_aside(self) -> SpendingLimits:
+        """What was set aside for it at creation, of its parent's budget or the workspace's."""
+        given = self.meta.get("budget", {})
+        return limits_from(given) if isinstance(given, dict) else SpendingLimits()
 
     @property
     def decides(self) -> bool:
@@ -170,30 +177,12 @@ class OperatorRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """What the calls of models took."""
-
-    calls: int = 0
-    tokens: int = 0
-    usd: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class OpenWorkflow:
     """A workflow that the agent began below that of its root goal, and has not ended."""
 
     id: str
     goal: str
     """The goal that it was begun for; whatever the agent turns to meanwhile, its end is that goal's."""
-
-
-@dataclass(frozen=True, slots=True)
-class SpendingLimits:
-    """What an agent's models may take over all its sessions; None is no limit."""
-
-    usd: float | None = None
-    tokens: int | None = None
-    calls: int | None = None
 
 
 @dataclass(slots=True)
@@ -302,10 +291,18 @@ class AgentState:
     model_calls: int = 0
     unpriced_calls: int = 0
     """Calls whose price nobody knows; the cost is then only part of the sum."""
+    worked_us: int = 0
+    """Microseconds at work, see `engine.journal.budget_fold.works`."""
     budget: SpendingLimits | None = None
     """What the operator set for this agent; None where the workspace's settings hold."""
+    goal_budgets: dict[str, SpendingLimits] = field(default_factory=dict)
+    """What the operator set for goals, each with those below it."""
     spent: dict[str, Spent] = field(default_factory=dict)
-    """What models took for each goal."""
+    """What was taken for each goal, without those below it."""
+    paces: dict[str, Pace] = field(default_factory=dict)
+    """What the steps took that are done, by goal."""
+    budget_hold: BudgetHold | None = None
+    """The budget that held it last; see `held_by` for now."""
     model: str = ""
     """The model that was asked last."""
     context: tuple[tuple[str, int], ...] = ()
@@ -363,6 +360,12 @@ class AgentState:
     def step(self) -> PlanStep | None:
         """The step that runs or would run next."""
         return self.plan.current if self.plan else None
+
+    @property
+    def held_by(self) -> BudgetHold | None:
+        """The budget that holds it now; None when none does."""
+        held = self.budget_hold
+        return held if held is not None and held.event == self.run_event else None
 
     @property
     def open_goals(self) -> list[Goal]:

@@ -41,6 +41,7 @@ from engine.journal.break_events import (
     BreakpointHit,
     BreakpointSet,
 )
+from engine.journal.budget_events import BudgetEased, BudgetReached, BudgetSet, WorkspaceBudgetSet
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
 from engine.journal.meta_events import (
@@ -56,8 +57,6 @@ from engine.journal.meta_events import (
     ThresholdsSet,
 )
 from engine.journal.model_events import (
-    BudgetReached,
-    BudgetSet,
     DecisionAsked,
     DecisionMade,
     ModelCalled,
@@ -99,6 +98,7 @@ __all__ = [
     "BreakpointCleared",
     "BreakpointHit",
     "BreakpointSet",
+    "BudgetEased",
     "BudgetReached",
     "BudgetSet",
     "DecisionAsked",
@@ -135,6 +135,7 @@ __all__ = [
     "ThresholdsSet",
     "TimePassed",
     "TracingSet",
+    "WorkspaceBudgetSet",
     "memory_events",
 ]
 

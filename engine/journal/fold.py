@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from engine.domain.action import ResultStatus
 from engine.domain.belief import Belief
+from engine.domain.budgets import Spent
 from engine.domain.failure import OF_GOALS, UNTRIED_RATE, Failure, Strategy, rate_key
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.parameters import Settled
@@ -25,10 +26,17 @@ from engine.domain.state import (
     OperatorRequest,
     Retry,
     RunState,
-    Spent,
 )
 from engine.domain.thinking import DecisionKind, RecentAction
-from engine.journal import approval_fold, break_fold, meta_fold, reasoner_fold, stopping_fold, stride_fold
+from engine.journal import (
+    approval_fold,
+    break_fold,
+    budget_fold,
+    meta_fold,
+    reasoner_fold,
+    stopping_fold,
+    stride_fold,
+)
 from engine.journal import events as ev
 from engine.journal.event import Event, canonical
 from engine.journal.reasoner_fold import answered, end_stride, roused
@@ -58,6 +66,7 @@ _handlers: dict[type[ev.Payload], _Handler] = {
     **stopping_fold.HANDLERS,
     **break_fold.HANDLERS,
     **approval_fold.HANDLERS,
+    **budget_fold.HANDLERS,
 }
 
 
@@ -77,6 +86,7 @@ def apply(state: AgentState, event: Event, payload: ev.Payload | None = None) ->
         payload: the event's payload when the caller has it; it is parsed otherwise.
     """
     payload = payload if payload is not None else ev.payload_of(event)
+    budget_fold.time_passed(state, event)
     handler = _handlers.get(type(payload))
     if handler is not None:
         before = break_fold.noted(state, payload) if state.watched else None
@@ -192,6 +202,8 @@ def _created(state: AgentState, said: ev.AgentCreated, event: Event) -> None:
     state.description, state.config = said.description, said.config
     state.run_reason, state.run_event = "not set running yet", event.ref
     state.tracing = bool(said.config.meta.get("tracing"))
+    own = said.config.set_aside
+    state.budget = own if own.any else None
 
 
 @_on(ev.AgentOpened)
@@ -205,6 +217,7 @@ def _opened(state: AgentState, said: ev.AgentOpened, event: Event) -> None:
     stopping_fold.ended(state)
     approval_fold.reopened(state)
     meta_fold.reopened(state)
+    budget_fold.reopened(state)
 
 
 @_on(ev.AgentDeleted)
@@ -408,6 +421,7 @@ def _plan_adopted(state: AgentState, said: ev.PlanAdopted, event: Event) -> None
     state.plans[said.goal] = Plan(said.plan, said.goal, 1, steps, event.ref)
     state.needs_replan = False
     _planned(state, said.goal)
+    budget_fold.planned(state, said.goal)
 
 
 def _planned(state: AgentState, goal: str) -> None:
@@ -441,12 +455,14 @@ def _plan_revised(state: AgentState, said: ev.PlanRevised, event: Event) -> None
             _begin_afresh(state, step_id)
     state.plans[said.goal] = Plan(said.plan, said.goal, (old.revision if old else 0) + 1, steps, event.ref)
     state.needs_replan = False
+    budget_fold.planned(state, said.goal)
 
 
 @_on(ev.StepEnded)
 def _step_ended(state: AgentState, said: ev.StepEnded, event: Event) -> None:
     _change_step(state, said.step, event, status=said.status, summary=said.summary[:SUMMARY_LIMIT])
     approval_fold.step_over(state, said.goal, said.step, said.status, event)
+    budget_fold.step_ended(state, said)
     if said.status is StepStatus.FAILED:
         return
     if state.retry is not None and state.retry.step == said.step:
@@ -535,6 +551,7 @@ def _started(state: AgentState, said: ev.ActionStarted, event: Event) -> None:
     if state.unsaved_step == state.action.step:
         state.unsaved_step = ""
     state.actions += 1
+    budget_fold.take(state, state.action.goal, Spent(actions=1))
     state.loops += not state.reasons
     if (
         state.run is RunState.PAUSED
@@ -674,17 +691,11 @@ def _model_called(state: AgentState, said: ev.ModelCalled, event: Event) -> None
     state.unpriced_calls += said.cost_usd is None
     state.tokens += said.tokens
     state.cost_usd += said.cost_usd or 0.0
-    old = state.spent.get(said.goal, Spent())
-    state.spent[said.goal] = Spent(old.calls + 1, old.tokens + said.tokens, old.usd + (said.cost_usd or 0.0))
+    took = Spent(1, said.tokens, said.cost_usd or 0.0, unpriced=int(said.cost_usd is None))
+    budget_fold.take(state, said.goal, took)
     if not said.purpose.startswith(BACKGROUND):
         state.model = said.model
         state.context, state.context_window = said.shares, said.window
-
-
-@_on(ev.BudgetReached)
-def _budget_reached(state: AgentState, said: ev.BudgetReached, event: Event) -> None:
-    state.run, state.run_reason, state.run_event = RunState.PAUSED, f"BUDGET: {said.reason}", event.ref
-    state.grants = 0
 
 
 @_on(ev.RecoveryChosen)
@@ -814,8 +825,3 @@ def _decided(state: AgentState, said: ev.DecisionMade, event: Event) -> None:
     # Deciding is what a single step is for, as it costs: what was decided is looked at before it runs.
     if state.run is RunState.PAUSED and state.grants and not stride_fold.lasts(state.stride):
         end_stride(state)
-
-
-@_on(ev.BudgetSet)
-def _budget_set(state: AgentState, said: ev.BudgetSet, event: Event) -> None:
-    state.budget = said.limits

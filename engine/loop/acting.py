@@ -120,13 +120,15 @@ class ActingAgent(ApprovingAgent):
                 await self.commit()
                 if held() is not None:
                     await self._wait_for_change()
+            elif self._overspends(cause):
+                continue  # what holds it is announced
             elif not saves:
                 return True
             else:
                 saved = await self._saved(lambda: not overtaken() and held() is None)
                 if isinstance(saved, ev.SnapshotFailed):
                     return saved
-                if saved is not None:
+                if saved is not None and not self._overspends(cause):
                     self._record_saved(saved)
                     return True
         return False

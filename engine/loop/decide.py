@@ -11,13 +11,14 @@ from engine.domain.belief import BeliefSource
 from engine.domain.goal import Goal
 from engine.domain.plan import Op, Plan, PlanStep, Provenance, StepStatus
 from engine.domain.session import SHELL_COMMAND, SHELL_TOOL
-from engine.domain.state import AgentState, Mode, RunState, SpendingLimits
+from engine.domain.state import AgentState, Mode, RunState
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
 from engine.loop import (
     decide_approvals,
     decide_breaks,
+    decide_budget,
     decide_goals,
     decide_meta,
     decide_session,
@@ -75,18 +76,6 @@ def _pause(state: AgentState, said: cmd.Pause, registry: ToolRegistry) -> Outcom
         return Outcome("already paused")
     message = "paused; the running action ends by itself" if state.acting else "paused"
     return Outcome(message + jobs_text(state, "go on"), (ev.AgentPaused(reason="paused by the operator"),))
-
-
-def _set_budget(state: AgentState, said: cmd.SetBudget, registry: ToolRegistry) -> Outcome:
-    limits = SpendingLimits(said.usd, said.tokens, said.calls)
-    if limits == SpendingLimits():
-        return Outcome("the workspace's budget holds again", (ev.BudgetSet(limits=None),))
-    parts = (
-        f"${said.usd:g}" if said.usd is not None else "",
-        f"{said.tokens:,} tokens" if said.tokens is not None else "",
-        f"{said.calls:,} calls" if said.calls is not None else "",
-    )
-    return Outcome(f"budget: {', '.join(filter(None, parts))}", (ev.BudgetSet(limits=limits),))
 
 
 def _delete(state: AgentState, said: cmd.DeleteAgent, registry: ToolRegistry) -> Outcome:
@@ -362,7 +351,7 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     cmd.Run: _run,
     cmd.Pause: _pause,
     **decide_breaks.HANDLERS,
-    cmd.SetBudget: _set_budget,
+    **decide_budget.HANDLERS,
     cmd.DeleteAgent: _delete,
     cmd.EditStep: _edit_step,
     cmd.InsertStep: _insert_step,

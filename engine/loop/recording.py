@@ -29,6 +29,7 @@ from engine.tools.registry import ToolRegistry
 if TYPE_CHECKING:
     from engine.generation.pgp import Answerer
     from engine.loop.purse import Purse
+    from engine.steering.ledger import Ledger
 
 T = TypeVar("T")
 
@@ -70,6 +71,8 @@ class Surroundings:
     """What the workspace's agents remember; None where there is none, as in a replay."""
     workflow_of: WorkflowOf = workflow_of
     """Finds the workflow that a goal has in memory."""
+    ledger: Ledger | None = None
+    """Counts what all agents take against their budgets; None in a replay, which is fed what it decided."""
     background: BackgroundRunner | None = None
     """Who runs background work; None in a replay, which is fed what came of it."""
 

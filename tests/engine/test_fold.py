@@ -264,10 +264,18 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
         "shares": st.just((("goal", 3),)),
         "window": st.integers(0, 9),
     },
-    ev.BudgetReached: {"reason": TEXTS},
+    ev.BudgetReached: {
+        "reason": TEXTS,
+        "budget": st.sampled_from(["", "workspace", "goal g1"]),
+        "of": st.sampled_from(["usd", "actions"]),
+    },
+    ev.BudgetEased: {"budget": TEXTS},
     ev.WorkflowEntered: {"workflow": st.sampled_from(["w1", "w2"]), "goal": GOALS},
     ev.WorkflowLeft: {"workflow": st.sampled_from(["w1", "w2"]), "status": st.just("completed")},
-    ev.BudgetSet: {"limits": st.none() | st.just(SpendingLimits(usd=1.5))},
+    ev.BudgetSet: {
+        "goal": st.sampled_from(["", "g1"]),
+        "limits": st.none() | st.just(SpendingLimits(usd=1.5)),
+    },
     ev.DecisionAsked: {"goal": GOALS, "step": STEPS, "thinker": TEXTS},
     ev.DecisionMade: {"goal": GOALS, "step": STEPS, "thinker": TEXTS, "decision": DECISIONS},
     ev.TimePassed: {},
@@ -373,6 +381,7 @@ def test_another_call_in_place_of_a_step_runs_with_its_own_arguments_not_the_set
 
 def test_every_kind_of_event_is_generated_here() -> None:
     without_state = {"workspace.created", "session.opened", "session.closed", "sandbox.tier_accepted"}
+    without_state |= {"workspace.budget_set"}
     quiet = {"plan.generated", "action.held", "action.queued", "command.refused"}
     quiet |= {"plan.replan_rejected", "model.said", "plan.thinking_failed", "meta.cancel_asked"}
     quiet |= {
