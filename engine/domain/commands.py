@@ -147,6 +147,17 @@ class SetBudget(Command):
     calls: int | None = Field(default=None, ge=0, le=10**9)
 
 
+class Rewind(Command):
+    """Take the agent and its files back to an event of its stream; the journal goes on."""
+
+    do: Literal["rewind"] = "rewind"
+    to: int = Field(ge=1)
+    """A version of the agent's stream."""
+    scope: Literal["both", "state", "files"] = "both"
+    paths: tuple[Annotated[str, Field(min_length=1, max_length=4_096)], ...] = Field((), max_length=1_000)
+    """Of the files only these; none for all."""
+
+
 class Stop(Command):
     """Cut off what runs and start nothing more."""
 
@@ -431,6 +442,7 @@ AnyCommand = (
     | Run
     | Pause
     | Step
+    | Rewind
     | Stop
     | EditStep
     | InsertStep

@@ -64,8 +64,10 @@ from engine.journal.reasoner_events import (
     TimePassed,
     TracingSet,
 )
+from engine.journal.rewind_events import AgentForked, RewindBegun, RewindCutOff, RewindFailed, Rewound
 
 __all__ = [
+    "AgentForked",
     "BackgroundCancelAsked",
     "BackgroundEnded",
     "BackgroundStarted",
@@ -94,6 +96,10 @@ __all__ = [
     "PlansHeld",
     "ReasonerAdvanced",
     "ReplanAsked",
+    "RewindBegun",
+    "RewindCutOff",
+    "RewindFailed",
+    "Rewound",
     "ThinkingFailed",
     "ThresholdsAdapted",
     "ThresholdsSet",

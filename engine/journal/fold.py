@@ -29,11 +29,11 @@ from engine.domain.state import (
 )
 from engine.domain.thinking import DecisionKind, RecentAction
 from engine.journal import events as ev
-from engine.journal import meta_fold, reasoner_fold
+from engine.journal import meta_fold, reasoner_fold, rewind_fold
 from engine.journal.event import Event, canonical
 from engine.journal.reasoner_fold import answered, end_stride, roused
 
-SNAPSHOT_FORMAT = 6
+SNAPSHOT_FORMAT = 7
 """Raised whenever `AgentState` changes shape; older snapshots are then ignored."""
 
 FAILURES_KEPT = 100
@@ -55,6 +55,7 @@ _Handler = Callable[[AgentState, Any, Event], None]
 _handlers: dict[type[ev.Payload], _Handler] = {
     **reasoner_fold.HANDLERS,
     **meta_fold.HANDLERS,
+    **rewind_fold.HANDLERS,
 }
 
 

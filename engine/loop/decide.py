@@ -15,7 +15,7 @@ from engine.domain.state import AgentState, Mode, RunState, SpendingLimits
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
-from engine.loop import decide_goals, decide_meta, decide_session
+from engine.loop import decide_goals, decide_meta, decide_session, decide_time
 from engine.loop.decide_goals import open_goal
 from engine.loop.decide_session import may_go_on
 from engine.loop.outcome import Outcome, RefusedError, close_turn, fresh_id
@@ -30,6 +30,8 @@ def decide(state: AgentState, command: cmd.Command, registry: ToolRegistry) -> O
     """
     if state.deleted:
         raise RefusedError(f"agent {state.agent_id} was deleted")
+    if state.rewinding is not None and not isinstance(command, cmd.Pause | cmd.Stop):
+        raise RefusedError("a rewind changes files right now; try again when it is done")
     own = _of_reasoners() if state.reasons else {}
     handler = own.get(type(command)) or _HANDLERS.get(type(command))
     if handler is None:
@@ -376,6 +378,7 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     cmd.Run: _run,
     cmd.Pause: _pause,
     cmd.Step: _step,
+    **decide_time.HANDLERS,
     cmd.Stop: _stop,
     cmd.SetBudget: _set_budget,
     cmd.DeleteAgent: _delete,
