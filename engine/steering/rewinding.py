@@ -9,9 +9,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from engine.domain.plan import Op, StepStatus
 from engine.domain.rewinding import RewindScope
 from engine.domain.state import AgentState
 from engine.journal import events as ev
+from engine.journal.fold import apply
 from engine.journal.past import Past
 from engine.journal.store import JournalStore
 from engine.snapshots import Changes, Restoration, SnapshotError, Snapshots
@@ -21,7 +23,8 @@ LEFT_LISTED = 50
 """Things that snapshots leave out that are told one by one."""
 SPANS = 64
 """Newest savings of the files by which it is found out who changed a path."""
-NOW = "now"
+SETTLING = 16
+"""Events that follow at once from the end of an action, at most."""
 _STEP = re.compile(r"s\d+")
 _ACTION = re.compile(r"a\d+")
 _GOAL = re.compile(r"g\d+")
@@ -52,7 +55,7 @@ class Preview:
     asked: int
     """The version of the agent's stream that was asked for."""
     to: int
-    """The version that it lands on: before an action that ran at the one asked for."""
+    """The version that it lands on: the nearest at which nothing was half done."""
     scope: RewindScope
     paths: tuple[str, ...]
     then: AgentState
@@ -162,12 +165,11 @@ async def preview(
         RewindError: it cannot be gone back there.
         JournalError: the journal cannot be read.
     """
-    then, asked = await around.past.state(to), to
+    asked, then = to, await around.past.state(to)
     if then.version != to or to < 1:
         raise RewindError(f"there is no event {around.past.stream}:{to}; the newest is {then.version}")
-    if then.acting and then.action is not None:
-        to = int(then.action.event.rpartition(":")[2]) - 1
-        then = await around.past.state(to)
+    then = await _at_rest(around.past, then)
+    to = then.version
     after = await _aftermath(around, then, to)
     bare = Preview(now.agent_id, asked, to, scope, tuple(paths), then, now, after)
     if scope is RewindScope.STATE:
@@ -187,6 +189,38 @@ async def preview(
     found = replace(bare, files=files, restoration=done, others=others)
     own = around.snapshots.policy.cache_paths  # HOME and TMPDIR of programs, which nobody means by files
     return replace(found, lasting=tuple(_lasting(found, own)))
+
+
+async def _at_rest(past: Past, then: AgentState) -> AgentState:
+    """The nearest state at which nothing was half done.
+
+    That is the one before an action or a rewind that was under way, and the one behind what follows at once
+    from an action that had just ended.
+    """
+    begun = then.action.event if then.acting and then.action is not None else ""
+    if then.rewinding is not None:
+        begun = then.rewinding.event
+    if begun:
+        return await past.state(int(begun.rpartition(":")[2]) - 1)
+    if not _unsettled(then):
+        return then
+    version = then.version
+    for event in await past.events(version + 1, version + SETTLING):
+        apply(then, event)
+        if then.acting or not _unsettled(then):
+            break
+    return await past.state(version) if then.acting or _unsettled(then) else then
+
+
+def _unsettled(state: AgentState) -> bool:
+    """Whether an action has ended and what follows from that for the plan is still to come."""
+    runs = state.action is None and any(
+        step.status is StepStatus.RUNNING and step.op is not Op.ACHIEVE
+        for plan in state.plans.values()
+        for step in plan.steps
+    )
+    recovers = state.needs_replan and state.intervention is None and state.retry is None
+    return not state.reasons and (runs or recovers)
 
 
 async def _aftermath(around: Surroundings, then: AgentState, to: int) -> Aftermath:

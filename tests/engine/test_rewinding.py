@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
-from engine_flight import Flight, act, python
+from engine_flight import Flight, act, journal_holds_together, python
 from saving_flight import picture, snapshots_of
 
+from engine.actions.saving import SnapshotRule
 from engine.domain import commands as cmd
 from engine.domain.state import RunState
+from engine.engine import Engine, EngineConfig
 from engine.journal import events as ev
 from engine.steering.rewinding import RewindError
+from tests.rewinding import Wanderer
 
 WRITES = (
     act("write", path="a.txt", content="one"),
@@ -168,16 +170,23 @@ async def test_the_names_of_places(flight: Flight) -> None:
     assert await place(flight.agent, planned[1]) == requested[1] - 1 or len(requested) > 2
     with pytest.raises(RewindError, match="no event of pilot"):
         await place(flight.agent, "other:3")
-    await asyncio.sleep(0)
 
 
 async def test_without_snapshots_only_the_state_can_go_back(tmp_path: Path, open_flight) -> None:  # type: ignore[no-untyped-def]
-    from engine.actions.saving import SnapshotRule
-    from engine.engine import EngineConfig
-
     flight = await open_flight(tmp_path, config=EngineConfig(snapshots=SnapshotRule.OFF))
     await flight.plan(*WRITES)
     seen = await steps(flight, 2)
     assert "no snapshots of the files are taken here" in await flight.refused(cmd.Rewind, to=seen[0][0])
     await flight.do(cmd.Rewind, to=seen[0][0], scope="state")
     assert (flight.sandbox / "d").is_dir()
+
+
+async def test_random_rewinds_give_the_tree_and_the_state_that_were(tmp_path: Path) -> None:
+    """Steering §4 T12 in small: the benchmark `rewinding` makes 200."""
+    engine = await Engine.open(tmp_path)
+    wanderer = Wanderer(engine, 7)
+    await wanderer.fly(6)
+    found = await wanderer.wander(15)
+    await engine.close()
+    assert (found.same, found.other) == (15, [])
+    await journal_holds_together(tmp_path)
