@@ -20,6 +20,7 @@ from engine.domain.approval import Policy, Source
 from engine.domain.budgets import SpendingLimits, check_limits
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
+from engine.domain.rewinding import RewindScope
 from engine.domain.state import AgentConfig, AgentState, RunState
 from engine.domain.strict_json import NESTING_LIMIT, too_deep
 from engine.domain.thinking import Thinker
@@ -58,6 +59,9 @@ from engine.sandbox.tier import JailRefusal, best_jail
 from engine.snapshots import Changes, SnapshotError, SnapshotPolicy, Snapshots
 from engine.steering.ledger import Ledger
 from engine.steering.policies import policy_of
+from engine.steering.rewinding import Preview, place_of
+from engine.steering.rewinding import Surroundings as BackFrom
+from engine.steering.rewinding import preview as preview_rewind
 from engine.steering.rules import RuleError
 from engine.steering.standing import Standing
 from engine.thinkers.procedural import ProceduralThinker
@@ -92,6 +96,8 @@ MIND = "@mind"
 """A snapshot of a reasoner's mind stands beside that of its agent's state under the agent's id and this."""
 STYLES = ("plan", "decide")
 """How a model thinks for an agent: whole plans, or one decision after the other (`"style"` at creation)."""
+ACTING = (cmd.Run, cmd.Step, cmd.CallTool, cmd.TakeShell, cmd.AdoptGoal)
+"""Commands by which an agent comes to act, which it may not while files are brought back under it."""
 AGENT_TYPES = ("bdi_agent", REASONER)
 """Types that can be created."""
 
@@ -182,6 +188,10 @@ class Engine:
         model = config.model.budget.limits if config.model is not None else SpendingLimits()
         usual = config.agent_budget.over(model)
         self._budgets = Budgets(Ledger(config.budget, usual, ports.clock.now))
+        self._rewinds: set[str] = set()
+        """Agents whose files are being brought back."""
+        self._apart: set[str] = set()
+        """Agents that work on files of their own, deleted ones too."""
 
     # -------------------------------------------------------------- life
 
@@ -242,6 +252,8 @@ class Engine:
             if of_agent(stream):
                 state = await self._restore(stream)
                 self._budgets.ledger.join(state)
+                if state.forked is not None:
+                    self._apart.add(stream)
                 if why := "" if state.deleted else self._why_not(state.agent_type, state.config):
                     self._faults[stream] = why
                 elif not state.deleted:
@@ -269,10 +281,12 @@ class Engine:
 
     async def _recent_snapshots(self, actions: int) -> set[str]:
         """The snapshots of that many newest actions of each agent."""
-        kind = ev.SnapshotTaken.kind
-        taken = [await self.store.last(actions, agent, kind=kind) for agent in list(self._agents)]
+        kinds = (ev.SnapshotTaken.kind, ev.RewindBegun.kind)
+        agents = list(self._agents)
+        taken = [await self.store.last(actions, agent, kind=kind) for agent in agents for kind in kinds]
         payloads = [ev.payload_of(event) for events in taken for event in events]
-        return {said.snapshot for said in payloads if isinstance(said, ev.SnapshotTaken)}
+        before = {said.saved for said in payloads if isinstance(said, ev.RewindBegun)}
+        return before | {said.snapshot for said in payloads if isinstance(said, ev.SnapshotTaken)}
 
     async def close(self, reason: str = "") -> None:
         """Stop every agent where it stands, record it, and give the workspace up."""
@@ -592,6 +606,10 @@ class Engine:
                 thinks = self._thinks(agent.state)
                 if why := self._budgets.ledger.no_start(command.agent, thinks=thinks):
                     return cmd.Receipt(ok=False, message=why)
+            if self._rewinds and isinstance(command, ACTING) and (busy := self._held_by_rewind(agent)):
+                return cmd.Receipt(ok=False, message=busy)
+            if isinstance(command, cmd.Rewind):
+                return await self._rewind(agent, command, actor)
             receipt = agent.handle(self._budgets.resolved(command, agent.state), actor)
             await agent.log.commit()
             if agent.state.deleted:
@@ -622,6 +640,76 @@ class Engine:
     async def stopped(self) -> None:
         """Return when every stop has its last receipt: all that was to die is dead, or said to live."""
         await self._stops.settled()
+
+    # -------------------------------------------------------------- going back
+
+    async def rewind_preview(
+        self, agent_id: str, to: int, scope: str = "both", paths: Sequence[str] = ()
+    ) -> Preview:
+        """What a rewind would do; nothing is changed.
+
+        Args:
+            agent_id: the agent.
+            to: a version of its stream.
+            scope: `both`, `state` or `files`.
+            paths: of the files only these; none for all.
+
+        Raises:
+            KeyError: there is no such agent.
+            RewindError: it cannot be gone back there.
+            JournalError: the journal cannot be read.
+        """
+        agent = self._agents[agent_id]
+        await agent.log.commit()
+        now = copy_state(agent.state)
+        return await preview_rewind(self._back_from(agent), now, to, RewindScope(scope), paths)
+
+    async def place_of(self, agent_id: str, word: str, here: int | None = None) -> int:
+        """The version of an agent's stream that a word names; see `engine.steering.rewinding.place_of`.
+
+        Raises:
+            RewindError: it names nothing.
+        """
+        return await place_of(self.store, agent_id, word, here)
+
+    async def _rewind(self, agent: Agent, command: cmd.Rewind, actor: str) -> cmd.Receipt:
+        from engine.loop.rewinding import Rewind
+
+        around = self._back_from(agent)
+        self._rewinds.add(command.agent)
+        try:
+            rewind = Rewind(agent, command, actor, around, lambda: self._in_the_way(agent))
+            return await rewind.carry_out()
+        finally:
+            self._rewinds.discard(command.agent)
+
+    def _back_from(self, agent: Agent) -> BackFrom:
+        """What a rewind of an agent reads."""
+        snapshots = self._saver.snapshots if self._saver is not None else None
+        return BackFrom(self.store, self.past(agent.state.agent_id), snapshots, self._sharing(agent.state))
+
+    def _sharing(self, state: AgentState) -> list[str]:
+        """The agents that work on the same files as one."""
+        if state.forked is not None:
+            return [state.agent_id]
+        return [stream for stream in self.store.names if of_agent(stream) and stream not in self._apart]
+
+    def _in_the_way(self, agent: Agent) -> str:
+        """Why an agent's files cannot be brought back now: another agent may change them."""
+        for name in self._sharing(agent.state):
+            other = self._agents.get(name)
+            if other is None or other is agent:
+                continue
+            state = other.state
+            runs = state.run is RunState.RUNNING and state.has_work
+            if state.busy or state.requests or state.grants or state.shell_taken or runs:
+                return f"{name} works on the same files; pause it first, and take no shell"
+        return ""
+
+    def _held_by_rewind(self, agent: Agent) -> str:
+        """Why an agent may not be set to work now; empty when it may."""
+        shared = self._rewinds.intersection(self._sharing(agent.state)) - {agent.state.agent_id}
+        return f"the files are being brought back for {', '.join(shared)}; a moment" if shared else ""
 
     async def _accept_tier(self, command: cmd.AcceptTier, actor: str) -> cmd.Receipt:
         """Go on with less than the policy requires, for this session and recorded before it counts."""

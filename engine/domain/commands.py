@@ -179,6 +179,17 @@ class SetWorkspaceBudget(BudgetAmounts):
     do: Literal["set_workspace_budget"] = "set_workspace_budget"
 
 
+class Rewind(Command):
+    """Take the agent and its files back to an event of its stream; the journal goes on."""
+
+    do: Literal["rewind"] = "rewind"
+    to: int = Field(ge=1)
+    """A version of the agent's stream."""
+    scope: Literal["both", "state", "files"] = "both"
+    paths: tuple[Annotated[str, Field(min_length=1, max_length=4_096)], ...] = Field((), max_length=1_000)
+    """Of the files only these; none for all."""
+
+
 class Stop(Command):
     """Stop in a grade: from holding the agent after its step to ending all that runs (the usual)."""
 
@@ -539,6 +550,7 @@ AnyCommand = (
     | Run
     | Pause
     | Step
+    | Rewind
     | Stop
     | Thaw
     | EditStep

@@ -185,6 +185,36 @@ class OpenWorkflow:
     """The goal that it was begun for; whatever the agent turns to meanwhile, its end is that goal's."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rewinding:
+    """A rewind that has begun to change files and has not ended."""
+
+    to: int
+    """The version of the stream that is come back to."""
+    what: str
+    """A value of `engine.domain.rewinding.RewindScope`."""
+    snapshot: str
+    saved: str
+    """Snapshot of the files as they were right before."""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """Where an agent began that is a fork of another one; it works on files of its own."""
+
+    parent: str
+    """Reference of the event after which it begins, such as `pilot-1:31`."""
+    snapshot: str = ""
+    """The files that it began with."""
+    event: str = ""
+
+    @property
+    def agent(self) -> str:
+        """The agent that it is a fork of."""
+        return self.parent.rpartition(":")[0]
+
+
 @dataclass(slots=True)
 class AgentState:
     """Everything an agent is, at one event of its stream."""
@@ -194,6 +224,8 @@ class AgentState:
     description: str = ""
     config: AgentConfig = field(default_factory=AgentConfig)
     deleted: bool = False
+    forked: Forked | None = None
+    """Where it began, for a fork of another agent."""
 
     version: int = 0
     hash: str = ""
@@ -244,6 +276,8 @@ class AgentState:
     """The operator's shell that has ended, until what it changed has been looked at."""
     handover: Handover | None = None
     """What the operator changed at the shell and has not settled yet."""
+    rewinding: Rewinding | None = None
+    """The rewind that changes files right now; nothing acts meanwhile."""
     unsaved_step: str = ""
     """The step that the operator lets run without a workspace snapshot."""
     retry: Retry | None = None

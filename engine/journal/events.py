@@ -81,9 +81,11 @@ from engine.journal.reasoner_events import (
     TimePassed,
     TracingSet,
 )
+from engine.journal.rewind_events import AgentForked, RewindBegun, RewindCutOff, RewindFailed, Rewound
 from engine.journal.stopping_events import AgentHeld, AgentThawed, StopObserved
 
 __all__ = [
+    "AgentForked",
     "AgentHeld",
     "AgentThawed",
     "ApprovalAnswered",
@@ -127,6 +129,10 @@ __all__ = [
     "ReplanAsked",
     "ReplanHeld",
     "ReplanRejected",
+    "RewindBegun",
+    "RewindCutOff",
+    "RewindFailed",
+    "Rewound",
     "RuleGranted",
     "RuleRevoked",
     "StopObserved",

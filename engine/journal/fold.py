@@ -34,6 +34,7 @@ from engine.journal import (
     budget_fold,
     meta_fold,
     reasoner_fold,
+    rewind_fold,
     stopping_fold,
     stride_fold,
 )
@@ -67,6 +68,7 @@ _handlers: dict[type[ev.Payload], _Handler] = {
     **break_fold.HANDLERS,
     **approval_fold.HANDLERS,
     **budget_fold.HANDLERS,
+    **rewind_fold.HANDLERS,
 }
 
 

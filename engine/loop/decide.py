@@ -23,6 +23,7 @@ from engine.loop import (
     decide_meta,
     decide_session,
     decide_stop,
+    decide_time,
 )
 from engine.loop.decide_goals import open_goal
 from engine.loop.decide_session import may_go_on
@@ -39,6 +40,8 @@ def decide(state: AgentState, command: cmd.Command, registry: ToolRegistry) -> O
     """
     if state.deleted:
         raise RefusedError(f"agent {state.agent_id} was deleted")
+    if state.rewinding is not None and not isinstance(command, cmd.Pause | cmd.Stop):
+        raise RefusedError("a rewind changes files right now; try again when it is done")
     own = _of_reasoners() if state.reasons else {}
     handler = own.get(type(command)) or _HANDLERS.get(type(command))
     if handler is None:
@@ -352,6 +355,7 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     cmd.Pause: _pause,
     **decide_breaks.HANDLERS,
     **decide_budget.HANDLERS,
+    **decide_time.HANDLERS,
     cmd.DeleteAgent: _delete,
     cmd.EditStep: _edit_step,
     cmd.InsertStep: _insert_step,

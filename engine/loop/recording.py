@@ -106,6 +106,8 @@ class RecordingAgent:
         apply(self.state, event)
         if self.state.reached:
             self._changed.set()
+        if isinstance(payload, ev.Rewound):
+            self._changed.set()  # here, as a replay is fed it: what the agent waits with is no longer wanted
         return event
 
     def _observe(self, payload: ev.Payload, actor: str, *causes: str) -> None:

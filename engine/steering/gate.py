@@ -40,6 +40,8 @@ def hold(
         return Hold(f"the journal cannot record: {trouble}")
     if state.deleted:
         return Hold("the agent was deleted")
+    if state.rewinding is not None:
+        return Hold("a rewind changes files")
     if not step:
         return None
     if state.run is RunState.STOPPED:
@@ -65,7 +67,7 @@ def may_think(state: AgentState, *, free: bool) -> bool:
 
     A paused agent plans only when thinking is free, so that the operator sees what it would do.
     """
-    if state.deleted or state.run is RunState.STOPPED:
+    if state.deleted or state.run is RunState.STOPPED or state.rewinding is not None:
         return False
     if state.intervention is not None or state.handover is not None:
         return False

@@ -15,12 +15,13 @@ from engine.bdi.views import FrameView, IntentionView, ItemView
 from engine.domain import commands as cmd
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, Undo
 from engine.domain.approval import Answer, Call, Envelope, Policy, Rule, Scope, Source
+from engine.domain.belief import Belief
 from engine.domain.break_lines import read_break
 from engine.domain.failure import FailureKind, Strategy
-from engine.domain.goal import GoalStatus
+from engine.domain.goal import Goal, GoalStatus
 from engine.domain.metacognition import JobOutcome, MetaSettings, MetaTask
 from engine.domain.parameters import Correction, Entry, Extraction, Stage, StageRecord, Survey
-from engine.domain.plan import PlanStep, StepStatus
+from engine.domain.plan import Plan, PlanStep, StepStatus
 from engine.domain.ports import SystemClock
 from engine.domain.reasoning import (
     REASONER,
@@ -32,10 +33,11 @@ from engine.domain.reasoning import (
     Stride,
     WantedAction,
 )
+from engine.domain.rewinding import Course, RewindScope
 from engine.domain.session import OfferedBelief
-from engine.domain.state import AgentConfig, AgentState, SpendingLimits
+from engine.domain.state import AgentConfig, AgentState, OpenWorkflow, SpendingLimits
 from engine.domain.stopping import ItemKind, StopGrade, StopItem, StopReceipt
-from engine.domain.thinking import Decision, DecisionKind
+from engine.domain.thinking import Decision, DecisionKind, RecentAction
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
 from engine.journal.event import GENESIS, Event, chain_hash
@@ -95,7 +97,29 @@ SPECS = st.sampled_from(
 BACKGROUND, TASKS = st.sampled_from(["bg1", "bg2"]), st.sampled_from(MetaTask)
 FAILURES, STRATEGIES = st.sampled_from(FailureKind), st.sampled_from(Strategy)
 
+COURSES = st.builds(
+    Course,
+    order=st.just({"goals": ("g1", "g2", "g7"), "plans": ("g1",), "beliefs": ("job.j1", "k")}),
+    goals=st.dictionaries(GOALS, st.builds(Goal, GOALS, TEXTS), max_size=1),
+    plans=st.dictionaries(
+        st.just("g1"), st.builds(Plan, st.just("p1"), st.just("g1"), steps=PLAN_STEPS), max_size=1
+    ),
+    beliefs=st.dictionaries(st.just("k"), st.builds(Belief, st.just("k"), VALUES), max_size=1),
+    current_goal=GOALS | st.just(""),
+    tried=st.dictionaries(STEPS, st.just((Strategy.ALTERNATIVE_TOOL,)), max_size=1),
+    workflows=st.lists(st.builds(OpenWorkflow, TEXTS, GOALS), max_size=1).map(tuple),
+    recent=st.lists(st.builds(RecentAction, *[TEXTS] * 3, ARGS, st.booleans(), TEXTS), max_size=1).map(tuple),
+    sandbox=SESSIONS,
+    world=ARGS,
+)
+SCOPES = st.sampled_from(RewindScope)
+
 FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
+    ev.RewindBegun: {"to": st.just(1), "what": SCOPES, "snapshot": TEXTS, "saved": TEXTS},
+    ev.RewindFailed: {"reason": TEXTS, "partly": st.booleans()},
+    ev.RewindCutOff: {"to": st.just(1)},
+    ev.Rewound: {"to": st.just(1), "what": SCOPES, "course": st.none() | COURSES},
+    ev.AgentForked: {"parent": st.just("b:3"), "course": COURSES, "next_id": st.just({"g": 2})},
     ev.AgentCreated: {
         "agent_id": st.just("a"),
         "agent_type": TEXTS | st.just(REASONER),
