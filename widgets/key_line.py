@@ -50,8 +50,9 @@ class KeyLine(Widget):
         background: $background;
         & > .keys--key { color: $footer-key-foreground; text-style: bold; }
         & > .keys--text { color: $footer-description-foreground; }
-        & > .keys--key-over { color: $footer-key-foreground; background: $block-hover-background; text-style: bold; }
-        & > .keys--text-over { color: $footer-key-foreground; background: $block-hover-background; }
+        & > .keys--key-over { color: $footer-key-foreground; text-style: bold; }
+        & > .keys--text-over { color: $footer-key-foreground; }
+        & > .keys--key-over, & > .keys--text-over { background: $block-hover-background; }
     }
     """
 
