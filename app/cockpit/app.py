@@ -18,7 +18,6 @@ from textual.containers import Container
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from app.cockpit import keymap
 from app.cockpit.command_line import CommandLine
@@ -54,6 +53,7 @@ from widgets import (
     WorkingMemory,
     WorldPane,
 )
+from widgets.key_line import KeyLine
 from widgets.pane_tabs import PaneTabs
 from widgets.stop_receipt import StopReceiptPane
 from widgets.timeline import Timeline
@@ -97,7 +97,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         yield Timeline(id="timeline")
         yield StopReceiptPane(id="receipt")
         yield CommandBar(self._completions, history=self._history.lines, id="command")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyLine(id="keys")
 
     def get_driver_class(self) -> type[Driver]:
         """Textual's choice; on a terminal, the one that survives its loss."""

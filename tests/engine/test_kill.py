@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections import defaultdict
 from pathlib import Path
 
@@ -24,8 +23,10 @@ from engine.journal.event import Event
 from engine.journal.fold import fold
 from engine.journal.store import JournalStore
 from engine.journal.verify import verify
+from tests import forking
+from tests.rounds import rounds
 
-WORKSPACES, KILLS = 10, 10
+WORKSPACES, KILLS = rounds(4, full=10), 10
 """Lives end `KILLS` times on each workspace; several keep the journals short, so that checking is cheap."""
 
 LIFE = """
@@ -81,64 +82,41 @@ async def live(workspace, dice):
         while (state := await engine.view("pilot")).run is RunState.RUNNING and state.open_goals:
             await asyncio.sleep(0.002)
 
-say("ready")
-sys.stdin.readline()
 asyncio.run(live(Path(sys.argv[1]), random.Random(int(sys.argv[2]))))
 """
 
 
-class Warm:
-    """A process that has loaded the program and waits for its word to live, while another one lives."""
-
-    def __init__(self, workspace: Path, seed: int) -> None:
-        self._arguments = (str(workspace), str(seed))
-        self._starting = asyncio.create_task(self._start())
-
-    async def _start(self) -> Process:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-c",
-            LIFE,
-            *self._arguments,
-            stdin=PIPE,
-            stdout=PIPE,
-        )
-        assert process.stdout is not None
-        assert await process.stdout.readline() == b"ready\n"
-        return process
-
-    async def end(self) -> None:
-        process = await self._starting
-        process.kill()
-        await process.wait()
-
-    async def live_until_killed(self, dice: random.Random) -> dict[str, str]:
-        """Let it live, kill it at a random moment, and give what it said is durable."""
-        process = await self._starting
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(b"\n")
-        await process.stdin.drain()
-        lines: list[bytes] = []
+async def _live_until_killed(workspace: Path, seed: int, dice: random.Random) -> dict[str, str]:
+    """Let a process live there, kill it at a random moment, and give what it said is durable."""
+    reading, writing = os.pipe()
+    with Path(os.devnull).open("rb") as nothing:
+        files = (nothing.fileno(), writing, 2)
+        process = forking.start(LIFE, str(workspace), str(seed), cwd=workspace, files=files)
+    os.close(writing)
+    lines: list[bytes] = []
+    with os.fdopen(reading, "rb") as said:
         if dice.random() < 0.5:
             # some moment of opening, planning or acting
             await asyncio.sleep(dice.uniform(0, 0.35))
         else:
             # right behind a commit
-            lines = [await process.stdout.readline() for _ in range(dice.randint(1, 60))]
-        process.send_signal(signal.SIGKILL)
-        lines += (await process.stdout.read()).splitlines(keepends=True)
-        assert await process.wait() == -signal.SIGKILL
-        said: dict[str, str] = {}
-        for line in lines:
-            if line.endswith(b"\n"):
-                _word, ref, digest = line.decode().split()
-                said[ref] = digest if digest != "-" else said.get(ref, "")
-        return said
+            count = dice.randint(1, 60)
+            lines = await asyncio.to_thread(lambda: [said.readline() for _ in range(count)])
+        process.kill()
+        lines += (await asyncio.to_thread(said.read)).splitlines(keepends=True)
+    assert process.wait() == -signal.SIGKILL
+    durable: dict[str, str] = {}
+    for line in lines:
+        if line.endswith(b"\n"):
+            _word, ref, digest = line.decode().split()
+            durable[ref] = digest if digest != "-" else durable.get(ref, "")
+    return durable
 
 
 async def _journal(workspace: Path) -> list[Event]:
-    if not (workspace / ".pilothouse" / "journal.db").exists():
+    path = workspace / ".pilothouse" / "journal.db"
+    # SQLite's own journal beside it tells that it was killed while the database was made, before any event.
+    if not path.exists() or path.with_name("journal.db-journal").exists():
         return []
     store = await JournalStore.open(workspace, clock=SystemClock(), read_only=True)
     try:
@@ -221,42 +199,34 @@ def _nothing_was_repeated_undecided(events: list[Event], log: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_a_hundred_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Path) -> None:
+async def test_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Path) -> None:
     dice = random.Random(20261122)
-    kills = unknowns = acknowledged = 0
-    places = [tmp_path / f"w{number // KILLS}" for number in range(WORKSPACES * KILLS)]
-    for place in set(places):
-        place.mkdir()
-    warm = Warm(places[0], 0)
-    try:
-        for number, workspace in enumerate(places):
-            now, warm = warm, Warm(places[min(number + 1, len(places) - 1)], number + 1)
-            said = await now.live_until_killed(dice)
-            kills += 1
-            before = await _journal(workspace)
-            kept = {event.ref: event.hash for event in before}
-            for ref, digest in said.items():
-                assert ref in kept, f"{ref} was acknowledged and is gone"
-                assert digest in ("", kept[ref])
-            acknowledged += len(said)
-            unknowns += await _reopen_and_decide(workspace, before, dice)
-            if number % KILLS == KILLS - 1:
-                events = _of_pilot(await _journal(workspace))
-                _nothing_was_repeated_undecided(events, workspace / "sandbox" / "log")
-                await journal_holds_together(workspace)
-    finally:
-        await warm.end()
+    unknowns = acknowledged = 0
+    for number in range(WORKSPACES * KILLS):
+        workspace = tmp_path / f"w{number // KILLS}"
+        workspace.mkdir(exist_ok=True)
+        said = await _live_until_killed(workspace, number, dice)
+        before = await _journal(workspace)
+        kept = {event.ref: event.hash for event in before}
+        for ref, digest in said.items():
+            assert ref in kept, f"{ref} was acknowledged and is gone"
+            assert digest in ("", kept[ref])
+        acknowledged += len(said)
+        unknowns += await _reopen_and_decide(workspace, before, dice)
+        if number % KILLS == KILLS - 1:
+            events = _of_pilot(await _journal(workspace))
+            _nothing_was_repeated_undecided(events, workspace / "sandbox" / "log")
+            await journal_holds_together(workspace)
 
-    assert kills == WORKSPACES * KILLS
-    assert unknowns >= 5, "the moments were not spread over acting"
-    assert acknowledged > 500
+    assert unknowns >= WORKSPACES / 2, "the moments were not spread over acting"
+    assert acknowledged > 50 * WORKSPACES
 
 
 @pytest.mark.slow
 async def test_the_work_of_many_lives_is_done_in_the_end(tmp_path: Path) -> None:
     dice = random.Random(7)
     for number in range(5):
-        await Warm(tmp_path, number).live_until_killed(dice)
+        await _live_until_killed(tmp_path, number, dice)
         await _reopen_and_decide(tmp_path, await _journal(tmp_path), dice)
     engine = await Engine.open(tmp_path)
     try:
