@@ -2,7 +2,7 @@
 
 Each kill is checked (`tests/engine/kill_flight.py`): all that was acknowledged is in the journal, its chain
 verifies, at most one action was under way, and reopening says so and starts nothing. The baseline is what was
-acknowledged. Source: spec steering §4 T6. A thousand kills: `python -m tests.benchmarks.killing --times 1000`.
+acknowledged. Source: spec steering §4 T6. All of them: `python -m tests.benchmarks.killing --times 1000`.
 """
 
 from __future__ import annotations
