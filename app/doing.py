@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -234,7 +235,7 @@ async def _ask_the_journal(engine: Engine, intent: Local, agent: str) -> Answer:
     if intent.action == "drift":
         return drift_answer(await engine.store.read(agent), intent.argument)
     what, way = split_way(intent.argument)
-    return why_answer(await engine.record(), what, Way(way), agent)
+    return await asyncio.to_thread(why_answer, await engine.record(), what, Way(way), agent)
 
 
 async def _time(engine: Engine, intent: Local, agent: str) -> Answer:

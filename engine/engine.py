@@ -74,6 +74,7 @@ from engine.tools.worlds import WorldTool
 from engine.worlds.explorer_world import WORLDS
 
 if TYPE_CHECKING:
+    from engine.inquiry.index import JournalIndex
     from engine.memory.requests import Request
 
 R = TypeVar("R")
@@ -88,6 +89,8 @@ TIDY_AFTER_S = 60.0
 """How long after opening a workspace its old snapshots are cleared away."""
 KEEP_UP_S = 2.0
 """How long closing waits for memory to hold what has happened; the rest is for the next session."""
+INDEX_FROM = 1_024
+"""Events of a journal from which on it has an index; fewer are read as quickly."""
 RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 LOCK_TRIES, LOCK_WAIT_S = 100, 0.02
@@ -266,6 +269,7 @@ class Engine:
         self._keeper.begin()
         self._tasks = [
             asyncio.create_task(self._keep_journal_alive(), name="journal watch"),
+            asyncio.create_task(self._keep_index(), name="journal index"),
             asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
         ]
 
@@ -365,6 +369,22 @@ class Engine:
                         agent.poke()
                 await self._snapshot(agent, at_least=SNAPSHOT_EVERY)
             self._budgets.keep_time(self._agents)
+
+    async def _keep_index(self) -> None:
+        """Bring the index of the journal forward now and then; the first time behind the first screen."""
+        index: JournalIndex | None = None
+        try:
+            while True:
+                await self._ports.clock.sleep(RETRY_JOURNAL_S)
+                if index is None and self.store.last_seq >= INDEX_FROM:
+                    from engine.inquiry.index import JournalIndex
+
+                    index = JournalIndex(self.workspace)
+                if index is not None:
+                    await index.bring_forward(self.store.last_seq)
+        finally:
+            if index is not None:
+                await index.close()
 
     async def _snapshot(self, agent: Agent, *, at_least: int) -> None:
         state = agent.state
@@ -811,9 +831,8 @@ class Engine:
         return (found[0], ev.payload_of(found[0])) if found else None
 
     async def record(self) -> inquiry.Record:
-        """All durable events of the workspace with what each stands on, read anew each time."""
-        events = [event async for event in self.store.events(0, follow=False)]
-        return await asyncio.to_thread(inquiry.Record.of, events)
+        """All durable events of the workspace with what each stands on, as of now."""
+        return await inquiry.record_of(self.workspace, self.store)
 
     async def waiting(self, agent_id: str) -> inquiry.Waiting:
         """What an agent waits for now, with since when; a pause that is not durable yet has the state's time.
