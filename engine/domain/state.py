@@ -254,6 +254,9 @@ class AgentState:
     breakpoint_hit: str = ""
     """The step at whose breakpoint the agent was held, until it acts."""
 
+    disputed: dict[str, str] = field(default_factory=dict)
+    """Events that the operator marked as wrong, to why."""
+
     consecutive_errors: int = 0
     successes_since_reflection: float = 0.0
     successes_since_consolidation: float = 0.0

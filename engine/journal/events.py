@@ -23,6 +23,7 @@ from engine.domain.session import OfferedBelief
 from engine.domain.state import AgentConfig
 from engine.domain.thinking import Uncovered
 from engine.journal import memory_events
+from engine.journal.dispute_events import ResultDisputed
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
 from engine.journal.meta_events import (
@@ -34,6 +35,7 @@ from engine.journal.meta_events import (
     MetaForced,
     MetaVetoed,
     ReplanAsked,
+    StuckNoticed,
     ThresholdsAdapted,
     ThresholdsSet,
 )
@@ -94,6 +96,8 @@ __all__ = [
     "PlansHeld",
     "ReasonerAdvanced",
     "ReplanAsked",
+    "ResultDisputed",
+    "StuckNoticed",
     "ThinkingFailed",
     "ThresholdsAdapted",
     "ThresholdsSet",

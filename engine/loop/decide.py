@@ -15,7 +15,7 @@ from engine.domain.state import AgentState, Mode, RunState, SpendingLimits
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
-from engine.loop import decide_goals, decide_meta, decide_session
+from engine.loop import decide_dispute, decide_goals, decide_meta, decide_session
 from engine.loop.decide_goals import open_goal
 from engine.loop.decide_session import may_go_on
 from engine.loop.outcome import Outcome, RefusedError, close_turn, fresh_id
@@ -393,6 +393,7 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     cmd.CallTool: _call_tool,
     cmd.Believe: _believe,
     cmd.Forget: _forget,
+    **decide_dispute.HANDLERS,
     cmd.TakeShell: decide_session.take_shell,
     cmd.ReturnShell: decide_session.return_shell,
     cmd.SettleChanges: decide_session.settle_changes,

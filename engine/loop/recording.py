@@ -72,6 +72,8 @@ class Surroundings:
     """Finds the workflow that a goal has in memory."""
     background: BackgroundRunner | None = None
     """Who runs background work; None in a replay, which is fed what came of it."""
+    watches: bool = False
+    """Whether somebody looks if the agent is stuck; not in a replay, which is fed what was seen."""
 
 
 class RecordingAgent:
