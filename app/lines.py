@@ -342,6 +342,11 @@ def _say_meta(said: ev.Payload) -> tuple[str, str, str] | None:
         case ev.BackgroundStarted():
             about = f" ({said.about})" if said.about else ""
             return "↺", "thought", f"{said.job} {said.task}{about} in the background: {said.why}"
+        case ev.StuckNoticed() if said.signs:
+            held = ", so it is held" if said.holds else ""
+            return "↻", "warning", f"may be stuck{held}: {'; '.join(sign.text for sign in said.signs)}"
+        case ev.StuckNoticed():
+            return "↻", "thought", "stuck no longer"
         case ev.BackgroundEnded(outcome=JobOutcome.DONE):
             how = "computed" if said.computed else "written by a model"
             return "↺", "thought", f"{said.job} {said.message} ({how})"
@@ -353,6 +358,19 @@ def _say_meta(said: ev.Payload) -> tuple[str, str, str] | None:
         case ev.ReplanAsked():
             return "↺", "plan", f"the rest of {said.goal} is planned anew, as a reflection asks"
     return _say_meta_command(said)
+
+
+def _say_dispute(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.ResultDisputed(lifted=True):
+            return "≠", "operator", f"{said.event} is no longer marked as wrong"
+        case ev.ResultDisputed():
+            return (
+                "≠",
+                "operator",
+                f"{said.event} is marked as wrong{': ' if said.reason else ''}{said.reason}",
+            )
+    return None
 
 
 def _say_meta_command(said: ev.Payload) -> tuple[str, str, str] | None:
@@ -374,5 +392,5 @@ def _say_meta_command(said: ev.Payload) -> tuple[str, str, str] | None:
 
 _TELLERS = (
     *(_say_session, _say_goal, _say_plan, _say_action),
-    *(_say_job, _say_shell, _say_mind, _say_meta, _say_model, _say_trouble),
+    *(_say_job, _say_shell, _say_mind, _say_dispute, _say_meta, _say_model, _say_trouble),
 )

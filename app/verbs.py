@@ -9,7 +9,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from app import inquiry_verbs, memory_verbs, meta_verbs, mind_verbs, past_verbs, search_verbs, stop_verbs
+from app import (
+    dispute_verbs,
+    inquiry_verbs,
+    memory_verbs,
+    meta_verbs,
+    mind_verbs,
+    past_verbs,
+    search_verbs,
+    stop_verbs,
+)
 from app.coder import LineError, parse_line
 from app.verb import Context, GrammarError, Intent, Local, Reader, Verb, only, split_word, word
 from engine.domain import commands as cmd
@@ -428,6 +437,7 @@ VERBS: tuple[Verb, ...] = (
     *past_verbs.VERBS,
     *search_verbs.VERBS,
     *inquiry_verbs.VERBS,
+    *dispute_verbs.VERBS,
     Verb("!", "! COMMAND ARGUMENTS", "call the sandbox tool yourself, in the agent's session", _read_call,
          "Sandbox", aliases=("coder",)),
     Verb("policy", "policy", "what the agent's programs may do, and what holds them",

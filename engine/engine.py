@@ -46,7 +46,14 @@ from engine.memory import Memory, MemoryStatus, MemoryUnavailable
 from engine.memory.keeper import Keeper
 from engine.memory.operating import remember
 from engine.memory.tool import MemoryTool
-from engine.metacognition import BackgroundRunner, MetaSettingsError, read_metacognition, workflow_of
+from engine.metacognition import (
+    BackgroundRunner,
+    MetaSettingsError,
+    StuckSettingError,
+    read_metacognition,
+    read_stuck,
+    workflow_of,
+)
 from engine.models.choice import NO_MODEL, ModelChoice
 from engine.parameters import SettingsError, read_settings
 from engine.sandbox.files import make_root
@@ -431,10 +438,18 @@ class Engine:
             (policy.check_narrowing if new else policy.narrowed)(narrowing(config.meta))
             read_settings(config.meta)
             read_metacognition(config.meta)
+            read_stuck(config.meta)
             policy_of(config.meta)
             if wrong := check_limits(config.meta.get("budget", {})):
                 return wrong
-        except (RuleError, PolicyError, reasoner.ReasonerError, SettingsError, MetaSettingsError) as error:
+        except (
+            RuleError,
+            PolicyError,
+            reasoner.ReasonerError,
+            SettingsError,
+            MetaSettingsError,
+            StuckSettingError,
+        ) as error:
             return str(error)
         if (style := config.meta.get("style", STYLES[0])) not in STYLES:
             return f"there is no style {style!r}; styles: {', '.join(STYLES)}"
@@ -531,6 +546,7 @@ class Engine:
             post=self._post,
             ledger=self._budgets.ledger,
             background=self._background,
+            watches=True,
             memory=self._memory,
         )
 
@@ -842,7 +858,17 @@ class Engine:
         """
         state = await self.view(agent_id)
         live = self._agents.get(agent_id)
+        if fault := self.fault(agent_id):
+            return inquiry.Waiting(
+                inquiry.WaitKind.NOTHING, f"nobody: it ended by a fault: {fault}", state.at
+            )
         found = inquiry.waiting_for(state, trouble=str(live.log.trouble or "") if live is not None else "")
+        last = await self.store.last(1, agent_id)
+        found = inquiry.in_particular(found, last[0] if last else None)
+        if found.kind is inquiry.WaitKind.MODEL and self._client is not None and self._client.rests:
+            rest = self._client.rests[-1]
+            what = f"{found.what}; it answered {rest.why}, and is asked again after {rest.seconds:.1f} s"
+            return replace(found, what=what, since=rest.at, until_s=rest.seconds)
         if found.kind is inquiry.WaitKind.MODEL:
             asked = [await self.newest(agent_id, kind) for kind in (ev.PlanAsked, ev.DecisionAsked)]
             newest = max((one[0] for one in asked if one), key=lambda event: event.version, default=None)

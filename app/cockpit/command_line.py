@@ -135,6 +135,8 @@ class CommandLine(
                 self._open_search(intent.argument)
             case "why":
                 self._ask_why(intent.argument or self._selected_subject())
+            case "wrong" | "right" | "retract":
+                self._mark_entered(intent.action, intent.argument)
             case "drift":
                 self.run_worker(self._tell_drift(intent.argument), name="drift", exit_on_error=False)
             case "world":

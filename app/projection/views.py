@@ -297,7 +297,7 @@ def _point(state: AgentState) -> str:
         case Mode.PAUSED:
             reason = (
                 f" · {state.run_reason}"
-                if state.run_reason.startswith(("breakpoint", "MAX", "BUDGET"))
+                if state.run_reason.startswith(("breakpoint", "MAX", "BUDGET", "STUCK"))
                 else ""
             )
             return f"{state.pause_point.value}{reason}"
@@ -307,6 +307,8 @@ def _point(state: AgentState) -> str:
             return "nothing to do" if state.reasons else "no open goal"
         case Mode.STOPPED:
             return state.run_reason
+        case _ if state.meta.stuck is not None:
+            return cut_text(clean_line(f"may be stuck: {state.meta.stuck.text}"), POINT_CELLS)
         case _:
             if state.retry is not None:
                 return f"retry {state.retry.attempt}/{state.retry.of} in {state.retry.delay_s:.1f} s"

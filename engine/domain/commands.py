@@ -387,6 +387,16 @@ class Forget(Command):
     key: str
 
 
+class Dispute(Command):
+    """Mark something recorded as wrong, or take that back; nothing else follows by itself."""
+
+    do: Literal["dispute"] = "dispute"
+    event: str = Field(min_length=1, max_length=200)
+    """An event of the agent's, as `stream:version`."""
+    reason: str = Field(default="", max_length=2_000)
+    lifted: bool = False
+
+
 class TakeShell(Command):
     """Take the agent's shell: it is held, and the operator works in its sandbox."""
 
@@ -574,6 +584,7 @@ AnyCommand = (
     | CallTool
     | Believe
     | Forget
+    | Dispute
     | TakeShell
     | ReturnShell
     | SettleChanges
