@@ -154,6 +154,10 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             return await _mission(engine, intent.argument, agent)
         case "past" | "compare":
             return await _time(engine, intent, agent)
+        case "rewind":
+            from app.time_doing import do_rewind
+
+            return await do_rewind(engine, intent.argument, agent)
         case "recap":
             from app.recapping import tell_recap
 

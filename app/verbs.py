@@ -9,7 +9,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from app import inquiry_verbs, memory_verbs, meta_verbs, mind_verbs, past_verbs, search_verbs
+from app import (
+    inquiry_verbs,
+    memory_verbs,
+    meta_verbs,
+    mind_verbs,
+    past_verbs,
+    search_verbs,
+    time_verbs,
+)
 from app.coder import LineError, parse_line
 from app.verb import Context, GrammarError, Intent, Local, Reader, Verb, only, split_word, word
 from engine.domain import commands as cmd
@@ -427,6 +435,7 @@ VERBS: tuple[Verb, ...] = (
     *memory_verbs.VERBS,
     *meta_verbs.VERBS,
     *past_verbs.VERBS,
+    *time_verbs.VERBS,
     *search_verbs.VERBS,
     *inquiry_verbs.VERBS,
     Verb("!", "! COMMAND ARGUMENTS", "call the sandbox tool yourself, in the agent's session", _read_call,

@@ -15,6 +15,7 @@ from app.cockpit.past_keys import PastKeys
 from app.cockpit.recap_keys import RecapKeys
 from app.cockpit.sandbox_keys import SandboxKeys
 from app.cockpit.search_keys import SearchKeys
+from app.cockpit.time_keys import TimeKeys
 from app.cockpit.why_keys import WhyKeys
 from app.doing import context_of, generated_text, help_text
 from app.grammar import complete, read_line
@@ -40,6 +41,7 @@ class CommandLine(
     GoalKeys,
     MetaKeys,
     PastKeys,
+    TimeKeys,
     SearchKeys,
     WhyKeys,
     RecapKeys,
@@ -115,6 +117,8 @@ class CommandLine(
                 self._past_entered(intent.argument)
             case "compare":
                 self._compare_entered(intent.argument)
+            case "rewind":
+                self._rewind_entered(intent.argument)
             case "policy":
                 self.action_policy()
             case "memories":
