@@ -119,6 +119,8 @@ class CommandLine(
                 self._compare_entered(intent.argument)
             case "rewind":
                 self._rewind_entered(intent.argument)
+            case "undo" | "redo":
+                self._undo(again=intent.action == "redo")
             case "policy":
                 self.action_policy()
             case "memories":

@@ -1,4 +1,4 @@
-"""Changing time from the cockpit: going back with a preview first."""
+"""Changing time from the cockpit: going back and undoing, each with a preview first."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from app.cockpit.layout import Layout
 from app.verb import GrammarError
+from engine.domain import commands as cmd
 from engine.journal.errors import JournalError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TimeKeys(Layout):
-    """Rewinding."""
+    """Rewinding, and undoing the operator's last change."""
 
     def action_rewind(self) -> None:
         """In the past: go back there. Else type where to."""
@@ -71,3 +72,46 @@ class TimeKeys(Layout):
                 self._preview_rewind(found.agent, replace(asked, scope=result), here)
 
         self.push_screen(RewindDialog(model), decided)
+
+    # -------------------------------------------------------------- undo
+
+    def action_undo(self) -> None:
+        """Show what undoes the operator's last change, and do it when they agree."""
+        self._undo(again=False)
+
+    def _undo(self, *, again: bool) -> None:
+        if not self._refused_in_past() and len(self.screen_stack) == 1:
+            self.run_worker(self._offer_undo(self._agent, again), name="undo", exit_on_error=False)
+
+    async def _offer_undo(self, agent: str, again: bool) -> None:
+        from engine.steering.undoing import UndoError
+        from widgets.dialogs.confirm import ConfirmDialog, ConfirmModel
+
+        if self._engine is None or agent not in self._engine.agents:
+            self._say("there is no agent yet", "error")
+            return
+        try:
+            offer = await self._engine.undo_offer(agent, again=again)
+        except (UndoError, JournalError, KeyError) as error:
+            self._say(str(error), "error")
+            return
+        if len(self.screen_stack) > 1:
+            return
+        if isinstance(offer.command, cmd.Rewind):
+            from app.rewinding import Asked
+
+            back = offer.command
+            self._preview_rewind(agent, Asked(str(back.to), back.scope, back.paths), None)
+            return
+        verb = "Redo" if again else "Undo"
+        back_again = "undo" if again else "redo"
+        whose = (
+            f"Of {offer.of}, given by {offer.by}. It is recorded as your command; {back_again} takes it back."
+        )
+        model = ConfirmModel(f"{verb}: {offer.words}", whose, yes=verb.lower(), no="leave it")
+
+        def decided(agreed: bool | None) -> None:
+            if agreed:
+                self._send(offer.as_command(agent))
+
+        self.push_screen(ConfirmDialog(model), decided)

@@ -11,6 +11,7 @@ from flight import Flight, cockpit
 from app.doing import do_line
 from engine.domain.goal import GoalStatus
 from engine.journal import events as ev
+from widgets.dialogs.confirm import ConfirmDialog
 from widgets.dialogs.rewind import RewindDialog
 
 
@@ -66,6 +67,20 @@ async def test_escape_leaves_everything_and_a_slip_is_told(flown: Flight) -> Non
     await flown.says("'yesterday' is no point in time")
     await flown.type("rewind both 3 x")
     await flown.says("paths go with files only")
+
+
+async def test_u_shows_what_undoes_the_last_change_and_redo_brings_it_back(flown: Flight) -> None:
+    await flown.type("believe door open")
+    await flown.until(lambda: "door" in flown.state.beliefs, "the belief")
+    await flown.press("escape", "2", "u")
+    await flown.dialog(ConfirmDialog)
+    await flown.shows("Undo: no longer believe door", "redo takes it back")
+    await flown.press("y")
+    await flown.until(lambda: "door" not in flown.state.beliefs, "no belief")
+    await flown.type("redo")
+    await flown.dialog(ConfirmDialog)
+    await flown.press("y")
+    await flown.until(lambda: "door" in flown.state.beliefs, "the belief again")
 
 
 async def test_headless_shows_first_and_does_it_with_yes(tmp_path: Path) -> None:
