@@ -164,6 +164,14 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             return await _mission(engine, intent.argument, agent)
         case "past" | "compare":
             return await _time(engine, intent, agent)
+        case "rewind":
+            from app.time_doing import do_rewind
+
+            return await do_rewind(engine, intent.argument, agent)
+        case "undo" | "redo":
+            from app.time_doing import do_undo
+
+            return await do_undo(engine, intent.argument, agent, again=intent.action == "redo")
         case "recap":
             from app.recapping import tell_recap
 

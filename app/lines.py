@@ -307,6 +307,22 @@ def decision_text(decision: Decision) -> str:
     return f"decided: {_DECIDED[decision.kind]}" + (f": {said}" if said else "")
 
 
+def _say_time(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.RewindBegun():
+            return "◂", "operator", f"rewind to event {said.to} begins; the files of now are saved"
+        case ev.RewindFailed():
+            return "✗", "error", f"rewind: {said.reason}"
+        case ev.RewindCutOff():
+            return "!", "warning", f"the rewind to event {said.to} was cut off; how far it came is unknown"
+        case ev.Rewound():
+            files = f", {said.changed} paths changed" if said.snapshot else ""
+            return "◂", "operator", f"rewound to event {said.to}: {said.what}{files}"
+        case ev.AgentForked():
+            return "⑂", "operator", f"begins where {said.parent} stood, with files of its own"
+    return None
+
+
 def _say_trouble(said: ev.Payload) -> tuple[str, str, str] | None:
     match said:
         case ev.CommandRefused():
@@ -392,5 +408,5 @@ def _say_meta_command(said: ev.Payload) -> tuple[str, str, str] | None:
 
 _TELLERS = (
     *(_say_session, _say_goal, _say_plan, _say_action),
-    *(_say_job, _say_shell, _say_mind, _say_dispute, _say_meta, _say_model, _say_trouble),
+    *(_say_job, _say_shell, _say_mind, _say_dispute, _say_meta, _say_model, _say_time, _say_trouble),
 )

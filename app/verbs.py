@@ -18,6 +18,7 @@ from app import (
     past_verbs,
     search_verbs,
     stop_verbs,
+    time_verbs,
 )
 from app.coder import LineError, parse_line
 from app.verb import Context, GrammarError, Intent, Local, Reader, Verb, only, split_word, word
@@ -435,6 +436,7 @@ VERBS: tuple[Verb, ...] = (
     *memory_verbs.VERBS,
     *meta_verbs.VERBS,
     *past_verbs.VERBS,
+    *time_verbs.VERBS,
     *search_verbs.VERBS,
     *inquiry_verbs.VERBS,
     *dispute_verbs.VERBS,

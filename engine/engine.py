@@ -83,6 +83,7 @@ from engine.worlds.explorer_world import WORLDS
 if TYPE_CHECKING:
     from engine.inquiry.index import JournalIndex
     from engine.memory.requests import Request
+    from engine.steering.undoing import Offer
 
 R = TypeVar("R")
 
@@ -707,6 +708,24 @@ class Engine:
             RewindError: it names nothing.
         """
         return await place_of(self.store, agent_id, word, here)
+
+    async def undo_offer(self, agent_id: str, *, again: bool = False) -> Offer:
+        """What would undo the operator's newest change to an agent; nothing is changed.
+
+        Args:
+            agent_id: the agent.
+            again: what would redo what was undone last.
+
+        Raises:
+            KeyError: there is no such agent.
+            UndoError: there is nothing to undo, or it cannot be.
+            JournalError: the journal cannot be read.
+        """
+        from engine.steering.undoing import last_change
+
+        agent = self._agents[agent_id]
+        await agent.log.commit()
+        return await last_change(self.store, self.past(agent_id), copy_state(agent.state), again=again)
 
     async def _rewind(self, agent: Agent, command: cmd.Rewind, actor: str) -> cmd.Receipt:
         from engine.loop.rewinding import Rewind

@@ -16,6 +16,7 @@ from app.cockpit.recap_keys import RecapKeys
 from app.cockpit.sandbox_keys import SandboxKeys
 from app.cockpit.search_keys import SearchKeys
 from app.cockpit.stop_keys import StopKeys
+from app.cockpit.time_keys import TimeKeys
 from app.cockpit.why_keys import WhyKeys
 from app.doing import context_of, generated_text, help_text
 from app.grammar import complete, read_line
@@ -41,6 +42,7 @@ class CommandLine(
     GoalKeys,
     MetaKeys,
     PastKeys,
+    TimeKeys,
     SearchKeys,
     StopKeys,
     WhyKeys,
@@ -121,6 +123,10 @@ class CommandLine(
                 self._past_entered(intent.argument)
             case "compare":
                 self._compare_entered(intent.argument)
+            case "rewind":
+                self._rewind_entered(intent.argument)
+            case "undo" | "redo":
+                self._undo(again=intent.action == "redo")
             case "policy":
                 self.action_policy()
             case "memories":

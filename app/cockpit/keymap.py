@@ -138,6 +138,8 @@ KEYS: tuple[Key, ...] = (
     Key("right_curly_bracket", "much_later", "ten marks on", "Time", "Go forward by ten marks"),
     Key("home", "first", "first mark", "Time", "In the past: go to the first mark", first=True),
     Key("end", "now", "back to now", "Time", "In the past: come back to now", first=True),
+    Key("r", "rewind", "rewind", "Time", "Take the agent and its files back; in the past: to that event"),
+    Key("u", "undo", "undo", "Time", "Undo your last change to the agent; what that means is shown first"),
     Key("slash", "search", "search", "View", "Search everything: events, outputs, memories, files"),
     Key("R", "recap", "recap", "View", "What happened since you last looked"),
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
