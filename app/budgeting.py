@@ -51,7 +51,8 @@ def _line(line: Line) -> str:
     limit = f"of {money(kind, line.limit)}" if line.limit is not None else "no limit"
     reserved = f"{money(kind, line.reserved)} set aside" if _shown(kind, line.reserved) else ""
     left = f"{money(kind, line.left)} left" if line.left is not None else ""
-    ends = f"in the end {forecast_text(kind, line.forecast)}" if line.forecast is not None else ""
+    told = line.forecast is not None and line.forecast.high > 0
+    ends = f"in the end {forecast_text(kind, line.forecast)}" if told and line.forecast else ""
     parts = " · ".join(part for part in (reserved, left, ends) if part)
     return f"  {kind.value:<8} {money(kind, line.taken):>12} {limit:<14} {parts}".rstrip()
 

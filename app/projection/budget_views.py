@@ -34,10 +34,10 @@ def _line(line: Line) -> BudgetLine:
         money(kind, line.taken),
         money(kind, limit) if limit is not None else "",
         money(kind, line.left) if line.left is not None else "",
-        money(kind, line.reserved) if line.reserved > 0 else "",
+        reserved if (reserved := money(kind, line.reserved)) != money(kind, 0.0) else "",
         part=_part(line.taken, limit),
         reserved_part=_part(line.reserved, limit),
-        forecast=forecast_text(kind, ends) if ends is not None else "",
+        forecast=forecast_text(kind, ends) if ends is not None and ends.high > 0 else "",
         short=ends is not None and limit is not None and ends.likely > limit,
         more=_quarter(kind, limit),
     )

@@ -19,6 +19,8 @@ from widgets.pieces import Piece, Pieces, bar
 from widgets.rows import Row, RowPane
 
 KIND_CELLS, BAR_CELLS = 9, 12
+NEAR = 0.8
+"""Part of a budget from which on little is left."""
 SEPARATOR = "/"
 """Between budget and kind in the key of a row."""
 
@@ -251,11 +253,11 @@ def _bar(line: BudgetLine) -> Pieces:
     """Spent in full, then what is set aside, then what is left; blank without a limit."""
     if not line.limit:
         return (Piece(" " * BAR_CELLS),)
-    style = "error" if line.part >= 1 else "warning" if line.part >= 0.8 else "accent"
+    style = "error" if line.part >= 1 else "warning" if line.part >= NEAR else "accent"
     spent = bar(line.part, BAR_CELLS, style=style)
-    aside = round(line.reserved_part * BAR_CELLS)
-    if not aside or len(spent) < 2:
+    *full, rest = spent
+    if line.part >= 1:
         return spent
-    full, rest = spent
-    cells = len(rest.text)
-    return (full, Piece("▒" * min(aside, cells), "dim"), Piece("░" * max(cells - aside, 0), "dim"))
+    aside = min(max(round(line.reserved_part * BAR_CELLS), 1 if line.reserved_part else 0), len(rest.text))
+    left = Piece("░" * (len(rest.text) - aside), "dim")
+    return tuple(piece for piece in (*full, Piece("▒" * aside, "dim"), left) if piece.text)
