@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,11 @@ async def _submit(engine: Engine, command: cmd.Command) -> Answer:
             told = "it plans once it runs"
         parts = (receipt.message, state.mode, told, ending_jobs(state.running_jobs))
         return 0, answer, " · ".join(part for part in parts if part)
+    if receipt.ok and isinstance(command, cmd.Stop):
+        from app.stopping import stop_answer
+
+        seen, text = await stop_answer(engine, receipt.data, receipt.message)
+        return 0, {**answer, **seen}, text
     if receipt.ok and isinstance(command, cmd.ForceMeta):
         return await _thought(engine, command, receipt)
     return (0 if receipt.ok else 1), answer, receipt.message
@@ -233,7 +239,7 @@ async def _ask_the_journal(engine: Engine, intent: Local, agent: str) -> Answer:
     if intent.action == "drift":
         return drift_answer(await engine.store.read(agent), intent.argument)
     what, way = split_way(intent.argument)
-    return why_answer(await engine.record(), what, Way(way), agent)
+    return await asyncio.to_thread(why_answer, await engine.record(), what, Way(way), agent)
 
 
 async def _time(engine: Engine, intent: Local, agent: str) -> Answer:

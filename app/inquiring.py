@@ -128,9 +128,8 @@ def find(record: Record, what: str, way: Way, agent: str = "") -> Found:
 
 
 def _newest(record: Record, agent: str) -> str:
-    events = [event for event in record.events.values() if event.stream == agent or not agent]
-    asked = next((one for one in reversed(events) if one.kind == ev.ActionRequested.kind), None)
-    newest = asked or (events[-1] if events else None)
+    asked = record.newest(ev.ActionRequested.kind, agent)
+    newest = asked or record.newest("", agent)
     if newest is None:
         raise inquiry.UnknownSubjectError("nothing has happened yet; say what you ask about: why REF")
     return str(body_of(newest).get("action")) if asked is not None and agent else newest.ref
@@ -253,10 +252,10 @@ async def look(workspace: Path, what: str, way: Way, agent: str) -> Answer:
     """
     store = await JournalStore.open(workspace, clock=Ports().clock, read_only=True)
     try:
-        events = [event async for event in store.events(0, follow=False)]
+        record = await inquiry.record_of(workspace, store)
     finally:
         await store.close()
-    return why_answer(await asyncio.to_thread(Record.of, events), what, way, agent)
+    return await asyncio.to_thread(why_answer, record, what, way, agent)
 
 
 def waiting_text(found: inquiry.Waiting, now: str) -> str:

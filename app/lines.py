@@ -95,6 +95,14 @@ def _say_session(said: ev.Payload) -> tuple[str, str, str] | None:
             return "‖", "operator", f"paused: {said.reason}"
         case ev.AgentStopped():
             return "■", "operator", f"stopped: {said.reason}"
+        case ev.AgentHeld():
+            return "‖", "operator", said.reason
+        case ev.AgentThawed():
+            return "▷", "operator", "its processes go on"
+        case ev.StopObserved():
+            left = "; ".join(f"still runs: {one.kind} {one.name} {one.what}" for one in said.receipt.running)
+            seen = f"receipt: {len(said.receipt.stopped)} stopped, {left or 'nothing runs'}"
+            return "■", "operator", f"{seen}, seen after {said.receipt.took_ms} ms"
         case ev.StepGranted():
             return "▷", "operator", "one action allowed"
     return None

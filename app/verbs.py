@@ -9,7 +9,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from app import budget_verbs, inquiry_verbs, memory_verbs, meta_verbs, mind_verbs, past_verbs, search_verbs
+from app import (
+    budget_verbs,
+    inquiry_verbs,
+    memory_verbs,
+    meta_verbs,
+    mind_verbs,
+    past_verbs,
+    search_verbs,
+    stop_verbs,
+)
 from app.coder import LineError, parse_line
 from app.verb import Context, GrammarError, Intent, Local, Reader, Verb, only, split_word, word
 from engine.domain import commands as cmd
@@ -353,8 +362,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("pause", "pause", "start no new action", _none(lambda c: cmd.Pause(agent=c.agent)), "Steering"),
     Verb("step", "step [over|out]", "allow exactly one action; of a reasoner a body step, or a whole goal",
          _read_step, "Steering", choices=lambda c: [("over", "the pending step"), ("out", "of its plan")]),
-    Verb("stop", "stop", "cut off what runs and start nothing more",
-         _none(lambda c: cmd.Stop(agent=c.agent)), "Steering"),
+    *stop_verbs.VERBS,
     *budget_verbs.VERBS,
     Verb("intervene", "intervene", "take the agent's turn",
          _none(lambda c: cmd.Intervene(agent=c.agent)), "Steering"),

@@ -16,9 +16,11 @@ from engine import __version__, inquiry, loop, reasoner, thinkers
 from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
+from engine.domain.approval import Policy, Source
 from engine.domain.budgets import SpendingLimits, check_limits
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
+from engine.domain.rewinding import RewindScope
 from engine.domain.state import AgentConfig, AgentState, RunState
 from engine.domain.strict_json import NESTING_LIMIT, too_deep
 from engine.domain.thinking import Thinker
@@ -38,6 +40,7 @@ from engine.loop.agent import Agent
 from engine.loop.budgets import Budgets
 from engine.loop.perceive import WorkspacePerceiver
 from engine.loop.recording import Surroundings
+from engine.loop.stopping import Stops
 from engine.loop.voice import Voice
 from engine.memory import Memory, MemoryStatus, MemoryUnavailable
 from engine.memory.keeper import Keeper
@@ -55,6 +58,11 @@ from engine.sandbox.terminal import Terminal
 from engine.sandbox.tier import JailRefusal, best_jail
 from engine.snapshots import Changes, SnapshotError, SnapshotPolicy, Snapshots
 from engine.steering.ledger import Ledger
+from engine.steering.policies import policy_of
+from engine.steering.rewinding import Preview, place_of
+from engine.steering.rewinding import Surroundings as BackFrom
+from engine.steering.rewinding import preview as preview_rewind
+from engine.steering.rules import RuleError
 from engine.steering.standing import Standing
 from engine.thinkers.procedural import ProceduralThinker
 from engine.thinkers.recalling import Recall, Recaller, nothing
@@ -66,6 +74,7 @@ from engine.tools.worlds import WorldTool
 from engine.worlds.explorer_world import WORLDS
 
 if TYPE_CHECKING:
+    from engine.inquiry.index import JournalIndex
     from engine.memory.requests import Request
 
 R = TypeVar("R")
@@ -80,6 +89,8 @@ TIDY_AFTER_S = 60.0
 """How long after opening a workspace its old snapshots are cleared away."""
 KEEP_UP_S = 2.0
 """How long closing waits for memory to hold what has happened; the rest is for the next session."""
+INDEX_FROM = 1_024
+"""Events of a journal from which on it has an index; fewer are read as quickly."""
 RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 LOCK_TRIES, LOCK_WAIT_S = 100, 0.02
@@ -88,6 +99,8 @@ MIND = "@mind"
 """A snapshot of a reasoner's mind stands beside that of its agent's state under the agent's id and this."""
 STYLES = ("plan", "decide")
 """How a model thinks for an agent: whole plans, or one decision after the other (`"style"` at creation)."""
+ACTING = (cmd.Run, cmd.Step, cmd.CallTool, cmd.TakeShell, cmd.AdoptGoal)
+"""Commands by which an agent comes to act, which it may not while files are brought back under it."""
 AGENT_TYPES = ("bdi_agent", REASONER)
 """Types that can be created."""
 
@@ -101,6 +114,8 @@ class EngineConfig:
     policy: SandboxPolicy = field(default_factory=SandboxPolicy)
     snapshots: SnapshotRule = SnapshotRule.REQUIRED
     """Whether the sandbox's files are saved before each action that may change them."""
+    approvals: Policy = field(default_factory=Policy)
+    """What agents ask about before they do it, as the workspace's settings say."""
     create: bool = True
     model: ModelChoice | None = None
     """The model that thinks; None where there is none: agents then plan by the plan library."""
@@ -172,9 +187,14 @@ class Engine:
         self._procedural: Thinker = ProceduralThinker(library)
         self._client = config.model.client() if config.model is not None else None
         self._background = BackgroundRunner()
+        self._stops = Stops()
         model = config.model.budget.limits if config.model is not None else SpendingLimits()
         usual = config.agent_budget.over(model)
         self._budgets = Budgets(Ledger(config.budget, usual, ports.clock.now))
+        self._rewinds: set[str] = set()
+        """Agents whose files are being brought back."""
+        self._apart: set[str] = set()
+        """Agents that work on files of their own, deleted ones too."""
 
     # -------------------------------------------------------------- life
 
@@ -235,6 +255,8 @@ class Engine:
             if of_agent(stream):
                 state = await self._restore(stream)
                 self._budgets.ledger.join(state)
+                if state.forked is not None:
+                    self._apart.add(stream)
                 if why := "" if state.deleted else self._why_not(state.agent_type, state.config):
                     self._faults[stream] = why
                 elif not state.deleted:
@@ -247,6 +269,7 @@ class Engine:
         self._keeper.begin()
         self._tasks = [
             asyncio.create_task(self._keep_journal_alive(), name="journal watch"),
+            asyncio.create_task(self._keep_index(), name="journal index"),
             asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
         ]
 
@@ -262,16 +285,19 @@ class Engine:
 
     async def _recent_snapshots(self, actions: int) -> set[str]:
         """The snapshots of that many newest actions of each agent."""
-        kind = ev.SnapshotTaken.kind
-        taken = [await self.store.last(actions, agent, kind=kind) for agent in list(self._agents)]
+        kinds = (ev.SnapshotTaken.kind, ev.RewindBegun.kind)
+        agents = list(self._agents)
+        taken = [await self.store.last(actions, agent, kind=kind) for agent in agents for kind in kinds]
         payloads = [ev.payload_of(event) for events in taken for event in events]
-        return {said.snapshot for said in payloads if isinstance(said, ev.SnapshotTaken)}
+        before = {said.saved for said in payloads if isinstance(said, ev.RewindBegun)}
+        return before | {said.snapshot for said in payloads if isinstance(said, ev.SnapshotTaken)}
 
     async def close(self, reason: str = "") -> None:
         """Stop every agent where it stands, record it, and give the workspace up."""
         self._stop.set()
         try:
             await asyncio.gather(*self._carrying, return_exceptions=True)
+            await self._stops.close()
             await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
             await self._end_tasks()
             if self._keeper is not None and not self._keeper.trouble:
@@ -344,6 +370,22 @@ class Engine:
                 await self._snapshot(agent, at_least=SNAPSHOT_EVERY)
             self._budgets.keep_time(self._agents)
 
+    async def _keep_index(self) -> None:
+        """Bring the index of the journal forward now and then; the first time behind the first screen."""
+        index: JournalIndex | None = None
+        try:
+            while True:
+                await self._ports.clock.sleep(RETRY_JOURNAL_S)
+                if index is None and self.store.last_seq >= INDEX_FROM:
+                    from engine.inquiry.index import JournalIndex
+
+                    index = JournalIndex(self.workspace)
+                if index is not None:
+                    await index.bring_forward(self.store.last_seq)
+        finally:
+            if index is not None:
+                await index.close()
+
     async def _snapshot(self, agent: Agent, *, at_least: int) -> None:
         state = agent.state
         if agent.log.trouble is not None:
@@ -389,9 +431,10 @@ class Engine:
             (policy.check_narrowing if new else policy.narrowed)(narrowing(config.meta))
             read_settings(config.meta)
             read_metacognition(config.meta)
+            policy_of(config.meta)
             if wrong := check_limits(config.meta.get("budget", {})):
                 return wrong
-        except (PolicyError, reasoner.ReasonerError, SettingsError, MetaSettingsError) as error:
+        except (RuleError, PolicyError, reasoner.ReasonerError, SettingsError, MetaSettingsError) as error:
             return str(error)
         if (style := config.meta.get("style", STYLES[0])) not in STYLES:
             return f"there is no style {style!r}; styles: {', '.join(STYLES)}"
@@ -407,6 +450,8 @@ class Engine:
         agent = await self._agent(state, log)
         agent.open(self.session, self._ports.seed())
         agent.begin_metacognition(read_metacognition(state.config.meta))
+        own = policy_of(state.config.meta)
+        agent.begin_approvals({Source.WORKSPACE: self.config.approvals, Source.AGENT: own})
         await log.commit()
         self._agents[state.agent_id] = agent
         agent.start()
@@ -570,6 +615,8 @@ class Engine:
                 return await self._accept_tier(command, actor)
             if isinstance(command, cmd.Remember):
                 return await self._remember(command, actor)
+            if isinstance(command, cmd.Stop | cmd.Thaw):
+                return await self._halt(command, actor)
             if isinstance(command, cmd.SetWorkspaceBudget):
                 return await self._set_workspace_budget(command, actor)
             agent = self._agents.get(command.agent)
@@ -579,6 +626,10 @@ class Engine:
                 thinks = self._thinks(agent.state)
                 if why := self._budgets.ledger.no_start(command.agent, thinks=thinks):
                     return cmd.Receipt(ok=False, message=why)
+            if self._rewinds and isinstance(command, ACTING) and (busy := self._held_by_rewind(agent)):
+                return cmd.Receipt(ok=False, message=busy)
+            if isinstance(command, cmd.Rewind):
+                return await self._rewind(agent, command, actor)
             receipt = agent.handle(self._budgets.resolved(command, agent.state), actor)
             await agent.log.commit()
             if agent.state.deleted:
@@ -590,6 +641,95 @@ class Engine:
             return cmd.Receipt(ok=False, message=f"not recorded yet: {error}")
         else:
             return receipt
+
+    async def _halt(self, command: cmd.Stop | cmd.Thaw, actor: str) -> cmd.Receipt:
+        """Stop or thaw every agent that is meant, in one go."""
+        if command.scope == "all":
+            meant = tuple(self._agents)
+        elif command.agent in self._agents:
+            meant = self.family(command.agent) if command.scope == "children" else (command.agent,)
+        else:
+            return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
+        if not meant:
+            return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
+        agents = [self._agents[name] for name in meant]
+        if isinstance(command, cmd.Thaw):
+            return await self._stops.thaw(agents, command, actor)
+        return await self._stops.carry_out(agents, command, actor)
+
+    async def stopped(self) -> None:
+        """Return when every stop has its last receipt: all that was to die is dead, or said to live."""
+        await self._stops.settled()
+
+    # -------------------------------------------------------------- going back
+
+    async def rewind_preview(
+        self, agent_id: str, to: int, scope: str = "both", paths: Sequence[str] = ()
+    ) -> Preview:
+        """What a rewind would do; nothing is changed.
+
+        Args:
+            agent_id: the agent.
+            to: a version of its stream.
+            scope: `both`, `state` or `files`.
+            paths: of the files only these; none for all.
+
+        Raises:
+            KeyError: there is no such agent.
+            RewindError: it cannot be gone back there.
+            JournalError: the journal cannot be read.
+        """
+        agent = self._agents[agent_id]
+        await agent.log.commit()
+        now = copy_state(agent.state)
+        return await preview_rewind(self._back_from(agent), now, to, RewindScope(scope), paths)
+
+    async def place_of(self, agent_id: str, word: str, here: int | None = None) -> int:
+        """The version of an agent's stream that a word names; see `engine.steering.rewinding.place_of`.
+
+        Raises:
+            RewindError: it names nothing.
+        """
+        return await place_of(self.store, agent_id, word, here)
+
+    async def _rewind(self, agent: Agent, command: cmd.Rewind, actor: str) -> cmd.Receipt:
+        from engine.loop.rewinding import Rewind
+
+        around = self._back_from(agent)
+        self._rewinds.add(command.agent)
+        try:
+            rewind = Rewind(agent, command, actor, around, lambda: self._in_the_way(agent))
+            return await rewind.carry_out()
+        finally:
+            self._rewinds.discard(command.agent)
+
+    def _back_from(self, agent: Agent) -> BackFrom:
+        """What a rewind of an agent reads."""
+        snapshots = self._saver.snapshots if self._saver is not None else None
+        return BackFrom(self.store, self.past(agent.state.agent_id), snapshots, self._sharing(agent.state))
+
+    def _sharing(self, state: AgentState) -> list[str]:
+        """The agents that work on the same files as one."""
+        if state.forked is not None:
+            return [state.agent_id]
+        return [stream for stream in self.store.names if of_agent(stream) and stream not in self._apart]
+
+    def _in_the_way(self, agent: Agent) -> str:
+        """Why an agent's files cannot be brought back now: another agent may change them."""
+        for name in self._sharing(agent.state):
+            other = self._agents.get(name)
+            if other is None or other is agent:
+                continue
+            state = other.state
+            runs = state.run is RunState.RUNNING and state.has_work
+            if state.busy or state.requests or state.grants or state.shell_taken or runs:
+                return f"{name} works on the same files; pause it first, and take no shell"
+        return ""
+
+    def _held_by_rewind(self, agent: Agent) -> str:
+        """Why an agent may not be set to work now; empty when it may."""
+        shared = self._rewinds.intersection(self._sharing(agent.state)) - {agent.state.agent_id}
+        return f"the files are being brought back for {', '.join(shared)}; a moment" if shared else ""
 
     async def _accept_tier(self, command: cmd.AcceptTier, actor: str) -> cmd.Receipt:
         """Go on with less than the policy requires, for this session and recorded before it counts."""
@@ -691,9 +831,8 @@ class Engine:
         return (found[0], ev.payload_of(found[0])) if found else None
 
     async def record(self) -> inquiry.Record:
-        """All durable events of the workspace with what each stands on, read anew each time."""
-        events = [event async for event in self.store.events(0, follow=False)]
-        return await asyncio.to_thread(inquiry.Record.of, events)
+        """All durable events of the workspace with what each stands on, as of now."""
+        return await inquiry.record_of(self.workspace, self.store)
 
     async def waiting(self, agent_id: str) -> inquiry.Waiting:
         """What an agent waits for now, with since when; a pause that is not durable yet has the state's time.

@@ -18,7 +18,6 @@ from textual.containers import Container
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from app.cockpit import keymap
 from app.cockpit.command_line import CommandLine
@@ -54,7 +53,9 @@ from widgets import (
     WorkingMemory,
     WorldPane,
 )
+from widgets.key_line import KeyLine
 from widgets.pane_tabs import PaneTabs
+from widgets.stop_receipt import StopReceiptPane
 from widgets.timeline import Timeline
 
 FRAMES_PER_S = 25
@@ -94,8 +95,9 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 yield WorldPane(id="world", classes="session -away")
                 yield MindStream(id="mind")
         yield Timeline(id="timeline")
+        yield StopReceiptPane(id="receipt")
         yield CommandBar(self._completions, history=self._history.lines, id="command")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyLine(id="keys")
 
     def get_driver_class(self) -> type[Driver]:
         """Textual's choice; on a terminal, the one that survives its loss."""
@@ -221,6 +223,10 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 good = payload.status is GoalStatus.ACHIEVED
                 why = f": {payload.reason}" if payload.reason and not good else ""
                 self._say(f"goal {payload.goal} {payload.status}{why}", "ok" if good else "error")
+            case ev.StopObserved():
+                self._take_receipt(payload.receipt)
+            case ev.AgentResumed() | ev.AgentThawed() | ev.StepGranted():
+                self._goes_on(agent)
             case ev.ModelCalled():
                 self._refresh_meter(agent)
             case ev.BudgetReached():

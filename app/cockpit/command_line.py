@@ -16,6 +16,7 @@ from app.cockpit.past_keys import PastKeys
 from app.cockpit.recap_keys import RecapKeys
 from app.cockpit.sandbox_keys import SandboxKeys
 from app.cockpit.search_keys import SearchKeys
+from app.cockpit.stop_keys import StopKeys
 from app.cockpit.why_keys import WhyKeys
 from app.doing import context_of, generated_text, help_text
 from app.grammar import complete, read_line
@@ -43,6 +44,7 @@ class CommandLine(
     MetaKeys,
     PastKeys,
     SearchKeys,
+    StopKeys,
     WhyKeys,
     RecapKeys,
 ):

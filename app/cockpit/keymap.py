@@ -70,7 +70,9 @@ KEYS: tuple[Key, ...] = (
     Key("S", "step_over", "step over", "Run", "Of a reasoner: the pending step with all goals below it"),
     Key("O", "step_out", "step out", "Run", "Of a reasoner: go on until the pending step's plan is through"),
     Key("o", "until", "until goal ends", "Run", "Run until the present goal ends, then pause"),
-    Key("full_stop", "stop", "stop", "Run", "Cut off what runs and start nothing more", shown=True),
+    Key("full_stop", "stop", "stop", "Run", "End all that runs of the agent, and say what was", shown=True),
+    Key("X", "stop_panel", "stop …", "Run", "Stop in grades, this agent, its children or all; the receipt"),
+    Key("escape", "close_receipt", "close", "Run", "Put the receipt of a stop away"),
     Key(
         "b", "breakpoint", "break", "Plan", "Breakpoint: hold the agent before the selected step", shown=True
     ),

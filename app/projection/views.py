@@ -64,6 +64,7 @@ _MODES: Mapping[Mode, StatusMode] = {
     Mode.WAITING: "WAITING",
     Mode.INTERVENTION: "INTERVENTION",
     Mode.SHELL: "SHELL",
+    Mode.FROZEN: "FROZEN",
     Mode.STOPPED: "STOPPED",
 }
 _STEP_MARKS: Mapping[StepStatus, StepMark] = {
@@ -131,7 +132,7 @@ def _agent(state: AgentState, selected: bool) -> AgentLine:
             mark, note = "asks", "asks you"
         case Mode.RUNNING | Mode.IDLE | Mode.STEPPING:
             mark = "running"
-        case Mode.PAUSED:
+        case Mode.PAUSED | Mode.FROZEN:
             mark = "paused"
         case _:
             mark = "stopped"
@@ -180,7 +181,7 @@ def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLi
         text=step_text(step),
         status=mark,
         breakpoint=step.id in state.breakpoints,
-        held=is_next and state.mode in (Mode.PAUSED, Mode.INTERVENTION, Mode.SHELL),
+        held=is_next and state.mode in (Mode.PAUSED, Mode.INTERVENTION, Mode.SHELL, Mode.FROZEN),
         tool=step.tool,
         command=step.command or step.op.value,
         args=step.args,
@@ -287,6 +288,8 @@ def _point(state: AgentState) -> str:
     match state.mode:
         case Mode.SHELL:
             return "you hold the shell"
+        case Mode.FROZEN:
+            return "processes stand still (X)"
         case _ if state.handover is not None:
             return "your changes wait (t)"
         case _ if mind_views.held_generation(state) is not None:

@@ -14,6 +14,7 @@ from engine import late
 if TYPE_CHECKING:
     from engine.inquiry.drift import Course, CourseKind, Revision, course_of, revisions
     from engine.inquiry.evidence import Evidence, Shown, evidence_of
+    from engine.inquiry.kept import record_of
     from engine.inquiry.naming import Basis, Relation
     from engine.inquiry.plan_difference import Changed, Moved, PlanDifference, difference
     from engine.inquiry.record import Record, Subject, UnknownSubjectError
@@ -25,6 +26,7 @@ else:
         {
             "drift": ("Course", "CourseKind", "Revision", "course_of", "revisions"),
             "evidence": ("Evidence", "Shown", "evidence_of"),
+            "kept": ("record_of",),
             "naming": ("Basis", "Relation"),
             "plan_difference": ("Changed", "Moved", "PlanDifference", "difference"),
             "record": ("Record", "Subject", "UnknownSubjectError"),
@@ -59,6 +61,7 @@ __all__ = [
     "difference",
     "evidence_of",
     "forward",
+    "record_of",
     "revisions",
     "waiting_for",
 ]

@@ -28,7 +28,16 @@ from engine.domain.state import (
     RunState,
 )
 from engine.domain.thinking import DecisionKind, RecentAction
-from engine.journal import budget_fold, meta_fold, reasoner_fold
+from engine.journal import (
+    approval_fold,
+    break_fold,
+    budget_fold,
+    meta_fold,
+    reasoner_fold,
+    rewind_fold,
+    stopping_fold,
+    stride_fold,
+)
 from engine.journal import events as ev
 from engine.journal.event import Event, canonical
 from engine.journal.reasoner_fold import answered, end_stride, roused
@@ -55,7 +64,11 @@ _Handler = Callable[[AgentState, Any, Event], None]
 _handlers: dict[type[ev.Payload], _Handler] = {
     **reasoner_fold.HANDLERS,
     **meta_fold.HANDLERS,
+    **stopping_fold.HANDLERS,
+    **break_fold.HANDLERS,
+    **approval_fold.HANDLERS,
     **budget_fold.HANDLERS,
+    **rewind_fold.HANDLERS,
 }
 
 
@@ -78,10 +91,21 @@ def apply(state: AgentState, event: Event, payload: ev.Payload | None = None) ->
     budget_fold.time_passed(state, event)
     handler = _handlers.get(type(payload))
     if handler is not None:
+        before = break_fold.noted(state, payload) if state.watched else None
         handler(state, payload, event)
+        if before is not None:
+            break_fold.match(state, before, payload, event)
+        if state.stride is not None and state.grants:
+            stride_fold.went_on(state, payload)
     state.tick = max(state.tick, event.tick)
     state.version, state.hash, state.at = event.version, event.hash, event.at
     return state
+
+
+def handled(kind: str) -> bool:
+    """Whether events of this kind change more of a state than its version; unknown kinds count as if."""
+    known = ev.kinds().get(kind)
+    return known is None or known in _handlers
 
 
 def fold(events: Iterable[Event], state: AgentState | None = None) -> AgentState:
@@ -192,6 +216,8 @@ def _opened(state: AgentState, said: ev.AgentOpened, event: Event) -> None:
     # What was allowed to somebody who watched is not allowed once nobody does.
     state.grants = 0
     state.unsaved_step = ""
+    stopping_fold.ended(state)
+    approval_fold.reopened(state)
     meta_fold.reopened(state)
     budget_fold.reopened(state)
 
@@ -200,27 +226,30 @@ def _opened(state: AgentState, said: ev.AgentOpened, event: Event) -> None:
 def _deleted(state: AgentState, said: ev.AgentDeleted, event: Event) -> None:
     state.deleted = True
     state.run, state.run_reason, state.run_event = RunState.STOPPED, "deleted", event.ref
+    stopping_fold.ended(state)
 
 
 @_on(ev.AgentResumed)
 def _resumed(state: AgentState, said: ev.AgentResumed, event: Event) -> None:
     state.run, state.run_reason, state.run_event = RunState.RUNNING, "", event.ref
-    state.grants = 0
+    state.grants, state.held = 0, ""
     state.loops, state.max_loops, state.until = 0, said.max_loops, said.until
     state.config = replace(state.config, ask=said.ask)
+    approval_fold.resumed(state)
 
 
 @_on(ev.AgentPaused)
 def _paused(state: AgentState, said: ev.AgentPaused, event: Event) -> None:
     state.run, state.run_reason, state.run_event = RunState.PAUSED, said.reason, event.ref
-    state.grants = 0
+    state.grants, state.held = 0, ""
 
 
 @_on(ev.StepGranted)
 def _granted(state: AgentState, said: ev.StepGranted, event: Event) -> None:
     state.run = RunState.PAUSED
     state.run_reason, state.run_event = "stepping", event.ref
-    state.grants += 1
+    state.held = ""
+    state.grants = 1 if stride_fold.lasts(said.stride) else state.grants + 1
     state.stride = said.stride
 
 
@@ -229,6 +258,7 @@ def _stopped(state: AgentState, said: ev.AgentStopped, event: Event) -> None:
     state.run, state.run_reason, state.run_event = RunState.STOPPED, said.reason, event.ref
     state.stop_event = event.ref
     state.grants = 0
+    stopping_fold.ended(state)
     state.requests.clear()
 
 
@@ -275,6 +305,7 @@ def _goal_changed(state: AgentState, said: ev.GoalChanged, event: Event) -> None
         plan = state.plans.pop(said.goal, None)
         _forget_steps(state, plan.steps if plan else ())
         _plan_afresh(state, said.goal)
+        approval_fold.goal_over(state, said.goal)
     state.goals[said.goal] = replace(goal, text=said.text, priority=said.priority, event=event.ref)
 
 
@@ -294,6 +325,7 @@ def _goal_ended(state: AgentState, said: ev.GoalEnded, event: Event) -> None:
     state.goals[said.goal] = replace(goal, status=said.status, reason=said.reason, event=event.ref)
     state.workflows = tuple(one for one in state.workflows if one.goal != said.goal)
     roused(state)
+    approval_fold.goal_over(state, said.goal)
     meta_fold.progressed(state)
     meta_fold.goal_over(state, said.goal)
     if state.current_goal == said.goal:
@@ -386,6 +418,8 @@ def _plan_adopted(state: AgentState, said: ev.PlanAdopted, event: Event) -> None
     for step in said.steps:
         _number(state, step.id)
     steps = tuple(replace(step, event=event.ref) for step in said.steps)
+    old = state.plans.get(said.goal)
+    approval_fold.replanned(state, said.goal, "planned anew", old.steps if old else (), steps, event)
     state.plans[said.goal] = Plan(said.plan, said.goal, 1, steps, event.ref)
     state.needs_replan = False
     _planned(state, said.goal)
@@ -409,6 +443,7 @@ def _plan_revised(state: AgentState, said: ev.PlanRevised, event: Event) -> None
     steps = tuple(
         step if before.get(step.id) == step else replace(step, event=event.ref) for step in said.steps
     )
+    approval_fold.replanned(state, said.goal, said.change, before.values(), steps, event)
     kept = {step.id for step in steps}
     _forget_steps(state, [step for step in before.values() if step.id not in kept])
     changed = [step.id for step in steps if before.get(step.id) != step]
@@ -428,6 +463,7 @@ def _plan_revised(state: AgentState, said: ev.PlanRevised, event: Event) -> None
 @_on(ev.StepEnded)
 def _step_ended(state: AgentState, said: ev.StepEnded, event: Event) -> None:
     _change_step(state, said.step, event, status=said.status, summary=said.summary[:SUMMARY_LIMIT])
+    approval_fold.step_over(state, said.goal, said.step, said.status, event)
     budget_fold.step_ended(state, said)
     if said.status is StepStatus.FAILED:
         return
@@ -500,6 +536,7 @@ def _processed(state: AgentState, said: ev.ParametersProcessed, event: Event) ->
 def _withdrawn(state: AgentState, said: ev.ActionWithdrawn, event: Event) -> None:
     if state.action is not None and state.reasons:
         state.settled.pop(state.action.step, None)
+    approval_fold.withdrawn(state, said.action, event)
     state.action = None
 
 
@@ -512,6 +549,7 @@ def _started(state: AgentState, said: ev.ActionStarted, event: Event) -> None:
         state.operator_actions += 1
         return
     state.retry = None
+    approval_fold.began(state, state.action.step)
     if state.unsaved_step == state.action.step:
         state.unsaved_step = ""
     state.actions += 1
@@ -536,6 +574,7 @@ def _finished(state: AgentState, said: ev.ActionFinished, event: Event) -> None:
         state.sandbox = said.session
     state.last_summary = said.summary[:SUMMARY_LIMIT]
     if action is not None and action.step:
+        approval_fold.began(state, action.step)
         if said.code is None:
             state.consecutive_errors = 0
             state.successes_since_reflection += 1.0
@@ -742,21 +781,6 @@ def _intervention_closed(state: AgentState, said: ev.InterventionClosed, event: 
     state.perceived = False
 
 
-@_on(ev.BreakpointSet)
-def _breakpoint_set(state: AgentState, said: ev.BreakpointSet, event: Event) -> None:
-    state.breakpoints[said.step] = event.ref
-
-
-@_on(ev.BreakpointCleared)
-def _breakpoint_cleared(state: AgentState, said: ev.BreakpointCleared, event: Event) -> None:
-    state.breakpoints.pop(said.step, None)
-
-
-@_on(ev.BreakpointHit)
-def _breakpoint_hit(state: AgentState, said: ev.BreakpointHit, event: Event) -> None:
-    state.breakpoint_hit = said.step
-
-
 @_on(ev.ThoughtRecorded)
 def _thought(state: AgentState, said: ev.ThoughtRecorded, event: Event) -> None:
     state.successes_since_reflection += 0.5
@@ -793,11 +817,13 @@ def _decision_asked(state: AgentState, said: ev.DecisionAsked, event: Event) -> 
 def _decided(state: AgentState, said: ev.DecisionMade, event: Event) -> None:
     if said.decision.kind is not DecisionKind.CALL:
         state.loops += 1  # a call counts when it starts
+    if said.decision.kind in (DecisionKind.CALL, DecisionKind.SUBGOAL):
+        approval_fold.decided(state, said.goal, event)
     if said.decision.kind is DecisionKind.PLAN:
         meta_fold.turned(state)
     if said.decision.kind is not DecisionKind.THINK:
         state.musings = 0
     state.deferred = said.decision.deferred
     # Deciding is what a single step is for, as it costs: what was decided is looked at before it runs.
-    if state.run is RunState.PAUSED and state.grants:
+    if state.run is RunState.PAUSED and state.grants and not stride_fold.lasts(state.stride):
         end_stride(state)

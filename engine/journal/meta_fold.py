@@ -48,7 +48,7 @@ def acted(state: AgentState, action: ActiveAction, code: str, duration_ms: int) 
     meta, call, ok = state.meta, f"{action.tool}.{action.command}", not code
     polls = action.command in POLLS
     telling = next((action.args[name] for name in TELLING if name in action.args), "")
-    first = str(telling or next(iter(action.args.values()), ""))[:200]
+    first = str(telling or next((action.args[name] for name in sorted(action.args)), ""))[:200]
     past = PastAction(
         call,
         hashlib.sha256(canonical(action.args).encode("utf-8", "replace")).hexdigest()[:16],

@@ -50,6 +50,11 @@ class Purse:
         self._client = client
         self._ledger = ledger
         self._goal = goal
+        self.calls = 0
+        """Calls that are under way."""
+        self.quiet = asyncio.Event()
+        """Set while none is."""
+        self.quiet.set()
         self.spender: Spender | None = None
 
     @property
@@ -106,9 +111,14 @@ class Purse:
                 said = ev.BudgetReached(reason=entry.reason, budget=entry.budget, of=entry.kind)
                 self.spender.overheard(said)
             raise ModelError(ModelErrorKind.BUDGET, entry.reason)
+        self.calls += 1
+        self.quiet.clear()
         try:
             return await self._client.send(request, sink=sink, record=record, cut=cut)
         finally:
+            self.calls -= 1
+            if not self.calls:
+                self.quiet.set()
             if entry is not None:
                 self._ledger.leave_off(entry)
 

@@ -104,6 +104,10 @@ class RecordingAgent:
         event = self.log.append(payload, actor=actor, causes=known, tick=max(tick, self.state.tick))
         # As stored, not the payload at hand: the order of its keys may differ, and must not matter.
         apply(self.state, event)
+        if self.state.reached:
+            self._changed.set()
+        if isinstance(payload, ev.Rewound):
+            self._changed.set()  # here, as a replay is fed it: what the agent waits with is no longer wanted
         return event
 
     def _observe(self, payload: ev.Payload, actor: str, *causes: str) -> None:

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from textual import screen as textual_screen
 from textual.pilot import Pilot
 
 from app.cockpit import Cockpit
+from app.cockpit.app import FRAMES_PER_S
 from app.settings import Settings
 from engine.domain.state import AgentState, RunState
 from engine.engine import Engine
@@ -20,6 +22,9 @@ from engine.journal import events as ev
 from engine.library import Mission, load_missions
 from widgets import CommandBar, GoalStack, PlanPane, SandboxPane, WorkingMemory
 from widgets.dialogs.box import BoxDialog
+
+# As often as the cockpit itself draws; Textual's sixty frames show the same things with more work.
+textual_screen.UPDATE_PERIOD = 1 / FRAMES_PER_S
 
 Said = TypeVar("Said", bound=ev.Payload)
 PATIENCE_S = 12.0
@@ -43,7 +48,11 @@ class Flight:
         while not holds():
             if time.monotonic() > end:
                 raise AssertionError(f"never came true: {what or holds}\n{self.text}")
-            await self.pilot.pause(every)
+            # The pilot's own pause asks each widget whether it has settled and redraws: in the end will do.
+            await asyncio.sleep(every)
+            if self.app._exception is not None:
+                raise self.app._exception
+        await self.pilot.pause(0)
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
