@@ -154,6 +154,10 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             return await _ask_the_journal(engine, intent, agent)
         case "wrong" | "right" | "retract":
             return await _mark(engine, intent, agent)
+        case "budgets":
+            from app.budgeting import tell_budgets
+
+            return tell_budgets(engine, agent, intent.argument)
         case "policy":
             report = engine.sandbox(agent)
             answer = {"tier": report.tier.value, "refusal": report.refusal, "policy": report.policy.as_json()}

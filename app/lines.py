@@ -276,7 +276,10 @@ def _say_model(said: ev.Payload) -> tuple[str, str, str] | None:
         case ev.BudgetReached():
             return "‖", "warning", f"{held_before(said)}: {said.reason}"
         case ev.BudgetEased():
-            return "▶", "dim", f"there is more of the budget of {said.budget} now"
+            return "▶", "operator", f"there is more of the budget of {said.budget} now"
+        case ev.BudgetSet():
+            whose = said.goal or "the agent"
+            return "$", "operator", f"budget of {whose}: {said.limits or 'as the settings say'}"
         case ev.DecisionMade():
             return "→", "plan", decision_text(said.decision)
     return None

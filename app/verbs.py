@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from app import (
+    budget_verbs,
     dispute_verbs,
     inquiry_verbs,
     memory_verbs,
@@ -95,37 +96,6 @@ def _read_goal(rest: str, context: Context) -> Intent:
         priority=priority,
         criteria=tuple(filter(None, criteria)),
     )
-
-
-_BUDGETS: dict[str, Callable[[str], Any]] = {"usd": float, "tokens": int, "calls": int}
-
-
-def _read_budget(rest: str, context: Context) -> Intent:
-    if rest == "usual":
-        return cmd.SetBudget(agent=context.agent)
-    words = rest.replace("$", "").replace(",", "").split()
-    if not words or len(words) % 2:
-        raise GrammarError(
-            "a kind and an amount are expected, such as: budget usd 5 tokens 100000, or: usual"
-        )
-    given: dict[str, Any] = {}
-    for kind, amount in zip(words[::2], words[1::2], strict=True):
-        if kind not in _BUDGETS:
-            raise GrammarError(f"'{kind[:20]}' is no kind of budget; kinds: {', '.join(_BUDGETS)}")
-        try:
-            given[kind] = _BUDGETS[kind](amount)
-        except ValueError:
-            raise GrammarError(f"{kind}: '{amount[:20]}' is no number that fits") from None
-    return cmd.SetBudget.model_validate({**given, "agent": context.agent})
-
-
-def _budget_kinds(context: Context) -> list[tuple[str, str]]:
-    return [
-        ("usd", "dollars, over all sessions"),
-        ("tokens", "prompt and answer"),
-        ("calls", "of a model"),
-        ("usual", "what the settings say"),
-    ]
 
 
 def _read_reword(rest: str, context: Context) -> Intent:
@@ -395,8 +365,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("step", "step [over|out]", "allow exactly one action; of a reasoner a body step, or a whole goal",
          _read_step, "Steering", choices=lambda c: [("over", "the pending step"), ("out", "of its plan")]),
     *stop_verbs.VERBS,
-    Verb("budget", "budget usd|tokens|calls AMOUNT … | usual", "what the agent's models may take; it is held "
-         "before the call that could break it", _read_budget, "Steering", choices=_budget_kinds),
+    *budget_verbs.VERBS,
     Verb("intervene", "intervene", "take the agent's turn",
          _none(lambda c: cmd.Intervene(agent=c.agent)), "Steering"),
     Verb("handback", "handback", "give the turn back; the agent looks at its workspace afresh",

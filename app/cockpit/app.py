@@ -229,6 +229,8 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 self._goes_on(agent)
             case ev.ModelCalled():
                 self._refresh_meter(agent)
+            case ev.BudgetReached():
+                self._say(f"{agent}: {payload.reason} · $ shows the budgets and gives more", "error")
             case ev.PlansHeld() if agent == self._agent:
                 self.call_later(self._offer_plans)
             case ev.PlansHeld():

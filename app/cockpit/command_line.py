@@ -7,6 +7,7 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from app.cockpit import keymap
+from app.cockpit.budget_keys import BudgetKeys
 from app.cockpit.context_keys import ContextKeys
 from app.cockpit.goal_keys import GoalKeys
 from app.cockpit.meta_keys import MetaKeys
@@ -37,6 +38,7 @@ WITH_A_MODEL = (
 
 class CommandLine(
     MindKeys,
+    BudgetKeys,
     SandboxKeys,
     ContextKeys,
     GoalKeys,
@@ -129,6 +131,8 @@ class CommandLine(
                 self._undo(again=intent.action == "redo")
             case "policy":
                 self.action_policy()
+            case "budgets":
+                self._open_budgets(intent.argument)
             case "memories":
                 self._open_browser(intent.argument)
             case "meta":

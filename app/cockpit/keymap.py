@@ -110,6 +110,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("4", "pane('errors')", "errors", "View", "Errors"),
     Key("5", "pane('session')", "session", "View", "The sandbox session"),
+    Key("dollar_sign", "budgets", "budgets", "View", "Budgets: spent, left, to be expected; give more"),
     Key("W", "world", "world", "View", "The world that the agent lives in, or its session again"),
     Key("6", "pane('mind')", "mind", "View", "The mind stream"),
     Key("M", "memories", "memories", "View", "Look for memories: words and likeness, links, history"),

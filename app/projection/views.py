@@ -294,6 +294,8 @@ def _point(state: AgentState) -> str:
             return "your changes wait (t)"
         case _ if mind_views.held_generation(state) is not None:
             return "plans wait for you (i)"
+        case Mode.PAUSED if state.held_by is not None:
+            return f"held by the budget of {state.held_by.budget}: {state.held_by.kind} ($)"
         case Mode.PAUSED:
             reason = (
                 f" · {state.run_reason}"

@@ -67,23 +67,23 @@ def outlook(state: AgentState, goal: str) -> Outlook:
         return Outlook(done, of, basis=f"no forecast: steps are decided one by one ({done} done)")
     if not steps:
         return Outlook(basis="no forecast: there is no plan yet")
-    pace = sum((state.paces[one.id] for one in below if one.id in state.paces), Pace())
     progress = f"{done} of {of} steps done"
-    if pace.steps:
-        rough = "" if pace.steps >= SURE_STEPS else ", too few to be sure"
-        basis = f"{progress}{rough}"
-    else:
-        pace = sum(state.paces.values(), Pace())
-        basis = f"{progress}; as steps of earlier goals went"
     if unplanned:
-        basis += f"; {unplanned} of them still to be planned"
+        progress += f", {unplanned} of them still to be planned"
+    pace = sum((state.paces[one.id] for one in below if one.id in state.paces), Pace())
     taken = sum((state.spent[one.id] for one in below if one.id in state.spent), Spent())
-    if not pace.steps:
-        left = Forecast(*(float(taken.actions + of - done),) * 3)
-        told = "; what they take shows once one is done"
-        return Outlook(done, of, ((BudgetKind.ACTIONS, left),), basis=progress + told)
-    found = tuple((kind, _forecast(kind, taken, pace, of - done)) for kind in BudgetKind)
-    return Outlook(done, of, found, basis)
+    if pace.steps:
+        basis = progress if pace.steps >= SURE_STEPS else f"{progress}, too few to be sure"
+    elif (pace := sum(state.paces.values(), Pace())).steps:
+        basis = f"{progress}; as steps of earlier goals went"
+    else:
+        # How many actions there will be is known where all steps are.
+        sure = Forecast(*(float(taken.actions + of - done),) * 3)
+        known = () if unplanned else ((BudgetKind.ACTIONS, sure),)
+        return Outlook(done, of, known, f"{progress}; what they take shows once one is done")
+    return Outlook(
+        done, of, tuple((kind, _forecast(kind, taken, pace, of - done)) for kind in BudgetKind), basis
+    )
 
 
 def _forecast(kind: BudgetKind, taken: Spent, pace: Pace, left: int) -> Forecast:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.domain import commands as cmd
+from engine.domain.budgets import SpendingLimits
 from engine.domain.plan import Plan, PlanStep
-from engine.domain.state import AgentState, RunState, SpendingLimits
+from engine.domain.state import AgentState, RunState
 from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.journal.past import Past

@@ -22,7 +22,6 @@ from engine.domain.goal import Goal, GoalStatus
 from engine.domain.metacognition import JobOutcome, MetaSettings, MetaTask, Signal
 from engine.domain.parameters import Correction, Entry, Extraction, Stage, StageRecord, Survey
 from engine.domain.plan import Plan, PlanStep, StepStatus
-from engine.domain.ports import SystemClock
 from engine.domain.reasoning import (
     REASONER,
     EndedIntention,
@@ -348,8 +347,9 @@ PAYLOADS = st.one_of([st.builds(kind, **fields) for kind, fields in FIELDS.items
 
 
 def _chained(payloads: list[ev.Payload]) -> list[Event]:
-    events, head, at = [], GENESIS, SystemClock().now()
+    events, head = [], GENESIS
     for version, payload in enumerate(payloads, 1):
+        at = f"2026-01-01T00:00:{version:09.6f}Z"
         place = ("a", version, at, version // 3, "agent", (), payload.kind, payload.body())
         head = chain_hash(head, *place)
         events.append(Event(*place, head))

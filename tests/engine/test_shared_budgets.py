@@ -340,3 +340,26 @@ async def test_budgets_and_what_was_spent_survive_and_nothing_goes_on_by_itself(
 
 async def test_what_an_unknown_goal_may_take_is_refused(flight: Flight) -> None:
     assert await flight.refused(cmd.SetBudget, goal="g9", usd=1) == "there is no goal 'g9'"
+
+
+async def test_an_agent_with_a_reasoner_is_held_between_its_actions_by_actions_and_time(
+    timed: Flight,
+) -> None:
+    clock = timed.clock
+    assert isinstance(clock, SetClock)
+    program = '!make.\n+!make <- mkdir("a"); mkdir("b"); run("sleep 60"); mkdir("c").'
+    await timed.do(cmd.CreateAgent, agent="mind", agent_type="asl_agent", config={"program": program})
+    timed.agent = "mind"
+    await timed.do(cmd.SetBudget, actions=1, seconds=60)
+    await timed.do(cmd.Run)
+    state = await timed.until(held)
+    assert (state.actions, state.failures) == (1, [])
+    await timed.do(cmd.SetBudget, actions=1, more=("actions",), keep=True)
+    state = await timed.until(lambda s: held(s) and s.actions == 2)
+    await timed.do(cmd.SetBudget, keep=True, lifted=("actions",))
+    await timed.until(lambda s: s.acting)
+    clock.passes(61)
+    state = await timed.until(held)
+    assert state.held_by is not None
+    assert (state.held_by.kind, state.acting, state.run) == ("seconds", True, RunState.PAUSED)
+    await timed.do(cmd.Stop)
