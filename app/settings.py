@@ -16,11 +16,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.actions import SnapshotRule
+from engine.domain.approval import Policy
 from engine.engine import EngineConfig
 from engine.inquiry.notices import Rule
 from engine.models import Budget, ModelError
 from engine.models.choice import ModelChoice
 from engine.sandbox.policy import Network, SandboxPolicy, Tier
+from engine.steering.policies import PRESETS, read_policy
+from engine.steering.rules import RuleError
 
 FILE = "pilothouse.toml"
 SIZE_LIMIT = 256 * 1024
@@ -58,6 +61,8 @@ class _ModelTable(BaseModel):
 
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
+    approvals: dict[str, Any] = Field(default_factory=dict)
+    """What agents ask about (`engine.steering.policies`)."""
     model: _ModelTable = Field(default_factory=_ModelTable)
     sandbox: _SandboxTable = Field(default_factory=_SandboxTable)
     cockpit: _CockpitTable = Field(default_factory=_CockpitTable)
@@ -76,6 +81,8 @@ class Settings:
     network: Network = Network.OFF
     accept_paths: bool = False
     snapshots: SnapshotRule = SnapshotRule.REQUIRED
+    approvals: Policy = field(default_factory=Policy)
+    """What agents ask about before they do it."""
     model: ModelChoice | None = None
     """The model that thinks; None without a key and an endpoint."""
     home: Path = field(default_factory=lambda: _home(os.environ))
@@ -90,6 +97,7 @@ class Settings:
         user = _read(home / FILE, problems)
         local = _read(workspace / FILE, problems)
         model = _model(user.model, local.model, problems)
+        approvals = _approvals((local if "approvals" in local.model_fields_set else user).approvals, problems)
         return cls(
             theme=theme or os.environ.get("PILOTHOUSE_THEME") or local.cockpit.theme or user.cockpit.theme,
             keys={**user.cockpit.keys, **local.cockpit.keys},
@@ -97,6 +105,7 @@ class Settings:
             network=(local if "network" in local.sandbox.model_fields_set else user).sandbox.network,
             accept_paths=local.sandbox.accept_paths or user.sandbox.accept_paths,
             snapshots=(local if "snapshots" in local.sandbox.model_fields_set else user).sandbox.snapshots,
+            approvals=approvals,
             operator=_operator(),
             model=model,
             home=home,
@@ -125,8 +134,18 @@ class Settings:
         return EngineConfig(
             policy=policy.with_network(granted),
             snapshots=self.snapshots,
+            approvals=self.approvals,
             model=self.model if model else None,
         )
+
+
+def _approvals(given: dict[str, Any], problems: list[str]) -> Policy:
+    """The policy of the file; one that cannot be read asks about everything, as it was meant to ask."""
+    try:
+        return read_policy(given)
+    except RuleError as error:
+        problems.append(f"{FILE}: {error}; until that is mended, every action is asked about")
+        return PRESETS["ask"]
 
 
 def _model(user: _ModelTable, local: _ModelTable, problems: list[str]) -> ModelChoice | None:
@@ -176,9 +195,14 @@ def _read(path: Path, problems: list[str]) -> _File:
     try:
         return _File.model_validate(tomllib.loads(content.decode()))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        problems.append(f"{path.name}: {error}; the file was left out")
+        problems.append(f"{path.name}: {error}; the file was left out{_closed(content)}")
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        problems.append(f"{path.name}: {where}: {first['msg']}; the file was left out")
-    return _File()
+        problems.append(f"{path.name}: {where}: {first['msg']}; the file was left out{_closed(content)}")
+    return _File(approvals={"preset": "ask"}) if _closed(content) else _File()
+
+
+def _closed(content: bytes) -> str:
+    """What is said where a file that is left out has approvals: they are not left out with it."""
+    return ", and every action is asked about" if b"[approvals" in content else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from app import inquiry_verbs, memory_verbs, meta_verbs, mind_verbs, past_verbs, search_verbs
+from app import approval_verbs, inquiry_verbs, memory_verbs, meta_verbs, mind_verbs, past_verbs, search_verbs
 from app.coder import LineError, parse_line
 from app.verb import Context, GrammarError, Intent, Local, Reader, Verb, only, split_word, word
 from engine.domain import commands as cmd
@@ -423,6 +423,7 @@ VERBS: tuple[Verb, ...] = (
          choices=_beliefs),
     Verb("forget", "forget KEY", "take a belief out of the agent's mind",
          _read_forget, "Mind", choices=_beliefs),
+    *approval_verbs.VERBS,
     *mind_verbs.VERBS,
     *memory_verbs.VERBS,
     *meta_verbs.VERBS,

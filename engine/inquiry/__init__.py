@@ -14,6 +14,7 @@ from engine import late
 if TYPE_CHECKING:
     from engine.inquiry.drift import Course, CourseKind, Revision, course_of, revisions
     from engine.inquiry.evidence import Evidence, Shown, evidence_of
+    from engine.inquiry.inbox import Need, NeedKind, in_order, needs_of, question_text
     from engine.inquiry.naming import Basis, Relation
     from engine.inquiry.plan_difference import Changed, Moved, PlanDifference, difference
     from engine.inquiry.record import Record, Subject, UnknownSubjectError
@@ -25,6 +26,7 @@ else:
         {
             "drift": ("Course", "CourseKind", "Revision", "course_of", "revisions"),
             "evidence": ("Evidence", "Shown", "evidence_of"),
+            "inbox": ("Need", "NeedKind", "in_order", "needs_of", "question_text"),
             "naming": ("Basis", "Relation"),
             "plan_difference": ("Changed", "Moved", "PlanDifference", "difference"),
             "record": ("Record", "Subject", "UnknownSubjectError"),
@@ -43,6 +45,8 @@ __all__ = [
     "Evidence",
     "Link",
     "Moved",
+    "Need",
+    "NeedKind",
     "PlanDifference",
     "Record",
     "Relation",
@@ -59,6 +63,9 @@ __all__ = [
     "difference",
     "evidence_of",
     "forward",
+    "in_order",
+    "needs_of",
+    "question_text",
     "revisions",
     "waiting_for",
 ]

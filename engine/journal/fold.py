@@ -219,6 +219,7 @@ def _granted(state: AgentState, said: ev.StepGranted, event: Event) -> None:
     state.run = RunState.PAUSED
     state.run_reason, state.run_event = "stepping", event.ref
     state.grants += 1
+    approval_fold.stepped(state)
     state.stride = said.stride
 
 
@@ -482,6 +483,7 @@ def _requested(state: AgentState, said: ev.ActionRequested, event: Event) -> Non
         at=event.at,
         event=event.ref,
     )
+    approval_fold.requested(state, said.step)
     if state.requests and not said.step:
         state.requests.pop(0)
 
