@@ -119,13 +119,15 @@ def envelope_lines(envelope: Envelope) -> list[str]:
     return lines
 
 
-async def told_of_approvals(engine: Engine, intent: Local, agent: str) -> tuple[int, dict[str, Any], str]:
+async def told_of_approvals(
+    engine: Engine, intent: Local, agent: str, operator: str = "cli"
+) -> tuple[int, dict[str, Any], str]:
     """What a line about approvals comes to without a screen: exit code, JSON, text."""
     if intent.action == "inbox":
         return 0, *inbox_answer(await engine.inbox(), SystemClock().now())
     if intent.action == "approve_all":
         scope, _, rule = intent.argument.partition(" ")
-        done = await answer_all(engine, "cli", await engine.inbox(), allow=True, scope=scope, words=rule)
+        done = await answer_all(engine, operator, await engine.inbox(), allow=True, scope=scope, words=rule)
         rows = [
             {"agent": need.agent, "action": need.thing, "ok": receipt.ok, "message": receipt.message}
             for need, receipt in done

@@ -187,6 +187,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
             payload = self._live.take(event)
             if payload is not None:
                 self._tell(event.stream, payload)
+                self._look_at_inbox(payload)
                 self._notice(event, payload)
             count += 1
             if count % BATCH == 0:
@@ -217,6 +218,12 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 good = payload.status is GoalStatus.ACHIEVED
                 why = f": {payload.reason}" if payload.reason and not good else ""
                 self._say(f"goal {payload.goal} {payload.status}{why}", "ok" if good else "error")
+            case ev.ApprovalAsked() if agent == self._agent:
+                self.call_later(self._offer_question)
+            case ev.ReplanHeld() if agent == self._agent:
+                self.call_later(self._offer_replan)
+            case ev.ApprovalAsked() | ev.ReplanHeld():
+                self._say(f"{agent} asks for your approval: press n (A shows all that waits)", "error")
             case ev.ModelCalled():
                 self._refresh_meter(agent)
             case ev.PlansHeld() if agent == self._agent:

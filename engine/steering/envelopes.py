@@ -87,11 +87,16 @@ def propose(goal: str, steps: Sequence[PlanStep], spec_of: SpecOf, cwd: str = ".
 
 def envelope_text(envelope: Envelope) -> str:
     """The envelope on a line, as `given_envelope` takes it."""
+    return " ".join(envelope_parts(envelope))
+
+
+def envelope_parts(envelope: Envelope) -> list[str]:
+    """The parts of an envelope that say something, each as it is written."""
     words = [f"{name}={quoted(joined(values, '|'))}" for name in LISTS if (values := getattr(envelope, name))]
     if envelope.spend_usd is not None:
         words.append(f"spend={envelope.spend_usd:g}")
     words += [f"{name}={'yes' if getattr(envelope, name) else 'no'}" for name in ("irreversible", "children")]
-    return " ".join(words)
+    return words
 
 
 def given_envelope(text: str, base: Envelope) -> dict[str, Any]:
