@@ -16,7 +16,7 @@ from engine import __version__, inquiry, loop, reasoner, thinkers
 from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
-from engine.domain.approval import Policy, Source
+from engine.domain.approval import Envelope, Policy, Source
 from engine.domain.budgets import SpendingLimits, check_limits
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
@@ -897,6 +897,20 @@ class Engine:
             event = await self.store.get(found.event) if found.event else None
             found = replace(found, since=event.at if event is not None else state.at)
         return found
+
+    async def inbox(self) -> tuple[inquiry.Need, ...]:
+        """All that needs the operator, the most urgent first, each with since when."""
+        found: list[inquiry.Need] = []
+        for agent in list(self._agents.values()):
+            for need in inquiry.needs_of(agent.state):
+                event = await self.store.get(need.event) if need.event and not need.since else None
+                found.append(replace(need, since=need.since or (event.at if event else agent.state.at)))
+        return inquiry.in_order(found)
+
+    def propose(self, state: AgentState, goal: str) -> Envelope | None:
+        """The narrowest envelope that covers what is left of a goal's plan; None where there is no plan."""
+        plan = state.plans.get(goal)
+        return loop.proposed_envelope(state, plan, self.registry) if plan is not None else None
 
     @overload
     async def recall(self, request: Request[R], *, as_of: int | None = None) -> R: ...

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from engine.inquiry.doubt import doubted, standing_alone
     from engine.inquiry.drift import Course, CourseKind, Revision, course_of, revisions
     from engine.inquiry.evidence import Evidence, Shown, evidence_of
+    from engine.inquiry.inbox import Need, NeedKind, in_order, needs_of, question_text
     from engine.inquiry.kept import record_of
     from engine.inquiry.naming import Basis, Relation
     from engine.inquiry.plan_difference import Changed, Moved, PlanDifference, difference
@@ -27,6 +28,7 @@ else:
         {
             "drift": ("Course", "CourseKind", "Revision", "course_of", "revisions"),
             "evidence": ("Evidence", "Shown", "evidence_of"),
+            "inbox": ("Need", "NeedKind", "in_order", "needs_of", "question_text"),
             "kept": ("record_of",),
             "naming": ("Basis", "Relation"),
             "plan_difference": ("Changed", "Moved", "PlanDifference", "difference"),
@@ -47,6 +49,8 @@ __all__ = [
     "Evidence",
     "Link",
     "Moved",
+    "Need",
+    "NeedKind",
     "PlanDifference",
     "Record",
     "Relation",
@@ -64,7 +68,10 @@ __all__ = [
     "doubted",
     "evidence_of",
     "forward",
+    "in_order",
     "in_particular",
+    "needs_of",
+    "question_text",
     "record_of",
     "revisions",
     "standing_alone",

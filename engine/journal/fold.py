@@ -253,6 +253,7 @@ def _granted(state: AgentState, said: ev.StepGranted, event: Event) -> None:
     state.run_reason, state.run_event = "stepping", event.ref
     state.held = ""
     state.grants = 1 if stride_fold.lasts(said.stride) else state.grants + 1
+    approval_fold.stepped(state)
     state.stride = said.stride
 
 
@@ -528,6 +529,7 @@ def _requested(state: AgentState, said: ev.ActionRequested, event: Event) -> Non
         at=event.at,
         event=event.ref,
     )
+    approval_fold.requested(state, said.step)
     if state.requests and not said.step:
         state.requests.pop(0)
 
