@@ -16,6 +16,7 @@ from engine import __version__, inquiry, loop, reasoner, thinkers
 from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
+from engine.domain.break_lines import read_break
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
 from engine.domain.state import AgentConfig, AgentState
@@ -632,6 +633,21 @@ class Engine:
         """All durable events of the workspace with what each stands on, read anew each time."""
         events = [event async for event in self.store.events(0, follow=False)]
         return await asyncio.to_thread(inquiry.Record.of, events)
+
+    async def dry_run(self, agent: str, lines: Sequence[str], last: int | None = None) -> inquiry.DryAnswer:
+        """What breakpoints would have done over an agent's durable events, or the newest of them.
+
+        Args:
+            agent: whose.
+            lines: the breakpoints as they are typed (`engine.domain.break_lines`).
+            last: how many events count; None for all.
+
+        Raises:
+            BreakError: a line says no breakpoint.
+            JournalError: the journal cannot be read.
+        """
+        specs = [read_break(line) for line in lines]
+        return await inquiry.dry_run_of(self.store, agent, specs, last=last)
 
     async def waiting(self, agent_id: str) -> inquiry.Waiting:
         """What an agent waits for now, with since when; a pause that is not durable yet has the state's time.

@@ -13,6 +13,7 @@ from engine import late
 
 if TYPE_CHECKING:
     from engine.inquiry.drift import Course, CourseKind, Revision, course_of, revisions
+    from engine.inquiry.dry_run import DryAnswer, DryResult, DryRun, DryStop, dry_run_of
     from engine.inquiry.evidence import Evidence, Shown, evidence_of
     from engine.inquiry.naming import Basis, Relation
     from engine.inquiry.plan_difference import Changed, Moved, PlanDifference, difference
@@ -24,6 +25,7 @@ else:
         __name__,
         {
             "drift": ("Course", "CourseKind", "Revision", "course_of", "revisions"),
+            "dry_run": ("DryAnswer", "DryResult", "DryRun", "DryStop", "dry_run_of"),
             "evidence": ("Evidence", "Shown", "evidence_of"),
             "naming": ("Basis", "Relation"),
             "plan_difference": ("Changed", "Moved", "PlanDifference", "difference"),
@@ -40,6 +42,10 @@ __all__ = [
     "Changed",
     "Course",
     "CourseKind",
+    "DryAnswer",
+    "DryResult",
+    "DryRun",
+    "DryStop",
     "Evidence",
     "Link",
     "Moved",
@@ -57,6 +63,7 @@ __all__ = [
     "cascade",
     "course_of",
     "difference",
+    "dry_run_of",
     "evidence_of",
     "forward",
     "revisions",
