@@ -17,6 +17,7 @@ from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
 from engine.domain.approval import Envelope, Policy, Source
+from engine.domain.break_lines import read_break
 from engine.domain.budgets import SpendingLimits, check_limits
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
@@ -868,6 +869,21 @@ class Engine:
     async def record(self) -> inquiry.Record:
         """All durable events of the workspace with what each stands on, as of now."""
         return await inquiry.record_of(self.workspace, self.store)
+
+    async def dry_run(self, agent: str, lines: Sequence[str], last: int | None = None) -> inquiry.DryAnswer:
+        """What breakpoints would have done over an agent's durable events, or the newest of them.
+
+        Args:
+            agent: whose.
+            lines: the breakpoints as they are typed (`engine.domain.break_lines`).
+            last: how many events count; None for all.
+
+        Raises:
+            BreakError: a line says no breakpoint.
+            JournalError: the journal cannot be read.
+        """
+        specs = [read_break(line) for line in lines]
+        return await inquiry.dry_run_of(self.store, agent, specs, last=last)
 
     async def waiting(self, agent_id: str) -> inquiry.Waiting:
         """What an agent waits for now, with since when; a pause that is not durable yet has the state's time.

@@ -14,6 +14,7 @@ from engine import late
 if TYPE_CHECKING:
     from engine.inquiry.doubt import doubted, standing_alone
     from engine.inquiry.drift import Course, CourseKind, Revision, course_of, revisions
+    from engine.inquiry.dry_run import DryAnswer, DryResult, DryRun, DryStop, dry_run_of
     from engine.inquiry.evidence import Evidence, Shown, evidence_of
     from engine.inquiry.inbox import Need, NeedKind, in_order, needs_of, question_text
     from engine.inquiry.kept import record_of
@@ -27,6 +28,7 @@ else:
         __name__,
         {
             "drift": ("Course", "CourseKind", "Revision", "course_of", "revisions"),
+            "dry_run": ("DryAnswer", "DryResult", "DryRun", "DryStop", "dry_run_of"),
             "evidence": ("Evidence", "Shown", "evidence_of"),
             "inbox": ("Need", "NeedKind", "in_order", "needs_of", "question_text"),
             "kept": ("record_of",),
@@ -46,6 +48,10 @@ __all__ = [
     "Changed",
     "Course",
     "CourseKind",
+    "DryAnswer",
+    "DryResult",
+    "DryRun",
+    "DryStop",
     "Evidence",
     "Link",
     "Moved",
@@ -66,6 +72,7 @@ __all__ = [
     "course_of",
     "difference",
     "doubted",
+    "dry_run_of",
     "evidence_of",
     "forward",
     "in_order",
