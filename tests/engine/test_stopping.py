@@ -203,7 +203,7 @@ async def test_cut_ends_the_call_of_the_model_and_asks_anew_when_the_agent_runs(
         await created(flight)
         await flight.do(cmd.AdoptGoal, text="make something")
         await flight.do(cmd.Run)
-        await asyncio.wait_for(server.held.wait(), 10)
+        await asyncio.wait_for(server.held.wait(), 30)
         still = await stopped(flight, "hold")
         assert told(still.running) == [("model", "ends by itself", 0)]
         receipt = await stopped(flight, "cut")
