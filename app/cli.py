@@ -76,6 +76,8 @@ def _parser() -> argparse.ArgumentParser:
         "--budget-usd", type=_dollars, metavar="X", help="what models may cost, over all sessions"
     )
     run.add_argument("--budget-tokens", type=_positive, metavar="N")
+    run.add_argument("--budget-actions", type=_positive, metavar="N", help="actions that may be started")
+    run.add_argument("--budget-seconds", type=_seconds, metavar="S", help="time at work")
     run.add_argument(
         "--approve",
         choices=("ask", "never-ask"),
@@ -394,6 +396,8 @@ def _run(options: argparse.Namespace) -> int:
         accept=_accepted(options),
         budget_usd=options.budget_usd,
         budget_tokens=options.budget_tokens,
+        budget_actions=options.budget_actions,
+        budget_seconds=options.budget_seconds,
     )
     try:
         result = asyncio.run(run_goal(run, out=sys.stdout, err=sys.stderr))

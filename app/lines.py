@@ -95,6 +95,14 @@ def _say_session(said: ev.Payload) -> tuple[str, str, str] | None:
             return "‖", "operator", f"paused: {said.reason}"
         case ev.AgentStopped():
             return "■", "operator", f"stopped: {said.reason}"
+        case ev.AgentHeld():
+            return "‖", "operator", said.reason
+        case ev.AgentThawed():
+            return "▷", "operator", "its processes go on"
+        case ev.StopObserved():
+            left = "; ".join(f"still runs: {one.kind} {one.name} {one.what}" for one in said.receipt.running)
+            seen = f"receipt: {len(said.receipt.stopped)} stopped, {left or 'nothing runs'}"
+            return "■", "operator", f"{seen}, seen after {said.receipt.took_ms} ms"
         case ev.StepGranted():
             return "▷", "operator", "one action allowed"
     return None
@@ -266,12 +274,23 @@ def _say_model(said: ev.Payload) -> tuple[str, str, str] | None:
             what = f"decision on {said.step}" if said.step else f"plan for {said.goal}"
             return "✗", "error", f"no {what}: {said.message}"
         case ev.BudgetReached():
-            return "‖", "warning", f"held before a call: {said.reason}"
+            return "‖", "warning", f"{held_before(said)}: {said.reason}"
+        case ev.BudgetEased():
+            return "▶", "operator", f"there is more of the budget of {said.budget} now"
+        case ev.BudgetSet():
+            whose = said.goal or "the agent"
+            return "$", "operator", f"budget of {whose}: {said.limits or 'as the settings say'}"
         case ev.DecisionMade():
             return "→", "plan", decision_text(said.decision)
     return None
 
 
+def held_before(said: ev.BudgetReached) -> str:
+    """What a budget does not let begin, in words."""
+    return "held, as its time is up" if said.before == "time" else f"held before {_AN[said.before]}"
+
+
+_AN = {"call": "a call", "action": "an action"}
 _DECIDED: dict[DecisionKind, str] = {
     DecisionKind.CALL: "call",
     DecisionKind.THINK: "a thought",
@@ -289,6 +308,22 @@ def decision_text(decision: Decision) -> str:
     if decision.kind is DecisionKind.CALL:
         said = " · ".join(filter(None, (call_text(decision.command, decision.args), said)))
     return f"decided: {_DECIDED[decision.kind]}" + (f": {said}" if said else "")
+
+
+def _say_time(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.RewindBegun():
+            return "◂", "operator", f"rewind to event {said.to} begins; the files of now are saved"
+        case ev.RewindFailed():
+            return "✗", "error", f"rewind: {said.reason}"
+        case ev.RewindCutOff():
+            return "!", "warning", f"the rewind to event {said.to} was cut off; how far it came is unknown"
+        case ev.Rewound():
+            files = f", {said.changed} paths changed" if said.snapshot else ""
+            return "◂", "operator", f"rewound to event {said.to}: {said.what}{files}"
+        case ev.AgentForked():
+            return "⑂", "operator", f"begins where {said.parent} stood, with files of its own"
+    return None
 
 
 def _say_trouble(said: ev.Payload) -> tuple[str, str, str] | None:
@@ -326,6 +361,11 @@ def _say_meta(said: ev.Payload) -> tuple[str, str, str] | None:
         case ev.BackgroundStarted():
             about = f" ({said.about})" if said.about else ""
             return "↺", "thought", f"{said.job} {said.task}{about} in the background: {said.why}"
+        case ev.StuckNoticed() if said.signs:
+            held = ", so it is held" if said.holds else ""
+            return "↻", "warning", f"may be stuck{held}: {'; '.join(sign.text for sign in said.signs)}"
+        case ev.StuckNoticed():
+            return "↻", "thought", "stuck no longer"
         case ev.BackgroundEnded(outcome=JobOutcome.DONE):
             how = "computed" if said.computed else "written by a model"
             return "↺", "thought", f"{said.job} {said.message} ({how})"
@@ -337,6 +377,19 @@ def _say_meta(said: ev.Payload) -> tuple[str, str, str] | None:
         case ev.ReplanAsked():
             return "↺", "plan", f"the rest of {said.goal} is planned anew, as a reflection asks"
     return _say_meta_command(said)
+
+
+def _say_dispute(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.ResultDisputed(lifted=True):
+            return "≠", "operator", f"{said.event} is no longer marked as wrong"
+        case ev.ResultDisputed():
+            return (
+                "≠",
+                "operator",
+                f"{said.event} is marked as wrong{': ' if said.reason else ''}{said.reason}",
+            )
+    return None
 
 
 def _say_meta_command(said: ev.Payload) -> tuple[str, str, str] | None:
@@ -358,5 +411,5 @@ def _say_meta_command(said: ev.Payload) -> tuple[str, str, str] | None:
 
 _TELLERS = (
     *(_say_session, _say_goal, _say_plan, _say_action),
-    *(_say_job, _say_shell, _say_mind, _say_meta, _say_model, _say_trouble),
+    *(_say_job, _say_shell, _say_mind, _say_dispute, _say_meta, _say_model, _say_time, _say_trouble),
 )

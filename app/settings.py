@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.actions import SnapshotRule
+from engine.domain.budgets import AMOUNT_LIMITS, BudgetKind, SpendingLimits
 from engine.engine import EngineConfig
 from engine.inquiry.notices import Rule
 from engine.models import Budget, ModelError
@@ -56,8 +57,34 @@ class _ModelTable(BaseModel):
     budget_calls: int | None = Field(default=None, ge=0)
 
 
+class _Amounts(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    usd: float | None = Field(default=None, ge=0, le=AMOUNT_LIMITS[BudgetKind.USD], allow_inf_nan=False)
+    tokens: int | None = Field(default=None, ge=0, le=int(AMOUNT_LIMITS[BudgetKind.TOKENS]))
+    calls: int | None = Field(default=None, ge=0, le=int(AMOUNT_LIMITS[BudgetKind.CALLS]))
+    """Calls of models."""
+    actions: int | None = Field(default=None, ge=0, le=int(AMOUNT_LIMITS[BudgetKind.ACTIONS]))
+    seconds: float | None = Field(
+        default=None, ge=0, le=AMOUNT_LIMITS[BudgetKind.SECONDS], allow_inf_nan=False
+    )
+    """Time at work."""
+
+    @property
+    def limits(self) -> SpendingLimits:
+        """As what may be taken."""
+        return SpendingLimits(self.usd, self.tokens, self.calls, self.actions, self.seconds)
+
+
+class _BudgetTable(_Amounts):
+    """What all agents together may take over all sessions."""
+
+    agent: _Amounts = Field(default_factory=_Amounts)
+    """What each agent may take, with those that work for it."""
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
+    budget: _BudgetTable = Field(default_factory=_BudgetTable)
     model: _ModelTable = Field(default_factory=_ModelTable)
     sandbox: _SandboxTable = Field(default_factory=_SandboxTable)
     cockpit: _CockpitTable = Field(default_factory=_CockpitTable)
@@ -78,6 +105,10 @@ class Settings:
     snapshots: SnapshotRule = SnapshotRule.REQUIRED
     model: ModelChoice | None = None
     """The model that thinks; None without a key and an endpoint."""
+    budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What all agents together may take over all sessions."""
+    agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What each agent may take; it counts before the budget of the model's settings."""
     home: Path = field(default_factory=lambda: _home(os.environ))
     problems: tuple[str, ...] = ()
     """What is wrong with the files, in sentences."""
@@ -99,6 +130,8 @@ class Settings:
             snapshots=(local if "snapshots" in local.sandbox.model_fields_set else user).sandbox.snapshots,
             operator=_operator(),
             model=model,
+            budget=local.budget.limits.over(user.budget.limits),
+            agent_budget=local.budget.agent.limits.over(user.budget.agent.limits),
             home=home,
             problems=tuple(problems),
         )
@@ -126,6 +159,8 @@ class Settings:
             policy=policy.with_network(granted),
             snapshots=self.snapshots,
             model=self.model if model else None,
+            budget=self.budget,
+            agent_budget=self.agent_budget,
         )
 
 

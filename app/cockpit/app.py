@@ -55,6 +55,7 @@ from widgets import (
 )
 from widgets.key_line import KeyLine
 from widgets.pane_tabs import PaneTabs
+from widgets.stop_receipt import StopReceiptPane
 from widgets.timeline import Timeline
 
 FRAMES_PER_S = 25
@@ -94,6 +95,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 yield WorldPane(id="world", classes="session -away")
                 yield MindStream(id="mind")
         yield Timeline(id="timeline")
+        yield StopReceiptPane(id="receipt")
         yield CommandBar(self._completions, history=self._history.lines, id="command")
         yield KeyLine(id="keys")
 
@@ -130,6 +132,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         self.query_one("#plan", PlanPane).show(PlanModel(notice=Notice("opening the workspace …", "loading")))
         self.query_one("#status", StatusBar).show(StatusModel(point="opening"))
         self._lay_out()
+        self.query_one("#command", CommandBar).set_text(self._desk.desk.line)
         self.query_one("#plan", PlanPane).focus()
         self.run_worker(self._open(), name="engine")
 
@@ -150,6 +153,8 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         for agent in engine.agents:
             before, past = await engine.story(agent, PAST_EVENTS)
             self._live.add(agent, before, past)
+        if self._desk.desk.agent in engine.agents:
+            self._live.select(self._desk.desk.agent)
         self._draw()
         self.call_after_refresh(begin_collecting)
         self.set_interval(1 / FRAMES_PER_S, self._frame, name="frame")
@@ -166,6 +171,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         self.run_worker(self._recap_on_opening(), name="recap", exit_on_error=False)
         self._offer_no_jail()
         self.run_worker(self._watch_themes(), name="themes")
+        self.run_worker(self._desk.keep(), name="desk", exit_on_error=False)
         await self._follow(engine, since)
 
     async def _first_agent(self) -> None:
@@ -217,8 +223,14 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 good = payload.status is GoalStatus.ACHIEVED
                 why = f": {payload.reason}" if payload.reason and not good else ""
                 self._say(f"goal {payload.goal} {payload.status}{why}", "ok" if good else "error")
+            case ev.StopObserved():
+                self._take_receipt(payload.receipt)
+            case ev.AgentResumed() | ev.AgentThawed() | ev.StepGranted():
+                self._goes_on(agent)
             case ev.ModelCalled():
                 self._refresh_meter(agent)
+            case ev.BudgetReached():
+                self._say(f"{agent}: {payload.reason} · $ shows the budgets and gives more", "error")
             case ev.PlansHeld() if agent == self._agent:
                 self.call_later(self._offer_plans)
             case ev.PlansHeld():
@@ -235,6 +247,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
     def _frame(self) -> None:
         if self.is_running:
             self._look_for_awaited()
+            self._desk.lay(agent=self._live.selected)
             self._look_at_shells()
             self._look_at_mind()
             # Health and the sandbox change without an event of an agent.

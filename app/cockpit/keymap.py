@@ -70,7 +70,9 @@ KEYS: tuple[Key, ...] = (
     Key("S", "step_over", "step over", "Run", "Of a reasoner: the pending step with all goals below it"),
     Key("O", "step_out", "step out", "Run", "Of a reasoner: go on until the pending step's plan is through"),
     Key("o", "until", "until goal ends", "Run", "Run until the present goal ends, then pause"),
-    Key("full_stop", "stop", "stop", "Run", "Cut off what runs and start nothing more", shown=True),
+    Key("full_stop", "stop", "stop", "Run", "End all that runs of the agent, and say what was", shown=True),
+    Key("X", "stop_panel", "stop …", "Run", "Stop in grades, this agent, its children or all; the receipt"),
+    Key("escape", "close_receipt", "close", "Run", "Put the receipt of a stop away"),
     Key(
         "b", "breakpoint", "break", "Plan", "Breakpoint: hold the agent before the selected step", shown=True
     ),
@@ -108,6 +110,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("4", "pane('errors')", "errors", "View", "Errors"),
     Key("5", "pane('session')", "session", "View", "The sandbox session"),
+    Key("dollar_sign", "budgets", "budgets", "View", "Budgets: spent, left, to be expected; give more"),
     Key("W", "world", "world", "View", "The world that the agent lives in, or its session again"),
     Key("6", "pane('mind')", "mind", "View", "The mind stream"),
     Key("M", "memories", "memories", "View", "Look for memories: words and likeness, links, history"),
@@ -136,6 +139,8 @@ KEYS: tuple[Key, ...] = (
     Key("right_curly_bracket", "much_later", "ten marks on", "Time", "Go forward by ten marks"),
     Key("home", "first", "first mark", "Time", "In the past: go to the first mark", first=True),
     Key("end", "now", "back to now", "Time", "In the past: come back to now", first=True),
+    Key("r", "rewind", "rewind", "Time", "Take the agent and its files back; in the past: to that event"),
+    Key("u", "undo", "undo", "Time", "Undo your last change to the agent; what that means is shown first"),
     Key("slash", "search", "search", "View", "Search everything: events, outputs, memories, files"),
     Key("R", "recap", "recap", "View", "What happened since you last looked"),
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),

@@ -64,6 +64,7 @@ _MODES: Mapping[Mode, StatusMode] = {
     Mode.WAITING: "WAITING",
     Mode.INTERVENTION: "INTERVENTION",
     Mode.SHELL: "SHELL",
+    Mode.FROZEN: "FROZEN",
     Mode.STOPPED: "STOPPED",
 }
 _STEP_MARKS: Mapping[StepStatus, StepMark] = {
@@ -131,7 +132,7 @@ def _agent(state: AgentState, selected: bool) -> AgentLine:
             mark, note = "asks", "asks you"
         case Mode.RUNNING | Mode.IDLE | Mode.STEPPING:
             mark = "running"
-        case Mode.PAUSED:
+        case Mode.PAUSED | Mode.FROZEN:
             mark = "paused"
         case _:
             mark = "stopped"
@@ -180,7 +181,7 @@ def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLi
         text=step_text(step),
         status=mark,
         breakpoint=step.id in state.breakpoints,
-        held=is_next and state.mode in (Mode.PAUSED, Mode.INTERVENTION, Mode.SHELL),
+        held=is_next and state.mode in (Mode.PAUSED, Mode.INTERVENTION, Mode.SHELL, Mode.FROZEN),
         tool=step.tool,
         command=step.command or step.op.value,
         args=step.args,
@@ -287,14 +288,18 @@ def _point(state: AgentState) -> str:
     match state.mode:
         case Mode.SHELL:
             return "you hold the shell"
+        case Mode.FROZEN:
+            return "processes stand still (X)"
         case _ if state.handover is not None:
             return "your changes wait (t)"
         case _ if mind_views.held_generation(state) is not None:
             return "plans wait for you (i)"
+        case Mode.PAUSED if state.held_by is not None:
+            return f"held by the budget of {state.held_by.budget}: {state.held_by.kind} ($)"
         case Mode.PAUSED:
             reason = (
                 f" · {state.run_reason}"
-                if state.run_reason.startswith(("breakpoint", "MAX", "BUDGET"))
+                if state.run_reason.startswith(("breakpoint", "MAX", "BUDGET", "STUCK"))
                 else ""
             )
             return f"{state.pause_point.value}{reason}"
@@ -304,6 +309,8 @@ def _point(state: AgentState) -> str:
             return "nothing to do" if state.reasons else "no open goal"
         case Mode.STOPPED:
             return state.run_reason
+        case _ if state.meta.stuck is not None:
+            return cut_text(clean_line(f"may be stuck: {state.meta.stuck.text}"), POINT_CELLS)
         case _:
             if state.retry is not None:
                 return f"retry {state.retry.attempt}/{state.retry.of} in {state.retry.delay_s:.1f} s"

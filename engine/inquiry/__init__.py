@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from engine import late
 
 if TYPE_CHECKING:
+    from engine.inquiry.doubt import doubted, standing_alone
     from engine.inquiry.drift import Course, CourseKind, Revision, course_of, revisions
     from engine.inquiry.evidence import Evidence, Shown, evidence_of
+    from engine.inquiry.kept import record_of
     from engine.inquiry.naming import Basis, Relation
     from engine.inquiry.plan_difference import Changed, Moved, PlanDifference, difference
     from engine.inquiry.record import Record, Subject, UnknownSubjectError
-    from engine.inquiry.waiting import Waiting, WaitKind, waiting_for
+    from engine.inquiry.waiting import Waiting, WaitKind, in_particular, waiting_for
     from engine.inquiry.why import Cascade, Chain, Link, Standing, backward, cascade, forward
 else:
     __getattr__ = late(
@@ -25,10 +27,12 @@ else:
         {
             "drift": ("Course", "CourseKind", "Revision", "course_of", "revisions"),
             "evidence": ("Evidence", "Shown", "evidence_of"),
+            "kept": ("record_of",),
             "naming": ("Basis", "Relation"),
             "plan_difference": ("Changed", "Moved", "PlanDifference", "difference"),
             "record": ("Record", "Subject", "UnknownSubjectError"),
-            "waiting": ("WaitKind", "Waiting", "waiting_for"),
+            "doubt": ("doubted", "standing_alone"),
+            "waiting": ("WaitKind", "Waiting", "in_particular", "waiting_for"),
             "why": ("Cascade", "Chain", "Link", "Standing", "backward", "cascade", "forward"),
         },
     )
@@ -57,8 +61,12 @@ __all__ = [
     "cascade",
     "course_of",
     "difference",
+    "doubted",
     "evidence_of",
     "forward",
+    "in_particular",
+    "record_of",
     "revisions",
+    "standing_alone",
     "waiting_for",
 ]
