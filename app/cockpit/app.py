@@ -166,6 +166,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         self.run_worker(self._recap_on_opening(), name="recap", exit_on_error=False)
         self._offer_no_jail()
         self.run_worker(self._watch_themes(), name="themes")
+        self.run_worker(self._prepare_past(engine), name="prepare past", exit_on_error=False)
         await self._follow(engine, since)
 
     async def _first_agent(self) -> None:

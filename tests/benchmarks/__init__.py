@@ -5,7 +5,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-NAMES = ("journal", "memory", "opening", "cockpit", "model", "jail", "snapshot", "bdi", "killing")
+NAMES = (
+    "journal",
+    "memory",
+    "opening",
+    "cockpit",
+    "model",
+    "jail",
+    "snapshot",
+    "bdi",
+    "killing",
+    "looking_back",
+)
 
 
 def run_all(name: str = "") -> list[dict[str, Any]]:
