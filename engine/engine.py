@@ -166,6 +166,8 @@ class Engine:
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
         self._stop = asyncio.Event()
         self._snapshots: dict[str, int] = {}
+        self._differences: dict[tuple[str, str], Changes | str] = {}
+        """Workspace snapshots that were compared, for questions to the record."""
         self.final_head = ""
         """One hash over all streams, once the engine is closed."""
         self._procedural: Thinker = ProceduralThinker(library)
@@ -646,7 +648,14 @@ class Engine:
     async def record(self) -> inquiry.Record:
         """All durable events of the workspace with what each stands on, read anew each time."""
         events = [event async for event in self.store.events(0, follow=False)]
-        return await asyncio.to_thread(inquiry.Record.of, events)
+        touched = await inquiry.touched_files(events, self._difference)
+        return await asyncio.to_thread(inquiry.Record.of, events, touched)
+
+    async def _difference(self, one: str, other: str) -> Changes | str:
+        """What differs between two snapshots; as both are what they are for good, it is looked at once."""
+        if (one, other) not in self._differences:
+            self._differences[one, other] = await self.changed_files(one, other)
+        return self._differences[one, other]
 
     async def waiting(self, agent_id: str) -> inquiry.Waiting:
         """What an agent waits for now, with since when; a pause that is not durable yet has the state's time.

@@ -24,6 +24,14 @@ _CALL = ("op", "tool", "command", "args")
 """What of a step says what it does."""
 
 
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Files that an action changed without naming them; paths from the sandbox's root."""
+
+    written: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
 class Relation(StrEnum):
     """How an event stands on another one."""
 
@@ -82,6 +90,8 @@ class Names:
         self.named: dict[tuple[str, str], list[str]] = {}
         """Owner and name (`a3`, `belief KEY`, `file PATH`, `error`) to their events, oldest first."""
         self.streams: dict[str, StreamNames] = {}
+        self.touched: Mapping[str, Touched] = {}
+        """Files that programs changed, by the event of their end (`engine.inquiry.changed_files`)."""
         self.disputes: dict[str, str] = {}
         """Events that are marked as wrong, to why."""
 
@@ -250,6 +260,13 @@ def _action(names: Names, stream: StreamNames, event: Event, said: dict[str, Any
         if wrote and args and isinstance(path, str):
             whole = plain_path(path, stream.cwd)
             names.files[whole] = event.ref
+            names.name("", f"file {whole}", event.ref)
+    if touched := names.touched.get(event.ref):
+        for whole in touched.written:
+            names.files[whole] = event.ref
+            names.name("", f"file {whole}", event.ref)
+        for whole in touched.removed:
+            names.files.pop(whole, None)
             names.name("", f"file {whole}", event.ref)
     _move(stream, said)
     yield from ()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from engine.inquiry.naming import Basis, Names, plain_path, texts
+from engine.inquiry.naming import Basis, Names, Touched, plain_path, texts
 from engine.journal.event import Event
 
 _ID = re.compile(r"(?:[asgpqj]|bg)[0-9]+", re.I)
@@ -54,9 +54,15 @@ class Record:
         self._followers: dict[str, list[Basis]] = {}
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> Self:
-        """The record of events that come in the order of the workspace, or of one stream."""
+    def of(cls, events: Iterable[Event], touched: Mapping[str, Touched] | None = None) -> Self:
+        """The record of events that come in the order of the workspace, or of one stream.
+
+        Args:
+            events: the events.
+            touched: files that programs changed, by the event of their end.
+        """
         record = cls()
+        record._names.touched = touched or {}
         for event in events:
             record.add(event)
         return record
