@@ -654,7 +654,11 @@ class Engine:
     async def _difference(self, one: str, other: str) -> Changes | str:
         """What differs between two snapshots; as both are what they are for good, it is looked at once."""
         if (one, other) not in self._differences:
-            self._differences[one, other] = await self.changed_files(one, other)
+            found = await self.changed_files(one, other)
+            if not isinstance(found, str) and self._saver is not None:
+                own = self._saver.snapshots.policy.cache_paths  # made for programs when the first one runs
+                found = replace(found, added=tuple(path for path in found.added if path not in own))
+            self._differences[one, other] = found
         return self._differences[one, other]
 
     async def waiting(self, agent_id: str) -> inquiry.Waiting:
