@@ -193,6 +193,7 @@ class Engine:
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
         self._stop = asyncio.Event()
         self._snapshots: dict[str, int] = {}
+        """Workspace snapshots that were compared, for questions to the record."""
         self.final_head = ""
         """One hash over all streams, once the engine is closed."""
         self._procedural: Thinker = ProceduralThinker(library)
@@ -743,6 +744,8 @@ class Engine:
             return await rewind.carry_out()
         finally:
             self._rewinds.discard(command.agent)
+            if self._saver is not None:
+                self._saver.changed_otherwise()
 
     def _back_from(self, agent: Agent) -> BackFrom:
         """What a rewind of an agent reads."""

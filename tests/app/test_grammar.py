@@ -179,6 +179,7 @@ LINES = [
     ("wrong a3 it misread the output", Local("wrong", "a3 it misread the output")),
     ("right pilot-1:7", Local("right", "pilot-1:7")),
     ("retract a3 yes", Local("retract", "a3 yes")),
+    ("play a3", Local("play", "a3")),
     ("drift g1", Local("drift", "g1")),
     (
         "workflow w2 paused until the index is back",
@@ -319,6 +320,7 @@ ANYTHING_GOES = {
     "wrong",
     "right",
     "retract",
+    "play",
     "drift",
     "drop",
     "abort",
