@@ -59,7 +59,8 @@ VERBS: tuple[Verb, ...] = (
          "its files back; a preview comes first, with what cannot be undone", _read_rewind, "Time",
          choices=_places),
     Verb("fork", "fork EVENT|ACTION|STEP|-N [NEW-ID] [xN] [with belief KEY=VALUE]", "let a new "
-         "agent begin there, with files of its own; x5 makes five and lets them run", _read_fork, "Time", choices=_places),
+         "agent begin there, with files of its own; x5 makes five and lets them run", _read_fork,
+         "Time", choices=_places),
     Verb("adopt", "adopt FORK [--yes]", "give the agent the files that a fork of it has; a preview comes "
          "first", _read_adopt, "Time", choices=_forks),
     Verb("outcomes", "outcomes", "what came of the agent and of its forks, with intervals",

@@ -718,12 +718,15 @@ class Engine:
                 ok=False, message=f"there is an agent {command.name}, or was; choose another id"
             )
         await agent.log.commit()
+        lacks: list[str] = []
+        own = (self.config.policy.home, self.config.policy.tmp)
         try:
             created, forked = await begun_at(agent.state, self._back_from(agent), command)
             root = self.workspace / FORKS_DIRECTORY / command.name
             if forked.snapshot and self._saver is not None:
                 await asyncio.to_thread(make_root, root)
-                await self._saver.snapshots.beside(root, command.name).restore(forked.snapshot)
+                done = await self._saver.snapshots.beside(root, command.name).restore(forked.snapshot)
+                lacks = [one.path for one in (*done.left, *done.failed) if one.path not in own]
         except (RewindError, SnapshotError, PathError) as error:
             return cmd.Receipt(ok=False, message=str(error))
         log = StreamLog(command.name, 0, GENESIS, self._ports.clock, self._commit)
@@ -733,7 +736,10 @@ class Engine:
         await self._take_up(fold([first, second]))
         files = f"files of its own in {FORKS_DIRECTORY}/{command.name}"
         message = f"{command.name} begins where {forked.parent} stood, with {files}; no model was asked"
-        return cmd.Receipt(ok=True, message=message, event=second.ref, data={"agent": command.name})
+        if lacks:
+            message += f"; it lacks what snapshots leave out: {', '.join(lacks[:5])}"
+        data = {"agent": command.name, "lacks": lacks[:100]}
+        return cmd.Receipt(ok=True, message=message, event=second.ref, data=data)
 
     def _back_from(self, agent: Agent) -> BackFrom:
         """What a rewind of an agent reads."""

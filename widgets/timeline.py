@@ -16,6 +16,7 @@ from engine.domain.text import clean_line
 from widgets.pieces import Piece, Pieces, cut_text, width_of
 
 GLYPHS: dict[str, tuple[str, str]] = {
+    "rewind": ("◂", "accent"),
     "failure": ("✗", "error"),
     "goal": ("●", "accent"),
     "plan": ("◆", "accent"),
@@ -35,7 +36,7 @@ class TimelineMark:
     part: float
     """Where it stands, from 0 (the first event) to 1 (the newest)."""
     kind: str
-    """`goal`, `plan`, `decision`, `action` or `failure`."""
+    """`goal`, `plan`, `decision`, `action`, `failure` or `rewind`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class MarkKind(StrEnum):
     DECISION = "decision"
     ACTION = "action"
     FAILURE = "failure"
+    REWIND = "rewind"
 
 
 _KINDS: dict[str, MarkKind] = {
@@ -49,6 +50,8 @@ _KINDS: dict[str, MarkKind] = {
     ev.ActionCancelled.kind: MarkKind.ACTION,
     ev.ActionOutcomeUnknown.kind: MarkKind.ACTION,
     ev.FailureRecorded.kind: MarkKind.FAILURE,
+    ev.Rewound.kind: MarkKind.REWIND,
+    ev.AgentForked.kind: MarkKind.REWIND,
 }
 
 
