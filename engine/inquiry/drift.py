@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.domain.plan import PlanStep
+from engine.domain.rewinding import Course as Standing
 from engine.domain.thinking import DecisionKind
 from engine.inquiry.plan_difference import PlanDifference, difference
 from engine.journal import events as ev
@@ -117,7 +118,7 @@ _KINDS = frozenset(
     kind.kind
     for kind in (
         *(ev.GoalAdopted, ev.GoalChanged, ev.GoalEnded, ev.PlanAdopted, ev.PlanRevised),
-        *(ev.DecisionMade, ev.ActionRequested, ev.ActionWithdrawn),
+        *(ev.DecisionMade, ev.ActionRequested, ev.ActionWithdrawn, ev.Rewound, ev.AgentForked),
     )
 )
 
@@ -138,12 +139,30 @@ def _go(seen: _Seen, event: Event) -> Iterator[Course]:
             seen.now |= {step.id: step for step in said.steps}
         case ev.PlanRevised():
             _revise(seen, said, event)
+        case ev.Rewound() | ev.AgentForked() if said.course is not None:
+            _bring_back(seen, said.course)
         case ev.ActionWithdrawn():
             seen.withdrawn.add(said.action)
         case ev.ActionRequested():
             kind, why = _course(seen, said, event)
             call = f"{said.tool}.{said.command}"
             yield Course(said.action, kind, why, call, said.step, said.goal, event.ref)
+
+
+def _bring_back(seen: _Seen, course: Standing) -> None:
+    """What was open and accepted at the event that is come back to is so again."""
+    goals, plans = course.order.get("goals", ()), course.order.get("plans", ())
+    changed = course.goals
+    seen.live = {
+        goal
+        for goal in goals
+        if (not changed[goal].status.terminal if goal in changed else goal in seen.live)
+    }
+    for goal, plan in course.plans.items():
+        steps = {step.id: step for step in plan.steps}
+        seen.now |= steps
+        seen.accepted.setdefault(goal, steps)
+    seen.accepted = {goal: steps for goal, steps in seen.accepted.items() if goal in plans}
 
 
 def _revise(seen: _Seen, said: ev.PlanRevised, event: Event) -> None:
