@@ -116,6 +116,8 @@ async def _submit(engine: Engine, command: cmd.Command) -> Answer:
         told = state.last_summary if isinstance(command, LETS_ACT) else f"{steps} steps planned"
         if isinstance(command, LETS_PLAN) and state.plan is None and state.intervention is None:
             told = "it plans once it runs"
+        if state.approvals.question is not None or state.approvals.held:
+            told = "it waits for you: inbox says for what"
         parts = (receipt.message, state.mode, told, ending_jobs(state.running_jobs))
         return 0, answer, " · ".join(part for part in parts if part)
     if receipt.ok and isinstance(command, cmd.Stop):
@@ -162,6 +164,10 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             report = engine.sandbox(agent)
             answer = {"tier": report.tier.value, "refusal": report.refusal, "policy": report.policy.as_json()}
             return 0, answer, report.text()
+        case "inbox" | "approvals" | "envelope" | "approve_all":
+            from app.approving import told_of_approvals
+
+            return await told_of_approvals(engine, intent, agent)
         case "generated_plans" | "breakpoints":
             return await _mind(engine, intent.action, agent)
         case "mission":

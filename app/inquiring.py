@@ -279,11 +279,11 @@ async def look(workspace: Path, what: str, way: Way, agent: str) -> Answer:
 
 def waiting_text(found: inquiry.Waiting, now: str) -> str:
     """What an agent waits for, and how long it has."""
-    since = f", since {found.since[11:19]} ({_lasted(found.since, now)})" if found.since else ""
+    since = f", since {found.since[11:19]} ({lasted(found.since, now)})" if found.since else ""
     return f"waits for {clean_line(found.what)}{since}"
 
 
-def _lasted(since: str, now: str) -> str:
+def lasted(since: str, now: str) -> str:
     """The time between two moments, in the largest unit that fits."""
     seconds = max(0.0, (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds())
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):

@@ -14,6 +14,8 @@ from engine.domain.text import clean_line
 from engine.domain.thinking import Decision, DecisionKind
 from engine.journal import events as ev
 from engine.journal.event import Event
+from engine.steering.envelopes import envelope_text
+from engine.steering.rules import rule_text
 
 TEXT_LIMIT = 400
 SLOW_SAVE_MS = 1_000
@@ -356,6 +358,40 @@ def _say_trouble(said: ev.Payload) -> tuple[str, str, str] | None:
     return None
 
 
+def _say_approval(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.ApprovalsSet():
+            rules = len(said.policy.rules)
+            return "¿", "operator", f"approvals ({said.source}): {rules} rules, else {said.policy.default}"
+        case ev.ApprovalAsked():
+            what = call_text(said.call.command, said.call.args)
+            return "?", "warning", f"may {said.action} run? {what}: {said.why}"
+        case ev.ApprovalAnswered(allowed=True):
+            return "✓", "operator", f"{said.action} allowed ({said.scope})"
+        case ev.ApprovalAnswered():
+            return "✗", "operator", f"{said.action} denied" + (f": {said.reason}" if said.reason else "")
+        case ev.RuleGranted():
+            return (
+                "✓",
+                "operator",
+                f"{said.grant} ({said.scope}), unasked: {rule_text(said.rule)}",
+            )
+        case ev.RuleRevoked():
+            return "✗", "operator", f"{said.grant} holds no longer"
+        case ev.PlanAccepted():
+            within = f"; unasked within: {envelope_text(said.envelope)}" if said.envelope else ""
+            return "≡", "operator", f"plan of {said.goal} accepted: {len(said.steps)} steps{within}"
+        case ev.EnvelopeRevoked():
+            return "✗", "operator", f"the envelope of {said.goal} holds no longer"
+        case ev.ReplanHeld():
+            counts = f"{said.added} added, {said.removed} removed, {said.changed} changed"
+            return "?", "warning", f"re-plan of {said.goal} waits for you: {said.change} ({counts})"
+        case ev.ReplanRejected():
+            why = f": {said.reason}" if said.reason else ""
+            return "✗", "operator", f"re-plan of {said.goal} rejected{why}"
+    return None
+
+
 def _say_meta(said: ev.Payload) -> tuple[str, str, str] | None:
     match said:
         case ev.BackgroundStarted():
@@ -410,6 +446,6 @@ def _say_meta_command(said: ev.Payload) -> tuple[str, str, str] | None:
 
 
 _TELLERS = (
-    *(_say_session, _say_goal, _say_plan, _say_action),
+    *(_say_session, _say_goal, _say_plan, _say_action, _say_approval),
     *(_say_job, _say_shell, _say_mind, _say_dispute, _say_meta, _say_model, _say_time, _say_trouble),
 )

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from app import (
+    approval_verbs,
     budget_verbs,
     dispute_verbs,
     inquiry_verbs,
@@ -401,6 +402,7 @@ VERBS: tuple[Verb, ...] = (
          choices=_beliefs),
     Verb("forget", "forget KEY", "take a belief out of the agent's mind",
          _read_forget, "Mind", choices=_beliefs),
+    *approval_verbs.VERBS,
     *mind_verbs.VERBS,
     *memory_verbs.VERBS,
     *meta_verbs.VERBS,

@@ -16,7 +16,8 @@ from engine import __version__, inquiry, loop, reasoner, thinkers
 from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
-from engine.domain.approval import Policy, Source
+from engine.domain.approval import Envelope, Policy, Source
+from engine.domain.break_lines import read_break
 from engine.domain.budgets import SpendingLimits, check_limits
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
@@ -91,6 +92,8 @@ SANDBOX_DIRECTORY = "sandbox"
 """Where agents work, below the workspace; what steers them (journal, recipes) lies outside of it."""
 SNAPSHOT_EVERY = 500
 """Events of a stream between two snapshots of its state."""
+SNAPSHOT_PART = 16
+"""The part of its events, one in so many, that may follow the newest snapshot of a long stream."""
 SNAPSHOTS_DIRECTORY = "snapshots"
 """Where the sandbox's files are kept as they were before each action, in the data directory."""
 TIDY_AFTER_S = 60.0
@@ -398,12 +401,15 @@ class Engine:
         state = agent.state
         if agent.log.trouble is not None:
             return
-        if state.version - self._snapshots.get(state.agent_id, 0) < at_least:
+        # A long life is kept less often: its state is large, and what follows it is folded quickly.
+        least = max(at_least, state.version // SNAPSHOT_PART) if at_least > 1 else at_least
+        if state.version - self._snapshots.get(state.agent_id, 0) < least:
             return
         mind = agent.saved() if state.reasons and isinstance(agent, loop.ReasoningAgent) else None
-        version, head, text = state.version, state.hash, dump_state(state)
+        version, head, copied = state.version, state.hash, copy_state(state)
         self._snapshots[state.agent_id] = version
         with suppress(JournalError):
+            text = await asyncio.to_thread(dump_state, copied)
             await agent.log.commit()
             await self.store.save_snapshot(state.agent_id, version, SNAPSHOT_FORMAT, text)
             if mind is not None:
@@ -869,6 +875,21 @@ class Engine:
         """All durable events of the workspace with what each stands on, as of now."""
         return await inquiry.record_of(self.workspace, self.store)
 
+    async def dry_run(self, agent: str, lines: Sequence[str], last: int | None = None) -> inquiry.DryAnswer:
+        """What breakpoints would have done over an agent's durable events, or the newest of them.
+
+        Args:
+            agent: whose.
+            lines: the breakpoints as they are typed (`engine.domain.break_lines`).
+            last: how many events count; None for all.
+
+        Raises:
+            BreakError: a line says no breakpoint.
+            JournalError: the journal cannot be read.
+        """
+        specs = [read_break(line) for line in lines]
+        return await inquiry.dry_run_of(self.store, agent, specs, last=last)
+
     async def waiting(self, agent_id: str) -> inquiry.Waiting:
         """What an agent waits for now, with since when; a pause that is not durable yet has the state's time.
 
@@ -897,6 +918,20 @@ class Engine:
             event = await self.store.get(found.event) if found.event else None
             found = replace(found, since=event.at if event is not None else state.at)
         return found
+
+    async def inbox(self) -> tuple[inquiry.Need, ...]:
+        """All that needs the operator, the most urgent first, each with since when."""
+        found: list[inquiry.Need] = []
+        for agent in list(self._agents.values()):
+            for need in inquiry.needs_of(agent.state):
+                event = await self.store.get(need.event) if need.event and not need.since else None
+                found.append(replace(need, since=need.since or (event.at if event else agent.state.at)))
+        return inquiry.in_order(found)
+
+    def propose(self, state: AgentState, goal: str) -> Envelope | None:
+        """The narrowest envelope that covers what is left of a goal's plan; None where there is no plan."""
+        plan = state.plans.get(goal)
+        return loop.proposed_envelope(state, plan, self.registry) if plan is not None else None
 
     @overload
     async def recall(self, request: Request[R], *, as_of: int | None = None) -> R: ...

@@ -7,11 +7,11 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from app.cockpit import keymap
+from app.cockpit.approval_keys import ApprovalKeys
 from app.cockpit.budget_keys import BudgetKeys
 from app.cockpit.context_keys import ContextKeys
 from app.cockpit.goal_keys import GoalKeys
 from app.cockpit.meta_keys import MetaKeys
-from app.cockpit.mind_keys import MindKeys
 from app.cockpit.past_keys import PastKeys
 from app.cockpit.recap_keys import RecapKeys
 from app.cockpit.sandbox_keys import SandboxKeys
@@ -37,7 +37,7 @@ WITH_A_MODEL = (
 
 
 class CommandLine(
-    MindKeys,
+    ApprovalKeys,
     BudgetKeys,
     SandboxKeys,
     ContextKeys,
@@ -149,6 +149,11 @@ class CommandLine(
                 self._mark_entered(intent.action, intent.argument)
             case "drift":
                 self.run_worker(self._tell_drift(intent.argument), name="drift", exit_on_error=False)
+            case "inbox":
+                self.action_inbox()
+            case "approvals" | "envelope" | "approve_all":
+                told = self._tell_approvals(intent.action, intent.argument)
+                self.run_worker(told, name="approvals", exit_on_error=False)
             case "world":
                 self.action_world()
             case "breakpoints":
