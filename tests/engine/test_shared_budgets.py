@@ -163,7 +163,7 @@ async def test_agents_that_ask_a_model_at_once_make_no_call_more_than_their_pare
             await flight.do(cmd.Run, agent=name)
         await asyncio.gather(*(flight.do(cmd.AdoptGoal, agent=name, text="make it") for name in names))
         for name in names:
-            await flight.until(lambda s: held(s) or s.model_calls, name)
+            await flight.until(lambda s: held(s) or s.model_calls, name, patience_s=30)
         assert len(server.requests) == 2
         assert sum([held(await flight.state(name)) for name in names]) == 2
         await flight.do(cmd.SetBudget, calls=2, more=("calls",), keep=True)
