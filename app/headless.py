@@ -82,6 +82,8 @@ class RunOptions:
     budget_actions: int | None = None
     budget_seconds: float | None = None
     """What the agent may take over all its sessions; what is not given the settings say."""
+    approve: tuple[str, ...] = ()
+    """Rules of calls that may run unasked, until the run has ended."""
     accept: Tier | None = None
     """The weakest jail in which programs may run; the settings say it otherwise."""
 
@@ -121,6 +123,10 @@ class Run:
         )
         if budget.limits.any:
             await self._do(budget)
+        for rule in options.approve:
+            given = await self._do(cmd.GrantRule(agent=options.agent, rule=rule))
+            if not given.ok:
+                return {"status": Status.FAILED.value, "message": given.message, "reason": "REFUSED"}
         before = await engine.view(options.agent)
         since = await engine.head()
         for problem in engine.health.library:
@@ -251,6 +257,12 @@ class Run:
             return await self._turn(said)
         if isinstance(said, ev.PlansHeld):
             return await self._plans_held(said)
+        if isinstance(said, ev.ApprovalAsked):
+            what = f"{said.action} {said.call.name} waits for approval: {said.why}"
+            return _End(Status.NEEDS_OPERATOR, what, "APPROVAL")
+        if isinstance(said, ev.ReplanHeld):
+            what = f"a re-plan of {said.goal} waits for acceptance: {said.change}"
+            return _End(Status.NEEDS_OPERATOR, what, "REPLAN")
         if isinstance(said, ev.ReasonerAdvanced) and said.mind.idle:
             return await self._rests()
         if isinstance(said, ev.BudgetReached):

@@ -10,7 +10,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from app import (
+    approval_verbs,
     budget_verbs,
+    dispute_verbs,
     inquiry_verbs,
     memory_verbs,
     meta_verbs,
@@ -18,6 +20,7 @@ from app import (
     past_verbs,
     search_verbs,
     stop_verbs,
+    time_verbs,
 )
 from app.coder import LineError, parse_line
 from app.verb import Context, GrammarError, Intent, Local, Reader, Verb, only, split_word, word
@@ -399,12 +402,15 @@ VERBS: tuple[Verb, ...] = (
          choices=_beliefs),
     Verb("forget", "forget KEY", "take a belief out of the agent's mind",
          _read_forget, "Mind", choices=_beliefs),
+    *approval_verbs.VERBS,
     *mind_verbs.VERBS,
     *memory_verbs.VERBS,
     *meta_verbs.VERBS,
     *past_verbs.VERBS,
+    *time_verbs.VERBS,
     *search_verbs.VERBS,
     *inquiry_verbs.VERBS,
+    *dispute_verbs.VERBS,
     Verb("!", "! COMMAND ARGUMENTS", "call the sandbox tool yourself, in the agent's session", _read_call,
          "Sandbox", aliases=("coder",)),
     Verb("policy", "policy", "what the agent's programs may do, and what holds them",

@@ -16,7 +16,8 @@ from engine import __version__, inquiry, loop, reasoner, thinkers
 from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
-from engine.domain.approval import Policy, Source
+from engine.domain.approval import Envelope, Policy, Source
+from engine.domain.break_lines import read_break
 from engine.domain.budgets import SpendingLimits, check_limits
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
@@ -46,7 +47,14 @@ from engine.memory import Memory, MemoryStatus, MemoryUnavailable
 from engine.memory.keeper import Keeper
 from engine.memory.operating import remember
 from engine.memory.tool import MemoryTool
-from engine.metacognition import BackgroundRunner, MetaSettingsError, read_metacognition, workflow_of
+from engine.metacognition import (
+    BackgroundRunner,
+    MetaSettingsError,
+    StuckSettingError,
+    read_metacognition,
+    read_stuck,
+    workflow_of,
+)
 from engine.models.choice import NO_MODEL, ModelChoice
 from engine.parameters import SettingsError, read_settings
 from engine.sandbox.files import make_root
@@ -76,6 +84,7 @@ from engine.worlds.explorer_world import WORLDS
 if TYPE_CHECKING:
     from engine.inquiry.index import JournalIndex
     from engine.memory.requests import Request
+    from engine.steering.undoing import Offer
 
 R = TypeVar("R")
 
@@ -431,10 +440,18 @@ class Engine:
             (policy.check_narrowing if new else policy.narrowed)(narrowing(config.meta))
             read_settings(config.meta)
             read_metacognition(config.meta)
+            read_stuck(config.meta)
             policy_of(config.meta)
             if wrong := check_limits(config.meta.get("budget", {})):
                 return wrong
-        except (RuleError, PolicyError, reasoner.ReasonerError, SettingsError, MetaSettingsError) as error:
+        except (
+            RuleError,
+            PolicyError,
+            reasoner.ReasonerError,
+            SettingsError,
+            MetaSettingsError,
+            StuckSettingError,
+        ) as error:
             return str(error)
         if (style := config.meta.get("style", STYLES[0])) not in STYLES:
             return f"there is no style {style!r}; styles: {', '.join(STYLES)}"
@@ -531,6 +548,7 @@ class Engine:
             post=self._post,
             ledger=self._budgets.ledger,
             background=self._background,
+            watches=True,
             memory=self._memory,
         )
 
@@ -692,6 +710,24 @@ class Engine:
         """
         return await place_of(self.store, agent_id, word, here)
 
+    async def undo_offer(self, agent_id: str, *, again: bool = False) -> Offer:
+        """What would undo the operator's newest change to an agent; nothing is changed.
+
+        Args:
+            agent_id: the agent.
+            again: what would redo what was undone last.
+
+        Raises:
+            KeyError: there is no such agent.
+            UndoError: there is nothing to undo, or it cannot be.
+            JournalError: the journal cannot be read.
+        """
+        from engine.steering.undoing import last_change
+
+        agent = self._agents[agent_id]
+        await agent.log.commit()
+        return await last_change(self.store, self.past(agent_id), copy_state(agent.state), again=again)
+
     async def _rewind(self, agent: Agent, command: cmd.Rewind, actor: str) -> cmd.Receipt:
         from engine.loop.rewinding import Rewind
 
@@ -834,6 +870,21 @@ class Engine:
         """All durable events of the workspace with what each stands on, as of now."""
         return await inquiry.record_of(self.workspace, self.store)
 
+    async def dry_run(self, agent: str, lines: Sequence[str], last: int | None = None) -> inquiry.DryAnswer:
+        """What breakpoints would have done over an agent's durable events, or the newest of them.
+
+        Args:
+            agent: whose.
+            lines: the breakpoints as they are typed (`engine.domain.break_lines`).
+            last: how many events count; None for all.
+
+        Raises:
+            BreakError: a line says no breakpoint.
+            JournalError: the journal cannot be read.
+        """
+        specs = [read_break(line) for line in lines]
+        return await inquiry.dry_run_of(self.store, agent, specs, last=last)
+
     async def waiting(self, agent_id: str) -> inquiry.Waiting:
         """What an agent waits for now, with since when; a pause that is not durable yet has the state's time.
 
@@ -842,7 +893,17 @@ class Engine:
         """
         state = await self.view(agent_id)
         live = self._agents.get(agent_id)
+        if fault := self.fault(agent_id):
+            return inquiry.Waiting(
+                inquiry.WaitKind.NOTHING, f"nobody: it ended by a fault: {fault}", state.at
+            )
         found = inquiry.waiting_for(state, trouble=str(live.log.trouble or "") if live is not None else "")
+        last = await self.store.last(1, agent_id)
+        found = inquiry.in_particular(found, last[0] if last else None)
+        if found.kind is inquiry.WaitKind.MODEL and self._client is not None and self._client.rests:
+            rest = self._client.rests[-1]
+            what = f"{found.what}; it answered {rest.why}, and is asked again after {rest.seconds:.1f} s"
+            return replace(found, what=what, since=rest.at, until_s=rest.seconds)
         if found.kind is inquiry.WaitKind.MODEL:
             asked = [await self.newest(agent_id, kind) for kind in (ev.PlanAsked, ev.DecisionAsked)]
             newest = max((one[0] for one in asked if one), key=lambda event: event.version, default=None)
@@ -852,6 +913,20 @@ class Engine:
             event = await self.store.get(found.event) if found.event else None
             found = replace(found, since=event.at if event is not None else state.at)
         return found
+
+    async def inbox(self) -> tuple[inquiry.Need, ...]:
+        """All that needs the operator, the most urgent first, each with since when."""
+        found: list[inquiry.Need] = []
+        for agent in list(self._agents.values()):
+            for need in inquiry.needs_of(agent.state):
+                event = await self.store.get(need.event) if need.event and not need.since else None
+                found.append(replace(need, since=need.since or (event.at if event else agent.state.at)))
+        return inquiry.in_order(found)
+
+    def propose(self, state: AgentState, goal: str) -> Envelope | None:
+        """The narrowest envelope that covers what is left of a goal's plan; None where there is no plan."""
+        plan = state.plans.get(goal)
+        return loop.proposed_envelope(state, plan, self.registry) if plan is not None else None
 
     @overload
     async def recall(self, request: Request[R], *, as_of: int | None = None) -> R: ...

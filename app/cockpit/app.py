@@ -193,6 +193,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
             payload = self._live.take(event)
             if payload is not None:
                 self._tell(event.stream, payload)
+                self._look_at_inbox(payload)
                 self._notice(event, payload)
             count += 1
             if count % BATCH == 0:
@@ -227,6 +228,12 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 self._take_receipt(payload.receipt)
             case ev.AgentResumed() | ev.AgentThawed() | ev.StepGranted():
                 self._goes_on(agent)
+            case ev.ApprovalAsked() if agent == self._agent:
+                self.call_later(self._offer_question)
+            case ev.ReplanHeld() if agent == self._agent:
+                self.call_later(self._offer_replan)
+            case ev.ApprovalAsked() | ev.ReplanHeld():
+                self._say(f"{agent} asks for your approval: press n (A shows all that waits)", "error")
             case ev.ModelCalled():
                 self._refresh_meter(agent)
             case ev.BudgetReached():

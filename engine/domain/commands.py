@@ -11,7 +11,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
+from engine.domain.belief import Belief
 from engine.domain.budgets import BudgetKind, SpendingLimits
+from engine.domain.plan import PlanStep
+from engine.domain.state import Intervention
 
 AGENT_ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 STOP_WORDS = frozenset(
@@ -188,6 +191,29 @@ class Rewind(Command):
     scope: Literal["both", "state", "files"] = "both"
     paths: tuple[Annotated[str, Field(min_length=1, max_length=4_096)], ...] = Field((), max_length=1_000)
     """Of the files only these; none for all."""
+
+
+class Undo(Command):
+    """Carry out what makes up for an earlier command; it was shown before."""
+
+    do: Literal["undo"] = "undo"
+    of: str = Field(max_length=200)
+    """Reference of the earlier command."""
+    command: dict[str, Any]
+    """What makes up for it, an ordinary command."""
+    again: bool = False
+    """Whether the earlier command is an undo itself."""
+
+
+class PutBack(Command):
+    """Put steps of a plan, beliefs and the operator's turn back as they were; part of an undo."""
+
+    do: Literal["put_back"] = "put_back"
+    goal: str = ""
+    steps: tuple[PlanStep, ...] | None = None
+    beliefs: tuple[Belief, ...] = ()
+    forget: tuple[str, ...] = ()
+    turn: Intervention | None = None
 
 
 class Stop(Command):
@@ -387,6 +413,16 @@ class Forget(Command):
     key: str
 
 
+class Dispute(Command):
+    """Mark something recorded as wrong, or take that back; nothing else follows by itself."""
+
+    do: Literal["dispute"] = "dispute"
+    event: str = Field(min_length=1, max_length=200)
+    """An event of the agent's, as `stream:version`."""
+    reason: str = Field(default="", max_length=2_000)
+    lifted: bool = False
+
+
 class TakeShell(Command):
     """Take the agent's shell: it is held, and the operator works in its sandbox."""
 
@@ -551,6 +587,8 @@ AnyCommand = (
     | Pause
     | Step
     | Rewind
+    | Undo
+    | PutBack
     | Stop
     | Thaw
     | EditStep
@@ -574,6 +612,7 @@ AnyCommand = (
     | CallTool
     | Believe
     | Forget
+    | Dispute
     | TakeShell
     | ReturnShell
     | SettleChanges

@@ -297,6 +297,9 @@ class AgentState:
     approvals: Approvals = field(default_factory=Approvals)
     """What is asked and allowed, and which plans the operator accepted."""
 
+    disputed: dict[str, str] = field(default_factory=dict)
+    """Events that the operator marked as wrong, to why."""
+
     consecutive_errors: int = 0
     successes_since_reflection: float = 0.0
     successes_since_consolidation: float = 0.0

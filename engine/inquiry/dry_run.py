@@ -7,16 +7,21 @@ Source: spec steering §3 idea 1.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.domain.breakpoints import BEFORE_ACTING, Breakpoint, BreakSpec
+from engine.domain.breakpoints import Breakpoint, BreakSpec, Reached
 from engine.domain.state import AgentState
 from engine.journal import break_fold
 from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.journal.fold import apply, handled
+from engine.journal.past import Past
+from engine.journal.store import JournalStore
 
+PAGE = 1_000
+"""Events folded at a time."""
 STOPS_TOLD = 20
 """Holds of which event and time are told."""
 _OF_BREAKPOINTS = {ev.BreakpointAdded.kind, ev.BreakpointChanged.kind, ev.BreakpointSet.kind}
@@ -52,6 +57,16 @@ class DryResult:
     """The first of these."""
 
 
+@dataclass(frozen=True, slots=True)
+class DryAnswer:
+    """What breakpoints would have done."""
+
+    agent: str
+    events: int
+    """Events that were looked at."""
+    results: tuple[DryResult, ...]
+
+
 class DryRun:
     """Takes the events of one stream in their order and says what breakpoints would have done.
 
@@ -78,30 +93,49 @@ class DryRun:
                 self._take(event)
 
     def _take(self, event: Event) -> None:
-        state, before = self._state, self._state.points
+        state, waits = self._state, event.kind in self._state.watched
         said = ev.payload_of(event)
         if isinstance(said, ev.BreakpointHit) and said.breakpoint:
             return
-        known, waits = state.reached, event.kind in state.watched
-        place = (state.action.event if state.action is not None else "") or event.ref
-        before = dict(before) if waits else before
+        known = state.reached
+        before = break_fold.due(state, break_fold.step_begun(state, said)) if waits else ()
         apply(state, event, said)
-        if not waits:
-            return
-        for ident, one in list(state.points.items()):
-            if one.matched == before[ident].matched:
-                continue
-            self.results[ident].matched = one.matched
-            if one.spec.kind in BEFORE_ACTING and break_fold.fires(one.spec, one.matched):
-                self._stop(ident, DryStop(place, event.at, "before it"))
-                if one.spec.once:
-                    break_fold.put(state, replace(one, enabled=False))
-        for came in state.reached:
-            if came not in known:
-                self._stop(came.breakpoint, DryStop(came.event, event.at, came.what))
+        for came in (*before, *(one for one in state.reached if one not in known)):
+            self._stop(came, event)
 
-    def _stop(self, ident: str, stop: DryStop) -> None:
-        result = self.results[ident]
+    def _stop(self, came: Reached, event: Event) -> None:
+        result, one = self.results[came.breakpoint], self._state.points[came.breakpoint]
         result.stopped += 1
         if len(result.stops) < STOPS_TOLD:
-            result.stops.append(stop)
+            result.stops.append(DryStop(came.event, event.at, came.what))
+        if one.spec.once and one.enabled:
+            break_fold.put(self._state, replace(one, enabled=False))
+
+    def told(self) -> tuple[DryResult, ...]:
+        """What each breakpoint would have done so far, in the order given."""
+        for ident, one in self._state.points.items():
+            self.results[ident].matched = one.matched
+        return tuple(self.results.values())
+
+
+async def dry_run_of(
+    store: JournalStore, stream: str, specs: Sequence[BreakSpec], *, last: int | None = None
+) -> DryAnswer:
+    """What breakpoints would have done over an agent's durable events; folded off the loop.
+
+    Args:
+        store: the journal; reading it is all that is done to it.
+        stream: the agent.
+        specs: what is watched for.
+        last: how many of the newest events count; None for all.
+
+    Raises:
+        JournalError: the events cannot be read.
+    """
+    head = (await store.head(stream)).version
+    before = max(0, head - last) if last is not None else 0
+    run = DryRun(specs, await Past(store, stream).state(before) if before else None)
+    for first in range(before + 1, head + 1, PAGE):
+        page = await store.read(stream, first, min(first + PAGE - 1, head))
+        await asyncio.to_thread(run.take, page)
+    return DryAnswer(stream, run.events, run.told())

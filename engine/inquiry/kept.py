@@ -147,9 +147,12 @@ class KeptNames(Names):
         known = self.streams.get(stream)
         if known is None:
             here = self._here.get(stream, {})
-            sorts = ("goal", "plan", "step", "done", "fact")
             known = self.streams[stream] = StreamNames(
-                *(self._hold(sort, stream) for sort in sorts),
+                goals=self._hold("goal", stream),
+                plans=self._hold("plan", stream),
+                steps=self._hold("step", stream),
+                done=self._hold("done", stream),
+                facts=self._hold("fact", stream),
                 told=list(here.get("told", ())),
                 cwd=here.get("cwd", "."),
                 action=here.get("action", {}),

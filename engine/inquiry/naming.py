@@ -82,6 +82,8 @@ class Names:
         self.named: dict[tuple[str, str], list[str]] = {}
         """Owner and name (`a3`, `belief KEY`, `file PATH`, `error`) to their events, oldest first."""
         self.streams: dict[str, StreamNames] = {}
+        self.disputes: dict[str, str] = {}
+        """Events that are marked as wrong, to why."""
 
     def note(self, event: Event) -> Iterable[Basis]:
         """Take the next event in; gives what its body names, an empty reference where that is not known."""
@@ -315,6 +317,15 @@ def _failure(names: Names, stream: StreamNames, event: Event, said: dict[str, An
 @_on(ev.BackgroundStarted, ev.JobStarted, ev.JobEnded)
 def _job(names: Names, stream: StreamNames, event: Event, said: dict[str, Any]) -> Iterator[Basis]:
     names.name(event.stream, _text(said, "job"), event.ref)
+    yield from ()
+
+
+@_on(ev.ResultDisputed)
+def _disputed(names: Names, stream: StreamNames, event: Event, said: dict[str, Any]) -> Iterator[Basis]:
+    if said.get("lifted"):
+        names.disputes.pop(_text(said, "event"), None)
+    else:
+        names.disputes[_text(said, "event")] = _text(said, "reason")
     yield from ()
 
 

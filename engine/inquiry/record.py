@@ -90,6 +90,11 @@ class Record:
         """Path of each written file from the sandbox's root, to the end of the action that wrote it last."""
         return self._names.files
 
+    @property
+    def disputes(self) -> Mapping[str, str]:
+        """The events that the operator marked as wrong, to why."""
+        return self._names.disputes
+
     def bases(self, ref: str) -> tuple[Basis, ...]:
         """What an event stands on: recorded causes first."""
         return self._bases.get(ref, ())

@@ -42,9 +42,24 @@ def reopened(state: AgentState) -> None:
 
 
 def resumed(state: AgentState) -> None:
-    """The operator lets the agent run: what they denied before may be asked for again."""
+    """The operator lets the agent run: what was denied, or asked in another session, may be asked again."""
     if state.approvals.denied:
         _change(state, denied=())
+    stepped(state)
+
+
+def stepped(state: AgentState) -> None:
+    """The agent may act: what was asked in another session is asked again where it still is to be."""
+    question = state.approvals.question
+    if question is not None and (state.action is None or state.action.id != question.action):
+        _change(state, question=None)
+
+
+def requested(state: AgentState, step: str) -> None:
+    """An action is about to pass the gate: nobody waits with another step any more."""
+    question = state.approvals.question
+    if question is not None and step and step != question.step:
+        _change(state, question=None)
 
 
 def withdrawn(state: AgentState, action: str, event: Event) -> None:

@@ -71,13 +71,9 @@ def noted(state: AgentState, said: ev.Payload) -> Noted | None:
     if not waiting:
         return None
     match said:
-        case ev.ActionStarted():
-            step = state.action.step if state.action is not None else ""
-            return Noted(waiting, passed=_passed(state, step))
-        case ev.DecisionAsked():
-            return Noted(waiting, passed=_passed(state, said.step))
-        case ev.GoalAdopted():
-            return Noted(waiting, passed=_passed(state, said.parent_step or ""))
+        case ev.ActionStarted() | ev.DecisionAsked() | ev.GoalAdopted():
+            passed = tuple(one.id for one, _ in _before(state, step_begun(state, said)))
+            return Noted(waiting, passed=passed)
         case ev.GoalEnded():
             return Noted(waiting, goal=state.goals.get(said.goal))
         case ev.ActionFinished() | ev.ActionCancelled() | ev.ActionOutcomeUnknown():
@@ -88,6 +84,18 @@ def noted(state: AgentState, said: ev.Payload) -> Noted | None:
             known = (state.intentions.get(one.id) for one in said.intentions)
             return Noted(waiting, suspended=frozenset(one.id for one in known if one and _is_suspended(one)))
     return Noted(waiting, beliefs={key: _believed(state, key) for key in _keys(said)})
+
+
+def step_begun(state: AgentState, said: ev.Payload) -> str:
+    """The step that passes the gate with an event; empty for none, and for what the operator does."""
+    match said:
+        case ev.ActionStarted():
+            return state.action.step if state.action is not None else ""
+        case ev.DecisionAsked():
+            return said.step
+        case ev.GoalAdopted():
+            return said.parent_step or ""
+    return ""
 
 
 def match(state: AgentState, before: Noted, said: ev.Payload, event: Event) -> None:
@@ -150,10 +158,6 @@ def _before(state: AgentState, step: str) -> Iterable[tuple[Breakpoint, str]]:
         words = _fits_call(one.spec, action) or _fits_step(one.spec, found[1] if found else None)
         if words and _condition_holds(one.spec, state):
             yield one, words
-
-
-def _passed(state: AgentState, step: str) -> tuple[str, ...]:
-    return tuple(one.id for one, _ in _before(state, step))
 
 
 def _count_passed(state: AgentState, one: Breakpoint, has_passed: bool) -> None:

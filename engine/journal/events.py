@@ -42,6 +42,7 @@ from engine.journal.break_events import (
     BreakpointSet,
 )
 from engine.journal.budget_events import BudgetEased, BudgetReached, BudgetSet, WorkspaceBudgetSet
+from engine.journal.dispute_events import ResultDisputed
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
 from engine.journal.meta_events import (
@@ -53,6 +54,7 @@ from engine.journal.meta_events import (
     MetaForced,
     MetaVetoed,
     ReplanAsked,
+    StuckNoticed,
     ThresholdsAdapted,
     ThresholdsSet,
 )
@@ -129,6 +131,7 @@ __all__ = [
     "ReplanAsked",
     "ReplanHeld",
     "ReplanRejected",
+    "ResultDisputed",
     "RewindBegun",
     "RewindCutOff",
     "RewindFailed",
@@ -136,6 +139,7 @@ __all__ = [
     "RuleGranted",
     "RuleRevoked",
     "StopObserved",
+    "StuckNoticed",
     "ThinkingFailed",
     "ThresholdsAdapted",
     "ThresholdsSet",

@@ -32,6 +32,7 @@ from engine.journal import (
     approval_fold,
     break_fold,
     budget_fold,
+    dispute_fold,
     meta_fold,
     reasoner_fold,
     rewind_fold,
@@ -69,6 +70,7 @@ _handlers: dict[type[ev.Payload], _Handler] = {
     **approval_fold.HANDLERS,
     **budget_fold.HANDLERS,
     **rewind_fold.HANDLERS,
+    **dispute_fold.HANDLERS,
 }
 
 
@@ -236,6 +238,7 @@ def _resumed(state: AgentState, said: ev.AgentResumed, event: Event) -> None:
     state.loops, state.max_loops, state.until = 0, said.max_loops, said.until
     state.config = replace(state.config, ask=said.ask)
     approval_fold.resumed(state)
+    meta_fold.turned_to(state)
 
 
 @_on(ev.AgentPaused)
@@ -250,6 +253,7 @@ def _granted(state: AgentState, said: ev.StepGranted, event: Event) -> None:
     state.run_reason, state.run_event = "stepping", event.ref
     state.held = ""
     state.grants = 1 if stride_fold.lasts(said.stride) else state.grants + 1
+    approval_fold.stepped(state)
     state.stride = said.stride
 
 
@@ -280,11 +284,16 @@ def _adopted(state: AgentState, said: ev.GoalAdopted, event: Event) -> None:
         event=event.ref,
     )
     roused(state)
-    meta_fold.progressed(state)
+    if _by_operator(event):
+        meta_fold.turned_to(state)
     if said.parent_step:
         state.loops += 1
         meta_fold.turned(state)
         _change_step(state, said.parent_step, event, status=StepStatus.RUNNING)
+
+
+def _by_operator(event: Event) -> bool:
+    return event.actor.startswith("operator:")
 
 
 @_on(ev.GoalSelected)
@@ -300,7 +309,7 @@ def _goal_changed(state: AgentState, said: ev.GoalChanged, event: Event) -> None
     goal = state.goals.get(said.goal)
     if goal is None:
         return
-    meta_fold.progressed(state)
+    meta_fold.turned_to(state)
     if said.text != goal.text:
         plan = state.plans.pop(said.goal, None)
         _forget_steps(state, plan.steps if plan else ())
@@ -326,7 +335,8 @@ def _goal_ended(state: AgentState, said: ev.GoalEnded, event: Event) -> None:
     state.workflows = tuple(one for one in state.workflows if one.goal != said.goal)
     roused(state)
     approval_fold.goal_over(state, said.goal)
-    meta_fold.progressed(state)
+    if said.status is GoalStatus.ACHIEVED or _by_operator(event):
+        meta_fold.turned_to(state)
     meta_fold.goal_over(state, said.goal)
     if state.current_goal == said.goal:
         state.needs_replan = False
@@ -373,7 +383,8 @@ def _believed(state: AgentState, said: ev.BeliefAdded, event: Event) -> None:
         said.key, said.value, said.confidence, said.source, event=event.ref, tick=event.tick
     )
     roused(state)
-    meta_fold.progressed(state)
+    if _by_operator(event):
+        meta_fold.turned_to(state)
 
 
 @_on(ev.BeliefRemoved)
@@ -452,6 +463,7 @@ def _plan_revised(state: AgentState, said: ev.PlanRevised, event: Event) -> None
         for step_id in changed:
             state.settled.pop(step_id, None)
     else:
+        meta_fold.turned_to(state)
         _plan_afresh(state, said.goal)
         for step_id in changed:
             _begin_afresh(state, step_id)
@@ -517,6 +529,7 @@ def _requested(state: AgentState, said: ev.ActionRequested, event: Event) -> Non
         at=event.at,
         event=event.ref,
     )
+    approval_fold.requested(state, said.step)
     if state.requests and not said.step:
         state.requests.pop(0)
 
@@ -581,7 +594,7 @@ def _finished(state: AgentState, said: ev.ActionFinished, event: Event) -> None:
             state.successes_since_consolidation += 1.0
         else:
             state.failed_actions += 1
-        meta_fold.acted(state, action, said.code.value if said.code else "", said.duration_ms)
+        meta_fold.acted(state, action, said, event)
         answered(state, action.step)
         if state.config.replans and not state.reasons:
             _remember_action(state, action, said, event)
@@ -666,6 +679,7 @@ def _offered(state: AgentState, said: ev.ChangesOffered, event: Event) -> None:
 @_on(ev.ChangesSettled)
 def _settled(state: AgentState, said: ev.ChangesSettled, event: Event) -> None:
     state.handover = None
+    meta_fold.turned_to(state)
     state.perceived = False
     if said.session is not None:
         state.sandbox = said.session
@@ -776,6 +790,7 @@ def _intervention_opened(state: AgentState, said: ev.InterventionOpened, event: 
 @_on(ev.InterventionClosed)
 def _intervention_closed(state: AgentState, said: ev.InterventionClosed, event: Event) -> None:
     state.intervention = None
+    meta_fold.turned_to(state)
     state.consecutive_errors = 0
     state.needs_replan = False
     state.perceived = False

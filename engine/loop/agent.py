@@ -176,7 +176,7 @@ class Agent(DecidingAgent):
                 await self._perceive()
             elif self.state.requests:
                 await self._serve_operator()
-            elif self._at_breakpoint() or self._reflect():
+            elif self._notice_stuck() or self._at_breakpoint() or self._reflect():
                 await self.commit()
             elif self._has_work() and not self.state.perceived:
                 await self._perceive()

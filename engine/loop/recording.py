@@ -75,6 +75,8 @@ class Surroundings:
     """Counts what all agents take against their budgets; None in a replay, which is fed what it decided."""
     background: BackgroundRunner | None = None
     """Who runs background work; None in a replay, which is fed what came of it."""
+    watches: bool = False
+    """Whether somebody looks if the agent is stuck; not in a replay, which is fed what was seen."""
 
 
 class RecordingAgent:

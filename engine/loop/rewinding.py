@@ -62,9 +62,8 @@ class Rewind:
 
     async def _go(self, cause: str) -> cmd.Receipt:
         agent = self._agent
-        found = await preview(
-            self._around, copy_state(agent.state), self._command.to, self._scope, self._command.paths
-        )
+        now, paths = copy_state(agent.state), self._command.paths
+        found = await preview(self._around, now, self._command.to, self._scope, paths, looks=False)
         if found.trouble:
             hint = "" if self._scope is RewindScope.FILES else "; rewind state takes only the mind back"
             raise RewindError(f"{found.trouble}{hint}")
@@ -81,7 +80,7 @@ class Rewind:
             ok=True,
             message=_told(found, done),
             event=event.ref,
-            data={"to": found.to, "changed": found.changed},
+            data={"to": found.to, "changed": _count(done)},
         )
 
     def _check(self) -> None:

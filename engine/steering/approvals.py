@@ -13,7 +13,7 @@ from engine.domain.approval import Answer, Call, Envelope, Grant, HeldReplan, Po
 from engine.domain.state import AgentState
 from engine.steering.calls import key_of
 from engine.steering.envelopes import leaves
-from engine.steering.rules import means, rule_text
+from engine.steering.rules import means, rule_text, words_of
 
 NOBODY = "nobody is there to approve it"
 
@@ -94,9 +94,8 @@ def _by_policies(state: AgentState, call: Call) -> Verdict:
 def _first(policy: Policy, call: Call, source: str) -> Verdict:
     for number, rule in enumerate(policy.rules, 1):
         if means(rule, call):
-            why = f": {rule.reason}" if rule.reason else ""
-            return Verdict(rule.answer, f"{source} rule {number}, {rule_text(rule)}{why}")
-    return Verdict(policy.default, f"{source}: whatever no rule is about")
+            return Verdict(rule.answer, f"{rule.reason or words_of(rule)} ({source} rule {number})")
+    return Verdict(policy.default, f"no rule is about it ({source})")
 
 
 def _granted(state: AgentState, call: Call) -> Grant | None:

@@ -24,21 +24,8 @@ REACHES_NETWORK = frozenset(
     {
         *("curl", "wget", "ssh", "scp", "sftp", "rsync", "ftp", "nc", "ncat", "telnet"),
         *("ping", "dig", "nslookup", "gh", "twine", "npm", "npx", "yarn", "pnpm", "pip"),
-        *(
-            "pip3",
-            "pipx",
-            "uv",
-            "poetry",
-            "cargo",
-            "gem",
-            "go",
-            "docker",
-            "podman",
-            "kubectl",
-            "apt",
-            "apt-get",
-            "brew",
-        ),
+        *("pip3", "pipx", "uv", "poetry", "cargo", "gem", "go", "docker", "podman"),
+        *("kubectl", "apt", "apt-get", "brew"),
     }
 )
 """Programs that are there to reach the network, or mostly do."""

@@ -16,7 +16,7 @@ from engine.domain.plan import Op, PlanStep
 from engine.domain.ports import CommandSpec
 from engine.steering.calls import make_call, path_of
 from engine.steering.globs import fits, fits_path, joined, literal, parted
-from engine.steering.rules import PATHS_LIMIT, TEXT_LIMIT, RuleError
+from engine.steering.rules import PATHS_LIMIT, TEXT_LIMIT, RuleError, quoted
 
 LISTS = ("commands", "paths", "programs", "hosts")
 SpecOf = Callable[[str, str], CommandSpec | None]
@@ -86,18 +86,21 @@ def propose(goal: str, steps: Sequence[PlanStep], spec_of: SpecOf, cwd: str = ".
 
 
 def envelope_text(envelope: Envelope) -> str:
-    """The envelope on a line, as `read_envelope` takes it."""
-    words = [
-        f"{name}={shlex.quote(joined(values, '|'))}" for name in LISTS if (values := getattr(envelope, name))
-    ]
+    """The envelope on a line, as `given_envelope` takes it."""
+    return " ".join(envelope_parts(envelope))
+
+
+def envelope_parts(envelope: Envelope) -> list[str]:
+    """The parts of an envelope that say something, each as it is written."""
+    words = [f"{name}={quoted(joined(values, '|'))}" for name in LISTS if (values := getattr(envelope, name))]
     if envelope.spend_usd is not None:
         words.append(f"spend={envelope.spend_usd:g}")
     words += [f"{name}={'yes' if getattr(envelope, name) else 'no'}" for name in ("irreversible", "children")]
-    return " ".join(words)
+    return words
 
 
-def read_envelope(text: str, base: Envelope) -> Envelope:
-    """An envelope from a line such as `paths=src/**|tests/** hosts=none`; what it leaves out is the base's.
+def given_envelope(text: str, base: Envelope) -> dict[str, Any]:
+    """The parts of an envelope that a line such as `paths=src/**|tests/** hosts=none` gives.
 
     Raises:
         RuleError: it cannot be read; the message says what is wrong.
@@ -119,7 +122,8 @@ def read_envelope(text: str, base: Envelope) -> Envelope:
             given[name] = {"yes": True, "no": False}.get(value, value)
         elif name == "spend":
             given[name] = _amount(value)
-    return envelope_of(given, base)
+    envelope_of(given, base)
+    return given
 
 
 def envelope_of(given: Mapping[str, Any], base: Envelope) -> Envelope:

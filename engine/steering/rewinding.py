@@ -150,7 +150,13 @@ class Surroundings:
 
 
 async def preview(
-    around: Surroundings, now: AgentState, to: int, scope: RewindScope, paths: Sequence[str] = ()
+    around: Surroundings,
+    now: AgentState,
+    to: int,
+    scope: RewindScope,
+    paths: Sequence[str] = (),
+    *,
+    looks: bool = True,
 ) -> Preview:
     """What going back to an event would do.
 
@@ -160,6 +166,7 @@ async def preview(
         to: a version of its stream.
         scope: state, files or both.
         paths: the only paths that are to be brought back; none for all.
+        looks: whether the files are looked at; without it is only found out where they are had from.
 
     Raises:
         RewindError: it cannot be gone back there.
@@ -179,7 +186,7 @@ async def preview(
         return replace(
             bare, trouble="no snapshots of the files are taken here", lasting=tuple(_lasting(bare))
         )
-    if not files.snapshot:
+    if not files.snapshot or not looks:
         return replace(bare, files=files, lasting=tuple(_lasting(bare)))
     try:
         done = await around.snapshots.restore(files.snapshot, paths=paths or None, dry_run=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -11,12 +12,14 @@ from typing import Any
 from engine.domain.action import Undo
 from engine.domain.approval import OUTSIDE, Answer, Call, Rule
 from engine.journal.event import canonical
+from engine.sandbox.names import shown
 from engine.steering.globs import fits, fits_path, joined, literal, parted
 
 FACTS = ("reversible", "changes", "network")
 """What a rule can say yes or no to."""
 FORM = "[TOOL.]COMMAND [paths=GLOB,GLOB] [ARGUMENT=GLOB] [reversible|changes|network=yes|no] [cost_over=USD]"
 TEXT_LIMIT = 2_000
+_PLAIN = re.compile(r"[^\s'\"\\]+")
 RULES_LIMIT = 200
 PATHS_LIMIT = 100
 
@@ -125,7 +128,7 @@ def rule_text(rule: Rule) -> str:
     name = rule.command or "*"
     if rule.tool not in ("", "simple_coder"):
         name = f"{rule.tool}.{name}"
-    words = [shlex.quote(name)] if name != "*" or not rule.tool else [f"{rule.tool}.*"]
+    words = [quoted(name)] if name != "*" or not rule.tool else [f"{rule.tool}.*"]
     if rule.paths:
         words.append(_pair("paths", joined(rule.paths, ",")))
     words += [_pair(key, value) for key, value in rule.args.items()]
@@ -168,7 +171,12 @@ def read_rule(text: str, answer: Answer = Answer.ALLOW, *, reason: str = "") -> 
 
 
 def _pair(name: str, value: str) -> str:
-    return f"{name}={shlex.quote(value)}"
+    return f"{name}={quoted(value)}"
+
+
+def quoted(text: str) -> str:
+    """As a shell would need it, except that patterns need no quotes here."""
+    return text if _PLAIN.fullmatch(text) else shlex.quote(text)
 
 
 def _yes(value: bool) -> str:
@@ -193,7 +201,7 @@ def words_of(rule: Rule) -> str:
     if rule.paths:
         how = "only on" if rule.answer is Answer.ALLOW else "touching any of"
         parts.append(f"{how} {', '.join(rule.paths)}")
-    parts += [f"where {name} is {value}" for name, value in rule.args.items()]
+    parts += [f"where {name} is {_seen(value)}" for name, value in rule.args.items()]
     for name in FACTS:
         if (value := getattr(rule, name)) is not None:
             parts.append(_FACT_WORDS[name, value])
@@ -201,6 +209,11 @@ def words_of(rule: Rule) -> str:
         parts.append(f"once the goal has cost more than ${rule.cost_over:g}")
     open_ended = not (rule.paths or rule.args)
     return ", ".join(parts) + (", with any arguments" if open_ended else "")
+
+
+def _seen(text: str) -> str:
+    """A text in which nothing is hidden: what cannot be printed stands as its bytes."""
+    return shown(text.encode("utf-8", "replace").decode())
 
 
 _FACT_WORDS = {

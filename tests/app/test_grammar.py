@@ -171,6 +171,9 @@ LINES = [
     ("policy", Local("policy")),
     ("why", Local("why")),
     ("why notes.txt wrong", Local("why", "notes.txt wrong")),
+    ("wrong a3 it misread the output", Local("wrong", "a3 it misread the output")),
+    ("right pilot-1:7", Local("right", "pilot-1:7")),
+    ("retract a3 yes", Local("retract", "a3 yes")),
     ("drift g1", Local("drift", "g1")),
     (
         "workflow w2 paused until the index is back",
@@ -308,6 +311,9 @@ def test_what_means_nothing_is_answered_in_one_line(context: Context, line: str,
 
 ANYTHING_GOES = {
     "why",
+    "wrong",
+    "right",
+    "retract",
     "drift",
     "drop",
     "abort",

@@ -6,16 +6,7 @@ from importlib import import_module
 from typing import Any
 
 NAMES = (
-    "journal",
-    "memory",
-    "opening",
-    "cockpit",
-    "model",
-    "jail",
-    "snapshot",
-    "rewinding",
-    "bdi",
-    "killing",
+    *("journal", "memory", "opening", "cockpit", "model", "jail", "snapshot", "rewinding", "bdi", "killing"),
 )
 
 

@@ -19,7 +19,7 @@ from engine.domain.belief import Belief
 from engine.domain.break_lines import read_break
 from engine.domain.failure import FailureKind, Strategy
 from engine.domain.goal import Goal, GoalStatus
-from engine.domain.metacognition import JobOutcome, MetaSettings, MetaTask
+from engine.domain.metacognition import JobOutcome, MetaSettings, MetaTask, Signal
 from engine.domain.parameters import Correction, Entry, Extraction, Stage, StageRecord, Survey
 from engine.domain.plan import Plan, PlanStep, StepStatus
 from engine.domain.reasoning import (
@@ -340,6 +340,8 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.MetaVetoed: {"task": TASKS, "lifted": st.booleans()},
     ev.GuidanceGiven: {"text": TEXTS},
     ev.ReplanAsked: {"goal": GOALS},
+    ev.ResultDisputed: {"event": st.sampled_from(["a:1", "a:2"]), "lifted": st.booleans()},
+    ev.StuckNoticed: {"signs": st.just(()) | st.just((Signal("repeated", "x"),)), "holds": st.booleans()},
 }
 PAYLOADS = st.one_of([st.builds(kind, **fields) for kind, fields in FIELDS.items()])
 
