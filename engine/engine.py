@@ -461,6 +461,7 @@ class Engine:
 
     async def _take_up(self, state: AgentState) -> Agent:
         """Make a live agent of a state, in this session."""
+        self._budgets.ledger.join(state)
         self._coders.narrow(state.agent_id, narrowing(state.config.meta))
         self._snapshots[state.agent_id] = state.version
         log = StreamLog(state.agent_id, state.version, state.hash, self._ports.clock, self._commit)
@@ -603,9 +604,7 @@ class Engine:
         )
         event = log.append(created, actor=actor, causes=(), tick=0)
         await log.commit()
-        state = fold([event])
-        self._budgets.ledger.join(state)
-        await self._take_up(state)
+        await self._take_up(fold([event]))
         return cmd.Receipt(ok=True, message=f"agent {command.agent} created", event=event.ref)
 
     # -------------------------------------------------------------- the door
@@ -653,7 +652,7 @@ class Engine:
             if agent.state.deleted:
                 await agent.close()
                 del self._agents[command.agent]
-            if isinstance(command, cmd.SetBudget | cmd.DeleteAgent) and receipt.ok:
+            if isinstance(command, cmd.SetBudget | cmd.DeleteAgent | cmd.Undo) and receipt.ok:
                 receipt = self._with_eased(receipt, actor, command.agent)
         except JournalError as error:
             return cmd.Receipt(ok=False, message=f"not recorded yet: {error}")

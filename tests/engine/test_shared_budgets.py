@@ -357,7 +357,7 @@ async def test_an_agent_with_a_reasoner_is_held_between_its_actions_by_actions_a
     await timed.do(cmd.SetBudget, actions=1, more=("actions",), keep=True)
     state = await timed.until(lambda s: held(s) and s.actions == 2)
     await timed.do(cmd.SetBudget, keep=True, lifted=("actions",))
-    await timed.until(lambda s: s.acting)
+    await timed.until(lambda s: s.acting and s.action.command == "run")
     clock.passes(61)
     state = await timed.until(held)
     assert state.held_by is not None
