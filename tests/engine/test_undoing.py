@@ -65,6 +65,7 @@ async def test_beliefs_goals_breakpoints_and_runs(flight: Flight) -> None:
     assert await undo(flight) == "no budget of g1 again"
     state = await flight.state()
     assert (state.budget, state.goal_budgets) == (SpendingLimits(actions=5, seconds=9), {})
+    assert await undo(flight) == "the workspace's budget again"
     await flight.do(cmd.ChangeGoal, goal="g1", priority=7)
     assert await undo(flight) == "goal g1 is again: list the files (priority 1)"
     assert await undo(flight) == f"clear the breakpoint on {steps[1]}"
