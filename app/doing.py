@@ -160,6 +160,10 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             from app.budgeting import tell_budgets
 
             return tell_budgets(engine, agent, intent.argument)
+        case "play":
+            from app.playing import play_answer
+
+            return await play_answer(engine, agent, intent.argument)
         case "policy":
             report = engine.sandbox(agent)
             answer = {"tier": report.tier.value, "refusal": report.refusal, "policy": report.policy.as_json()}

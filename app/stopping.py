@@ -10,15 +10,15 @@ from engine.domain.text import clean_line
 from engine.engine import Engine
 
 GRADES: dict[StopGrade, tuple[str, str]] = {
-    StopGrade.AFTER: ("after this step", "let the present step be finished, then hold"),
-    StopGrade.HOLD: ("hold now", "start no new action; what runs ends by itself"),
+    StopGrade.AFTER: ("after this step", "let the present step end, then hold"),
+    StopGrade.HOLD: ("hold now", "start nothing new; what runs ends by itself"),
     StopGrade.CUT: ("cut the model", "hold, and cut the model's answer off"),
-    StopGrade.CANCEL: ("cancel the tool", "hold, and cancel the running call; its step is run again later"),
-    StopGrade.FREEZE: ("freeze", "hold, and stop all processes where they are, jobs and your shell too"),
-    StopGrade.KILL: ("kill", "end everything: calls, jobs, your shell, each with its whole tree"),
+    StopGrade.CANCEL: ("cancel the tool", "hold, and cancel the call; its step runs again"),
+    StopGrade.FREEZE: ("freeze", "hold, and stop all processes where they are"),
+    StopGrade.KILL: ("kill", "end all: calls, jobs, your shell, whole trees"),
 }
 """The grades with a name and what each does, from the least."""
-SCOPES = {"agent": "this agent", "children": "with those that work for it", "all": "every agent"}
+SCOPES = {"agent": "this agent", "children": "and its children", "all": "all agents"}
 _DONE = {
     StopGrade.AFTER: "held after this step",
     StopGrade.HOLD: "held",
@@ -36,7 +36,7 @@ def headline(receipt: StopReceipt) -> str:
     if not receipt.complete:
         return f"{agent} is being stopped: not all is dead after {receipt.took_ms} ms"
     if not receipt.changed:
-        return f"{agent}: nothing changed, it was {_DONE[receipt.grade]} already"
+        return f"{agent}: nothing changed, all of this was stopped already"
     return f"{agent} {_DONE[receipt.grade]}, seen after {receipt.took_ms} ms"
 
 

@@ -42,8 +42,16 @@ class StopReceiptPane(FactsPane):
         self.set_class(bool(model.lines), "-shown")
         self.border_title = Content("Stopped")
         self.border_subtitle = Content(model.hint)
-        self.styles.height = min(MOST_LINES, max(1, len(model.lines))) + 2
         self.set_facts(model.lines)
+        self._fit()
+
+    def on_resize(self) -> None:
+        """Take as many lines as the text has now."""
+        super().on_resize()
+        self._fit()
+
+    def _fit(self) -> None:
+        self.styles.height = min(MOST_LINES, max(1, self.line_total()[1])) + 2
 
     def on_click(self, event: events.Click) -> None:
         """A click closes it."""

@@ -147,6 +147,8 @@ class CommandLine(
                 self._ask_why(intent.argument or self._selected_subject())
             case "wrong" | "right" | "retract":
                 self._mark_entered(intent.action, intent.argument)
+            case "play":
+                self.run_worker(self._write_cast(intent.argument), name="play", exit_on_error=False)
             case "drift":
                 self.run_worker(self._tell_drift(intent.argument), name="drift", exit_on_error=False)
             case "inbox":

@@ -13,7 +13,9 @@ from engine.journal.payload import Payload
 
 
 def _held(state: AgentState, said: ev.AgentHeld, event: Event) -> None:
-    state.run, state.run_reason, state.run_event = RunState.PAUSED, said.reason, event.ref
+    if state.run is not RunState.STOPPED:
+        state.run, state.run_reason = RunState.PAUSED, said.reason
+    state.run_event = event.ref
     state.grants = 0
     state.requests.clear()
     state.held = said.grade.value

@@ -42,8 +42,11 @@ def _stands(state: AgentState, grade: StopGrade) -> bool:
     if grade is StopGrade.KILL:
         idle = state.action is None and not state.requests and not state.running_jobs
         return state.run is RunState.STOPPED and idle
-    if state.run is RunState.STOPPED:
+    if state.run is RunState.STOPPED and grade.rank <= StopGrade.CUT.rank:
         return True
+    if state.run is RunState.STOPPED:  # what the operator started then may run all the same
+        jobs = state.running_jobs if grade is StopGrade.FREEZE else ()
+        return not (state.acting or state.requests or jobs) or (state.frozen and grade is StopGrade.FREEZE)
     if state.run is RunState.RUNNING or state.grants or (state.requests and grade is not StopGrade.AFTER):
         return False
     if grade.rank <= StopGrade.HOLD.rank:

@@ -210,10 +210,8 @@ def _things(stop: _Stop) -> list[_Thing]:
 
 
 def _does(stop: _Stop, grade: StopGrade) -> bool:
-    """Whether this stop does what a grade does; an agent that is stopped already is only stopped again."""
-    if stop.grade is StopGrade.KILL:
-        return True
-    return stop.grade.rank >= grade.rank and stop.agent.state.run is not RunState.STOPPED
+    """Whether this stop does what a grade does."""
+    return stop.grade.rank >= grade.rank
 
 
 def _thoughts(stop: _Stop) -> list[_Thing]:
@@ -261,7 +259,7 @@ def _acting(stop: _Stop, trees: dict[str, ProcessTree]) -> list[_Thing]:
     if tree is not None and tree.running:
         return []
     item = _item(ItemKind.TOOL, action.id, _call_words(action.command, action.args))
-    if stop.grade is StopGrade.FREEZE and _does(stop, StopGrade.FREEZE):
+    if stop.grade is StopGrade.FREEZE:
         # It has nothing to freeze: what a thread does to files is over in a moment, and is waited for.
         return [_waited(stop, item, pipeline.rests.wait, "ended by itself")]
     cuts = _does(stop, StopGrade.CANCEL)
@@ -272,7 +270,7 @@ def _tree(stop: _Stop, tree: ProcessTree) -> _Thing:
     """A program with all that it started."""
     item = _item(_KINDS[tree.kind], tree.name, tree.words)
     cancelled = stop.grade is StopGrade.CANCEL and tree.kind is not TreeKind.JOB
-    if tree.ending or stop.grade is StopGrade.KILL or (cancelled and _does(stop, StopGrade.CANCEL)):
+    if tree.ending or cancelled or stop.grade is StopGrade.KILL:
 
         async def dead() -> tuple[StopItem, bool]:
             await tree.ended()
@@ -281,7 +279,7 @@ def _tree(stop: _Stop, tree: ProcessTree) -> _Thing:
             return _counted(stop, item, fate, left or tree.last.alive, tree.last), bool(left)
 
         return _Thing(replace(item, fate="is being ended"), dead, fresh=not tree.ending)
-    if stop.grade is StopGrade.FREEZE and _does(stop, StopGrade.FREEZE):
+    if stop.grade is StopGrade.FREEZE:
         freezing = replace(item, fate="is being frozen")
         return _Thing(freezing, lambda: _frozen(stop, tree, item), fresh=not tree.last.frozen)
 

@@ -36,6 +36,8 @@ class Frost:
     def __init__(self, all_at_once: bool) -> None:
         self._all_at_once = all_at_once
         self._since = self._before = 0.0
+        self._own: set[int] = set()
+        """Processes that had stopped themselves, or each other, before."""
         self.frozen = False
         self.whole = False
         """Whether the last look found all stopped."""
@@ -53,6 +55,8 @@ class Frost:
     def freeze(self) -> None:
         """Stop every process, for as long as that takes at most."""
         if not self.frozen:
+            table = tree.Table()
+            self._own = {pid for pid in table.below(os.getpid()) if table.state[pid] in _STOPPED}
             self.frozen, self._since = True, time.monotonic()
         until = time.monotonic() + FREEZE_S
         while not self.hold() and time.monotonic() < until:
@@ -78,9 +82,10 @@ class Frost:
         return None if going else found
 
     def thaw(self) -> None:
-        """Let all go on, children first: a shell is not to find its children stopped."""
+        """Let all go on that did before, children first: a shell is not to find its children stopped."""
         self._before, self.frozen, self.whole = self.total_s, False, False
-        tree.signal_each(tree.Table().below(os.getpid())[::-1], SIGCONT)
+        found = tree.Table().below(os.getpid())[::-1]
+        tree.signal_each([pid for pid in found if pid not in self._own], SIGCONT)
 
     def look(self) -> dict[str, Any]:
         """What is alive now: how many processes, how many of them are not stopped, and some by name."""

@@ -88,6 +88,11 @@ LINES = [
     ("pause", _pilot(cmd.Pause)),
     ("Step", _pilot(cmd.Step)),
     ("stop", _pilot(cmd.Stop)),
+    ("stop freeze", _pilot(cmd.Stop, grade="freeze")),
+    ("stop HOLD children", _pilot(cmd.Stop, grade="hold", scope="children")),
+    ("stop all", _pilot(cmd.Stop, scope="all")),
+    ("thaw", _pilot(cmd.Thaw)),
+    ("thaw all", _pilot(cmd.Thaw, scope="all")),
     ("intervene", _pilot(cmd.Intervene)),
     ("hand_back", _pilot(cmd.HandBack)),
     ("take_shell", _pilot(cmd.TakeShell)),
@@ -174,6 +179,7 @@ LINES = [
     ("wrong a3 it misread the output", Local("wrong", "a3 it misread the output")),
     ("right pilot-1:7", Local("right", "pilot-1:7")),
     ("retract a3 yes", Local("retract", "a3 yes")),
+    ("play a3", Local("play", "a3")),
     ("drift g1", Local("drift", "g1")),
     (
         "workflow w2 paused until the index is back",
@@ -314,6 +320,7 @@ ANYTHING_GOES = {
     "wrong",
     "right",
     "retract",
+    "play",
     "drift",
     "drop",
     "abort",
@@ -327,7 +334,7 @@ ANYTHING_GOES = {
     "help",
 }
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
-ANYTHING_GOES |= {"memory", "compare", "recap"}
+ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw"}
 """Verbs whose argument may be left out or be any word."""
 
 

@@ -6,7 +6,18 @@ from importlib import import_module
 from typing import Any
 
 NAMES = (
-    *("journal", "memory", "opening", "cockpit", "model", "jail", "snapshot", "rewinding", "bdi", "killing"),
+    "journal",
+    "memory",
+    "opening",
+    "looking_back",
+    "cockpit",
+    "model",
+    "stopping",
+    "jail",
+    "snapshot",
+    "rewinding",
+    "bdi",
+    "killing",
 )
 
 

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from textual import screen as textual_screen
 from textual.pilot import Pilot
 
 from app.cockpit import Cockpit
-from app.cockpit.app import FRAMES_PER_S
 from app.settings import Settings
 from engine.domain.state import AgentState, RunState
 from engine.engine import Engine
@@ -22,9 +20,6 @@ from engine.journal import events as ev
 from engine.library import Mission, load_missions
 from widgets import CommandBar, GoalStack, PlanPane, SandboxPane, WorkingMemory
 from widgets.dialogs.box import BoxDialog
-
-# As often as the cockpit itself draws; Textual's sixty frames show the same things with more work.
-textual_screen.UPDATE_PERIOD = 1 / FRAMES_PER_S
 
 Said = TypeVar("Said", bound=ev.Payload)
 PATIENCE_S = 12.0

@@ -130,8 +130,9 @@ class StopDialog(BoxDialog[None]):
         model = self._model
         scopes = [Content.from_markup("[bold]s[/] whom  ")]
         for line in model.scopes:
-            mark = "reverse" if line.scope == self._scope else "not reverse"
-            text = f"[@click=screen.choose('{line.scope}')][{mark}] $name ($count) [/][/] "
+            chosen = line.scope == self._scope
+            style, mark = ("reverse", "●") if chosen else ("not reverse", "○")
+            text = f"[@click=screen.choose('{line.scope}')][{style}] {mark} $name ($count) [/][/] "
             scopes.append(Content.from_markup(text, name=line.name, count=str(line.count)))
         self.query_one("#scopes", Static).update(Content.assemble(*scopes))
         grades = []
