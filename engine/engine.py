@@ -474,6 +474,7 @@ class Engine:
         """Make a live agent of a state, in this session."""
         if state.forked is not None:
             await self._set_apart(state.agent_id)
+        self._budgets.ledger.join(state)
         self._coders.narrow(state.agent_id, narrowing(state.config.meta))
         self._snapshots[state.agent_id] = state.version
         log = StreamLog(state.agent_id, state.version, state.hash, self._ports.clock, self._commit)
@@ -630,9 +631,7 @@ class Engine:
         )
         event = log.append(created, actor=actor, causes=(), tick=0)
         await log.commit()
-        state = fold([event])
-        self._budgets.ledger.join(state)
-        await self._take_up(state)
+        await self._take_up(fold([event]))
         return cmd.Receipt(ok=True, message=f"agent {command.agent} created", event=event.ref)
 
     # -------------------------------------------------------------- the door
@@ -683,7 +682,7 @@ class Engine:
                 await agent.close()
                 del self._agents[command.agent]
                 self._coders.leave(command.agent)
-            if isinstance(command, cmd.SetBudget | cmd.DeleteAgent) and receipt.ok:
+            if isinstance(command, cmd.SetBudget | cmd.DeleteAgent | cmd.Undo) and receipt.ok:
                 receipt = self._with_eased(receipt, actor, command.agent)
         except JournalError as error:
             return cmd.Receipt(ok=False, message=f"not recorded yet: {error}")
