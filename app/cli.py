@@ -82,6 +82,14 @@ def _parser() -> argparse.ArgumentParser:
         default="ask",
         help="never-ask: where the operator would be asked, the goal fails instead",
     )
+    run.add_argument(
+        "--break",
+        action="append",
+        default=[],
+        dest="breaks",
+        metavar="BREAKPOINT",
+        help="hold there and end the run, such as: 'tool write path=*.toml'; may be given more than once",
+    )
     run.add_argument("--step", action="store_true", help="wait for Enter before each action")
     run.add_argument("--timeout", type=_seconds, metavar="S")
     run.add_argument("--events", action="store_true", help="print every event as one JSON line")
@@ -394,6 +402,7 @@ def _run(options: argparse.Namespace) -> int:
         accept=_accepted(options),
         budget_usd=options.budget_usd,
         budget_tokens=options.budget_tokens,
+        breaks=tuple(options.breaks),
     )
     try:
         result = asyncio.run(run_goal(run, out=sys.stdout, err=sys.stderr))

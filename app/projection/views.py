@@ -11,6 +11,7 @@ from app.projection import mind_views
 from app.projection.error_views import open_failures
 from engine import inquiry
 from engine.domain.action import SandboxSession
+from engine.domain.breakpoints import BreakKind
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, Plan, PlanStep, StepStatus
 from engine.domain.state import AgentState, Mode
@@ -48,6 +49,8 @@ BELIEFS_SHOWN = 40
 RESULTS_SHOWN = 5
 POINT_CELLS = 28
 """Cells of the status line that the running action may take."""
+HELD_CELLS = 44
+"""Cells of the status line for the breakpoint that holds the agent."""
 
 _GOAL_MARKS: Mapping[GoalStatus, GoalMark] = {
     GoalStatus.PENDING: "pending",
@@ -179,7 +182,7 @@ def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLi
         id=step.id,
         text=step_text(step),
         status=mark,
-        breakpoint=step.id in state.breakpoints,
+        breakpoint=step.id in state.breakpoints or step.id in _watched_steps(state),
         held=is_next and state.mode in (Mode.PAUSED, Mode.INTERVENTION, Mode.SHELL),
         tool=step.tool,
         command=step.command or step.op.value,
@@ -195,6 +198,12 @@ def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLi
         depends_on=step.depends_on,
         group=step.group,
     )
+
+
+def _watched_steps(state: AgentState) -> set[str]:
+    """Steps that breakpoints with a condition or a count are on."""
+    waiting = (one for one in state.points.values() if one.enabled)
+    return {one.spec.subject for one in waiting if one.spec.kind is BreakKind.STEP}
 
 
 def step_text(step: PlanStep) -> str:
@@ -291,12 +300,10 @@ def _point(state: AgentState) -> str:
             return "your changes wait (t)"
         case _ if mind_views.held_generation(state) is not None:
             return "plans wait for you (i)"
+        case Mode.PAUSED if state.run_reason.startswith("breakpoint"):
+            return cut_text(clean_line(state.run_reason), HELD_CELLS)
         case Mode.PAUSED:
-            reason = (
-                f" · {state.run_reason}"
-                if state.run_reason.startswith(("breakpoint", "MAX", "BUDGET"))
-                else ""
-            )
+            reason = f" · {state.run_reason}" if state.run_reason.startswith(("MAX", "BUDGET")) else ""
             return f"{state.pause_point.value}{reason}"
         case Mode.INTERVENTION:
             return "your turn (i)"
