@@ -49,7 +49,7 @@ def break_rows(state: AgentState) -> tuple[BreakRow, ...]:
     others = []
     for one in state.points.values():
         kind, _, text = write_break(one.spec).partition(" ")
-        others.append(BreakRow(one.id, kind, text, one.enabled, one.matched, one.stopped, one.last))
+        others.append(BreakRow(one.id, kind, text, one.enabled, state.came[one.id], one.stopped, one.last))
     return (*steps, *minds, *others)
 
 

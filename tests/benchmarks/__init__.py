@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-NAMES = ("journal", "memory", "opening", "cockpit", "model", "jail", "snapshot", "bdi")
+NAMES = ("journal", "memory", "opening", "cockpit", "model", "jail", "snapshot", "bdi", "breakpoints")
 
 
 def run_all(name: str = "") -> list[dict[str, Any]]:
