@@ -337,8 +337,8 @@ def rows(stops: int = STOPS) -> list[dict[str, Any]]:
     found.append(
         row("stop, processes in the receipt", [measured.listed], [measured.alive], "", n, baseline="alive")
     )
-    found += [{"name": "stop, a receipt that is not true", "what": what} for what in measured.untrue]
-    return found
+    untrue = row("stop, receipts that are not true", [len(measured.untrue)], [n], "", n, baseline="stops")
+    return [*found, {**untrue, "what": measured.untrue}]
 
 
 if __name__ == "__main__":
