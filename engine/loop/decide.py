@@ -11,11 +11,21 @@ from engine.domain.belief import BeliefSource
 from engine.domain.goal import Goal
 from engine.domain.plan import Op, Plan, PlanStep, Provenance, StepStatus
 from engine.domain.session import SHELL_COMMAND, SHELL_TOOL
-from engine.domain.state import AgentState, Mode, RunState, SpendingLimits
+from engine.domain.state import AgentState, Mode, RunState
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
-from engine.loop import decide_goals, decide_meta, decide_session, decide_stop
+from engine.loop import (
+    decide_approvals,
+    decide_breaks,
+    decide_budget,
+    decide_dispute,
+    decide_goals,
+    decide_meta,
+    decide_session,
+    decide_stop,
+    decide_time,
+)
 from engine.loop.decide_goals import open_goal
 from engine.loop.decide_session import may_go_on
 from engine.loop.decide_stop import jobs_text, refuse_frozen
@@ -31,6 +41,8 @@ def decide(state: AgentState, command: cmd.Command, registry: ToolRegistry) -> O
     """
     if state.deleted:
         raise RefusedError(f"agent {state.agent_id} was deleted")
+    if state.rewinding is not None and not isinstance(command, cmd.Pause | cmd.Stop):
+        raise RefusedError("a rewind changes files right now; try again when it is done")
     own = _of_reasoners() if state.reasons else {}
     handler = own.get(type(command)) or _HANDLERS.get(type(command))
     if handler is None:
@@ -68,28 +80,6 @@ def _pause(state: AgentState, said: cmd.Pause, registry: ToolRegistry) -> Outcom
         return Outcome("already paused")
     message = "paused; the running action ends by itself" if state.acting else "paused"
     return Outcome(message + jobs_text(state, "go on"), (ev.AgentPaused(reason="paused by the operator"),))
-
-
-def _step(state: AgentState, said: cmd.Step, registry: ToolRegistry) -> Outcome:
-    may_go_on(state)
-    refuse_frozen(state)
-    if state.run is RunState.RUNNING and state.acting:
-        return Outcome("paused; the running action is this step", (ev.AgentPaused(reason="stepping"),))
-    if not state.open_goals:
-        raise RefusedError("nothing to step: the agent has no open goal")
-    return Outcome("one action", (ev.StepGranted(),))
-
-
-def _set_budget(state: AgentState, said: cmd.SetBudget, registry: ToolRegistry) -> Outcome:
-    limits = SpendingLimits(said.usd, said.tokens, said.calls)
-    if limits == SpendingLimits():
-        return Outcome("the workspace's budget holds again", (ev.BudgetSet(limits=None),))
-    parts = (
-        f"${said.usd:g}" if said.usd is not None else "",
-        f"{said.tokens:,} tokens" if said.tokens is not None else "",
-        f"{said.calls:,} calls" if said.calls is not None else "",
-    )
-    return Outcome(f"budget: {', '.join(filter(None, parts))}", (ev.BudgetSet(limits=limits),))
 
 
 def _delete(state: AgentState, said: cmd.DeleteAgent, registry: ToolRegistry) -> Outcome:
@@ -364,8 +354,9 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     **decide_goals.HANDLERS,
     cmd.Run: _run,
     cmd.Pause: _pause,
-    cmd.Step: _step,
-    cmd.SetBudget: _set_budget,
+    **decide_breaks.HANDLERS,
+    **decide_budget.HANDLERS,
+    **decide_time.HANDLERS,
     cmd.DeleteAgent: _delete,
     cmd.EditStep: _edit_step,
     cmd.InsertStep: _insert_step,
@@ -376,11 +367,13 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     cmd.GiveResult: _give_result,
     cmd.ReplacePlan: _replace_plan,
     cmd.SetBreakpoint: _set_breakpoint,
+    **decide_approvals.HANDLERS,
     cmd.Intervene: _intervene,
     cmd.HandBack: _hand_back,
     cmd.CallTool: _call_tool,
     cmd.Believe: _believe,
     cmd.Forget: _forget,
+    **decide_dispute.HANDLERS,
     cmd.TakeShell: decide_session.take_shell,
     cmd.ReturnShell: decide_session.return_shell,
     cmd.SettleChanges: decide_session.settle_changes,

@@ -34,6 +34,9 @@ STOPPED = "the agent was stopped"
 class ReflectingAgent(RecordingAgent):
     """Looks after its own thinking, without ever waiting for that."""
 
+    _looked: tuple[str, int, bool] = ("", 0, False)
+    """What there was when somebody looked last whether it is stuck."""
+
     def begin_metacognition(self, settings: MetaSettings) -> None:
         """Record what there is to look after the agent's thinking with, where that is not as it was."""
         meta, memory = self.state.meta, self.around.memory is not None
@@ -68,6 +71,22 @@ class ReflectingAgent(RecordingAgent):
             self.append(ev.ReplanAsked(goal=goal), "agent", state.meta.replan)
         for one in due(state):
             self._begin(one)
+        return True
+
+    def _notice_stuck(self) -> bool:
+        """Record that the agent is seen to be stuck, or no longer; False when there is nothing to tell.
+
+        This comes from outside: the agent decides nothing by it, and a replay is fed it.
+        """
+        meta = self.state.meta
+        looked = (meta.acted, meta.phase, self.state.has_work and self.state.intervention is None)
+        if not self.around.watches or looked == self._looked:
+            return False
+        self._looked = looked
+        noticed = metacognition.notice_of(self.state)
+        if noticed is None:
+            return False
+        self.append(noticed, "system", meta.acted)
         return True
 
     def _begin(self, one: Due) -> None:
