@@ -129,6 +129,12 @@ class CommandLine(
                 self._rewind_entered(intent.argument)
             case "undo" | "redo":
                 self._undo(again=intent.action == "redo")
+            case "fork":
+                self._fork_entered(intent.argument)
+            case "adopt":
+                self._adopt_entered(intent.argument)
+            case "outcomes":
+                self._outcomes_entered()
             case "policy":
                 self.action_policy()
             case "budgets":
@@ -147,6 +153,8 @@ class CommandLine(
                 self._ask_why(intent.argument or self._selected_subject())
             case "wrong" | "right" | "retract":
                 self._mark_entered(intent.action, intent.argument)
+            case "play":
+                self.run_worker(self._write_cast(intent.argument), name="play", exit_on_error=False)
             case "drift":
                 self.run_worker(self._tell_drift(intent.argument), name="drift", exit_on_error=False)
             case "inbox":

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from engine.inquiry.changed_files import touched_files
 from engine.inquiry.naming import Basis, Names, plain_path, texts
 from engine.journal.event import Event
 
@@ -57,9 +58,19 @@ class Record:
     def of(cls, events: Iterable[Event]) -> Self:
         """The record of events that come in the order of the workspace, or of one stream."""
         record = cls()
-        for event in events:
-            record.add(event)
+        record.take_in(list(events))
         return record
+
+    def take_in(self, events: Sequence[Event], ahead: Iterable[Event] = ()) -> None:
+        """Take the next events in.
+
+        Args:
+            events: in their order.
+            ahead: some that come after these, in which it stands what these did to files.
+        """
+        self._names.touched = touched_files((*events, *ahead))
+        for event in events:
+            self.add(event)
 
     @property
     def events(self) -> Mapping[str, Event]:

@@ -179,6 +179,7 @@ LINES = [
     ("wrong a3 it misread the output", Local("wrong", "a3 it misread the output")),
     ("right pilot-1:7", Local("right", "pilot-1:7")),
     ("retract a3 yes", Local("retract", "a3 yes")),
+    ("play a3", Local("play", "a3")),
     ("drift g1", Local("drift", "g1")),
     (
         "workflow w2 paused until the index is back",
@@ -319,6 +320,7 @@ ANYTHING_GOES = {
     "wrong",
     "right",
     "retract",
+    "play",
     "drift",
     "drop",
     "abort",
@@ -341,7 +343,7 @@ def test_usage_follows_when_an_argument_is_wrong(context: Context) -> None:
         if verb.name in ANYTHING_GOES:
             continue
         wrong = f"{verb.name} too much said" if " " not in verb.usage else verb.name
-        if verb.name in ("run", "budget"):
+        if verb.name in ("run", "budget", "stop", "thaw"):
             wrong = f"{verb.name} away"
         with pytest.raises(GrammarError, match="· usage: "):
             read_line(wrong, context)
