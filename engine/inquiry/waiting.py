@@ -86,6 +86,8 @@ def waiting_for(state: AgentState, *, trouble: str = "") -> Waiting:
         return Waiting(WaitKind.JOURNAL, f"the journal cannot record: {trouble}", state.at)
     if state.deleted:
         return Waiting(WaitKind.NOTHING, "the agent was deleted", event=state.run_event)
+    if state.frozen:
+        return Waiting(WaitKind.GATE, "you: its processes are frozen; thaw or run it", event=state.run_event)
     found = _on_what_runs(state) or _on_the_operator(state) or _on_its_own(state) or _on_nothing(state)
     if state.meta.stuck is not None and found.kind in _GOING_ON:
         return replace(found, what=f"{found.what}; it may be stuck: {state.meta.stuck.text}")
