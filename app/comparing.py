@@ -186,6 +186,15 @@ async def compare(engine: Engine, past: Past, one: int | None, other: int | None
     )
 
 
+def state_changes(before: AgentState, after: AgentState) -> tuple[tuple[str, tuple[Change, ...]], ...]:
+    """What differs between two states in what an agent wants, plans and believes, by title."""
+    return (
+        ("Goals", tuple(_goals(before, after))),
+        ("Plan", tuple(_plans(before, after))),
+        ("Beliefs", tuple(_beliefs(before, after))),
+    )
+
+
 def _of(state: AgentState) -> Point:
     return Point(f"{state.agent_id}:{state.version}", state.at, state.tick)
 

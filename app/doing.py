@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -115,8 +116,15 @@ async def _submit(engine: Engine, command: cmd.Command) -> Answer:
         told = state.last_summary if isinstance(command, LETS_ACT) else f"{steps} steps planned"
         if isinstance(command, LETS_PLAN) and state.plan is None and state.intervention is None:
             told = "it plans once it runs"
+        if state.approvals.question is not None or state.approvals.held:
+            told = "it waits for you: inbox says for what"
         parts = (receipt.message, state.mode, told, ending_jobs(state.running_jobs))
         return 0, answer, " · ".join(part for part in parts if part)
+    if receipt.ok and isinstance(command, cmd.Stop):
+        from app.stopping import stop_answer
+
+        seen, text = await stop_answer(engine, receipt.data, receipt.message)
+        return 0, {**answer, **seen}, text
     if receipt.ok and isinstance(command, cmd.ForceMeta):
         return await _thought(engine, command, receipt)
     return (0 if receipt.ok else 1), answer, receipt.message
@@ -152,16 +160,32 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             from app.playing import play_answer
 
             return await play_answer(engine, agent, intent.argument)
+        case "budgets":
+            from app.budgeting import tell_budgets
+
+            return tell_budgets(engine, agent, intent.argument)
         case "policy":
             report = engine.sandbox(agent)
             answer = {"tier": report.tier.value, "refusal": report.refusal, "policy": report.policy.as_json()}
             return 0, answer, report.text()
+        case "inbox" | "approvals" | "envelope" | "approve_all":
+            from app.approving import told_of_approvals
+
+            return await told_of_approvals(engine, intent, agent)
         case "generated_plans" | "breakpoints":
             return await _mind(engine, intent.action, agent)
         case "mission":
             return await _mission(engine, intent.argument, agent)
         case "past" | "compare":
             return await _time(engine, intent, agent)
+        case "rewind":
+            from app.time_doing import do_rewind
+
+            return await do_rewind(engine, intent.argument, agent)
+        case "undo" | "redo":
+            from app.time_doing import do_undo
+
+            return await do_undo(engine, intent.argument, agent, again=intent.action == "redo")
         case "recap":
             from app.recapping import tell_recap
 
@@ -248,7 +272,7 @@ async def _ask_the_journal(engine: Engine, intent: Local, agent: str) -> Answer:
     if intent.action == "drift":
         return drift_answer(await engine.store.read(agent), intent.argument)
     what, way = split_way(intent.argument)
-    return why_answer(await engine.record(), what, Way(way), agent)
+    return await asyncio.to_thread(why_answer, await engine.record(), what, Way(way), agent)
 
 
 async def _time(engine: Engine, intent: Local, agent: str) -> Answer:

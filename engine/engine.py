@@ -16,9 +16,13 @@ from engine import __version__, inquiry, loop, reasoner, thinkers
 from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
+from engine.domain.approval import Envelope, Policy, Source
+from engine.domain.break_lines import read_break
+from engine.domain.budgets import SpendingLimits, check_limits
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
-from engine.domain.state import AgentConfig, AgentState
+from engine.domain.rewinding import RewindScope
+from engine.domain.state import AgentConfig, AgentState, RunState
 from engine.domain.strict_json import NESTING_LIMIT, too_deep
 from engine.domain.thinking import Thinker
 from engine.generation import pgp
@@ -34,8 +38,10 @@ from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import workspace_head
 from engine.library.plan_library import PlanLibrary
 from engine.loop.agent import Agent
+from engine.loop.budgets import Budgets
 from engine.loop.perceive import WorkspacePerceiver
 from engine.loop.recording import Surroundings
+from engine.loop.stopping import Stops
 from engine.loop.voice import Voice
 from engine.memory import Memory, MemoryStatus, MemoryUnavailable
 from engine.memory.keeper import Keeper
@@ -59,6 +65,13 @@ from engine.sandbox.report import SandboxReport
 from engine.sandbox.terminal import Terminal
 from engine.sandbox.tier import JailRefusal, best_jail
 from engine.snapshots import Changes, SnapshotError, SnapshotPolicy, Snapshots
+from engine.steering.ledger import Ledger
+from engine.steering.policies import policy_of
+from engine.steering.rewinding import Preview, place_of
+from engine.steering.rewinding import Surroundings as BackFrom
+from engine.steering.rewinding import preview as preview_rewind
+from engine.steering.rules import RuleError
+from engine.steering.standing import Standing
 from engine.thinkers.procedural import ProceduralThinker
 from engine.thinkers.recalling import Recall, Recaller, nothing
 from engine.tools.coders import Coders, narrowing
@@ -69,7 +82,9 @@ from engine.tools.worlds import WorldTool
 from engine.worlds.explorer_world import WORLDS
 
 if TYPE_CHECKING:
+    from engine.inquiry.index import JournalIndex
     from engine.memory.requests import Request
+    from engine.steering.undoing import Offer
 
 R = TypeVar("R")
 
@@ -83,6 +98,8 @@ TIDY_AFTER_S = 60.0
 """How long after opening a workspace its old snapshots are cleared away."""
 KEEP_UP_S = 2.0
 """How long closing waits for memory to hold what has happened; the rest is for the next session."""
+INDEX_FROM = 1_024
+"""Events of a journal from which on it has an index; fewer are read as quickly."""
 RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 LOCK_TRIES, LOCK_WAIT_S = 100, 0.02
@@ -91,6 +108,8 @@ MIND = "@mind"
 """A snapshot of a reasoner's mind stands beside that of its agent's state under the agent's id and this."""
 STYLES = ("plan", "decide")
 """How a model thinks for an agent: whole plans, or one decision after the other (`"style"` at creation)."""
+ACTING = (cmd.Run, cmd.Step, cmd.CallTool, cmd.TakeShell, cmd.AdoptGoal)
+"""Commands by which an agent comes to act, which it may not while files are brought back under it."""
 AGENT_TYPES = ("bdi_agent", REASONER)
 """Types that can be created."""
 
@@ -104,9 +123,15 @@ class EngineConfig:
     policy: SandboxPolicy = field(default_factory=SandboxPolicy)
     snapshots: SnapshotRule = SnapshotRule.REQUIRED
     """Whether the sandbox's files are saved before each action that may change them."""
+    approvals: Policy = field(default_factory=Policy)
+    """What agents ask about before they do it, as the workspace's settings say."""
     create: bool = True
     model: ModelChoice | None = None
     """The model that thinks; None where there is none: agents then plan by the plan library."""
+    budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What all agents together may take over all sessions."""
+    agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What each agent may take, with those that work for it."""
     answerer: Callable[[AgentState], pgp.Answerer | None] | None = None
     """Who makes plans for an agent's reasoner; by default the recorded answers that it was created with."""
 
@@ -173,6 +198,14 @@ class Engine:
         self._procedural: Thinker = ProceduralThinker(library)
         self._client = config.model.client() if config.model is not None else None
         self._background = BackgroundRunner()
+        self._stops = Stops()
+        model = config.model.budget.limits if config.model is not None else SpendingLimits()
+        usual = config.agent_budget.over(model)
+        self._budgets = Budgets(Ledger(config.budget, usual, ports.clock.now))
+        self._rewinds: set[str] = set()
+        """Agents whose files are being brought back."""
+        self._apart: set[str] = set()
+        """Agents that work on files of their own, deleted ones too."""
 
     # -------------------------------------------------------------- life
 
@@ -232,6 +265,9 @@ class Engine:
         for stream in streams:
             if of_agent(stream):
                 state = await self._restore(stream)
+                self._budgets.ledger.join(state)
+                if state.forked is not None:
+                    self._apart.add(stream)
                 if why := "" if state.deleted else self._why_not(state.agent_type, state.config):
                     self._faults[stream] = why
                 elif not state.deleted:
@@ -239,10 +275,12 @@ class Engine:
                         await self._take_up(state)
                     except reasoner.ForgottenError as error:
                         self._faults[stream] = f"its mind cannot be had again: {error}"
+        await self._budgets.restore(self.store)
         self._keeper = Keeper(self._memory, self.store, self.blobs, self._ports.clock, self._restore)
         self._keeper.begin()
         self._tasks = [
             asyncio.create_task(self._keep_journal_alive(), name="journal watch"),
+            asyncio.create_task(self._keep_index(), name="journal index"),
             asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
         ]
 
@@ -258,16 +296,19 @@ class Engine:
 
     async def _recent_snapshots(self, actions: int) -> set[str]:
         """The snapshots of that many newest actions of each agent."""
-        kind = ev.SnapshotTaken.kind
-        taken = [await self.store.last(actions, agent, kind=kind) for agent in list(self._agents)]
+        kinds = (ev.SnapshotTaken.kind, ev.RewindBegun.kind)
+        agents = list(self._agents)
+        taken = [await self.store.last(actions, agent, kind=kind) for agent in agents for kind in kinds]
         payloads = [ev.payload_of(event) for events in taken for event in events]
-        return {said.snapshot for said in payloads if isinstance(said, ev.SnapshotTaken)}
+        before = {said.saved for said in payloads if isinstance(said, ev.RewindBegun)}
+        return before | {said.snapshot for said in payloads if isinstance(said, ev.SnapshotTaken)}
 
     async def close(self, reason: str = "") -> None:
         """Stop every agent where it stands, record it, and give the workspace up."""
         self._stop.set()
         try:
             await asyncio.gather(*self._carrying, return_exceptions=True)
+            await self._stops.close()
             await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
             await self._end_tasks()
             if self._keeper is not None and not self._keeper.trouble:
@@ -338,6 +379,23 @@ class Engine:
                         await agent.log.commit()
                         agent.poke()
                 await self._snapshot(agent, at_least=SNAPSHOT_EVERY)
+            self._budgets.keep_time(self._agents)
+
+    async def _keep_index(self) -> None:
+        """Bring the index of the journal forward now and then; the first time behind the first screen."""
+        index: JournalIndex | None = None
+        try:
+            while True:
+                await self._ports.clock.sleep(RETRY_JOURNAL_S)
+                if index is None and self.store.last_seq >= INDEX_FROM:
+                    from engine.inquiry.index import JournalIndex
+
+                    index = JournalIndex(self.workspace)
+                if index is not None:
+                    await index.bring_forward(self.store.last_seq)
+        finally:
+            if index is not None:
+                await index.close()
 
     async def _snapshot(self, agent: Agent, *, at_least: int) -> None:
         state = agent.state
@@ -385,7 +443,11 @@ class Engine:
             read_settings(config.meta)
             read_metacognition(config.meta)
             read_stuck(config.meta)
+            policy_of(config.meta)
+            if wrong := check_limits(config.meta.get("budget", {})):
+                return wrong
         except (
+            RuleError,
             PolicyError,
             reasoner.ReasonerError,
             SettingsError,
@@ -407,6 +469,8 @@ class Engine:
         agent = await self._agent(state, log)
         agent.open(self.session, self._ports.seed())
         agent.begin_metacognition(read_metacognition(state.config.meta))
+        own = policy_of(state.config.meta)
+        agent.begin_approvals({Source.WORKSPACE: self.config.approvals, Source.AGENT: own})
         await log.commit()
         self._agents[state.agent_id] = agent
         agent.start()
@@ -456,7 +520,7 @@ class Engine:
         if self._client is not None and self.config.model is not None:
             name = self.config.model.name
             voice = Voice(self._client)
-            purse = loop.Purse(self._client, self.config.model.budget)
+            purse = loop.Purse(self._client, self._budgets.ledger, lambda: voice.goal)
             if answerer is None and state.reasons:
                 answerer = thinkers.ModelAnswerer(purse, name, sink=voice.piece, record=voice.called)
             if state.config.thinker == thinkers.CLAUDE:
@@ -484,6 +548,7 @@ class Engine:
             # Whoever chose to plan by recipes alone did not choose to pay for a model.
             model_name=name if state.reasons or state.config.replans else "",
             post=self._post,
+            ledger=self._budgets.ledger,
             background=self._background,
             watches=True,
             memory=self._memory,
@@ -517,6 +582,20 @@ class Engine:
             return cmd.Receipt(ok=False, message=why)
         if config.parent and config.parent not in self._agents:
             return cmd.Receipt(ok=False, message=f"its parent: {self._no_agent(config.parent)}")
+        planned = AgentState(command.agent, command.agent_type, config=config)
+        if why := self._budgets.ledger.admit(planned, thinks=self._thinks(planned)):
+            return cmd.Receipt(ok=False, message=f"no agent was created: {why}")
+        try:
+            return await self._begin_agent(command, config, actor)
+        finally:
+            # The real one stands for it once it is there.
+            self._budgets.ledger.leave(planned)
+
+    def _thinks(self, state: AgentState) -> bool:
+        """Whether an agent may call a model."""
+        return self._client is not None and (state.reasons or state.config.replans)
+
+    async def _begin_agent(self, command: cmd.CreateAgent, config: AgentConfig, actor: str) -> cmd.Receipt:
         log = StreamLog(command.agent, 0, GENESIS, self._ports.clock, self._commit)
         created = ev.AgentCreated(
             agent_id=command.agent,
@@ -526,7 +605,9 @@ class Engine:
         )
         event = log.append(created, actor=actor, causes=(), tick=0)
         await log.commit()
-        await self._take_up(fold([event]))
+        state = fold([event])
+        self._budgets.ledger.join(state)
+        await self._take_up(state)
         return cmd.Receipt(ok=True, message=f"agent {command.agent} created", event=event.ref)
 
     # -------------------------------------------------------------- the door
@@ -554,18 +635,139 @@ class Engine:
                 return await self._accept_tier(command, actor)
             if isinstance(command, cmd.Remember):
                 return await self._remember(command, actor)
+            if isinstance(command, cmd.Stop | cmd.Thaw):
+                return await self._halt(command, actor)
+            if isinstance(command, cmd.SetWorkspaceBudget):
+                return await self._set_workspace_budget(command, actor)
             agent = self._agents.get(command.agent)
             if agent is None:
                 return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
-            receipt = agent.handle(command, actor)
+            if isinstance(command, cmd.Run | cmd.Step):
+                thinks = self._thinks(agent.state)
+                if why := self._budgets.ledger.no_start(command.agent, thinks=thinks):
+                    return cmd.Receipt(ok=False, message=why)
+            if self._rewinds and isinstance(command, ACTING) and (busy := self._held_by_rewind(agent)):
+                return cmd.Receipt(ok=False, message=busy)
+            if isinstance(command, cmd.Rewind):
+                return await self._rewind(agent, command, actor)
+            receipt = agent.handle(self._budgets.resolved(command, agent.state), actor)
             await agent.log.commit()
             if agent.state.deleted:
                 await agent.close()
                 del self._agents[command.agent]
+            if isinstance(command, cmd.SetBudget | cmd.DeleteAgent) and receipt.ok:
+                receipt = self._with_eased(receipt, actor, command.agent)
         except JournalError as error:
             return cmd.Receipt(ok=False, message=f"not recorded yet: {error}")
         else:
             return receipt
+
+    async def _halt(self, command: cmd.Stop | cmd.Thaw, actor: str) -> cmd.Receipt:
+        """Stop or thaw every agent that is meant, in one go."""
+        if command.scope == "all":
+            meant = tuple(self._agents)
+        elif command.agent in self._agents:
+            meant = self.family(command.agent) if command.scope == "children" else (command.agent,)
+        else:
+            return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
+        if not meant:
+            return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
+        agents = [self._agents[name] for name in meant]
+        if isinstance(command, cmd.Thaw):
+            return await self._stops.thaw(agents, command, actor)
+        return await self._stops.carry_out(agents, command, actor)
+
+    async def stopped(self) -> None:
+        """Return when every stop has its last receipt: all that was to die is dead, or said to live."""
+        await self._stops.settled()
+
+    # -------------------------------------------------------------- going back
+
+    async def rewind_preview(
+        self, agent_id: str, to: int, scope: str = "both", paths: Sequence[str] = ()
+    ) -> Preview:
+        """What a rewind would do; nothing is changed.
+
+        Args:
+            agent_id: the agent.
+            to: a version of its stream.
+            scope: `both`, `state` or `files`.
+            paths: of the files only these; none for all.
+
+        Raises:
+            KeyError: there is no such agent.
+            RewindError: it cannot be gone back there.
+            JournalError: the journal cannot be read.
+        """
+        agent = self._agents[agent_id]
+        await agent.log.commit()
+        now = copy_state(agent.state)
+        return await preview_rewind(self._back_from(agent), now, to, RewindScope(scope), paths)
+
+    async def place_of(self, agent_id: str, word: str, here: int | None = None) -> int:
+        """The version of an agent's stream that a word names; see `engine.steering.rewinding.place_of`.
+
+        Raises:
+            RewindError: it names nothing.
+        """
+        return await place_of(self.store, agent_id, word, here)
+
+    async def undo_offer(self, agent_id: str, *, again: bool = False) -> Offer:
+        """What would undo the operator's newest change to an agent; nothing is changed.
+
+        Args:
+            agent_id: the agent.
+            again: what would redo what was undone last.
+
+        Raises:
+            KeyError: there is no such agent.
+            UndoError: there is nothing to undo, or it cannot be.
+            JournalError: the journal cannot be read.
+        """
+        from engine.steering.undoing import last_change
+
+        agent = self._agents[agent_id]
+        await agent.log.commit()
+        return await last_change(self.store, self.past(agent_id), copy_state(agent.state), again=again)
+
+    async def _rewind(self, agent: Agent, command: cmd.Rewind, actor: str) -> cmd.Receipt:
+        from engine.loop.rewinding import Rewind
+
+        around = self._back_from(agent)
+        self._rewinds.add(command.agent)
+        try:
+            rewind = Rewind(agent, command, actor, around, lambda: self._in_the_way(agent))
+            return await rewind.carry_out()
+        finally:
+            self._rewinds.discard(command.agent)
+
+    def _back_from(self, agent: Agent) -> BackFrom:
+        """What a rewind of an agent reads."""
+        snapshots = self._saver.snapshots if self._saver is not None else None
+        return BackFrom(self.store, self.past(agent.state.agent_id), snapshots, self._sharing(agent.state))
+
+    def _sharing(self, state: AgentState) -> list[str]:
+        """The agents that work on the same files as one."""
+        if state.forked is not None:
+            return [state.agent_id]
+        return [stream for stream in self.store.names if of_agent(stream) and stream not in self._apart]
+
+    def _in_the_way(self, agent: Agent) -> str:
+        """Why an agent's files cannot be brought back now: another agent may change them."""
+        for name in self._sharing(agent.state):
+            other = self._agents.get(name)
+            if other is None or other is agent:
+                continue
+            state = other.state
+            runs = state.run is RunState.RUNNING and state.has_work
+            if state.busy or state.requests or state.grants or state.shell_taken or runs:
+                return f"{name} works on the same files; pause it first, and take no shell"
+        return ""
+
+    def _held_by_rewind(self, agent: Agent) -> str:
+        """Why an agent may not be set to work now; empty when it may."""
+        shared = self._rewinds.intersection(self._sharing(agent.state)) - {agent.state.agent_id}
+        return f"the files are being brought back for {', '.join(shared)}; a moment" if shared else ""
 
     async def _accept_tier(self, command: cmd.AcceptTier, actor: str) -> cmd.Receipt:
         """Go on with less than the policy requires, for this session and recorded before it counts."""
@@ -582,6 +784,27 @@ class Engine:
         await self._log.commit()
         self._coders.accept(tier)
         return cmd.Receipt(ok=True, message=self.sandbox().standing, event=event.ref)
+
+    async def _set_workspace_budget(self, command: cmd.SetWorkspaceBudget, actor: str) -> cmd.Receipt:
+        resolved = self._budgets.resolved(command, None)
+        assert isinstance(resolved, cmd.SetWorkspaceBudget)
+        said, told = self._budgets.of_all(resolved)
+        event = self._note(said, actor)
+        assert self._log is not None
+        await self._log.commit()
+        self._budgets.now_holds(said.limits)
+        return self._with_eased(cmd.Receipt(ok=True, message=told, event=event.ref), actor)
+
+    def _with_eased(self, receipt: cmd.Receipt, actor: str, agent: str = "") -> cmd.Receipt:
+        """Let agents go on for which there is more of a budget now, and say which do."""
+        eased = self._budgets.ease(self._agents, actor)
+        running = [name for name in eased if self._agents[name].state.run is RunState.RUNNING]
+        told = f"; {', '.join(running)} {'goes' if len(running) == 1 else 'go'} on" if running else ""
+        live = self._agents.get(agent)
+        if live is not None and live.state.held_by is not None:
+            why = self._budgets.ledger.still(agent)
+            told += f"; {agent} is still held: {why.reason}" if why is not None else ""
+        return receipt.model_copy(update={"message": receipt.message + told})
 
     async def _remember(self, command: cmd.Remember, actor: str) -> cmd.Receipt:
         agent = self._agents.get(command.agent)
@@ -646,10 +869,10 @@ class Engine:
         return (found[0], ev.payload_of(found[0])) if found else None
 
     async def record(self) -> inquiry.Record:
-        """All durable events of the workspace with what each stands on, read anew each time."""
-        events = [event async for event in self.store.events(0, follow=False)]
-        touched = await inquiry.touched_files(events, self._difference)
-        return await asyncio.to_thread(inquiry.Record.of, events, touched)
+        """All durable events of the workspace with what each stands on, as of now."""
+        record = await inquiry.record_of(self.workspace, self.store)
+        await inquiry.tie_programs(record, self.store, self._difference)
+        return record
 
     async def _difference(self, one: str, other: str) -> Changes | str:
         """What differs between two snapshots; as both are what they are for good, it is looked at once."""
@@ -660,6 +883,21 @@ class Engine:
                 found = replace(found, added=tuple(path for path in found.added if path not in own))
             self._differences[one, other] = found
         return self._differences[one, other]
+
+    async def dry_run(self, agent: str, lines: Sequence[str], last: int | None = None) -> inquiry.DryAnswer:
+        """What breakpoints would have done over an agent's durable events, or the newest of them.
+
+        Args:
+            agent: whose.
+            lines: the breakpoints as they are typed (`engine.domain.break_lines`).
+            last: how many events count; None for all.
+
+        Raises:
+            BreakError: a line says no breakpoint.
+            JournalError: the journal cannot be read.
+        """
+        specs = [read_break(line) for line in lines]
+        return await inquiry.dry_run_of(self.store, agent, specs, last=last)
 
     async def waiting(self, agent_id: str) -> inquiry.Waiting:
         """What an agent waits for now, with since when; a pause that is not durable yet has the state's time.
@@ -689,6 +927,20 @@ class Engine:
             event = await self.store.get(found.event) if found.event else None
             found = replace(found, since=event.at if event is not None else state.at)
         return found
+
+    async def inbox(self) -> tuple[inquiry.Need, ...]:
+        """All that needs the operator, the most urgent first, each with since when."""
+        found: list[inquiry.Need] = []
+        for agent in list(self._agents.values()):
+            for need in inquiry.needs_of(agent.state):
+                event = await self.store.get(need.event) if need.event and not need.since else None
+                found.append(replace(need, since=need.since or (event.at if event else agent.state.at)))
+        return inquiry.in_order(found)
+
+    def propose(self, state: AgentState, goal: str) -> Envelope | None:
+        """The narrowest envelope that covers what is left of a goal's plan; None where there is no plan."""
+        plan = state.plans.get(goal)
+        return loop.proposed_envelope(state, plan, self.registry) if plan is not None else None
 
     @overload
     async def recall(self, request: Request[R], *, as_of: int | None = None) -> R: ...
@@ -768,6 +1020,16 @@ class Engine:
     def agents(self) -> tuple[str, ...]:
         """Ids of the agents that exist, oldest first; those that could not be taken up last."""
         return (*self._agents, *self._faults)
+
+    def budgets(self, agent: str, goal: str = "") -> tuple[Standing, ...]:
+        """The budgets that an agent draws on, the nearest first; without one, the workspace's.
+
+        Args:
+            agent: the agent's id.
+            goal: the goal that is asked about; empty for the one at hand.
+        """
+        live = self._agents.get(agent)
+        return self._budgets.standings(live.state if live is not None else AgentState(), goal)
 
     def family(self, agent: str) -> tuple[str, ...]:
         """An agent and those that work for it or for one of these, each after its parent."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from app.cockpit.base import CockpitBase
@@ -55,7 +56,8 @@ class WhyKeys(CockpitBase):
             self._say("the workspace is still opening", "error")
             return
         try:
-            found = find(await self._engine.record(), what, Way(way), self._agent)
+            record = await self._engine.record()
+            found = await asyncio.to_thread(find, record, what, Way(way), self._agent)
         except (UnknownSubjectError, JournalError) as error:
             self._say(str(error), "error")
             return

@@ -149,6 +149,14 @@ def _on_the_operator(state: AgentState) -> Waiting | None:
     turn = state.intervention
     if turn is not None:
         return Waiting(WaitKind.OPERATOR, f"you: {turn.reason}", event=turn.event)
+    question = state.approvals.question
+    if question is not None and state.run is not RunState.STOPPED:
+        what = f"you: may {question.action} {question.call.name} run? {question.why}"
+        return Waiting(WaitKind.OPERATOR, what, question.at, question.event)
+    if state.approvals.held:
+        replan = next(iter(state.approvals.held.values()))
+        what = f"you: the plan of {replan.goal} is another than you accepted: {replan.change}"
+        return Waiting(WaitKind.OPERATOR, what, replan.at, replan.told or replan.event)
     held = next((one for one in state.generations.values() if one.stage is GenerationStage.HELD), None)
     if held is not None:
         return Waiting(

@@ -39,7 +39,7 @@ class BlobStore:
             BlobMissing: there is none, or the digest is not 64 lower-case hexadecimal digits.
             BlobCorrupt: the file holds something else.
         """
-        return await asyncio.to_thread(self._get, digest)
+        return await asyncio.to_thread(self.read, digest)
 
     def _path(self, digest: str) -> Path:
         return self._root / digest[:2] / digest
@@ -63,7 +63,8 @@ class BlobStore:
             ) from error
         return digest
 
-    def _get(self, digest: str) -> bytes:
+    def read(self, digest: str) -> bytes:
+        """As `get`, for a thread that may wait for the disk."""
         if not _DIGEST.fullmatch(digest):
             raise BlobMissing(f"{digest[:80]!r} is not the digest of a blob.")
         path = self._path(digest)

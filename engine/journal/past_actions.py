@@ -49,7 +49,7 @@ def past_action(state: AgentState, action: ActiveAction, said: ev.ActionFinished
     """
     code = said.code.value if said.code else ""
     telling = next((action.args[name] for name in TELLING if name in action.args), "")
-    first = str(telling or next(iter(action.args.values()), ""))[:200]
+    first = str(telling or next((action.args[name] for name in sorted(action.args)), ""))[:200]
     line = _command_line(action.args)
     found = state.find_step(action.step)
     plan, step = found if found is not None else (None, None)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from engine import metacognition, models
 from engine.domain.metacognition import BackgroundJob, JobOutcome, MetaSettings, MetaTask
+from engine.domain.stopping import StopGrade
 from engine.domain.text import clean_line
 from engine.journal import events as ev
 from engine.journal.fold import BACKGROUND
@@ -169,7 +170,9 @@ class ReflectingAgent(RecordingAgent):
         if runner is None:
             return
         match payload:
-            case ev.AgentStopped() | ev.AgentDeleted():
+            case ev.AgentHeld(grade=StopGrade.HOLD):
+                return
+            case ev.AgentHeld() | ev.AgentStopped() | ev.AgentDeleted():
                 for job in self.state.meta.running:
                     runner.cancel(self._name(job.id), STOPPED)
             case ev.BackgroundCancelAsked():

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.projection import context_views, memory_views, meta_views, views
+from engine.domain.budgets import Spent
 from engine.domain.goal import Goal
 from engine.domain.memory import CognitiveState, LinkType, MemoryItem, MemoryLevel, MemoryLink, Workflow
 from engine.domain.metacognition import (
@@ -19,7 +20,7 @@ from engine.domain.metacognition import (
     PastAction,
     ToolStatistics,
 )
-from engine.domain.state import AgentState, Spent
+from engine.domain.state import AgentState
 from engine.journal.model_events import ModelCalled
 from engine.memory.finding import Found
 from engine.memory.history import MemoryCard, MemoryVersion
