@@ -39,6 +39,8 @@ class MarkKind(StrEnum):
     FAILURE = "failure"
     OPERATOR = "operator"
     """The operator was asked for a decision, or made a mark."""
+    REWIND = "rewind"
+    """It was brought back to what it had been, or began as a fork."""
     HELD = "held"
     """It was held: at a breakpoint, by a budget, or for being stuck."""
 
@@ -54,6 +56,10 @@ _KINDS: dict[str, MarkKind] = {
     ev.ActionOutcomeUnknown.kind: MarkKind.ACTION,
     ev.FailureRecorded.kind: MarkKind.FAILURE,
     ev.InterventionOpened.kind: MarkKind.OPERATOR,
+    ev.ApprovalAsked.kind: MarkKind.OPERATOR,
+    ev.ReplanHeld.kind: MarkKind.OPERATOR,
+    ev.Rewound.kind: MarkKind.REWIND,
+    ev.AgentForked.kind: MarkKind.REWIND,
     ev.ChangesOffered.kind: MarkKind.OPERATOR,
     ev.PlansHeld.kind: MarkKind.OPERATOR,
     ev.ResultDisputed.kind: MarkKind.OPERATOR,
