@@ -92,6 +92,8 @@ SANDBOX_DIRECTORY = "sandbox"
 """Where agents work, below the workspace; what steers them (journal, recipes) lies outside of it."""
 SNAPSHOT_EVERY = 500
 """Events of a stream between two snapshots of its state."""
+SNAPSHOT_PART = 16
+"""The part of its events, one in so many, that may follow the newest snapshot of a long stream."""
 SNAPSHOTS_DIRECTORY = "snapshots"
 """Where the sandbox's files are kept as they were before each action, in the data directory."""
 TIDY_AFTER_S = 60.0
@@ -401,12 +403,15 @@ class Engine:
         state = agent.state
         if agent.log.trouble is not None:
             return
-        if state.version - self._snapshots.get(state.agent_id, 0) < at_least:
+        # A long life is kept less often: its state is large, and what follows it is folded quickly.
+        least = max(at_least, state.version // SNAPSHOT_PART) if at_least > 1 else at_least
+        if state.version - self._snapshots.get(state.agent_id, 0) < least:
             return
         mind = agent.saved() if state.reasons and isinstance(agent, loop.ReasoningAgent) else None
-        version, head, text = state.version, state.hash, dump_state(state)
+        version, head, copied = state.version, state.hash, copy_state(state)
         self._snapshots[state.agent_id] = version
         with suppress(JournalError):
+            text = await asyncio.to_thread(dump_state, copied)
             await agent.log.commit()
             await self.store.save_snapshot(state.agent_id, version, SNAPSHOT_FORMAT, text)
             if mind is not None:

@@ -172,6 +172,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         self._offer_no_jail()
         self.run_worker(self._watch_themes(), name="themes")
         self.run_worker(self._desk.keep(), name="desk", exit_on_error=False)
+        self.run_worker(self._prepare_past(engine), name="prepare past", exit_on_error=False)
         await self._follow(engine, since)
 
     async def _first_agent(self) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 
 from engine.inquiry.finding import Batch, Hit, Source, Tell, Wanted, around, holds
 from engine.inquiry.index import BLOB_LIMIT, GROUP, LARGE, MEMORYS, groups_with, open_index
-from engine.journal.blobs import BlobStore
+from engine.journal.blobs import BlobStore, blob_named
 from engine.journal.errors import BlobError
 from engine.journal.schema import read_only_uri
 from engine.journal.store import DATA_DIRECTORY, DATABASE
@@ -193,7 +193,7 @@ class _Scan:
             for seq, stream, version, at, kind, body in rows:
                 text = text_of(body)
                 fits = holds(text, self._what.words)
-                blob = "" if fits else blob_of(body)
+                blob = "" if fits else blob_named(body)
                 if fits or blob:
                     shown, session = around(text, self._what.words), self._session(seq)
                     hit = Hit(Source.EVENT, f"{stream}:{version}", at, stream, kind, shown, session)
@@ -252,12 +252,6 @@ def _pattern(word: str) -> str:
 def _plain(text: str) -> str:
     """A text that stands for itself in a pattern."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-
-
-def blob_of(body: str) -> str:
-    """The digest of the blob that a stored payload names; empty for none."""
-    blob = json.loads(body).get("blob")
-    return blob if isinstance(blob, str) else ""
 
 
 def text_of(body: str) -> str:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.journal.blobs import BlobStore
+from engine.journal.blobs import BlobStore, blob_named
 from engine.journal.errors import BlobError, JournalReadError
 from engine.journal.event import WORKSPACE
 from engine.journal.rows import COLUMNS, to_event
@@ -240,10 +240,10 @@ class JournalIndex:
 
     def _blob_text(self, body: str) -> str:
         """What the blob that an event names says; empty where it cannot be had."""
-        from engine.inquiry.finding_events import blob_of, text_of
+        from engine.inquiry.finding_events import text_of
 
         try:
-            content = self._blobs.read(blob_of(body))[:BLOB_LIMIT]
+            content = self._blobs.read(blob_named(body))[:BLOB_LIMIT]
         except (BlobError, ValueError):
             return ""
         return text_of(content.decode("utf-8", "replace"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 import re
 import secrets
@@ -15,6 +16,18 @@ from pathlib import Path
 from engine.journal.errors import BlobCorrupt, BlobMissing, BlobWriteError
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def blob_named(body: str) -> str:
+    """The digest of the blob that a stored payload names; empty for none."""
+    if '"blob":"' not in body:
+        return ""
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return ""
+    blob = said.get("blob") if isinstance(said, dict) else None
+    return blob if isinstance(blob, str) else ""
 
 
 class BlobStore:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, replace
+from functools import cache
+from itertools import islice
+from typing import Any, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter
 
@@ -118,25 +120,37 @@ def fold(events: Iterable[Event], state: AgentState | None = None) -> AgentState
     return state
 
 
-_adapter: TypeAdapter[AgentState] | None = None
+DUMPED_AT_ONCE = 32
+"""Goals, plans or other entries of a state that are written or read between two turns of other threads."""
 
 
-def _snapshots() -> TypeAdapter[AgentState]:
-    global _adapter
-    if _adapter is None:
-        _adapter = TypeAdapter(AgentState)
-    return _adapter
+@cache
+def _adapters() -> dict[str, TypeAdapter[Any]]:
+    """How each field of a state is written and read."""
+    hints = get_type_hints(AgentState)
+    return {one.name: TypeAdapter(hints[one.name]) for one in fields(AgentState)}
 
 
 def dump_state(state: AgentState) -> str:
-    """The state as JSON, for a snapshot, behind a line with its SHA-256."""
+    """The state as JSON, for a snapshot, behind a line with its SHA-256.
+
+    It is put together from small pieces: a thread that does it lets others have their turn between them.
+    """
     # Not sorted, as the order of goals and beliefs is part of the state.
-    text = json.dumps(_snapshots().dump_python(state))
+    text = "{" + ", ".join(f'"{name}": {_dumped(state, name)}' for name in _adapters()) + "}"
     return f"{_digest(text)}\n{text}"
 
 
+def _dumped(state: AgentState, name: str) -> str:
+    value, adapter = getattr(state, name), _adapters()[name]
+    if not isinstance(value, dict):
+        return json.dumps(adapter.dump_python(value))
+    pieces = (json.dumps(adapter.dump_python(piece)) for piece in _pieces(value))
+    return "{" + ", ".join(piece[1:-1] for piece in pieces) + "}"
+
+
 def load_state(text: str) -> AgentState:
-    """The state from a snapshot.
+    """The state from a snapshot, piece by piece as it was written.
 
     Raises:
         ValueError: the snapshot is not of this format, or is not what was kept.
@@ -145,7 +159,32 @@ def load_state(text: str) -> AgentState:
     if _digest(text) != digest:
         raise ValueError("it was changed after it was kept, or was not kept whole")
     # Not `validate_json`, which refuses the half surrogate pairs that an operator's text may hold.
-    return _snapshots().validate_python(json.loads(text))
+    said = json.loads(text)
+    if not isinstance(said, dict):
+        raise ValueError("it is not a state")  # noqa: TRY004  a text of another shape, not a wrong argument
+    return AgentState(**{name: _loaded(name, value) for name, value in said.items() if name in _adapters()})
+
+
+def _loaded(name: str, value: Any) -> Any:
+    adapter = _adapters()[name]
+    if not isinstance(value, dict) or not isinstance(_default(name), dict):
+        return adapter.validate_python(value)
+    loaded: dict[Any, Any] = {}
+    for piece in _pieces(value):
+        loaded.update(adapter.validate_python(piece))
+    return loaded
+
+
+@cache
+def _default(name: str) -> Any:
+    return getattr(AgentState(), name)
+
+
+def _pieces(entries: dict[Any, Any]) -> Iterator[dict[Any, Any]]:
+    """A mapping in pieces of a few entries each."""
+    items = iter(entries.items())
+    while piece := dict(islice(items, DUMPED_AT_ONCE)):
+        yield piece
 
 
 def _digest(text: str) -> str:
