@@ -156,14 +156,14 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             return await _ask_the_journal(engine, intent, agent)
         case "wrong" | "right" | "retract":
             return await _mark(engine, intent, agent)
-        case "play":
-            from app.playing import play_answer
-
-            return await play_answer(engine, agent, intent.argument)
         case "budgets":
             from app.budgeting import tell_budgets
 
             return tell_budgets(engine, agent, intent.argument)
+        case "play":
+            from app.playing import play_answer
+
+            return await play_answer(engine, agent, intent.argument)
         case "policy":
             report = engine.sandbox(agent)
             answer = {"tier": report.tier.value, "refusal": report.refusal, "policy": report.policy.as_json()}

@@ -193,7 +193,6 @@ class Engine:
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
         self._stop = asyncio.Event()
         self._snapshots: dict[str, int] = {}
-        self._differences: dict[tuple[str, str], Changes | str] = {}
         """Workspace snapshots that were compared, for questions to the record."""
         self.final_head = ""
         """One hash over all streams, once the engine is closed."""
@@ -745,6 +744,8 @@ class Engine:
             return await rewind.carry_out()
         finally:
             self._rewinds.discard(command.agent)
+            if self._saver is not None:
+                self._saver.changed_otherwise()
 
     def _back_from(self, agent: Agent) -> BackFrom:
         """What a rewind of an agent reads."""
@@ -875,19 +876,7 @@ class Engine:
 
     async def record(self) -> inquiry.Record:
         """All durable events of the workspace with what each stands on, as of now."""
-        record = await inquiry.record_of(self.workspace, self.store)
-        await inquiry.tie_programs(record, self.store, self._difference)
-        return record
-
-    async def _difference(self, one: str, other: str) -> Changes | str:
-        """What differs between two snapshots; as both are what they are for good, it is looked at once."""
-        if (one, other) not in self._differences:
-            found = await self.changed_files(one, other)
-            if not isinstance(found, str) and self._saver is not None:
-                own = self._saver.snapshots.policy.cache_paths  # made for programs when the first one runs
-                found = replace(found, added=tuple(path for path in found.added if path not in own))
-            self._differences[one, other] = found
-        return self._differences[one, other]
+        return await inquiry.record_of(self.workspace, self.store)
 
     async def dry_run(self, agent: str, lines: Sequence[str], last: int | None = None) -> inquiry.DryAnswer:
         """What breakpoints would have done over an agent's durable events, or the newest of them.

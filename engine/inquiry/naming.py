@@ -24,6 +24,14 @@ _CALL = ("op", "tool", "command", "args")
 """What of a step says what it does."""
 
 
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Files that an action changed without naming them; paths from the sandbox's root."""
+
+    written: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
 class Relation(StrEnum):
     """How an event stands on another one."""
 
@@ -82,6 +90,8 @@ class Names:
         self.named: dict[tuple[str, str], list[str]] = {}
         """Owner and name (`a3`, `belief KEY`, `file PATH`, `error`) to their events, oldest first."""
         self.streams: dict[str, StreamNames] = {}
+        self.touched: Mapping[tuple[str, str], Touched] = {}
+        """Files that actions changed without naming them, by stream and action."""
 
     def note(self, event: Event) -> Iterable[Basis]:
         """Take the next event in; gives what its body names, an empty reference where that is not known."""
@@ -103,7 +113,7 @@ class Names:
 
     def writers(self, stream: StreamNames, args: Mapping[str, Any]) -> Iterator[Basis]:
         """Who last wrote the files that a call's arguments name."""
-        for path in paths_in(args, stream.cwd):
+        for path in _paths(args, stream.cwd):
             if path in self.files:
                 yield Basis(self.files[path], Relation.FILE)
 
@@ -122,7 +132,7 @@ def plain_path(path: str, cwd: str = ".") -> str:
     return posixpath.normpath(posixpath.join(cwd, path.removeprefix("sandbox/")))
 
 
-def paths_in(value: Any, cwd: str) -> Iterator[str]:
+def _paths(value: Any, cwd: str) -> Iterator[str]:
     """What in a call's arguments may be the name of a file."""
     if isinstance(value, str):
         if 0 < len(value) <= ARGUMENT_CHARACTERS and "\n" not in value:
@@ -130,10 +140,10 @@ def paths_in(value: Any, cwd: str) -> Iterator[str]:
             yield from (plain_path(word, cwd) for word in value.split() if word != value)
     elif isinstance(value, Mapping):
         for each in value.values():
-            yield from paths_in(each, cwd)
+            yield from _paths(each, cwd)
     elif isinstance(value, list):
         for each in value:
-            yield from paths_in(each, cwd)
+            yield from _paths(each, cwd)
 
 
 def texts(value: Any) -> list[str]:
@@ -241,6 +251,9 @@ def _parameters(names: Names, stream: StreamNames, event: Event, said: dict[str,
             yield from names.writers(stream, said["args"])
 
 
+_ENDS = frozenset((ev.ActionFinished.kind, ev.ActionCancelled.kind, ev.ActionOutcomeUnknown.kind))
+
+
 @_on(
     *(ev.ActionStarted, ev.ActionHeld, ev.ActionWithdrawn, ev.ActionFinished),
     *(ev.ActionCancelled, ev.ActionOutcomeUnknown),
@@ -253,6 +266,13 @@ def _action(names: Names, stream: StreamNames, event: Event, said: dict[str, Any
         if wrote and args and isinstance(path, str):
             whole = plain_path(path, stream.cwd)
             names.files[whole] = event.ref
+            names.name("", f"file {whole}", event.ref)
+    if event.kind in _ENDS and (touched := names.touched.get((event.stream, _text(said, "action")))):
+        for whole in touched.written:
+            names.files[whole] = event.ref
+            names.name("", f"file {whole}", event.ref)
+        for whole in touched.removed:
+            names.files.pop(whole, None)
             names.name("", f"file {whole}", event.ref)
     _move(stream, said)
     yield from ()

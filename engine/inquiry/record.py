@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from engine.inquiry.naming import Basis, Names, Relation, body_of, plain_path, texts
+from engine.inquiry.changed_files import touched_files
+from engine.inquiry.naming import Basis, Names, body_of, plain_path, texts
 from engine.journal.dispute_events import ResultDisputed
 from engine.journal.event import Event
 
@@ -53,16 +54,24 @@ class Record:
         self._names = names or Names()
         self._bases: dict[str, tuple[Basis, ...]] = {}
         self._followers: dict[str, list[Basis]] = {}
-        self._tied: dict[str, list[Basis]] = {}
-        """What requests of actions stand on through files that programs changed."""
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Self:
         """The record of events that come in the order of the workspace, or of one stream."""
         record = cls()
-        for event in events:
-            record.add(event)
+        record.take_in(list(events))
         return record
+
+    def take_in(self, events: Sequence[Event], ahead: Iterable[Event] = ()) -> None:
+        """Take the next events in.
+
+        Args:
+            events: in their order.
+            ahead: some that come after these, in which it stands what these did to files.
+        """
+        self._names.touched = touched_files((*events, *ahead))
+        for event in events:
+            self.add(event)
 
     @property
     def events(self) -> Mapping[str, Event]:
@@ -105,32 +114,9 @@ class Record:
                 marked[str(said.get("event"))] = str(said.get("reason", ""))
         return marked
 
-    def tie(self, path: str, writer: str, readers: Iterable[str], *, gone: bool = False) -> None:
-        """Let a file be known to have been changed by a program, and read by actions after it.
-
-        Args:
-            path: of the file, from the sandbox's root.
-            writer: the end of the action that ran the program.
-            readers: requests of actions that name the file.
-            gone: whether the program removed it.
-        """
-        self._names.name("", f"file {path}", writer)
-        newer = path not in self.files or self._place(self.files[path]) < self._place(writer)
-        if newer and gone:
-            self._names.files.pop(path, None)
-        elif newer:
-            self._names.files[path] = writer
-        for reader in readers:
-            self._tied.setdefault(reader, []).append(Basis(writer, Relation.FILE))
-            self._followers.setdefault(writer, []).append(Basis(reader, Relation.FILE))
-
-    def _place(self, ref: str) -> int:
-        event = self.events.get(ref)
-        return event.seq if event is not None else 0
-
     def bases(self, ref: str) -> tuple[Basis, ...]:
         """What an event stands on: recorded causes first."""
-        return (*self._bases.get(ref, ()), *self._tied.get(ref, ()))
+        return self._bases.get(ref, ())
 
     def followers(self, ref: str) -> tuple[Basis, ...]:
         """What stands on an event, in the order of the record."""
@@ -183,7 +169,7 @@ class Record:
             return Subject("belief", what, tuple(refs))
         path = plain_path(what)
         if refs := self._find("", f"file {path}"):
-            return Subject("file", path, tuple(sorted(dict.fromkeys(refs), key=self._place)))
+            return Subject("file", path, tuple(refs))
         raise UnknownSubjectError(self._unknown(what, agent))
 
     def _error(self, back: int, agent: str) -> Subject:
