@@ -178,14 +178,8 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             return await _mission(engine, intent.argument, agent)
         case "past" | "compare":
             return await _time(engine, intent, agent)
-        case "rewind":
-            from app.time_doing import do_rewind
-
-            return await do_rewind(engine, intent.argument, agent)
-        case "undo" | "redo":
-            from app.time_doing import do_undo
-
-            return await do_undo(engine, intent.argument, agent, again=intent.action == "redo")
+        case "rewind" | "undo" | "redo" | "fork" | "adopt" | "outcomes":
+            return await _change_time(engine, intent, agent)
         case "recap":
             from app.recapping import tell_recap
 
@@ -276,7 +270,7 @@ async def _ask_the_journal(engine: Engine, intent: Local, agent: str) -> Answer:
 
 
 async def _time(engine: Engine, intent: Local, agent: str) -> Answer:
-    from app.comparing import PastError, compare, refs_of
+    from app.comparing import PastError, compare_words
     from app.past import state_at
 
     if not agent:
@@ -285,10 +279,25 @@ async def _time(engine: Engine, intent: Local, agent: str) -> Answer:
     try:
         if intent.action == "past":
             return 0, *await state_at(past, intent.argument)
-        found = await compare(engine, past, *refs_of(intent.argument, agent))
+        found = await compare_words(engine, past, intent.argument)
     except PastError as error:
         return 2, {}, str(error)
     return 0, found.as_json(), found.text()
+
+
+async def _change_time(engine: Engine, intent: Local, agent: str) -> Answer:
+    from app import time_doing
+
+    match intent.action:
+        case "rewind":
+            return await time_doing.do_rewind(engine, intent.argument, agent)
+        case "fork":
+            return await time_doing.do_fork(engine, intent.argument, agent)
+        case "adopt":
+            return await time_doing.do_adopt(engine, intent.argument, agent)
+        case "outcomes":
+            return await time_doing.do_outcomes(engine, intent.argument or agent)
+    return await time_doing.do_undo(engine, intent.argument, agent, again=intent.action == "redo")
 
 
 async def _mind(engine: Engine, what: str, agent: str) -> Answer:

@@ -129,6 +129,12 @@ class CommandLine(
                 self._rewind_entered(intent.argument)
             case "undo" | "redo":
                 self._undo(again=intent.action == "redo")
+            case "fork":
+                self._fork_entered(intent.argument)
+            case "adopt":
+                self._adopt_entered(intent.argument)
+            case "outcomes":
+                self._outcomes_entered()
             case "policy":
                 self.action_policy()
             case "budgets":

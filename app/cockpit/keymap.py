@@ -143,6 +143,7 @@ KEYS: tuple[Key, ...] = (
     Key("home", "first", "first mark", "Time", "In the past: go to the first mark", first=True),
     Key("end", "now", "back to now", "Time", "In the past: come back to now", first=True),
     Key("r", "rewind", "rewind", "Time", "Take the agent and its files back; in the past: to that event"),
+    Key("f", "fork", "fork", "Time", "Let a new agent begin there with files of its own; the original stays"),
     Key("u", "undo", "undo", "Time", "Undo your last change to the agent; what that means is shown first"),
     Key("slash", "search", "search", "View", "Search everything: events, outputs, memories, files"),
     Key("R", "recap", "recap", "View", "What happened since you last looked"),

@@ -9,7 +9,7 @@ Source: steering §1 row 39 and §3 (operator undo).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from engine.domain import commands as cmd
@@ -275,9 +275,13 @@ def _change_break(said: cmd.ChangeBreak, around: Around) -> tuple[cmd.Command, s
 
 
 def _budget(said: cmd.SetBudget, around: Around) -> tuple[cmd.Command, str]:
-    was = around.before.budget or SpendingLimits()
-    back = cmd.SetBudget(agent=around.now.agent_id, usd=was.usd, tokens=was.tokens, calls=was.calls)
-    return back, "the budget as before" if around.before.budget else "the workspace's budget again"
+    before = around.before
+    was = before.goal_budgets.get(said.goal) if said.goal else before.budget
+    whose = {"agent": around.now.agent_id, "goal": said.goal}
+    back = cmd.SetBudget.model_validate({**whose, **asdict(was or SpendingLimits())})
+    if said.goal:
+        return back, f"budget of {said.goal} as before: {was}" if was else f"no budget of {said.goal} again"
+    return back, f"the budget as before: {was}" if was else "the workspace's budget again"
 
 
 def _paused(said: cmd.Pause, around: Around) -> tuple[cmd.Command, str]:

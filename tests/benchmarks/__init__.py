@@ -13,6 +13,7 @@ NAMES = (
     "cockpit",
     "model",
     "stopping",
+    "approvals",
     "jail",
     "snapshot",
     "rewinding",

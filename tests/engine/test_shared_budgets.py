@@ -163,7 +163,7 @@ async def test_agents_that_ask_a_model_at_once_make_no_call_more_than_their_pare
             await flight.do(cmd.Run, agent=name)
         await asyncio.gather(*(flight.do(cmd.AdoptGoal, agent=name, text="make it") for name in names))
         for name in names:
-            await flight.until(lambda s: held(s) or s.model_calls, name)
+            await flight.until(lambda s: held(s) or s.model_calls, name, patience_s=30)
         assert len(server.requests) == 2
         assert sum([held(await flight.state(name)) for name in names]) == 2
         await flight.do(cmd.SetBudget, calls=2, more=("calls",), keep=True)
@@ -357,7 +357,7 @@ async def test_an_agent_with_a_reasoner_is_held_between_its_actions_by_actions_a
     await timed.do(cmd.SetBudget, actions=1, more=("actions",), keep=True)
     state = await timed.until(lambda s: held(s) and s.actions == 2)
     await timed.do(cmd.SetBudget, keep=True, lifted=("actions",))
-    await timed.until(lambda s: s.acting)
+    await timed.until(lambda s: s.acting and s.action.command == "run")
     clock.passes(61)
     state = await timed.until(held)
     assert state.held_by is not None

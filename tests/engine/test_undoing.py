@@ -8,6 +8,7 @@ import pytest
 from engine_flight import Flight, act
 
 from engine.domain import commands as cmd
+from engine.domain.budgets import SpendingLimits
 from engine.domain.plan import StepStatus
 from engine.domain.state import RunState
 from engine.journal import events as ev
@@ -48,7 +49,9 @@ async def test_changes_of_a_plan_are_undone_one_after_the_other_and_redone(fligh
         await undo(flight)
         assert told(await flight.state()) == state
     await flight.reopen()
-    with pytest.raises(UndoError, match=r"there was no plan before|has run or was changed"):
+    await undo(flight)
+    assert await undo(flight) == "drop goal g1: list the files"
+    with pytest.raises(UndoError, match="no change of an operator's"):
         await undo(flight)
 
 
@@ -57,6 +60,14 @@ async def test_beliefs_goals_breakpoints_and_runs(flight: Flight) -> None:
     await flight.do(cmd.Believe, key="door", value="open")
     await flight.do(cmd.Believe, key="door", value="shut")
     await flight.do(cmd.SetBreakpoint, step=steps[1])
+    await flight.do(cmd.SetBudget, actions=5, seconds=9)
+    await flight.do(cmd.SetBudget, goal="g1", usd=1)
+    await flight.do(cmd.SetBudget, usd=2, keep=True, lifted=("actions",))
+    assert await undo(flight) == "the budget as before: 5 actions, 9 s"
+    assert await undo(flight) == "no budget of g1 again"
+    state = await flight.state()
+    assert (state.budget, state.goal_budgets) == (SpendingLimits(actions=5, seconds=9), {})
+    assert await undo(flight) == "the workspace's budget again"
     await flight.do(cmd.ChangeGoal, goal="g1", priority=7)
     assert await undo(flight) == "goal g1 is again: list the files (priority 1)"
     assert await undo(flight) == f"clear the breakpoint on {steps[1]}"
