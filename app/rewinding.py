@@ -124,6 +124,26 @@ def _restored(done: Restoration) -> Iterator[tuple[str, str]]:
         yield "~", f"and {done.more} more"
 
 
+def adopted_parts(preview: Restoration) -> tuple[Part, ...]:
+    """What taking over a fork's files would do."""
+    left = tuple(("!", f"{_words(one.path)}: {_words(one.why)}") for one in preview.left[:LISTED])
+    return (
+        Part("Files", tuple(_restored(preview))[:LISTED], "the files of now are saved first"),
+        Part("Not taken over", left),
+    )
+
+
+def restored_json(done: Restoration | None) -> dict[str, Any]:
+    """What happens to files, as JSON."""
+    return {
+        "written": list(done.written) if done else [],
+        "made": list(done.made) if done else [],
+        "removed": list(done.removed) if done else [],
+        "mode_changed": list(done.mode_changed) if done else [],
+        "more": done.more if done else 0,
+    }
+
+
 def _line(change: Change) -> tuple[str, str]:
     return change.sign, f"{change.what}: {change.text}" if change.text else change.what
 
@@ -143,7 +163,6 @@ def text_of(title: str, parts: Sequence[Part]) -> str:
 
 def as_json(preview: Preview) -> dict[str, Any]:
     """A preview as JSON."""
-    done = preview.restoration
     return {
         "agent": preview.agent,
         "asked": preview.asked,
@@ -156,11 +175,7 @@ def as_json(preview: Preview) -> dict[str, Any]:
             "exact": preview.files.exact if preview.files else None,
             "note": preview.files.note if preview.files else "",
             "trouble": preview.trouble,
-            "written": list(done.written) if done else [],
-            "made": list(done.made) if done else [],
-            "removed": list(done.removed) if done else [],
-            "mode_changed": list(done.mode_changed) if done else [],
-            "more": done.more if done else 0,
+            **restored_json(preview.restoration),
         },
         "changed_by_others": list(preview.others),
         "cannot_be_undone": list(preview.lasting),

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-from app.rewinding import DRY, YES, as_json, command_of, parts_of, preview_of, read_rewind, text_of, title_of
+from app.forking import carry_out, read_fork
+from app.headless import EXIT_CODES, Status
+from app.outcomes import as_json as outcomes_json
+from app.outcomes import outcomes
+from app.outcomes import text_of as outcomes_text
+from app.rewinding import (
+    DRY,
+    YES,
+    adopted_parts,
+    as_json,
+    command_of,
+    parts_of,
+    preview_of,
+    read_rewind,
+    restored_json,
+    text_of,
+    title_of,
+)
 from app.verb import GrammarError
+from app.waiting import at_rest, wait_until
 from engine.domain import commands as cmd
 from engine.domain.text import clean_line
 from engine.engine import Engine
@@ -54,3 +73,47 @@ async def do_undo(engine: Engine, rest: str, agent: str, *, again: bool) -> Answ
     receipt = await engine.submit(offer.as_command(agent), operator="cli")
     answer = {"ok": receipt.ok, "applied": receipt.ok, **what, "message": receipt.message}
     return (0 if receipt.ok else 1), {**answer, "event": receipt.event}, f"{told}\n{receipt.message}"
+
+
+async def do_fork(engine: Engine, rest: str, agent: str) -> Answer:
+    """Make forks; where they are to run, wait until they rest and say what came of them."""
+    if not agent:
+        return NOBODY
+    try:
+        asked = read_fork(rest)
+        if asked.times and (refusal := engine.sandbox(agent).refusal):
+            return EXIT_CODES[Status.NO_JAIL], {"ok": False, "message": refusal}, refusal
+        made, receipt = await carry_out(engine, agent, asked, "cli")
+    except (GrammarError, RewindError) as error:
+        return 2, {}, str(error)
+    answer: dict[str, Any] = {"ok": receipt.ok, "message": receipt.message, "agents": made}
+    if not receipt.ok or not asked.times:
+        return (0 if receipt.ok else 1), answer, receipt.message
+    await asyncio.gather(*(wait_until(engine, name, at_rest) for name in made))
+    code, found, text = await do_outcomes(engine, agent)
+    return code, {**answer, **found}, text
+
+
+async def do_outcomes(engine: Engine, agent: str) -> Answer:
+    """What came of an agent and its forks."""
+    if not agent:
+        return NOBODY
+    original, groups = await outcomes(engine, agent)
+    return 0, outcomes_json(original, groups), outcomes_text(original, groups)
+
+
+async def do_adopt(engine: Engine, rest: str, agent: str) -> Answer:
+    """Show what taking over a fork's files would do, and do it where `--yes` is given."""
+    fork, yes = rest.removesuffix(YES).removesuffix(DRY).strip(), rest.endswith(YES)
+    try:
+        preview = await engine.adopt_preview(agent, fork)
+    except (RewindError, KeyError) as error:
+        return 2, {}, str(error)
+    parts = adopted_parts(preview)
+    text, lists = text_of(f"{agent} takes over the files of {fork}", parts), restored_json(preview)
+    if not yes:
+        said = f"{text}\n\nnothing was changed; add {YES} to do it"
+        return 0, {"ok": True, "applied": False, "files": lists}, said
+    receipt = await engine.submit(cmd.AdoptFork(agent=agent, fork=fork), operator="cli")
+    answer = {"ok": receipt.ok, "applied": receipt.ok, "message": receipt.message, "files": lists}
+    return (0 if receipt.ok else 1), answer, f"{text}\n\n{receipt.message}"

@@ -64,10 +64,10 @@ from engine.sandbox.probe import layers
 from engine.sandbox.report import SandboxReport
 from engine.sandbox.terminal import Terminal
 from engine.sandbox.tier import JailRefusal, best_jail
-from engine.snapshots import Changes, SnapshotError, SnapshotPolicy, Snapshots
+from engine.snapshots import Changes, Restoration, SnapshotError, SnapshotPolicy, Snapshots
 from engine.steering.ledger import Ledger
 from engine.steering.policies import policy_of
-from engine.steering.rewinding import Preview, place_of
+from engine.steering.rewinding import Preview, RewindError, place_of
 from engine.steering.rewinding import Surroundings as BackFrom
 from engine.steering.rewinding import preview as preview_rewind
 from engine.steering.rules import RuleError
@@ -90,6 +90,8 @@ R = TypeVar("R")
 
 SANDBOX_DIRECTORY = "sandbox"
 """Where agents work, below the workspace; what steers them (journal, recipes) lies outside of it."""
+FORKS_DIRECTORY = "forks"
+"""Where forks of agents have files of their own, below the workspace."""
 SNAPSHOT_EVERY = 500
 """Events of a stream between two snapshots of its state."""
 SNAPSHOT_PART = 16
@@ -207,6 +209,8 @@ class Engine:
         """Agents whose files are being brought back."""
         self._apart: set[str] = set()
         """Agents that work on files of their own, deleted ones too."""
+        self._savers: dict[str, WorkspaceSaver] = {}
+        """Who saves the files of those."""
 
     # -------------------------------------------------------------- life
 
@@ -339,11 +343,12 @@ class Engine:
         await self._end_tasks()
         await self._background.close()
         await self._close_memory()
-        if self._saver is not None:
-            await self._saver.close()
+        for saver in (*self._savers.values(), *filter(None, [self._saver])):
+            await saver.close()
         if self._client is not None:
             await self._client.close()
         if self._coder is not None:
+            self._coders.close()
             self._coder.close()
         await self.store.close()
 
@@ -467,6 +472,8 @@ class Engine:
 
     async def _take_up(self, state: AgentState) -> Agent:
         """Make a live agent of a state, in this session."""
+        if state.forked is not None:
+            await self._set_apart(state.agent_id)
         self._budgets.ledger.join(state)
         self._coders.narrow(state.agent_id, narrowing(state.config.meta))
         self._snapshots[state.agent_id] = state.version
@@ -480,6 +487,20 @@ class Engine:
         self._agents[state.agent_id] = agent
         agent.start()
         return agent
+
+    async def _set_apart(self, agent: str) -> None:
+        """Let a fork work on its own files."""
+        self._apart.add(agent)
+        root = self.root_of(agent)
+        await asyncio.to_thread(make_root, root)
+        self._coders.apart(agent, root)
+        if self._saver is not None:
+            snapshots = self._saver.snapshots.beside(root, agent)
+            self._savers[agent] = WorkspaceSaver(snapshots, self._recent_snapshots)
+
+    def root_of(self, agent: str) -> Path:
+        """Where an agent's files are: the workspace's sandbox, or of a fork its own."""
+        return self.workspace / FORKS_DIRECTORY / agent if agent in self._apart else self.root
 
     async def _agent(self, state: AgentState, log: StreamLog) -> Agent:
         around = self._surroundings(state)
@@ -540,8 +561,8 @@ class Engine:
         return Surroundings(
             thinker=thinker,
             toolbox=LiveToolbox(self.registry),
-            saver=self._saver or NoSaver(),
-            perceiver=WorkspacePerceiver(self.registry, self._coders),
+            saver=self._savers.get(state.agent_id) or self._saver or NoSaver(),
+            perceiver=WorkspacePerceiver(self.registry, self._coders, state.agent_id),
             registry=self.registry,
             clock=self._ports.clock,
             put_blob=self.blobs.put,
@@ -651,13 +672,16 @@ class Engine:
                     return cmd.Receipt(ok=False, message=why)
             if self._rewinds and isinstance(command, ACTING) and (busy := self._held_by_rewind(agent)):
                 return cmd.Receipt(ok=False, message=busy)
-            if isinstance(command, cmd.Rewind):
+            if isinstance(command, cmd.Rewind | cmd.AdoptFork):
                 return await self._rewind(agent, command, actor)
+            if isinstance(command, cmd.ForkAgent):
+                return await self._fork(agent, command, actor)
             receipt = agent.handle(self._budgets.resolved(command, agent.state), actor)
             await agent.log.commit()
             if agent.state.deleted:
                 await agent.close()
                 del self._agents[command.agent]
+                self._coders.leave(command.agent)
             if isinstance(command, cmd.SetBudget | cmd.DeleteAgent | cmd.Undo) and receipt.ok:
                 receipt = self._with_eased(receipt, actor, command.agent)
         except JournalError as error:
@@ -733,23 +757,113 @@ class Engine:
         await agent.log.commit()
         return await last_change(self.store, self.past(agent_id), copy_state(agent.state), again=again)
 
-    async def _rewind(self, agent: Agent, command: cmd.Rewind, actor: str) -> cmd.Receipt:
+    async def _rewind(self, agent: Agent, command: cmd.Rewind | cmd.AdoptFork, actor: str) -> cmd.Receipt:
         from engine.loop.rewinding import Rewind
 
-        around = self._back_from(agent)
+        scope = RewindScope(command.scope) if isinstance(command, cmd.Rewind) else RewindScope.FILES
+        rewind = Rewind(agent, scope, actor, self._back_from(agent), lambda: self._in_the_way(agent))
         self._rewinds.add(command.agent)
         try:
-            rewind = Rewind(agent, command, actor, around, lambda: self._in_the_way(agent))
-            return await rewind.carry_out()
+            if isinstance(command, cmd.Rewind):
+                return await rewind.carry_out(command)
+            theirs = await self._files_of_fork(command.agent, command.fork)
+            return await rewind.adopt(command, theirs)
+        except RewindError as error:
+            return cmd.Receipt(ok=False, message=str(error))
         finally:
             self._rewinds.discard(command.agent)
-            if self._saver is not None:
-                self._saver.changed_otherwise()
+            if (saver := self._savers.get(command.agent, self._saver)) is not None:
+                saver.changed_otherwise()
+
+    async def _files_of_fork(self, agent_id: str, fork: str) -> str:
+        """A snapshot of the files that a fork has now.
+
+        Raises:
+            RewindError: there is no such fork of the agent, it acts, or its files cannot be saved.
+        """
+        theirs, saver = self._agents.get(fork), self._savers.get(fork)
+        if theirs is None or theirs.state.forked is None or theirs.state.forked.agent != agent_id:
+            forks = ", ".join(name for name in self.agents if self._is_fork(name, agent_id)) or "none yet"
+            raise RewindError(f"{fork} is no fork of {agent_id}; its forks: {forks}")
+        if theirs.state.busy or theirs.state.shell_taken:
+            raise RewindError(f"an action of {fork} is running; wait for it, or pause and stop it first")
+        if saver is None:
+            raise RewindError("no snapshots of files are taken here, so none can be taken over")
+        try:
+            return (await saver.snapshots.take(label=f"{fork} is taken over by {agent_id}")).id
+        except SnapshotError as error:
+            raise RewindError(str(error)) from error
+
+    def _is_fork(self, name: str, of: str) -> bool:
+        live = self._agents.get(name)
+        return live is not None and live.state.forked is not None and live.state.forked.agent == of
+
+    async def adopt_preview(self, agent_id: str, fork: str) -> Restoration:
+        """What taking over a fork's files would do to the agent's; nothing is changed.
+
+        Raises:
+            KeyError: there is no such agent.
+            RewindError: the fork's files cannot be taken over.
+        """
+        around = self._back_from(self._agents[agent_id])
+        theirs = await self._files_of_fork(agent_id, fork)
+        assert around.snapshots is not None
+        try:
+            return await around.snapshots.restore(theirs, dry_run=True)
+        except SnapshotError as error:
+            raise RewindError(str(error)) from error
+
+    async def files_between(self, one: str, other: str) -> Changes | str:
+        """What differs between the files of two agents as they are now, or why that is not known."""
+        if self._saver is None:
+            return "no snapshots are taken here"
+        try:
+            ids = []
+            for agent in (one, other):
+                saver = self._savers.get(agent, self._saver)
+                ids.append((await saver.snapshots.take(label=f"{agent} is compared")).id)
+            return await self._saver.snapshots.diff(*ids)
+        except SnapshotError as error:
+            return str(error)
+
+    async def _fork(self, agent: Agent, command: cmd.ForkAgent, actor: str) -> cmd.Receipt:
+        """A new agent from an event of another one; nothing of the other one's stream or files changes."""
+        from engine.loop.forking import begun_at
+
+        if command.name in await self.store.streams():
+            return cmd.Receipt(
+                ok=False, message=f"there is an agent {command.name}, or was; choose another id"
+            )
+        await agent.log.commit()
+        lacks: list[str] = []
+        own = (self.config.policy.home, self.config.policy.tmp)
+        try:
+            created, forked = await begun_at(agent.state, self._back_from(agent), command)
+            root = self.workspace / FORKS_DIRECTORY / command.name
+            if forked.snapshot and self._saver is not None:
+                await asyncio.to_thread(make_root, root)
+                done = await self._saver.snapshots.beside(root, command.name).restore(forked.snapshot)
+                lacks = [one.path for one in (*done.left, *done.failed) if one.path not in own]
+        except (RewindError, SnapshotError, PathError) as error:
+            return cmd.Receipt(ok=False, message=str(error))
+        log = StreamLog(command.name, 0, GENESIS, self._ports.clock, self._commit)
+        first = log.append(created, actor=actor, causes=(), tick=0)
+        second = log.append(forked, actor=actor, causes=(first.ref, forked.parent), tick=0)
+        await log.commit()
+        await self._take_up(fold([first, second]))
+        files = f"files of its own in {FORKS_DIRECTORY}/{command.name}"
+        message = f"{command.name} begins where {forked.parent} stood, with {files}; no model was asked"
+        if lacks:
+            message += f"; it lacks what snapshots leave out: {', '.join(lacks[:5])}"
+        data = {"agent": command.name, "lacks": lacks[:100]}
+        return cmd.Receipt(ok=True, message=message, event=second.ref, data=data)
 
     def _back_from(self, agent: Agent) -> BackFrom:
         """What a rewind of an agent reads."""
-        snapshots = self._saver.snapshots if self._saver is not None else None
-        return BackFrom(self.store, self.past(agent.state.agent_id), snapshots, self._sharing(agent.state))
+        name = agent.state.agent_id
+        saver = self._savers.get(name, self._saver)
+        snapshots = saver.snapshots if saver is not None else None
+        return BackFrom(self.store, self.past(name), snapshots, self._sharing(agent.state))
 
     def _sharing(self, state: AgentState) -> list[str]:
         """The agents that work on the same files as one."""

@@ -205,11 +205,10 @@ class PastKeys(Layout):
         self.run_worker(self._carry_out(self._engine, self._agent, text), name="compare", exit_on_error=False)
 
     async def _carry_out(self, engine: Engine, agent: str, text: str) -> None:
-        from app.comparing import PastError, compare, refs_of
+        from app.comparing import PastError, compare_words
 
         try:
-            one, other = refs_of(text, agent, self._past_at)
-            found = await compare(engine, self._past_of(engine, agent), one, other)
+            found = await compare_words(engine, self._past_of(engine, agent), text, self._past_at)
         except (PastError, JournalError) as error:
             self._say(str(error), "error")
             return

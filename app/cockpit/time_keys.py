@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.cockpit.layout import Layout
+from app.cockpit.agent_keys import AgentKeys
 from app.verb import GrammarError
 from engine.domain import commands as cmd
 from engine.journal.errors import JournalError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engine.steering.rewinding import Preview
 
 
-class TimeKeys(Layout):
+class TimeKeys(AgentKeys):
     """Rewinding, and undoing the operator's last change."""
 
     def action_rewind(self) -> None:
@@ -72,6 +72,82 @@ class TimeKeys(Layout):
                 self._preview_rewind(found.agent, replace(asked, scope=result), here)
 
         self.push_screen(RewindDialog(model), decided)
+
+    # -------------------------------------------------------------- forks
+
+    def action_fork(self) -> None:
+        """In the past: let a new agent begin there. Else type where from."""
+        if self._in_past:
+            self._fork_entered("here")
+        else:
+            self._open_bar("fork ")
+
+    def _fork_entered(self, text: str) -> None:
+        self.run_worker(self._fork(self._agent, text, self._past_at), name="fork", exit_on_error=False)
+
+    async def _fork(self, agent: str, text: str, here: int | None) -> None:
+        """Make the forks, and look at the first of them."""
+        from app.forking import carry_out, read_fork
+        from engine.steering.rewinding import RewindError
+
+        if self._engine is None or agent not in self._engine.agents:
+            self._say("there is no agent yet", "error")
+            return
+        try:
+            asked = read_fork(text)
+            made, receipt = await carry_out(self._engine, agent, asked, self._settings.operator, here)
+        except (GrammarError, RewindError, JournalError) as error:
+            self._say(str(error), "error")
+            return
+        if made:
+            self._to_now()
+            self._select_soon(made[0])
+        several = f"{', '.join(made)} run; outcomes says what came of them" if asked.times else ""
+        self._say(several if several and receipt.ok else receipt.message, "ok" if receipt.ok else "error")
+
+    def _adopt_entered(self, text: str) -> None:
+        self.run_worker(self._adopt(self._agent, text.split()[0]), name="adopt", exit_on_error=False)
+
+    async def _adopt(self, agent: str, fork: str) -> None:
+        """Show what taking over a fork's files would do, and do it when the operator agrees."""
+        from app.rewinding import adopted_parts
+        from engine.steering.rewinding import RewindError
+        from widgets.dialogs.rewind import YES, RewindDialog, RewindModel, RewindPart
+
+        if self._engine is None or self._refused_in_past():
+            return
+        try:
+            parts = adopted_parts(await self._engine.adopt_preview(agent, fork))
+        except (RewindError, JournalError, KeyError) as error:
+            self._say(str(error), "error")
+            return
+        if len(self.screen_stack) > 1:
+            return
+        shown = tuple(RewindPart(one.title, one.lines, one.note) for one in parts)
+        model = RewindModel(f"{agent} takes over the files of {fork}", shown, "", yes="take over")
+
+        def decided(result: str | None) -> None:
+            if result == YES:
+                self._send(cmd.AdoptFork(agent=agent, fork=fork))
+
+        self.push_screen(RewindDialog(model), decided)
+
+    def _outcomes_entered(self) -> None:
+        self.run_worker(self._show_outcomes(self._agent), name="outcomes", exit_on_error=False)
+
+    async def _show_outcomes(self, agent: str) -> None:
+        from app.outcomes import outcomes, parts_of
+        from widgets.dialogs.comparison import ComparedPart, ComparisonDialog, ComparisonModel
+
+        if self._engine is None:
+            return
+        # Asked of a fork, it is told of the agent that it is one of.
+        state = self._live.state if not self._in_past else self._projector.state
+        agent = state.forked.agent if state is not None and state.forked is not None else agent
+        found = await outcomes(self._engine, agent)
+        if len(self.screen_stack) == 1:
+            parts = tuple(ComparedPart(title, lines, note) for title, lines, note in parts_of(*found))
+            self.push_screen(ComparisonDialog(ComparisonModel(f"{agent} and its forks", parts)))
 
     # -------------------------------------------------------------- undo
 

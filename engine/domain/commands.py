@@ -193,6 +193,23 @@ class Rewind(Command):
     """Of the files only these; none for all."""
 
 
+class ForkAgent(Command):
+    """Let a new agent begin where one stood after an event, with its own copy of the files as of then."""
+
+    do: Literal["fork"] = "fork"
+    to: int = Field(ge=1)
+    """A version of the agent's stream."""
+    name: AgentId
+    """The new agent's id."""
+
+
+class AdoptFork(Command):
+    """Give an agent the files that a fork of it has now; its own history stays."""
+
+    do: Literal["adopt"] = "adopt"
+    fork: AgentId
+
+
 class Undo(Command):
     """Carry out what makes up for an earlier command; it was shown before."""
 
@@ -587,6 +604,8 @@ AnyCommand = (
     | Pause
     | Step
     | Rewind
+    | ForkAgent
+    | AdoptFork
     | Undo
     | PutBack
     | Stop

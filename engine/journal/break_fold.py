@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from engine.domain.breakpoints import BEFORE_ACTING, BreakKind, Breakpoint, BreakSpec, Reached
 from engine.domain.budgets import Spent
@@ -27,6 +28,7 @@ WHAT_LIMIT = 200
 """Characters of what is said to have come."""
 REACHED_KEPT = 20
 """Breakpoints that are told of at one hold."""
+_STEP_ID, _GOAL_ID = re.compile(r"s\d+"), re.compile(r"g\d+")
 _BELIEFS = (ev.BeliefAdded, ev.BeliefRemoved, ev.WorldPerceived, ev.JobStarted, ev.JobEnded)
 _ENDS = (ev.ActionFinished, ev.ActionCancelled, ev.ActionOutcomeUnknown)
 BEGINNINGS = (ev.ActionStarted, ev.DecisionAsked, ev.GoalAdopted)
@@ -46,19 +48,18 @@ WAITED_FOR: dict[BreakKind, tuple[type[ev.Payload], ...]] = {
 """The events that can come to a breakpoint of each kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """What counts of the state before an event."""
+class Noted(NamedTuple):
+    """What counts of the state before an event; a named tuple, because they are made by the thousand."""
 
     waiting: tuple[str, ...]
     """The breakpoints that wait for such an event."""
     action: ActiveAction | None = None
     passed: tuple[str, ...] = ()
     """Breakpoints on the step that has just passed the gate."""
-    beliefs: Mapping[str, str | None] = field(default_factory=dict)
+    beliefs: Mapping[str, str | None] = MappingProxyType({})
     """Values of the beliefs that the event is about, as text."""
     goal: Goal | None = None
-    spent: Mapping[str, Spent] = field(default_factory=dict)
+    spent: Mapping[str, Spent] = MappingProxyType({})
     suspended: frozenset[int] = frozenset()
 
 
@@ -108,9 +109,8 @@ def match(state: AgentState, before: Noted, said: ev.Payload, event: Event) -> N
         words = _TOLD[one.spec.kind](one.spec, before, state, said, event)
         if not words or not _condition_holds(one.spec, state):
             continue
-        one = replace(one, matched=one.matched + 1)
-        state.points[ident] = one
-        if not fires(one.spec, one.matched):
+        state.came[ident] += 1
+        if not fires(one.spec, state.came[ident]):
             continue
         if len(state.reached) < REACHED_KEPT and all(known.breakpoint != ident for known in state.reached):
             what = clean_line(words, limit=WHAT_LIMIT)
@@ -119,18 +119,20 @@ def match(state: AgentState, before: Noted, said: ev.Payload, event: Event) -> N
             put(state, replace(one, enabled=False))
 
 
-def fires(spec: BreakSpec, matched: int) -> bool:
+def fires(spec: BreakSpec, came: int) -> bool:
     """Whether a breakpoint holds when it comes for the n-th time."""
-    return matched % spec.after == 0 if spec.kind is BreakKind.EVERY else matched >= spec.after
+    return came % spec.after == 0 if spec.kind is BreakKind.EVERY else came >= spec.after
 
 
 def due(state: AgentState, step: str) -> tuple[Reached, ...]:
     """The breakpoints right before a step of the agent's that would run now."""
+    if not step or ev.ActionStarted.kind not in state.watched:
+        return ()
     key, cause = _place(state, step)
     return tuple(
         Reached(one.id, clean_line(words, limit=WHAT_LIMIT), cause)
         for one, words in _before(state, step)
-        if one.at != key and fires(one.spec, one.matched + 1)
+        if one.at != key and fires(one.spec, state.came[one.id] + 1)
     )
 
 
@@ -152,19 +154,30 @@ def _before(state: AgentState, step: str) -> Iterable[tuple[Breakpoint, str]]:
     if not step:
         return
     action = state.action if state.action is not None and state.action.step == step else None
-    found = state.find_step(step)
+    named = f"{action.tool}.{action.command}" if action is not None else ""
+    found: PlanStep | None = None
     for ident in state.watched.get(ev.ActionStarted.kind, ()):
         one = state.points[ident]
-        words = _fits_call(one.spec, action) or _fits_step(one.spec, found[1] if found else None)
+        if one.spec.kind is BreakKind.TOOL:
+            words = _fits_call(one.spec, action, named) if action is not None else ""
+        else:
+            found = found or _step_of(state, step)
+            words = _fits_step(one.spec, found)
         if words and _condition_holds(one.spec, state):
             yield one, words
 
 
+def _step_of(state: AgentState, step: str) -> PlanStep | None:
+    found = state.find_step(step)
+    return found[1] if found is not None else None
+
+
 def _count_passed(state: AgentState, one: Breakpoint, has_passed: bool) -> None:
     """Where it held before this the hold has been counted; whatever begins ends the leave to pass."""
-    counted = has_passed and not one.at
-    if counted or one.at:
-        state.points[one.id] = replace(one, matched=one.matched + counted, at="")
+    if one.at:
+        state.points[one.id] = replace(one, at="")
+    elif has_passed:
+        state.came[one.id] += 1
 
 
 # ------------------------------------------------------------------ what changes breakpoints
@@ -183,7 +196,7 @@ def _changed(state: AgentState, said: ev.BreakpointChanged, event: Event) -> Non
         return
     state.reached = tuple(known for known in state.reached if known.breakpoint != one.id)
     if said.cleared:
-        del state.points[one.id]
+        del state.points[one.id], state.came[one.id]
         _arrange(state)
     else:
         put(state, replace(one, enabled=said.enabled, event=event.ref))
@@ -199,7 +212,8 @@ def _hit(state: AgentState, said: ev.BreakpointHit, event: Event) -> None:
         return
     held = replace(one, stopped=one.stopped + 1, last=said.came or event.ref)
     if said.at:
-        held = replace(held, at=said.at, matched=one.matched + 1, enabled=one.enabled and not one.spec.once)
+        state.came[one.id] += 1
+        held = replace(held, at=said.at, enabled=one.enabled and not one.spec.once)
     put(state, held)
 
 
@@ -215,6 +229,7 @@ def put(state: AgentState, one: Breakpoint) -> None:
     """Keep a breakpoint as it is now."""
     known = state.points.get(one.id)
     state.points[one.id] = one
+    state.came.setdefault(one.id, 0)
     if known is None or known.enabled != one.enabled:
         _arrange(state)
 
@@ -269,25 +284,28 @@ def value_of(state: AgentState, name: str) -> Any:
     return getattr(state, name)  # actions, failed_actions, loops, tokens
 
 
-def _fits_call(spec: BreakSpec, action: ActiveAction | None) -> str:
-    if spec.kind is not BreakKind.TOOL or action is None or not _is_call(spec.subject, action):
+def _fits_call(spec: BreakSpec, action: ActiveAction, named: str) -> str:
+    if not _is_call(spec.subject, action.command, named):
         return ""
     for name, pattern in spec.args:
         if name not in action.args or not fits(pattern, _text(action.args[name])):
             return ""
     shown = ", ".join(f"{name} {_text(action.args[name])}" for name, _ in spec.args)
-    return f"before {action.id} {action.tool}.{action.command}" + (f": {shown}" if shown else "")
+    return f"before {action.id} {named}" + (f": {shown}" if shown else "")
 
 
-def _is_call(subject: str, action: ActiveAction) -> bool:
-    return fits(subject, f"{action.tool}.{action.command}") or fits(subject, action.command)
+def _is_call(subject: str, command: str, named: str) -> bool:
+    if "*" not in subject and "?" not in subject:
+        return subject in (command, named)
+    return fits(subject, named) or fits(subject, command)
 
 
 def _fits_step(spec: BreakSpec, step: PlanStep | None) -> str:
-    if spec.kind is not BreakKind.STEP or step is None:
+    if step is None:
         return ""
-    named = re.fullmatch(r"s\d+", spec.subject)
-    if not (spec.subject == step.id if named else holds(spec.subject, step.description)):
+    if spec.subject != step.id and (
+        _STEP_ID.fullmatch(spec.subject) or not holds(spec.subject, step.description)
+    ):
         return ""
     return f"before {step.id} {step.description}"
 
@@ -295,8 +313,7 @@ def _fits_step(spec: BreakSpec, step: PlanStep | None) -> str:
 def _goal_fits(subject: str, goal: Goal | None, ident: str) -> bool:
     if not subject or subject == ident:
         return True
-    named = re.fullmatch(r"g\d+", subject)
-    return not named and goal is not None and holds(subject, goal.text)
+    return goal is not None and not _GOAL_ID.fullmatch(subject) and holds(subject, goal.text)
 
 
 def _goal(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
@@ -375,13 +392,16 @@ def _error(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, 
 def _result(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
     assert isinstance(said, ev.ActionFinished)
     action = before.action
-    if action is None or not action.step or (spec.subject and not _is_call(spec.subject, action)):
+    if action is None or not action.step:
+        return ""
+    if spec.subject and not _is_call(spec.subject, action.command, f"{action.tool}.{action.command}"):
         return ""
     if spec.exit is not None and said.result.get("return_code") != spec.exit:
         return ""
-    texts = (said.summary, *(value for value in said.result.values() if isinstance(value, str)))
-    if spec.text and not any(holds(spec.text, text) for text in texts):
-        return ""
+    if spec.text and not holds(spec.text, said.summary):
+        texts = (value for value in said.result.values() if isinstance(value, str))
+        if not any(holds(spec.text, text) for text in texts):
+            return ""
     return f"{action.id} {action.command} shows {spec.text or f'exit {spec.exit}'}: {said.summary}"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from engine.domain.budgets import SpendingLimits
 from engine.domain.rewinding import Course, RewindScope
 from engine.journal.payload import Payload
 
@@ -26,6 +27,8 @@ class RewindBegun(Payload):
     """Snapshot of the files as they were right before, by which the rewind is rewound."""
     paths: tuple[str, ...] = ()
     """The only paths that are brought back; empty for all."""
+    adopted: str = ""
+    """The fork whose files are taken over; empty where the agent's own earlier files are brought back."""
 
 
 class RewindFailed(Payload):
@@ -60,6 +63,8 @@ class Rewound(Payload):
     """Paths that were written, made, removed or given other permissions."""
     verified: bool | None = None
     """Whether a second look by content found nothing left to do; None where no files were brought back."""
+    adopted: str = ""
+    """The fork whose files were taken over; empty where the agent's own earlier files were brought back."""
     left: int = 0
     """Things that the snapshot does not hold and that were left as they are."""
 
@@ -76,3 +81,5 @@ class AgentForked(Payload):
     """Whose files it began with; empty where it began without any."""
     next_id: dict[str, int]
     """Last number of each kind of id that the other agent had given."""
+    budget: SpendingLimits | None = None
+    """What the operator had set for the other agent; the fork's own spending counts against it."""

@@ -61,7 +61,7 @@ def _before(given: dict[str, G], to: int) -> dict[str, G]:
 
 def _forked(state: AgentState, said: ev.AgentForked, event: Event) -> None:
     bring_back(state, said.course)
-    state.next_id = dict(said.next_id)
+    state.next_id, state.budget = dict(said.next_id), said.budget
     state.forked = Forked(said.parent, said.snapshot, event.ref)
     state.run_reason, state.run_event = f"forked from {said.parent}", event.ref
 

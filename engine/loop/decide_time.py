@@ -48,6 +48,11 @@ def _rewind(state: AgentState, said: cmd.Rewind, registry: ToolRegistry) -> Outc
     return Outcome("the rewind begins")
 
 
+def _adopt(state: AgentState, said: cmd.AdoptFork, registry: ToolRegistry) -> Outcome:
+    check_stands(state, RewindScope.FILES)
+    return Outcome("the files are taken over")
+
+
 def _undo(state: AgentState, said: cmd.Undo, registry: ToolRegistry) -> Outcome:
     from engine.loop.decide import decide  # which has this room's handlers
 
@@ -89,11 +94,12 @@ def _put_back(state: AgentState, said: cmd.PutBack, registry: ToolRegistry) -> O
     return Outcome("put back as it was", tuple(events))
 
 
-NOT_WITHIN = (cmd.Undo, cmd.Rewind, cmd.CallTool, cmd.TakeShell, cmd.DeleteAgent)
+NOT_WITHIN = (cmd.Undo, cmd.Rewind, cmd.AdoptFork, cmd.CallTool, cmd.TakeShell, cmd.DeleteAgent)
 """Commands that no undo carries out."""
 
 HANDLERS: dict[type[cmd.Command], Callable[[AgentState, Any, ToolRegistry], Outcome]] = {
     cmd.Rewind: _rewind,
+    cmd.AdoptFork: _adopt,
     cmd.Undo: _undo,
     cmd.PutBack: _put_back,
 }

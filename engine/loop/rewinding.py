@@ -27,7 +27,7 @@ class Rewind:
 
     Args:
         agent: a live agent.
-        command: what is asked.
+        scope: what is taken back.
         actor: who asks.
         around: what the journal and the snapshots say.
         others: why files cannot be changed now because of other agents; empty when they can.
@@ -36,34 +36,69 @@ class Rewind:
     def __init__(
         self,
         agent: Agent,
-        command: cmd.Rewind,
+        scope: RewindScope,
         actor: str,
         around: Surroundings,
         others: Callable[[], str],
     ) -> None:
-        self._agent, self._command, self._actor = agent, command, actor
+        self._agent, self._scope, self._actor = agent, scope, actor
         self._around, self._others = around, others
-        self._scope = RewindScope(command.scope)
 
-    async def carry_out(self) -> cmd.Receipt:
+    async def carry_out(self, command: cmd.Rewind) -> cmd.Receipt:
         """Do it; what the receipt says is durable.
 
         Raises:
             JournalError: the journal cannot record; no file was changed.
         """
-        receipt = self._agent.handle(self._command, self._actor)
+        receipt = self._agent.handle(command, self._actor)
         await self._agent.log.commit()
         if not receipt.ok:
             return receipt
         try:
-            return await self._go(receipt.event)
+            return await self._go(command, receipt.event)
         except (RewindError, RefusedError, SnapshotError) as error:
             return await self._failed(str(error), receipt.event)
 
-    async def _go(self, cause: str) -> cmd.Receipt:
+    async def adopt(self, command: cmd.AdoptFork, theirs: str) -> cmd.Receipt:
+        """Give the agent the files of a fork instead; everything else is as for a rewind of files.
+
+        Args:
+            command: what is asked.
+            theirs: snapshot of the fork's files.
+
+        Raises:
+            JournalError: the journal cannot record; no file was changed.
+        """
+        agent, snapshots = self._agent, self._around.snapshots
+        assert snapshots is not None
+        receipt = agent.handle(command, self._actor)
+        await agent.log.commit()
+        if not receipt.ok:
+            return receipt
+        try:
+            done = await self._bring_back(snapshots, theirs, agent.state.version, receipt.event, command.fork)
+        except (RefusedError, RewindError, SnapshotError) as error:
+            return await self._failed(str(error), receipt.event)
+        begun = agent.state.rewinding
+        rewound = ev.Rewound(
+            to=begun.to if begun is not None else agent.state.version,
+            what=RewindScope.FILES,
+            snapshot=theirs,
+            changed=_count(done),
+            verified=done.verified,
+            adopted=command.fork,
+            left=len(done.left),
+        )
+        event = agent.append(rewound, self._actor, begun.event if begun is not None else receipt.event)
+        await agent.log.commit()
+        sure = ", each file checked" if done.verified else ""
+        message = f"the files of {command.fork} are {agent.state.agent_id}'s now: {_count(done)} paths{sure}"
+        return cmd.Receipt(ok=True, message=message, event=event.ref, data={"changed": _count(done)})
+
+    async def _go(self, command: cmd.Rewind, cause: str) -> cmd.Receipt:
         agent = self._agent
-        now, paths = copy_state(agent.state), self._command.paths
-        found = await preview(self._around, now, self._command.to, self._scope, paths, looks=False)
+        now, paths = copy_state(agent.state), command.paths
+        found = await preview(self._around, now, command.to, self._scope, paths, looks=False)
         if found.trouble:
             hint = "" if self._scope is RewindScope.FILES else "; rewind state takes only the mind back"
             raise RewindError(f"{found.trouble}{hint}")
@@ -71,7 +106,9 @@ class Rewind:
             raise RewindError(found.files.note)
         done: Restoration | None = None
         if found.files is not None and found.files.snapshot and self._around.snapshots is not None:
-            done = await self._bring_back(self._around.snapshots, found, cause)
+            done = await self._bring_back(
+                self._around.snapshots, found.files.snapshot, found.to, cause, paths=paths
+            )
             cause = self._agent.state.rewinding.event if self._agent.state.rewinding is not None else cause
         self._check()
         event = self._record(found, done, cause)
@@ -91,17 +128,21 @@ class Rewind:
             if self._scope is not RewindScope.STATE and (why := self._others()):
                 raise RewindError(why)
 
-    async def _bring_back(self, snapshots: Snapshots, found: Preview, cause: str) -> Restoration:
-        assert found.files is not None
+    async def _bring_back(
+        self,
+        snapshots: Snapshots,
+        wanted: str,
+        to: int,
+        cause: str,
+        adopted: str = "",
+        *,
+        paths: tuple[str, ...] = (),
+    ) -> Restoration:
         agent, name = self._agent, self._agent.state.agent_id
-        saved = await snapshots.take(label=f"{name} before a rewind to event {found.to}")
+        saved = await snapshots.take(label=f"{name} before a rewind to event {to}")
         self._check()
         begun = ev.RewindBegun(
-            to=found.to,
-            what=self._scope,
-            snapshot=found.files.snapshot,
-            saved=saved.id,
-            paths=self._command.paths,
+            to=to, what=self._scope, snapshot=wanted, saved=saved.id, paths=paths, adopted=adopted
         )
         event = agent.append(begun, self._actor, cause)
         try:
@@ -109,7 +150,7 @@ class Rewind:
         except JournalError as error:
             agent.append(ev.RewindFailed(reason=f"the journal cannot record: {error}"), "system", event.ref)
             raise
-        return await snapshots.restore(found.files.snapshot, paths=self._command.paths or None)
+        return await snapshots.restore(wanted, paths=paths or None)
 
     def _record(self, found: Preview, done: Restoration | None, cause: str) -> Event:
         state = self._agent.state

@@ -260,10 +260,27 @@ def _acting(stop: _Stop, trees: dict[str, ProcessTree]) -> list[_Thing]:
         return []
     item = _item(ItemKind.TOOL, action.id, _call_words(action.command, action.args))
     if stop.grade is StopGrade.FREEZE:
-        # It has nothing to freeze: what a thread does to files is over in a moment, and is waited for.
-        return [_waited(stop, item, pipeline.rests.wait, "ended by itself")]
+        return [
+            _Thing(replace(item, fate="ends by itself"), lambda: _without_processes(stop, item), fresh=False)
+        ]
     cuts = _does(stop, StopGrade.CANCEL)
     return [_waited(stop, item, pipeline.rests.wait if cuts else _never, "cancelled" if cuts else "")]
+
+
+async def _without_processes(stop: _Stop, item: StopItem) -> tuple[StopItem, bool]:
+    """An action that has nothing to freeze: what a thread does to files is over in a moment.
+
+    One that was about to start a program starts it when it is thawed.
+    """
+    agent = stop.agent
+    with suppress(TimeoutError):
+        await asyncio.wait_for(agent.pipeline.rests.wait(), LOOK_S)
+    if agent.pipeline.rests.is_set():
+        return replace(item, fate="ended by itself", took_ms=stop.since_ms()), False
+    trees = agent.around.control.processes(agent.state.agent_id)
+    waits = any(tree.name == item.name and not tree.running for tree in trees)
+    fate = "frozen before it began" if waits else "ends by itself"
+    return replace(item, fate=fate, took_ms=stop.since_ms()), not waits
 
 
 def _tree(stop: _Stop, tree: ProcessTree) -> _Thing:

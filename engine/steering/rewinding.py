@@ -175,6 +175,10 @@ async def preview(
     asked, then = to, await around.past.state(to)
     if then.version != to or to < 1:
         raise RewindError(f"there is no event {around.past.stream}:{to}; the newest is {then.version}")
+    if now.forked is not None and then.forked is None:
+        raise RewindError(
+            f"{now.agent_id} began at event 2, as a fork; before that it was {now.forked.parent}"
+        )
     then = await _at_rest(around.past, then)
     to = then.version
     after = await _aftermath(around, then, to)

@@ -96,3 +96,44 @@ async def test_headless_shows_first_and_does_it_with_yes(tmp_path: Path) -> None
     assert (code, answer["applied"]) == (0, True)
     assert not (workspace / "sandbox" / "x").exists()
     assert (await do_line(workspace, "rewind 99999"))[0] == 2
+
+
+async def test_f_in_the_past_begins_a_fork_and_its_files_are_taken_over(flown: Flight) -> None:
+    place = await flown.engine.place_of("pilot-1", "s2")
+    await flown.type(f"past {place}")
+    await flown.until(lambda: flown.app._past_at == place and not flown.app._moving, "the past")
+    flown.app.query_one("#plan").focus()
+    await flown.press("f")
+    await flown.says("pilot-1-f1 begins where pilot-1:", "no model was asked")
+    await flown.until(lambda: flown.app._agent == "pilot-1-f1", "the fork in view")
+    root = flown.engine.root_of("pilot-1-f1")
+    assert sorted(path.name for path in root.iterdir() if path.name[0] != ".") == ["x"]
+    await flown.type("agent pilot-1")
+    await flown.until(lambda: flown.app._agent == "pilot-1", "the original")
+    await flown.type("compare pilot-1-f1")
+    await flown.shows("Files", "- y")
+    await flown.press("escape")
+    await flown.type("outcomes")
+    await flown.shows("Forks from pilot-1:", "pilot-1-f1: open")
+    await flown.press("escape")
+    await flown.type("adopt pilot-1-f1")
+    await flown.dialog(RewindDialog)
+    await flown.press("y")
+    await flown.says("the files of pilot-1-f1 are pilot-1's now")
+    assert not (flown.engine.root / "y").exists()
+
+
+async def test_headless_forks_run_and_are_counted_with_an_interval(tmp_path: Path) -> None:
+    workspace = tmp_path / "ws"
+    await do_line(workspace, "agent_create bdi_agent pilot-1")
+    await do_line(workspace, "goal create a directory named 'x' and create a directory named 'y'")
+    await do_line(workspace, "run")
+    code, answer, text = await do_line(workspace, "fork s2 x3 with belief door=shut", agent="pilot-1")
+    assert (code, answer["agents"]) == (0, ["pilot-1-f1", "pilot-1-f2", "pilot-1-f3"])
+    (group,) = answer["groups"]
+    assert (group["n"], group["achieved"]["value"]) == (3, 1.0)
+    assert group["achieved"]["low"] == pytest.approx(0.4385, abs=1e-4)
+    assert "achieved 100% [44%, 100%] of n = 3" in text
+    assert "door" in group["edits"]
+    assert (workspace / "forks" / "pilot-1-f2" / "y").is_dir()
+    assert (await do_line(workspace, "fork s2 x99", agent="pilot-1"))[0] == 2
