@@ -215,6 +215,15 @@ def _course(state: AgentState, step: PlanStep) -> str:
     return CourseKind.ON_PLAN if same else CourseKind.OFF_PLAN
 
 
+def shown_by(state: AgentState, goal: str) -> str:
+    """The newest result of a goal's plan, which shows that it was achieved; empty where there is none."""
+    plan = state.plans.get(goal)
+    done = [step for step in plan.steps if step.status is StepStatus.COMPLETED] if plan else []
+    if not done:
+        return ""
+    return f", shown by {done[-1].id}: {done[-1].summary or done[-1].description} (drift shows the rest)"
+
+
 def step_text(step: PlanStep) -> str:
     """A step as a person would type it."""
     if step.op is Op.ACHIEVE:
