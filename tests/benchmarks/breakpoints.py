@@ -1,8 +1,8 @@
 """What breakpoints cost: folding events with 10 and 50 of them beside folding without any, and a dry run.
 
 The events are those of an agent that works through goals of ten actions each, read back from the journal as a
-live agent folds them. None of the breakpoints holds. The baseline is the same fold without breakpoints; `share`
-is what they add of the time that an event takes to be made, hashed, written and folded (limit 0.05).
+live agent folds them. None of the breakpoints holds. The baseline is the same fold without breakpoints;
+`share` is what they add of the time that an event takes to be made, hashed, written and folded (limit 0.05).
 Run it with `python -m tests.benchmarks.breakpoints`.
 """
 
