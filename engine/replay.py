@@ -109,8 +109,10 @@ class _Record:
     def was_held(self, asked: type[ev.Payload]) -> bool:
         """Whether a budget kept the call from being made for which was asked last."""
         for payload in reversed(self.payloads[: self.place]):
-            if isinstance(payload, ev.BudgetReached | asked):
-                return isinstance(payload, ev.BudgetReached)
+            if isinstance(payload, asked):
+                return False
+            if isinstance(payload, ev.BudgetReached) and payload.before == "call":
+                return True
         return False
 
     def beliefs_after(self, finished: ev.ActionFinished) -> dict[str, Any]:

@@ -17,16 +17,20 @@ from app.cockpit.layout import Layout
 from app.projection import Projector
 from engine.journal.errors import JournalError
 from engine.journal.past import Mark, Past, along
+from widgets.dialogs.box import BoxDialog
 from widgets.timeline import Timeline
 
 if TYPE_CHECKING:
     from app.comparing import Comparison
     from engine.engine import Engine
+    from widgets.dialogs.search import SearchDialog
 
 EARLIER = 600
 """Events before the place whose output and thoughts the panes show."""
 SLICE = 32
 """Events brought in between two turns of the loop."""
+PREPARE_AFTER_S = 2.0
+"""How long after the first screen it is made ready to look back."""
 FAR = 10
 """Marks that the shifted keys go."""
 
@@ -91,6 +95,26 @@ class PastKeys(Layout):
             return
         self._travel(lambda _marks, _at: version)
 
+    # The name of the handler says which dialog's message it takes, so that it need not be imported before.
+
+    def on_search_dialog_go_requested(self, event: SearchDialog.GoRequested) -> None:
+        """Leave the search for the event that was chosen, in its agent's past."""
+        agent, _, version = event.found.ref.rpartition(":")
+        if isinstance(self.screen, BoxDialog):
+            self.screen.dismiss(None)
+        self._go_to(agent, int(version))
+
+    def _go_to(self, agent: str, version: int) -> None:
+        """Look at an agent as it was at an event."""
+        if agent != self._agent:
+            self._to_now()
+            if not self._projector.select(agent):
+                self._say(
+                    f"agent {agent} is not here any more; why {agent}:{version} tells of the event", "note"
+                )
+                return
+        self._travel(lambda _marks, _at: version)
+
     # -------------------------------------------------------------- going there
 
     def _travel(self, move: Move) -> None:
@@ -124,6 +148,15 @@ class PastKeys(Layout):
             self._say(str(error), "error")
         finally:
             self._moving, self._moves = False, ()
+
+    async def _prepare_past(self, engine: Engine) -> None:
+        """Once all else stands, make ready to look back: agent by agent, the shown one first."""
+        await asyncio.sleep(PREPARE_AFTER_S)
+        try:
+            for agent in sorted(engine.agents, key=lambda one: one != self._agent):
+                await self._past_of(engine, agent).prepare()
+        except JournalError:
+            return  # whoever looks back is told of it
 
     def _past_of(self, engine: Engine, agent: str) -> Past:
         if agent not in self._pasts:
@@ -172,11 +205,10 @@ class PastKeys(Layout):
         self.run_worker(self._carry_out(self._engine, self._agent, text), name="compare", exit_on_error=False)
 
     async def _carry_out(self, engine: Engine, agent: str, text: str) -> None:
-        from app.comparing import PastError, compare, refs_of
+        from app.comparing import PastError, compare_words
 
         try:
-            one, other = refs_of(text, agent, self._past_at)
-            found = await compare(engine, self._past_of(engine, agent), one, other)
+            found = await compare_words(engine, self._past_of(engine, agent), text, self._past_at)
         except (PastError, JournalError) as error:
             self._say(str(error), "error")
             return

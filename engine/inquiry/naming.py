@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -22,6 +22,14 @@ ARGUMENT_CHARACTERS = 512
 """Up to here an argument's text may be the name of a file."""
 _CALL = ("op", "tool", "command", "args")
 """What of a step says what it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Files that an action changed without naming them; paths from the sandbox's root."""
+
+    written: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
 class Relation(StrEnum):
@@ -57,14 +65,14 @@ class Basis:
 class StreamNames:
     """What is known of one agent while its events go by."""
 
-    goals: dict[str, str] = field(default_factory=dict)
-    plans: dict[str, str] = field(default_factory=dict)
+    goals: MutableMapping[str, str] = field(default_factory=dict)
+    plans: MutableMapping[str, str] = field(default_factory=dict)
     """Goal to the event that made or last changed its plan."""
-    steps: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    steps: MutableMapping[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     """Step to the event that gave it this call, and the step."""
-    done: dict[str, str] = field(default_factory=dict)
+    done: MutableMapping[str, str] = field(default_factory=dict)
     """Completed step to its end."""
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: MutableMapping[str, Any] = field(default_factory=dict)
     """Values of what was perceived."""
     told: list[str] = field(default_factory=list)
     cwd: str = "."
@@ -75,22 +83,29 @@ class Names:
     """Goes along with the events of a workspace."""
 
     def __init__(self) -> None:
-        self.beliefs: dict[tuple[str, str], str] = {}
+        self.beliefs: MutableMapping[tuple[str, str], str] = {}
         """Stream and key of each belief that is held, to the event that it was taken up by."""
-        self.files: dict[str, str] = {}
+        self.files: MutableMapping[str, str] = {}
         """Path of each written file from the sandbox's root, to the end of the action that wrote it last."""
         self.named: dict[tuple[str, str], list[str]] = {}
         """Owner and name (`a3`, `belief KEY`, `file PATH`, `error`) to their events, oldest first."""
         self.streams: dict[str, StreamNames] = {}
+        self.touched: Mapping[tuple[str, str], Touched] = {}
+        """Files that actions changed without naming them, by stream and action."""
 
     def note(self, event: Event) -> Iterable[Basis]:
         """Take the next event in; gives what its body names, an empty reference where that is not known."""
         handler = _HANDLERS.get(event.kind)
         if handler is None or not of_agent(event.stream):
             return ()
-        return list(
-            handler(self, self.streams.setdefault(event.stream, StreamNames()), event, body_of(event))
-        )
+        return list(handler(self, self.of(event.stream), event, body_of(event)))
+
+    def of(self, stream: str) -> StreamNames:
+        """What is known of an agent."""
+        known = self.streams.get(stream)
+        if known is None:
+            known = self.streams[stream] = StreamNames()
+        return known
 
     def name(self, owner: str, name: str, ref: str) -> None:
         """Let an event be found by a name."""
@@ -236,6 +251,9 @@ def _parameters(names: Names, stream: StreamNames, event: Event, said: dict[str,
             yield from names.writers(stream, said["args"])
 
 
+_ENDS = frozenset((ev.ActionFinished.kind, ev.ActionCancelled.kind, ev.ActionOutcomeUnknown.kind))
+
+
 @_on(
     *(ev.ActionStarted, ev.ActionHeld, ev.ActionWithdrawn, ev.ActionFinished),
     *(ev.ActionCancelled, ev.ActionOutcomeUnknown),
@@ -248,6 +266,13 @@ def _action(names: Names, stream: StreamNames, event: Event, said: dict[str, Any
         if wrote and args and isinstance(path, str):
             whole = plain_path(path, stream.cwd)
             names.files[whole] = event.ref
+            names.name("", f"file {whole}", event.ref)
+    if event.kind in _ENDS and (touched := names.touched.get((event.stream, _text(said, "action")))):
+        for whole in touched.written:
+            names.files[whole] = event.ref
+            names.name("", f"file {whole}", event.ref)
+        for whole in touched.removed:
+            names.files.pop(whole, None)
             names.name("", f"file {whole}", event.ref)
     _move(stream, said)
     yield from ()

@@ -14,11 +14,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from engine.domain.breakpoints import BEFORE_ACTING, BreakKind, Breakpoint, BreakSpec, Reached
+from engine.domain.budgets import Spent
 from engine.domain.conditions import BELIEF, is_met, read_condition
 from engine.domain.globs import fits, holds
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import PlanStep
-from engine.domain.state import ActiveAction, AgentState, Spent
+from engine.domain.state import ActiveAction, AgentState
 from engine.domain.text import clean_line
 from engine.journal import events as ev
 from engine.journal.event import Event, canonical

@@ -23,6 +23,17 @@ from engine.domain.session import OfferedBelief
 from engine.domain.state import AgentConfig
 from engine.domain.thinking import Uncovered
 from engine.journal import memory_events
+from engine.journal.approval_events import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    ApprovalsSet,
+    EnvelopeRevoked,
+    PlanAccepted,
+    ReplanHeld,
+    ReplanRejected,
+    RuleGranted,
+    RuleRevoked,
+)
 from engine.journal.break_events import (
     BreakpointAdded,
     BreakpointChanged,
@@ -30,6 +41,8 @@ from engine.journal.break_events import (
     BreakpointHit,
     BreakpointSet,
 )
+from engine.journal.budget_events import BudgetEased, BudgetReached, BudgetSet, WorkspaceBudgetSet
+from engine.journal.dispute_events import ResultDisputed
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
 from engine.journal.meta_events import (
@@ -41,12 +54,11 @@ from engine.journal.meta_events import (
     MetaForced,
     MetaVetoed,
     ReplanAsked,
+    StuckNoticed,
     ThresholdsAdapted,
     ThresholdsSet,
 )
 from engine.journal.model_events import (
-    BudgetReached,
-    BudgetSet,
     DecisionAsked,
     DecisionMade,
     ModelCalled,
@@ -71,8 +83,16 @@ from engine.journal.reasoner_events import (
     TimePassed,
     TracingSet,
 )
+from engine.journal.rewind_events import AgentForked, RewindBegun, RewindCutOff, RewindFailed, Rewound
+from engine.journal.stopping_events import AgentHeld, AgentThawed, StopObserved
 
 __all__ = [
+    "AgentForked",
+    "AgentHeld",
+    "AgentThawed",
+    "ApprovalAnswered",
+    "ApprovalAsked",
+    "ApprovalsSet",
     "BackgroundCancelAsked",
     "BackgroundEnded",
     "BackgroundStarted",
@@ -82,10 +102,12 @@ __all__ = [
     "BreakpointCleared",
     "BreakpointHit",
     "BreakpointSet",
+    "BudgetEased",
     "BudgetReached",
     "BudgetSet",
     "DecisionAsked",
     "DecisionMade",
+    "EnvelopeRevoked",
     "GenerationAnswered",
     "GenerationAsked",
     "GenerationBegun",
@@ -102,15 +124,28 @@ __all__ = [
     "ModelCalled",
     "ModelSaid",
     "Payload",
+    "PlanAccepted",
     "PlansDecided",
     "PlansHeld",
     "ReasonerAdvanced",
     "ReplanAsked",
+    "ReplanHeld",
+    "ReplanRejected",
+    "ResultDisputed",
+    "RewindBegun",
+    "RewindCutOff",
+    "RewindFailed",
+    "Rewound",
+    "RuleGranted",
+    "RuleRevoked",
+    "StopObserved",
+    "StuckNoticed",
     "ThinkingFailed",
     "ThresholdsAdapted",
     "ThresholdsSet",
     "TimePassed",
     "TracingSet",
+    "WorkspaceBudgetSet",
     "memory_events",
 ]
 
@@ -502,6 +537,12 @@ class SnapshotTaken(Payload):
     skipped: int = 0
     """How many things it cannot bring back."""
     duration_ms: int = 0
+    since: str = ""
+    """The action before which the last one was taken (`pilot:a3`); empty where nothing changed, or it is
+    not known."""
+    written: tuple[str, ...] = ()
+    """Files that are new or other ones since then, from the root; the first ones where they are many."""
+    removed: tuple[str, ...] = ()
 
 
 class SnapshotFailed(Payload):

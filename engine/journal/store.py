@@ -304,6 +304,15 @@ class JournalStore:
         return self._writer.last_seq if self._writer is not None else await self._reader.head_seq()
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The streams of a journal that is open for writing, sorted.
+
+        Raises:
+            JournalClosed: it was opened for reading only.
+        """
+        return tuple(sorted(self._writing().heads))
+
+    @property
     def last_seq(self) -> int:
         """The place of the last durable event of a journal that is open for writing.
 
@@ -319,6 +328,10 @@ class JournalStore:
     async def count(self) -> int:
         """How many events there are."""
         return await self._reader.count()
+
+    async def damage(self) -> str:
+        """What is wrong with the database as SQLite checks it, with its indexes; empty when it is sound."""
+        return await self._reader.damage()
 
     async def load_snapshot(
         self,

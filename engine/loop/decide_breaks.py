@@ -14,6 +14,7 @@ from engine.domain.reasoning import Stride
 from engine.domain.state import AgentState, RunState
 from engine.journal import events as ev
 from engine.loop.decide_session import may_go_on
+from engine.loop.decide_stop import refuse_frozen
 from engine.loop.outcome import Outcome, RefusedError, fresh_id
 from engine.tools.registry import ToolRegistry
 
@@ -60,6 +61,7 @@ def change_break(state: AgentState, said: cmd.ChangeBreak, registry: ToolRegistr
 
 def _step(state: AgentState, said: cmd.Step, registry: ToolRegistry) -> Outcome:
     may_go_on(state)
+    refuse_frozen(state)
     if state.run is RunState.RUNNING and state.acting:
         return Outcome("paused; the running action is this step", (ev.AgentPaused(reason="stepping"),))
     if not state.open_goals:

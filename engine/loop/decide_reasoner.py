@@ -16,6 +16,7 @@ from engine.domain.state import AgentState, RunState
 from engine.journal import events as ev
 from engine.loop.decide_breaks import change_break
 from engine.loop.decide_session import may_go_on
+from engine.loop.decide_stop import refuse_frozen
 from engine.loop.outcome import Outcome, RefusedError, fresh_id
 from engine.reasoner.breakpoints import check_pattern
 from engine.reasoner.generation import read_plans
@@ -49,6 +50,7 @@ def _give_up(status: GoalStatus) -> Callable[[AgentState, Any, ToolRegistry], Ou
 
 def _step(state: AgentState, said: cmd.Step, registry: ToolRegistry) -> Outcome:
     may_go_on(state)
+    refuse_frozen(state)
     if state.run is RunState.RUNNING and state.acting:
         return Outcome("paused; the running action is this step", (ev.AgentPaused(reason="stepping"),))
     if not state.has_work:
@@ -166,7 +168,7 @@ HANDLERS: dict[type[cmd.Command], Callable[[AgentState, Any, ToolRegistry], Outc
     **dict.fromkeys(
         (
             *(cmd.ChangeGoal, cmd.EditStep, cmd.InsertStep, cmd.DeleteStep, cmd.MoveStep, cmd.SkipStep),
-            *(cmd.RetryStep, cmd.GiveResult, cmd.ReplacePlan),
+            *(cmd.RetryStep, cmd.GiveResult, cmd.ReplacePlan, cmd.AcceptPlan, cmd.RejectReplan),
         ),
         _no_plan_to_edit,
     ),

@@ -5,7 +5,22 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-NAMES = ("journal", "memory", "opening", "cockpit", "model", "jail", "snapshot", "bdi", "breakpoints")
+NAMES = (
+    "journal",
+    "memory",
+    "opening",
+    "looking_back",
+    "cockpit",
+    "model",
+    "stopping",
+    "approvals",
+    "jail",
+    "snapshot",
+    "rewinding",
+    "bdi",
+    "breakpoints",
+    "killing",
+)
 
 
 def run_all(name: str = "") -> list[dict[str, Any]]:
