@@ -58,6 +58,8 @@ _KINDS: dict[str, MarkKind] = {
     ev.ActionOutcomeUnknown.kind: MarkKind.ACTION,
     ev.FailureRecorded.kind: MarkKind.FAILURE,
     ev.InterventionOpened.kind: MarkKind.OPERATOR,
+    ev.ApprovalAsked.kind: MarkKind.OPERATOR,
+    ev.ReplanHeld.kind: MarkKind.OPERATOR,
     ev.ChangesOffered.kind: MarkKind.OPERATOR,
     ev.PlansHeld.kind: MarkKind.OPERATOR,
     ev.ResultDisputed.kind: MarkKind.OPERATOR,
