@@ -186,6 +186,67 @@ async def compare(engine: Engine, past: Past, one: int | None, other: int | None
     )
 
 
+async def compare_words(engine: Engine, past: Past, text: str, at: int | None = None) -> Comparison:
+    """Two points of an agent's time, or two agents as they are now, as words of the command bar name them.
+
+    Args:
+        engine: the workspace.
+        past: of the agent that is meant.
+        text: up to two events, or one or two agents' ids.
+        at: the version that is looked at; None for now.
+
+    Raises:
+        PastError: a word names nothing.
+        JournalError: the journal cannot be read.
+    """
+    words = text.split()
+    if words and all(word in engine.agents for word in words):
+        one, other = (past.stream, *words)[-2:]
+        return await compare_agents(engine, one, other)
+    return await compare(engine, past, *refs_of(text, past.stream, at))
+
+
+async def compare_agents(engine: Engine, one: str, other: str) -> Comparison:
+    """Two agents as they are now: what they want, plan and believe, their ends, counts, cost and files.
+
+    Raises:
+        PastError: they are one.
+        JournalError: the journal cannot be read.
+    """
+    if one == other:
+        raise PastError(f"name another agent than {one}")
+    before, after = await engine.view(one), await engine.view(other)
+    files = await engine.files_between(one, other)
+    counted = [{"writes to memory": str(await _writes(engine, agent))} for agent in (one, other)]
+    return Comparison(
+        _of(before),
+        _of(after),
+        goals=tuple(_goals(before, after)),
+        plan=tuple(_plans(before, after)),
+        beliefs=tuple(_beliefs(before, after)),
+        counters=(*_counters(before, after), *_differences(*counted)),
+        files=() if isinstance(files, str) else tuple(_changed(files)),
+        files_note=clean_line(files)
+        if isinstance(files, str)
+        else f"of {one} and of {other} as they are now",
+    )
+
+
+async def _writes(engine: Engine, agent: str) -> int:
+    """How often memory was written to because of an agent."""
+    events = engine.events(0, stream=STREAM, follow=False)
+    return len([1 async for event in events if any(one.startswith(f"{agent}:") for one in event.causes)])
+
+
+def state_changes(before: AgentState, after: AgentState) -> tuple[tuple[str, tuple[Change, ...]], ...]:
+    """What differs between two states in what an agent wants, plans and believes, by title."""
+    return (
+        ("Goals", tuple(_goals(before, after))),
+        ("Plan", tuple(_plans(before, after))),
+        ("Beliefs", tuple(_beliefs(before, after))),
+    )
+
+
 def _of(state: AgentState) -> Point:
     return Point(f"{state.agent_id}:{state.version}", state.at, state.tick)
 

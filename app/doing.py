@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from engine.domain import commands as cmd
 from engine.domain.metacognition import JobOutcome, MetaTask
 from engine.domain.ports import Ports
 from engine.domain.reasoning import GeneratedPlan, GenerationStage
-from engine.domain.state import AgentState
+from engine.domain.state import AgentState, Mode
 from engine.engine import Engine
 from engine.library import load_missions
+from engine.metacognition.stuck import signs_of
 from engine.sandbox.policy import Tier
 from engine.steering.gate import may_think
 from engine.thinkers.procedural import ProceduralThinker
@@ -114,8 +116,15 @@ async def _submit(engine: Engine, command: cmd.Command) -> Answer:
         told = state.last_summary if isinstance(command, LETS_ACT) else f"{steps} steps planned"
         if isinstance(command, LETS_PLAN) and state.plan is None and state.intervention is None:
             told = "it plans once it runs"
+        if state.approvals.question is not None or state.approvals.held:
+            told = "it waits for you: inbox says for what"
         parts = (receipt.message, state.mode, told, ending_jobs(state.running_jobs))
         return 0, answer, " · ".join(part for part in parts if part)
+    if receipt.ok and isinstance(command, cmd.Stop):
+        from app.stopping import stop_answer
+
+        seen, text = await stop_answer(engine, receipt.data, receipt.message)
+        return 0, {**answer, **seen}, text
     if receipt.ok and isinstance(command, cmd.ForceMeta):
         return await _thought(engine, command, receipt)
     return (0 if receipt.ok else 1), answer, receipt.message
@@ -145,16 +154,34 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             return await _status(engine, agent)
         case "why" | "drift":
             return await _ask_the_journal(engine, intent, agent)
+        case "wrong" | "right" | "retract":
+            return await _mark(engine, intent, agent)
+        case "budgets":
+            from app.budgeting import tell_budgets
+
+            return tell_budgets(engine, agent, intent.argument)
+        case "play":
+            from app.playing import play_answer
+
+            return await play_answer(engine, agent, intent.argument)
         case "policy":
             report = engine.sandbox(agent)
             answer = {"tier": report.tier.value, "refusal": report.refusal, "policy": report.policy.as_json()}
             return 0, answer, report.text()
-        case "generated_plans" | "breakpoints":
-            return await _mind(engine, intent.action, agent)
+        case "inbox" | "approvals" | "envelope" | "approve_all":
+            from app.approving import told_of_approvals
+
+            return await told_of_approvals(engine, intent, agent)
+        case "generated_plans" | "breakpoints" | "break_dry":
+            return await _of_agent(engine, intent, agent)
+        case "step_all":
+            return await _step_all(engine, intent.argument)
         case "mission":
             return await _mission(engine, intent.argument, agent)
         case "past" | "compare":
             return await _time(engine, intent, agent)
+        case "rewind" | "undo" | "redo" | "fork" | "adopt" | "outcomes":
+            return await _change_time(engine, intent, agent)
         case "recap":
             from app.recapping import tell_recap
 
@@ -205,6 +232,7 @@ async def _status(engine: Engine, agent: str) -> Answer:
         return 2, {}, "there is no agent yet; agent_create bdi_agent ID makes one"
     state = await engine.view(agent)
     waits = await engine.waiting(agent)
+    signs = signs_of(state.meta)
     answer = {
         "agent": agent,
         "mode": state.mode.value,
@@ -216,12 +244,22 @@ async def _status(engine: Engine, agent: str) -> Answer:
         "actions": state.actions,
         "failed_actions": state.failed_actions,
         "background": [{"job": j.id, "task": j.task.value, "why": j.why} for j in state.meta.running],
-        "signals": [signal.text for signal in state.meta.signals],
+        "signals": [sign.text for sign in signs],
     }
     goals = "; ".join(f"{g.id} {g.status}: {g.text}" for g in state.goals.values()) or "no goals"
-    stuck = "".join(f" · may be stuck: {signal.text}" for signal in state.meta.signals)
+    stuck = "".join(f" · may be stuck: {sign.text}" for sign in signs)
     told = waiting_text(waits, Ports().clock.now())
     return 0, answer, f"{agent} {state.mode} ({state.pause_point}) · {told} · {goals}{stuck}"
+
+
+async def _mark(engine: Engine, intent: Local, agent: str) -> Answer:
+    from app.disputing import dispute_answer, retract_answer
+
+    submit = partial(engine.submit, operator="cli")
+    if intent.action == "retract":
+        return await retract_answer(engine.record, submit, intent.argument, agent)
+    lifted = intent.action == "right"
+    return await dispute_answer(engine.record, submit, intent.argument, agent, lifted=lifted)
 
 
 async def _ask_the_journal(engine: Engine, intent: Local, agent: str) -> Answer:
@@ -234,7 +272,7 @@ async def _ask_the_journal(engine: Engine, intent: Local, agent: str) -> Answer:
 
 
 async def _time(engine: Engine, intent: Local, agent: str) -> Answer:
-    from app.comparing import PastError, compare, refs_of
+    from app.comparing import PastError, compare_words
     from app.past import state_at
 
     if not agent:
@@ -243,27 +281,57 @@ async def _time(engine: Engine, intent: Local, agent: str) -> Answer:
     try:
         if intent.action == "past":
             return 0, *await state_at(past, intent.argument)
-        found = await compare(engine, past, *refs_of(intent.argument, agent))
+        found = await compare_words(engine, past, intent.argument)
     except PastError as error:
         return 2, {}, str(error)
     return 0, found.as_json(), found.text()
 
 
-async def _mind(engine: Engine, what: str, agent: str) -> Answer:
+async def _change_time(engine: Engine, intent: Local, agent: str) -> Answer:
+    from app import time_doing
+
+    match intent.action:
+        case "rewind":
+            return await time_doing.do_rewind(engine, intent.argument, agent)
+        case "fork":
+            return await time_doing.do_fork(engine, intent.argument, agent)
+        case "adopt":
+            return await time_doing.do_adopt(engine, intent.argument, agent)
+        case "outcomes":
+            return await time_doing.do_outcomes(engine, intent.argument or agent)
+    return await time_doing.do_undo(engine, intent.argument, agent, again=intent.action == "redo")
+
+
+async def _of_agent(engine: Engine, intent: Local, agent: str) -> Answer:
     if not agent:
-        return 2, {}, "there is no agent yet; agent_create asl_agent ID file=PROGRAM.asl makes one"
+        return 2, {}, "there is no agent yet; agent_create bdi_agent ID makes one"
+    from app.breaking import breaks_answer, dry_answer
+
+    if intent.action == "break_dry":
+        return await dry_answer(engine, agent, intent.argument)
     state = await engine.view(agent)
-    if what == "breakpoints":
-        points = [asdict(one) for one in state.mind_breakpoints.values()]
-        lines = [
-            f"{one['id']:<5} {'on ' if one['enabled'] else 'off'} {one['on']:<7} {one['pattern']}"
-            f"  ({one['hits']} hits)"
-            for one in points
-        ]
-        return 0, {"breakpoints": points}, "\n".join(lines) or "no breakpoints"
+    if intent.action == "breakpoints":
+        return 0, *breaks_answer(state)
     plans = [asdict(one) for one in state.generated]
     waiting = [asdict(one) for one in state.generations.values() if one.stage is GenerationStage.HELD]
     return 0, {"plans": plans, "waiting": waiting}, generated_text(state)
+
+
+def steppable(state: AgentState) -> bool:
+    """Whether an agent takes part when all are stepped: it is paused and has something to do."""
+    free = state.intervention is None and state.handover is None
+    return state.mode is Mode.PAUSED and free and state.has_work
+
+
+async def _step_all(engine: Engine, scope: str) -> Answer:
+    """Step every paused agent, at once, and wait until all of them rest."""
+    waiting = [name for name in engine.agents if steppable(await engine.view(name))]
+    steps = (cmd.Step.model_validate({"agent": name, "scope": scope}) for name in waiting)
+    answers = await asyncio.gather(*(_submit(engine, step) for step in steps))
+    told = [f"{name}: {text}" for name, (_, _, text) in zip(waiting, answers, strict=True)]
+    rows = [{"agent": name, **row} for name, (_, row, _) in zip(waiting, answers, strict=True)]
+    code = max((code for code, _, _ in answers), default=0)
+    return code, {"agents": rows}, "\n".join(told) or "no agent is paused with something to do"
 
 
 def generated_text(state: AgentState | None, *, short: bool = False) -> str:

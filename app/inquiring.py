@@ -91,12 +91,16 @@ class Found:
     lines: tuple[WhyLine, ...]
     chain: Chain
     standing: tuple[inquiry.Standing, ...] = ()
+    alone: tuple[inquiry.Standing, ...] = ()
+    """The beliefs among them that nothing else speaks for."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be said beside the chain."""
         rest = f"{self.chain.left_off} more events (output, or beyond the limit) are not listed"
-        return (*_standing_lines(self), *([rest] if self.chain.left_off else []))
+        names = ", ".join(clean_line(one.name, limit=80) for one in self.alone)
+        alone = [f"nothing else speaks for: {names} (retract takes them back)"] if names else []
+        return (*_standing_lines(self), *alone, *([rest] if self.chain.left_off else []))
 
 
 def find(record: Record, what: str, way: Way, agent: str = "") -> Found:
@@ -113,6 +117,7 @@ def find(record: Record, what: str, way: Way, agent: str = "") -> Found:
     """
     subject = record.subject(what or _newest(record, agent), agent)
     standing: tuple[inquiry.Standing, ...] = ()
+    alone: tuple[inquiry.Standing, ...] = ()
     match way:
         case Way.BACKWARD:
             chain = inquiry.backward(record, subject.newest)
@@ -122,9 +127,11 @@ def find(record: Record, what: str, way: Way, agent: str = "") -> Found:
         case Way.WRONG:
             doubted = inquiry.cascade(record, [subject.newest])
             chain, standing = doubted.chain, doubted.standing
+            alone = inquiry.standing_alone(record, [subject.newest])
     title = HEADS[way].format(name=clean_line(subject.name, limit=80))
-    lines = tuple(_line(link, way) for link in chain.links)
-    return Found(subject, way, title, lines, chain, standing)
+    marks = _marks(record, subject.newest if way is Way.WRONG else "")
+    lines = tuple(_line(link, way, marks.get(link.ref, "")) for link in chain.links)
+    return Found(subject, way, title, lines, chain, standing, alone)
 
 
 def _newest(record: Record, agent: str) -> str:
@@ -135,14 +142,32 @@ def _newest(record: Record, agent: str) -> str:
     return str(body_of(newest).get("action")) if asked is not None and agent else newest.ref
 
 
-def _line(link: Link, way: Way) -> WhyLine:
+def _marks(record: Record, about: str) -> dict[str, str]:
+    """What is to be said of events for the operator's marks, where all that is listed does not say it."""
+    doubts = inquiry.doubted(record)
+    marks = {ref: f"in doubt: stands on {root}" for ref, root in doubts.items() if root != about}
+    return marks | {
+        ref: f"MARKED AS WRONG{': ' if why else ''}{clean_line(why, limit=200)}"
+        for ref, why in record.disputes.items()
+    }
+
+
+def _line(link: Link, way: Way, mark: str = "") -> WhyLine:
     if link.event is None:
         return WhyLine(link.ref, link.depth, "?", "missing", f"{link.ref} is not in this journal", "")
     glyph, kind, text = words_of(link.event)
     ties = TIES if way is Way.BACKWARD else TIES_ON
     tie = ties.get(link.relation, "") if link.relation is not None else ""
     again = " (see above)" if link.again else ""
-    return WhyLine(link.ref, link.depth, glyph, kind, f"{tie}{text}{again}", link.event.at[11:19])
+    marked = f" ≠ {mark}" if mark else ""
+    return WhyLine(
+        link.ref,
+        link.depth,
+        glyph,
+        "warning" if mark else kind,
+        f"{tie}{text}{again}{marked}",
+        link.event.at[11:19],
+    )
 
 
 def words_of(event: Event) -> tuple[str, str, str]:
@@ -260,11 +285,11 @@ async def look(workspace: Path, what: str, way: Way, agent: str) -> Answer:
 
 def waiting_text(found: inquiry.Waiting, now: str) -> str:
     """What an agent waits for, and how long it has."""
-    since = f", since {found.since[11:19]} ({_lasted(found.since, now)})" if found.since else ""
+    since = f", since {found.since[11:19]} ({lasted(found.since, now)})" if found.since else ""
     return f"waits for {clean_line(found.what)}{since}"
 
 
-def _lasted(since: str, now: str) -> str:
+def lasted(since: str, now: str) -> str:
     """The time between two moments, in the largest unit that fits."""
     seconds = max(0.0, (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds())
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):

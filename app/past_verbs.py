@@ -25,6 +25,6 @@ def _points(context: Context) -> Iterable[tuple[str, str]]:
 VERBS: tuple[Verb, ...] = (
     Verb("past", "past EVENT|now", "see every pane as it was at an event; nothing acts there", _read_past,
          "Time", choices=_points),
-    Verb("compare", "compare [EVENT] [EVENT]", "what differs between two points: plan, beliefs, memory, "
-         "files; by default here and now", _read_compare, "Time", choices=_points),
+    Verb("compare", "compare [EVENT|AGENT] [EVENT|AGENT]", "what differs between two points or agents: plan, "
+         "beliefs, memory, files; by default here and now", _read_compare, "Time", choices=_points),
 )  # fmt: skip

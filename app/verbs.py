@@ -9,7 +9,21 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from app import inquiry_verbs, memory_verbs, meta_verbs, mind_verbs, past_verbs, search_verbs
+from app import (
+    approval_verbs,
+    break_verbs,
+    budget_verbs,
+    dispute_verbs,
+    inquiry_verbs,
+    memory_verbs,
+    meta_verbs,
+    mind_verbs,
+    past_verbs,
+    search_verbs,
+    stop_verbs,
+    time_verbs,
+)
+from app.break_verbs import step_id as _step
 from app.coder import LineError, parse_line
 from app.verb import Context, GrammarError, Intent, Local, Reader, Verb, only, split_word, word
 from engine.domain import commands as cmd
@@ -53,16 +67,6 @@ def complaint(error: ValidationError) -> str:
     return f"{where}: {first['msg'].removeprefix('Value error, ')}"
 
 
-def _step(rest: str, context: Context, what: str = "a step") -> str:
-    """A step's id; `this` or nothing means the step that would run next."""
-    state = context.state
-    if rest in ("", "this", "."):
-        if state is None or state.step is None:
-            raise GrammarError(f"{what} is missing, and no step is pending")
-        return state.step.id
-    return rest.lower() if rest[0] in "sS" else f"s{rest}"
-
-
 def _goal_id(rest: str, context: Context) -> str:
     state = context.state
     if rest in ("", "this", "."):
@@ -85,37 +89,6 @@ def _read_goal(rest: str, context: Context) -> Intent:
         priority=priority,
         criteria=tuple(filter(None, criteria)),
     )
-
-
-_BUDGETS: dict[str, Callable[[str], Any]] = {"usd": float, "tokens": int, "calls": int}
-
-
-def _read_budget(rest: str, context: Context) -> Intent:
-    if rest == "usual":
-        return cmd.SetBudget(agent=context.agent)
-    words = rest.replace("$", "").replace(",", "").split()
-    if not words or len(words) % 2:
-        raise GrammarError(
-            "a kind and an amount are expected, such as: budget usd 5 tokens 100000, or: usual"
-        )
-    given: dict[str, Any] = {}
-    for kind, amount in zip(words[::2], words[1::2], strict=True):
-        if kind not in _BUDGETS:
-            raise GrammarError(f"'{kind[:20]}' is no kind of budget; kinds: {', '.join(_BUDGETS)}")
-        try:
-            given[kind] = _BUDGETS[kind](amount)
-        except ValueError:
-            raise GrammarError(f"{kind}: '{amount[:20]}' is no number that fits") from None
-    return cmd.SetBudget.model_validate({**given, "agent": context.agent})
-
-
-def _budget_kinds(context: Context) -> list[tuple[str, str]]:
-    return [
-        ("usd", "dollars, over all sessions"),
-        ("tokens", "prompt and answer"),
-        ("calls", "of a model"),
-        ("usual", "what the settings say"),
-    ]
 
 
 def _read_reword(rest: str, context: Context) -> Intent:
@@ -251,17 +224,6 @@ def _read_forget(rest: str, context: Context) -> Intent:
     return cmd.Forget(agent=context.agent, key=only(rest, "a key"))
 
 
-def _read_step(rest: str, context: Context) -> Intent:
-    if rest not in ("", "over", "out"):
-        raise GrammarError("nothing, over or out may follow")
-    return cmd.Step.model_validate({"agent": context.agent, "scope": rest or "step"})
-
-
-def _read_break(rest: str, context: Context) -> Intent:
-    on_mind = mind_verbs.read_break(rest, context)
-    return on_mind or cmd.SetBreakpoint(agent=context.agent, step=_step(rest, context))
-
-
 def _read_settle(rest: str, context: Context) -> Intent:
     words = rest.split() or ["all"]
     if "all" in words:
@@ -293,12 +255,6 @@ def _read_create(rest: str, context: Context) -> Intent:
 def _steps(context: Context) -> Iterable[tuple[str, str]]:
     plan = context.state.plan if context.state else None
     return [(step.id, step.description) for step in plan.steps if not step.status.terminal] if plan else []
-
-
-def _breakable(context: Context) -> Iterable[tuple[str, str]]:
-    if context.state is None or not context.state.reasons:
-        return _steps(context)
-    return [(f"{on} ", f"on a {on}") for on in mind_verbs.BREAKS]
 
 
 def _goals(context: Context) -> Iterable[tuple[str, str]]:
@@ -382,12 +338,9 @@ VERBS: tuple[Verb, ...] = (
     Verb("until", "until [GOAL]", "run until this goal ends, then pause", _read_until, "Steering",
          choices=_goals),
     Verb("pause", "pause", "start no new action", _none(lambda c: cmd.Pause(agent=c.agent)), "Steering"),
-    Verb("step", "step [over|out]", "allow exactly one action; of a reasoner a body step, or a whole goal",
-         _read_step, "Steering", choices=lambda c: [("over", "the pending step"), ("out", "of its plan")]),
-    Verb("stop", "stop", "cut off what runs and start nothing more",
-         _none(lambda c: cmd.Stop(agent=c.agent)), "Steering"),
-    Verb("budget", "budget usd|tokens|calls AMOUNT … | usual", "what the agent's models may take; it is held "
-         "before the call that could break it", _read_budget, "Steering", choices=_budget_kinds),
+    *break_verbs.VERBS,
+    *stop_verbs.VERBS,
+    *budget_verbs.VERBS,
     Verb("intervene", "intervene", "take the agent's turn",
          _none(lambda c: cmd.Intervene(agent=c.agent)), "Steering"),
     Verb("handback", "handback", "give the turn back; the agent looks at its workspace afresh",
@@ -414,21 +367,19 @@ VERBS: tuple[Verb, ...] = (
          lambda rest, c: cmd.WaiveSnapshot(agent=c.agent, step=_step(rest, c)), "Plan", choices=_steps),
     Verb("result", "result STEP TEXT", "settle a step with a result you vouch for", _read_result, "Plan",
          choices=_steps),
-    Verb("break", "break [STEP] | break belief|goal|plan|error PATTERN", "hold the agent there",
-         _read_break, "Plan", choices=_breakable),
-    Verb("unbreak", "unbreak [STEP]", "clear a breakpoint",
-         lambda rest, c: cmd.SetBreakpoint(agent=c.agent, step=_step(rest, c), on=False), "Plan",
-         choices=_steps),
     Verb("believe", "believe KEY VALUE", "put a belief into the agent's mind", _read_believe, "Mind",
          choices=_beliefs),
     Verb("forget", "forget KEY", "take a belief out of the agent's mind",
          _read_forget, "Mind", choices=_beliefs),
+    *approval_verbs.VERBS,
     *mind_verbs.VERBS,
     *memory_verbs.VERBS,
     *meta_verbs.VERBS,
     *past_verbs.VERBS,
+    *time_verbs.VERBS,
     *search_verbs.VERBS,
     *inquiry_verbs.VERBS,
+    *dispute_verbs.VERBS,
     Verb("!", "! COMMAND ARGUMENTS", "call the sandbox tool yourself, in the agent's session", _read_call,
          "Sandbox", aliases=("coder",)),
     Verb("policy", "policy", "what the agent's programs may do, and what holds them",

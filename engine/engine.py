@@ -16,9 +16,13 @@ from engine import __version__, inquiry, loop, reasoner, thinkers
 from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
+from engine.domain.approval import Envelope, Policy, Source
+from engine.domain.break_lines import read_break
+from engine.domain.budgets import SpendingLimits, check_limits
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
-from engine.domain.state import AgentConfig, AgentState
+from engine.domain.rewinding import RewindScope
+from engine.domain.state import AgentConfig, AgentState, RunState
 from engine.domain.strict_json import NESTING_LIMIT, too_deep
 from engine.domain.thinking import Thinker
 from engine.generation import pgp
@@ -34,14 +38,23 @@ from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import workspace_head
 from engine.library.plan_library import PlanLibrary
 from engine.loop.agent import Agent
+from engine.loop.budgets import Budgets
 from engine.loop.perceive import WorkspacePerceiver
 from engine.loop.recording import Surroundings
+from engine.loop.stopping import Stops
 from engine.loop.voice import Voice
 from engine.memory import Memory, MemoryStatus, MemoryUnavailable
 from engine.memory.keeper import Keeper
 from engine.memory.operating import remember
 from engine.memory.tool import MemoryTool
-from engine.metacognition import BackgroundRunner, MetaSettingsError, read_metacognition, workflow_of
+from engine.metacognition import (
+    BackgroundRunner,
+    MetaSettingsError,
+    StuckSettingError,
+    read_metacognition,
+    read_stuck,
+    workflow_of,
+)
 from engine.models.choice import NO_MODEL, ModelChoice
 from engine.parameters import SettingsError, read_settings
 from engine.sandbox.files import make_root
@@ -51,7 +64,14 @@ from engine.sandbox.probe import layers
 from engine.sandbox.report import SandboxReport
 from engine.sandbox.terminal import Terminal
 from engine.sandbox.tier import JailRefusal, best_jail
-from engine.snapshots import Changes, SnapshotError, SnapshotPolicy, Snapshots
+from engine.snapshots import Changes, Restoration, SnapshotError, SnapshotPolicy, Snapshots
+from engine.steering.ledger import Ledger
+from engine.steering.policies import policy_of
+from engine.steering.rewinding import Preview, RewindError, place_of
+from engine.steering.rewinding import Surroundings as BackFrom
+from engine.steering.rewinding import preview as preview_rewind
+from engine.steering.rules import RuleError
+from engine.steering.standing import Standing
 from engine.thinkers.procedural import ProceduralThinker
 from engine.thinkers.recalling import Recall, Recaller, nothing
 from engine.tools.coders import Coders, narrowing
@@ -64,11 +84,14 @@ from engine.worlds.explorer_world import WORLDS
 if TYPE_CHECKING:
     from engine.inquiry.index import JournalIndex
     from engine.memory.requests import Request
+    from engine.steering.undoing import Offer
 
 R = TypeVar("R")
 
 SANDBOX_DIRECTORY = "sandbox"
 """Where agents work, below the workspace; what steers them (journal, recipes) lies outside of it."""
+FORKS_DIRECTORY = "forks"
+"""Where forks of agents have files of their own, below the workspace."""
 SNAPSHOT_EVERY = 500
 """Events of a stream between two snapshots of its state."""
 SNAPSHOT_PART = 16
@@ -89,6 +112,8 @@ MIND = "@mind"
 """A snapshot of a reasoner's mind stands beside that of its agent's state under the agent's id and this."""
 STYLES = ("plan", "decide")
 """How a model thinks for an agent: whole plans, or one decision after the other (`"style"` at creation)."""
+ACTING = (cmd.Run, cmd.Step, cmd.CallTool, cmd.TakeShell, cmd.AdoptGoal)
+"""Commands by which an agent comes to act, which it may not while files are brought back under it."""
 AGENT_TYPES = ("bdi_agent", REASONER)
 """Types that can be created."""
 
@@ -102,9 +127,15 @@ class EngineConfig:
     policy: SandboxPolicy = field(default_factory=SandboxPolicy)
     snapshots: SnapshotRule = SnapshotRule.REQUIRED
     """Whether the sandbox's files are saved before each action that may change them."""
+    approvals: Policy = field(default_factory=Policy)
+    """What agents ask about before they do it, as the workspace's settings say."""
     create: bool = True
     model: ModelChoice | None = None
     """The model that thinks; None where there is none: agents then plan by the plan library."""
+    budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What all agents together may take over all sessions."""
+    agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What each agent may take, with those that work for it."""
     answerer: Callable[[AgentState], pgp.Answerer | None] | None = None
     """Who makes plans for an agent's reasoner; by default the recorded answers that it was created with."""
 
@@ -164,11 +195,22 @@ class Engine:
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
         self._stop = asyncio.Event()
         self._snapshots: dict[str, int] = {}
+        """Workspace snapshots that were compared, for questions to the record."""
         self.final_head = ""
         """One hash over all streams, once the engine is closed."""
         self._procedural: Thinker = ProceduralThinker(library)
         self._client = config.model.client() if config.model is not None else None
         self._background = BackgroundRunner()
+        self._stops = Stops()
+        model = config.model.budget.limits if config.model is not None else SpendingLimits()
+        usual = config.agent_budget.over(model)
+        self._budgets = Budgets(Ledger(config.budget, usual, ports.clock.now))
+        self._rewinds: set[str] = set()
+        """Agents whose files are being brought back."""
+        self._apart: set[str] = set()
+        """Agents that work on files of their own, deleted ones too."""
+        self._savers: dict[str, WorkspaceSaver] = {}
+        """Who saves the files of those."""
 
     # -------------------------------------------------------------- life
 
@@ -228,6 +270,9 @@ class Engine:
         for stream in streams:
             if of_agent(stream):
                 state = await self._restore(stream)
+                self._budgets.ledger.join(state)
+                if state.forked is not None:
+                    self._apart.add(stream)
                 if why := "" if state.deleted else self._why_not(state.agent_type, state.config):
                     self._faults[stream] = why
                 elif not state.deleted:
@@ -235,6 +280,7 @@ class Engine:
                         await self._take_up(state)
                     except reasoner.ForgottenError as error:
                         self._faults[stream] = f"its mind cannot be had again: {error}"
+        await self._budgets.restore(self.store)
         self._keeper = Keeper(self._memory, self.store, self.blobs, self._ports.clock, self._restore)
         self._keeper.begin()
         self._tasks = [
@@ -255,16 +301,19 @@ class Engine:
 
     async def _recent_snapshots(self, actions: int) -> set[str]:
         """The snapshots of that many newest actions of each agent."""
-        kind = ev.SnapshotTaken.kind
-        taken = [await self.store.last(actions, agent, kind=kind) for agent in list(self._agents)]
+        kinds = (ev.SnapshotTaken.kind, ev.RewindBegun.kind)
+        agents = list(self._agents)
+        taken = [await self.store.last(actions, agent, kind=kind) for agent in agents for kind in kinds]
         payloads = [ev.payload_of(event) for events in taken for event in events]
-        return {said.snapshot for said in payloads if isinstance(said, ev.SnapshotTaken)}
+        before = {said.saved for said in payloads if isinstance(said, ev.RewindBegun)}
+        return before | {said.snapshot for said in payloads if isinstance(said, ev.SnapshotTaken)}
 
     async def close(self, reason: str = "") -> None:
         """Stop every agent where it stands, record it, and give the workspace up."""
         self._stop.set()
         try:
             await asyncio.gather(*self._carrying, return_exceptions=True)
+            await self._stops.close()
             await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
             await self._end_tasks()
             if self._keeper is not None and not self._keeper.trouble:
@@ -294,11 +343,12 @@ class Engine:
         await self._end_tasks()
         await self._background.close()
         await self._close_memory()
-        if self._saver is not None:
-            await self._saver.close()
+        for saver in (*self._savers.values(), *filter(None, [self._saver])):
+            await saver.close()
         if self._client is not None:
             await self._client.close()
         if self._coder is not None:
+            self._coders.close()
             self._coder.close()
         await self.store.close()
 
@@ -335,6 +385,7 @@ class Engine:
                         await agent.log.commit()
                         agent.poke()
                 await self._snapshot(agent, at_least=SNAPSHOT_EVERY)
+            self._budgets.keep_time(self._agents)
 
     async def _keep_index(self) -> None:
         """Bring the index of the journal forward now and then; the first time behind the first screen."""
@@ -400,7 +451,18 @@ class Engine:
             (policy.check_narrowing if new else policy.narrowed)(narrowing(config.meta))
             read_settings(config.meta)
             read_metacognition(config.meta)
-        except (PolicyError, reasoner.ReasonerError, SettingsError, MetaSettingsError) as error:
+            read_stuck(config.meta)
+            policy_of(config.meta)
+            if wrong := check_limits(config.meta.get("budget", {})):
+                return wrong
+        except (
+            RuleError,
+            PolicyError,
+            reasoner.ReasonerError,
+            SettingsError,
+            MetaSettingsError,
+            StuckSettingError,
+        ) as error:
             return str(error)
         if (style := config.meta.get("style", STYLES[0])) not in STYLES:
             return f"there is no style {style!r}; styles: {', '.join(STYLES)}"
@@ -410,16 +472,35 @@ class Engine:
 
     async def _take_up(self, state: AgentState) -> Agent:
         """Make a live agent of a state, in this session."""
+        if state.forked is not None:
+            await self._set_apart(state.agent_id)
+        self._budgets.ledger.join(state)
         self._coders.narrow(state.agent_id, narrowing(state.config.meta))
         self._snapshots[state.agent_id] = state.version
         log = StreamLog(state.agent_id, state.version, state.hash, self._ports.clock, self._commit)
         agent = await self._agent(state, log)
         agent.open(self.session, self._ports.seed())
         agent.begin_metacognition(read_metacognition(state.config.meta))
+        own = policy_of(state.config.meta)
+        agent.begin_approvals({Source.WORKSPACE: self.config.approvals, Source.AGENT: own})
         await log.commit()
         self._agents[state.agent_id] = agent
         agent.start()
         return agent
+
+    async def _set_apart(self, agent: str) -> None:
+        """Let a fork work on its own files."""
+        self._apart.add(agent)
+        root = self.root_of(agent)
+        await asyncio.to_thread(make_root, root)
+        self._coders.apart(agent, root)
+        if self._saver is not None:
+            snapshots = self._saver.snapshots.beside(root, agent)
+            self._savers[agent] = WorkspaceSaver(snapshots, self._recent_snapshots)
+
+    def root_of(self, agent: str) -> Path:
+        """Where an agent's files are: the workspace's sandbox, or of a fork its own."""
+        return self.workspace / FORKS_DIRECTORY / agent if agent in self._apart else self.root
 
     async def _agent(self, state: AgentState, log: StreamLog) -> Agent:
         around = self._surroundings(state)
@@ -465,7 +546,7 @@ class Engine:
         if self._client is not None and self.config.model is not None:
             name = self.config.model.name
             voice = Voice(self._client)
-            purse = loop.Purse(self._client, self.config.model.budget)
+            purse = loop.Purse(self._client, self._budgets.ledger, lambda: voice.goal)
             if answerer is None and state.reasons:
                 answerer = thinkers.ModelAnswerer(purse, name, sink=voice.piece, record=voice.called)
             if state.config.thinker == thinkers.CLAUDE:
@@ -480,8 +561,8 @@ class Engine:
         return Surroundings(
             thinker=thinker,
             toolbox=LiveToolbox(self.registry),
-            saver=self._saver or NoSaver(),
-            perceiver=WorkspacePerceiver(self.registry, self._coders),
+            saver=self._savers.get(state.agent_id) or self._saver or NoSaver(),
+            perceiver=WorkspacePerceiver(self.registry, self._coders, state.agent_id),
             registry=self.registry,
             clock=self._ports.clock,
             put_blob=self.blobs.put,
@@ -493,7 +574,9 @@ class Engine:
             # Whoever chose to plan by recipes alone did not choose to pay for a model.
             model_name=name if state.reasons or state.config.replans else "",
             post=self._post,
+            ledger=self._budgets.ledger,
             background=self._background,
+            watches=True,
             memory=self._memory,
         )
 
@@ -525,6 +608,20 @@ class Engine:
             return cmd.Receipt(ok=False, message=why)
         if config.parent and config.parent not in self._agents:
             return cmd.Receipt(ok=False, message=f"its parent: {self._no_agent(config.parent)}")
+        planned = AgentState(command.agent, command.agent_type, config=config)
+        if why := self._budgets.ledger.admit(planned, thinks=self._thinks(planned)):
+            return cmd.Receipt(ok=False, message=f"no agent was created: {why}")
+        try:
+            return await self._begin_agent(command, config, actor)
+        finally:
+            # The real one stands for it once it is there.
+            self._budgets.ledger.leave(planned)
+
+    def _thinks(self, state: AgentState) -> bool:
+        """Whether an agent may call a model."""
+        return self._client is not None and (state.reasons or state.config.replans)
+
+    async def _begin_agent(self, command: cmd.CreateAgent, config: AgentConfig, actor: str) -> cmd.Receipt:
         log = StreamLog(command.agent, 0, GENESIS, self._ports.clock, self._commit)
         created = ev.AgentCreated(
             agent_id=command.agent,
@@ -562,18 +659,234 @@ class Engine:
                 return await self._accept_tier(command, actor)
             if isinstance(command, cmd.Remember):
                 return await self._remember(command, actor)
+            if isinstance(command, cmd.Stop | cmd.Thaw):
+                return await self._halt(command, actor)
+            if isinstance(command, cmd.SetWorkspaceBudget):
+                return await self._set_workspace_budget(command, actor)
             agent = self._agents.get(command.agent)
             if agent is None:
                 return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
-            receipt = agent.handle(command, actor)
+            if isinstance(command, cmd.Run | cmd.Step):
+                thinks = self._thinks(agent.state)
+                if why := self._budgets.ledger.no_start(command.agent, thinks=thinks):
+                    return cmd.Receipt(ok=False, message=why)
+            if self._rewinds and isinstance(command, ACTING) and (busy := self._held_by_rewind(agent)):
+                return cmd.Receipt(ok=False, message=busy)
+            if isinstance(command, cmd.Rewind | cmd.AdoptFork):
+                return await self._rewind(agent, command, actor)
+            if isinstance(command, cmd.ForkAgent):
+                return await self._fork(agent, command, actor)
+            receipt = agent.handle(self._budgets.resolved(command, agent.state), actor)
             await agent.log.commit()
             if agent.state.deleted:
                 await agent.close()
                 del self._agents[command.agent]
+                self._coders.leave(command.agent)
+            if isinstance(command, cmd.SetBudget | cmd.DeleteAgent | cmd.Undo) and receipt.ok:
+                receipt = self._with_eased(receipt, actor, command.agent)
         except JournalError as error:
             return cmd.Receipt(ok=False, message=f"not recorded yet: {error}")
         else:
             return receipt
+
+    async def _halt(self, command: cmd.Stop | cmd.Thaw, actor: str) -> cmd.Receipt:
+        """Stop or thaw every agent that is meant, in one go."""
+        if command.scope == "all":
+            meant = tuple(self._agents)
+        elif command.agent in self._agents:
+            meant = self.family(command.agent) if command.scope == "children" else (command.agent,)
+        else:
+            return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
+        if not meant:
+            return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
+        agents = [self._agents[name] for name in meant]
+        if isinstance(command, cmd.Thaw):
+            return await self._stops.thaw(agents, command, actor)
+        return await self._stops.carry_out(agents, command, actor)
+
+    async def stopped(self) -> None:
+        """Return when every stop has its last receipt: all that was to die is dead, or said to live."""
+        await self._stops.settled()
+
+    # -------------------------------------------------------------- going back
+
+    async def rewind_preview(
+        self, agent_id: str, to: int, scope: str = "both", paths: Sequence[str] = ()
+    ) -> Preview:
+        """What a rewind would do; nothing is changed.
+
+        Args:
+            agent_id: the agent.
+            to: a version of its stream.
+            scope: `both`, `state` or `files`.
+            paths: of the files only these; none for all.
+
+        Raises:
+            KeyError: there is no such agent.
+            RewindError: it cannot be gone back there.
+            JournalError: the journal cannot be read.
+        """
+        agent = self._agents[agent_id]
+        await agent.log.commit()
+        now = copy_state(agent.state)
+        return await preview_rewind(self._back_from(agent), now, to, RewindScope(scope), paths)
+
+    async def place_of(self, agent_id: str, word: str, here: int | None = None) -> int:
+        """The version of an agent's stream that a word names; see `engine.steering.rewinding.place_of`.
+
+        Raises:
+            RewindError: it names nothing.
+        """
+        return await place_of(self.store, agent_id, word, here)
+
+    async def undo_offer(self, agent_id: str, *, again: bool = False) -> Offer:
+        """What would undo the operator's newest change to an agent; nothing is changed.
+
+        Args:
+            agent_id: the agent.
+            again: what would redo what was undone last.
+
+        Raises:
+            KeyError: there is no such agent.
+            UndoError: there is nothing to undo, or it cannot be.
+            JournalError: the journal cannot be read.
+        """
+        from engine.steering.undoing import last_change
+
+        agent = self._agents[agent_id]
+        await agent.log.commit()
+        return await last_change(self.store, self.past(agent_id), copy_state(agent.state), again=again)
+
+    async def _rewind(self, agent: Agent, command: cmd.Rewind | cmd.AdoptFork, actor: str) -> cmd.Receipt:
+        from engine.loop.rewinding import Rewind
+
+        scope = RewindScope(command.scope) if isinstance(command, cmd.Rewind) else RewindScope.FILES
+        rewind = Rewind(agent, scope, actor, self._back_from(agent), lambda: self._in_the_way(agent))
+        self._rewinds.add(command.agent)
+        try:
+            if isinstance(command, cmd.Rewind):
+                return await rewind.carry_out(command)
+            theirs = await self._files_of_fork(command.agent, command.fork)
+            return await rewind.adopt(command, theirs)
+        except RewindError as error:
+            return cmd.Receipt(ok=False, message=str(error))
+        finally:
+            self._rewinds.discard(command.agent)
+            if (saver := self._savers.get(command.agent, self._saver)) is not None:
+                saver.changed_otherwise()
+
+    async def _files_of_fork(self, agent_id: str, fork: str) -> str:
+        """A snapshot of the files that a fork has now.
+
+        Raises:
+            RewindError: there is no such fork of the agent, it acts, or its files cannot be saved.
+        """
+        theirs, saver = self._agents.get(fork), self._savers.get(fork)
+        if theirs is None or theirs.state.forked is None or theirs.state.forked.agent != agent_id:
+            forks = ", ".join(name for name in self.agents if self._is_fork(name, agent_id)) or "none yet"
+            raise RewindError(f"{fork} is no fork of {agent_id}; its forks: {forks}")
+        if theirs.state.busy or theirs.state.shell_taken:
+            raise RewindError(f"an action of {fork} is running; wait for it, or pause and stop it first")
+        if saver is None:
+            raise RewindError("no snapshots of files are taken here, so none can be taken over")
+        try:
+            return (await saver.snapshots.take(label=f"{fork} is taken over by {agent_id}")).id
+        except SnapshotError as error:
+            raise RewindError(str(error)) from error
+
+    def _is_fork(self, name: str, of: str) -> bool:
+        live = self._agents.get(name)
+        return live is not None and live.state.forked is not None and live.state.forked.agent == of
+
+    async def adopt_preview(self, agent_id: str, fork: str) -> Restoration:
+        """What taking over a fork's files would do to the agent's; nothing is changed.
+
+        Raises:
+            KeyError: there is no such agent.
+            RewindError: the fork's files cannot be taken over.
+        """
+        around = self._back_from(self._agents[agent_id])
+        theirs = await self._files_of_fork(agent_id, fork)
+        assert around.snapshots is not None
+        try:
+            return await around.snapshots.restore(theirs, dry_run=True)
+        except SnapshotError as error:
+            raise RewindError(str(error)) from error
+
+    async def files_between(self, one: str, other: str) -> Changes | str:
+        """What differs between the files of two agents as they are now, or why that is not known."""
+        if self._saver is None:
+            return "no snapshots are taken here"
+        try:
+            ids = []
+            for agent in (one, other):
+                saver = self._savers.get(agent, self._saver)
+                ids.append((await saver.snapshots.take(label=f"{agent} is compared")).id)
+            return await self._saver.snapshots.diff(*ids)
+        except SnapshotError as error:
+            return str(error)
+
+    async def _fork(self, agent: Agent, command: cmd.ForkAgent, actor: str) -> cmd.Receipt:
+        """A new agent from an event of another one; nothing of the other one's stream or files changes."""
+        from engine.loop.forking import begun_at
+
+        if command.name in await self.store.streams():
+            return cmd.Receipt(
+                ok=False, message=f"there is an agent {command.name}, or was; choose another id"
+            )
+        await agent.log.commit()
+        lacks: list[str] = []
+        own = (self.config.policy.home, self.config.policy.tmp)
+        try:
+            created, forked = await begun_at(agent.state, self._back_from(agent), command)
+            root = self.workspace / FORKS_DIRECTORY / command.name
+            if forked.snapshot and self._saver is not None:
+                await asyncio.to_thread(make_root, root)
+                done = await self._saver.snapshots.beside(root, command.name).restore(forked.snapshot)
+                lacks = [one.path for one in (*done.left, *done.failed) if one.path not in own]
+        except (RewindError, SnapshotError, PathError) as error:
+            return cmd.Receipt(ok=False, message=str(error))
+        log = StreamLog(command.name, 0, GENESIS, self._ports.clock, self._commit)
+        first = log.append(created, actor=actor, causes=(), tick=0)
+        second = log.append(forked, actor=actor, causes=(first.ref, forked.parent), tick=0)
+        await log.commit()
+        await self._take_up(fold([first, second]))
+        files = f"files of its own in {FORKS_DIRECTORY}/{command.name}"
+        message = f"{command.name} begins where {forked.parent} stood, with {files}; no model was asked"
+        if lacks:
+            message += f"; it lacks what snapshots leave out: {', '.join(lacks[:5])}"
+        data = {"agent": command.name, "lacks": lacks[:100]}
+        return cmd.Receipt(ok=True, message=message, event=second.ref, data=data)
+
+    def _back_from(self, agent: Agent) -> BackFrom:
+        """What a rewind of an agent reads."""
+        name = agent.state.agent_id
+        saver = self._savers.get(name, self._saver)
+        snapshots = saver.snapshots if saver is not None else None
+        return BackFrom(self.store, self.past(name), snapshots, self._sharing(agent.state))
+
+    def _sharing(self, state: AgentState) -> list[str]:
+        """The agents that work on the same files as one."""
+        if state.forked is not None:
+            return [state.agent_id]
+        return [stream for stream in self.store.names if of_agent(stream) and stream not in self._apart]
+
+    def _in_the_way(self, agent: Agent) -> str:
+        """Why an agent's files cannot be brought back now: another agent may change them."""
+        for name in self._sharing(agent.state):
+            other = self._agents.get(name)
+            if other is None or other is agent:
+                continue
+            state = other.state
+            runs = state.run is RunState.RUNNING and state.has_work
+            if state.busy or state.requests or state.grants or state.shell_taken or runs:
+                return f"{name} works on the same files; pause it first, and take no shell"
+        return ""
+
+    def _held_by_rewind(self, agent: Agent) -> str:
+        """Why an agent may not be set to work now; empty when it may."""
+        shared = self._rewinds.intersection(self._sharing(agent.state)) - {agent.state.agent_id}
+        return f"the files are being brought back for {', '.join(shared)}; a moment" if shared else ""
 
     async def _accept_tier(self, command: cmd.AcceptTier, actor: str) -> cmd.Receipt:
         """Go on with less than the policy requires, for this session and recorded before it counts."""
@@ -590,6 +903,27 @@ class Engine:
         await self._log.commit()
         self._coders.accept(tier)
         return cmd.Receipt(ok=True, message=self.sandbox().standing, event=event.ref)
+
+    async def _set_workspace_budget(self, command: cmd.SetWorkspaceBudget, actor: str) -> cmd.Receipt:
+        resolved = self._budgets.resolved(command, None)
+        assert isinstance(resolved, cmd.SetWorkspaceBudget)
+        said, told = self._budgets.of_all(resolved)
+        event = self._note(said, actor)
+        assert self._log is not None
+        await self._log.commit()
+        self._budgets.now_holds(said.limits)
+        return self._with_eased(cmd.Receipt(ok=True, message=told, event=event.ref), actor)
+
+    def _with_eased(self, receipt: cmd.Receipt, actor: str, agent: str = "") -> cmd.Receipt:
+        """Let agents go on for which there is more of a budget now, and say which do."""
+        eased = self._budgets.ease(self._agents, actor)
+        running = [name for name in eased if self._agents[name].state.run is RunState.RUNNING]
+        told = f"; {', '.join(running)} {'goes' if len(running) == 1 else 'go'} on" if running else ""
+        live = self._agents.get(agent)
+        if live is not None and live.state.held_by is not None:
+            why = self._budgets.ledger.still(agent)
+            told += f"; {agent} is still held: {why.reason}" if why is not None else ""
+        return receipt.model_copy(update={"message": receipt.message + told})
 
     async def _remember(self, command: cmd.Remember, actor: str) -> cmd.Receipt:
         agent = self._agents.get(command.agent)
@@ -657,6 +991,21 @@ class Engine:
         """All durable events of the workspace with what each stands on, as of now."""
         return await inquiry.record_of(self.workspace, self.store)
 
+    async def dry_run(self, agent: str, lines: Sequence[str], last: int | None = None) -> inquiry.DryAnswer:
+        """What breakpoints would have done over an agent's durable events, or the newest of them.
+
+        Args:
+            agent: whose.
+            lines: the breakpoints as they are typed (`engine.domain.break_lines`).
+            last: how many events count; None for all.
+
+        Raises:
+            BreakError: a line says no breakpoint.
+            JournalError: the journal cannot be read.
+        """
+        specs = [read_break(line) for line in lines]
+        return await inquiry.dry_run_of(self.store, agent, specs, last=last)
+
     async def waiting(self, agent_id: str) -> inquiry.Waiting:
         """What an agent waits for now, with since when; a pause that is not durable yet has the state's time.
 
@@ -665,7 +1014,17 @@ class Engine:
         """
         state = await self.view(agent_id)
         live = self._agents.get(agent_id)
+        if fault := self.fault(agent_id):
+            return inquiry.Waiting(
+                inquiry.WaitKind.NOTHING, f"nobody: it ended by a fault: {fault}", state.at
+            )
         found = inquiry.waiting_for(state, trouble=str(live.log.trouble or "") if live is not None else "")
+        last = await self.store.last(1, agent_id)
+        found = inquiry.in_particular(found, last[0] if last else None)
+        if found.kind is inquiry.WaitKind.MODEL and self._client is not None and self._client.rests:
+            rest = self._client.rests[-1]
+            what = f"{found.what}; it answered {rest.why}, and is asked again after {rest.seconds:.1f} s"
+            return replace(found, what=what, since=rest.at, until_s=rest.seconds)
         if found.kind is inquiry.WaitKind.MODEL:
             asked = [await self.newest(agent_id, kind) for kind in (ev.PlanAsked, ev.DecisionAsked)]
             newest = max((one[0] for one in asked if one), key=lambda event: event.version, default=None)
@@ -675,6 +1034,20 @@ class Engine:
             event = await self.store.get(found.event) if found.event else None
             found = replace(found, since=event.at if event is not None else state.at)
         return found
+
+    async def inbox(self) -> tuple[inquiry.Need, ...]:
+        """All that needs the operator, the most urgent first, each with since when."""
+        found: list[inquiry.Need] = []
+        for agent in list(self._agents.values()):
+            for need in inquiry.needs_of(agent.state):
+                event = await self.store.get(need.event) if need.event and not need.since else None
+                found.append(replace(need, since=need.since or (event.at if event else agent.state.at)))
+        return inquiry.in_order(found)
+
+    def propose(self, state: AgentState, goal: str) -> Envelope | None:
+        """The narrowest envelope that covers what is left of a goal's plan; None where there is no plan."""
+        plan = state.plans.get(goal)
+        return loop.proposed_envelope(state, plan, self.registry) if plan is not None else None
 
     @overload
     async def recall(self, request: Request[R], *, as_of: int | None = None) -> R: ...
@@ -754,6 +1127,16 @@ class Engine:
     def agents(self) -> tuple[str, ...]:
         """Ids of the agents that exist, oldest first; those that could not be taken up last."""
         return (*self._agents, *self._faults)
+
+    def budgets(self, agent: str, goal: str = "") -> tuple[Standing, ...]:
+        """The budgets that an agent draws on, the nearest first; without one, the workspace's.
+
+        Args:
+            agent: the agent's id.
+            goal: the goal that is asked about; empty for the one at hand.
+        """
+        live = self._agents.get(agent)
+        return self._budgets.standings(live.state if live is not None else AgentState(), goal)
 
     def family(self, agent: str) -> tuple[str, ...]:
         """An agent and those that work for it or for one of these, each after its parent."""

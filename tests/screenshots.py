@@ -26,6 +26,7 @@ from widgets.dialogs import HandoverDialog, InterventionDialog, StepEditor
 from widgets.dialogs.context_meter import ContextDialog
 from widgets.dialogs.memory_browser import MemoryBrowser
 from widgets.dialogs.metacognition import MetaDialog
+from widgets.dialogs.rewind import RewindDialog
 from widgets.dialogs.why import WhyDialog
 
 OUT = Path(__file__).parents[1] / "screenshots"
@@ -202,6 +203,17 @@ async def why(workspace: Path) -> None:
         await _keep(flight, "why")
 
 
+async def rewind(workspace: Path) -> None:
+    """What a rewind would do, before it is done: what cannot be undone, files, goals, plan and beliefs."""
+    async with cockpit(workspace, mission="first-flight", size=(140, 40)) as flight:
+        await _stepped(flight, 6)
+        (flight.engine.root / "notes.txt").write_text("made by hand")
+        await _stepped(flight, 1)
+        await flight.type("rewind s5")
+        await flight.dialog(RewindDialog)
+        await _keep(flight, "rewind")
+
+
 def _asked(flight: Flight, calls: int) -> bool:
     return flight.state.model_calls == calls and not flight.state.grants
 
@@ -222,6 +234,7 @@ SCENES: tuple[Scene, ...] = (
     long_run,
     deciding,
     why,
+    rewind,
 )
 
 

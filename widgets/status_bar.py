@@ -13,7 +13,9 @@ from textual.widget import Widget
 from engine.domain.text import clean_line
 from widgets.pieces import Piece, Pieces, cut_text, width_of
 
-Mode = Literal["RUNNING", "IDLE", "PAUSED", "STEPPING", "WAITING", "INTERVENTION", "SHELL", "PAST", "STOPPED"]
+Mode = Literal[
+    "RUNNING", "IDLE", "PAUSED", "STEPPING", "WAITING", "INTERVENTION", "SHELL", "FROZEN", "PAST", "STOPPED"
+]
 
 MODE_MARKS: dict[str, tuple[str, str]] = {
     "RUNNING": ("▶", "running"),
@@ -23,10 +25,14 @@ MODE_MARKS: dict[str, tuple[str, str]] = {
     "WAITING": ("?", "waiting"),
     "INTERVENTION": ("!", "intervention"),
     "SHELL": ("$", "shell"),
+    "FROZEN": ("*", "frozen"),
     "PAST": ("◀", "past"),
     "STOPPED": ("■", "stopped"),
 }
 METER_CELLS = 5
+
+HEAD_CELLS = 14
+"""Cells of the short form of where a held agent stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,7 @@ class StatusBar(Widget):
         & > .status--waiting { background: $error; color: $background; text-style: bold; }
         & > .status--intervention { background: $error; color: $background; text-style: bold underline; }
         & > .status--shell { background: $warning; color: $background; text-style: bold underline; }
+        & > .status--frozen { background: $primary; color: $background; text-style: bold underline; }
         & > .status--past { background: $secondary; color: $background; text-style: bold italic; }
         & > .status--alarm { color: $text-error; text-style: bold reverse; }
         & > .status--stopped { color: $foreground; text-style: bold reverse; }
@@ -106,6 +113,7 @@ class StatusBar(Widget):
         &:ansi > .status--dim { color: ansi_default; text-style: dim; }
         &:ansi > .status--running, &:ansi > .status--paused, &:ansi > .status--stepping,
         &:ansi > .status--waiting, &:ansi > .status--intervention, &:ansi > .status--shell,
+        &:ansi > .status--frozen,
         &:ansi > .status--past {
             color: ansi_black;
         }
@@ -181,7 +189,7 @@ def _cells(model: StatusModel) -> list[_Cell]:
     cells = [
         _Cell(5, (Piece(clean_line(model.app), "accent"),)),
         _Cell(80, _some(agent, "strong"), _some(cut_text(agent, 14), "strong")),
-        _Cell(100, (word, Piece(f" {point}")) if point else (word,), (word,)),
+        _Cell(100, (word, Piece(f" {point}")) if point else (word,), (word, *_head(point))),
         _Cell(60, _named("tick", str(model.tick)), (Piece(f"t{model.tick}"),)),
         _Cell(
             20, _some(clean_line(model.thinker), "dim"), _some(cut_text(clean_line(model.thinker), 10), "dim")
@@ -203,6 +211,12 @@ def _cells(model: StatusModel) -> list[_Cell]:
         words = clean_line(model.fault)
         cells.append(_Cell(94, (Piece(f"✗ fault: {words}", "error"),), (Piece("✗ fault", "error"),)))
     return [cell for cell in cells if cell.full]
+
+
+def _head(point: str) -> Pieces:
+    """What stands before a colon, such as which breakpoint holds the agent, where that is short."""
+    head, colon, _ = point.partition(":")
+    return (Piece(f" {head}"),) if colon and len(head) <= HEAD_CELLS else ()
 
 
 def _sandbox(model: StatusModel) -> list[_Cell]:

@@ -16,7 +16,11 @@ from engine.domain.text import clean_line
 from widgets.pieces import Piece, Pieces, cut_text, width_of
 
 GLYPHS: dict[str, tuple[str, str]] = {
+    "rewind": ("◂", "accent"),
+    "operator": ("!", "error"),
     "failure": ("✗", "error"),
+    "rewind": ("↶", "accent"),
+    "held": ("‖", "accent"),
     "goal": ("●", "accent"),
     "plan": ("◆", "accent"),
     "decision": ("◇", "text"),
@@ -35,7 +39,7 @@ class TimelineMark:
     part: float
     """Where it stands, from 0 (the first event) to 1 (the newest)."""
     kind: str
-    """`goal`, `plan`, `decision`, `action` or `failure`."""
+    """One of `GLYPHS`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,17 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from app.cockpit import keymap
+from app.cockpit.approval_keys import ApprovalKeys
+from app.cockpit.budget_keys import BudgetKeys
 from app.cockpit.context_keys import ContextKeys
 from app.cockpit.goal_keys import GoalKeys
 from app.cockpit.meta_keys import MetaKeys
-from app.cockpit.mind_keys import MindKeys
 from app.cockpit.past_keys import PastKeys
 from app.cockpit.recap_keys import RecapKeys
 from app.cockpit.sandbox_keys import SandboxKeys
 from app.cockpit.search_keys import SearchKeys
-from app.cockpit.why_keys import WhyKeys
+from app.cockpit.stop_keys import StopKeys
+from app.cockpit.time_keys import TimeKeys
 from app.doing import context_of, generated_text, help_text
 from app.grammar import complete, read_line
 from app.missions import agent_for, free_name, lay_down
@@ -34,14 +36,16 @@ WITH_A_MODEL = (
 
 
 class CommandLine(
-    MindKeys,
+    ApprovalKeys,
+    BudgetKeys,
     SandboxKeys,
     ContextKeys,
     GoalKeys,
     MetaKeys,
     PastKeys,
+    TimeKeys,
     SearchKeys,
-    WhyKeys,
+    StopKeys,
     RecapKeys,
 ):
     """What is typed in the bar, and the words it knows."""
@@ -64,6 +68,10 @@ class CommandLine(
             # Elsewhere these keys are the focused pane's, for its first and last line.
             return self._in_past and not typing and len(self.screen_stack) == 1
         return super().check_action(action, parameters)
+
+    @on(CommandBar.LineChanged)
+    def _line_changed(self, event: CommandBar.LineChanged) -> None:
+        self._desk.lay(line=event.text)
 
     @on(CommandBar.LeaveRequested)
     def _bar_left(self) -> None:
@@ -115,8 +123,20 @@ class CommandLine(
                 self._past_entered(intent.argument)
             case "compare":
                 self._compare_entered(intent.argument)
+            case "rewind":
+                self._rewind_entered(intent.argument)
+            case "undo" | "redo":
+                self._undo(again=intent.action == "redo")
+            case "fork":
+                self._fork_entered(intent.argument)
+            case "adopt":
+                self._adopt_entered(intent.argument)
+            case "outcomes":
+                self._outcomes_entered()
             case "policy":
                 self.action_policy()
+            case "budgets":
+                self._open_budgets(intent.argument)
             case "memories":
                 self._open_browser(intent.argument)
             case "meta":
@@ -129,12 +149,25 @@ class CommandLine(
                 self._open_search(intent.argument)
             case "why":
                 self._ask_why(intent.argument or self._selected_subject())
+            case "wrong" | "right" | "retract":
+                self._mark_entered(intent.action, intent.argument)
+            case "play":
+                self.run_worker(self._write_cast(intent.argument), name="play", exit_on_error=False)
             case "drift":
                 self.run_worker(self._tell_drift(intent.argument), name="drift", exit_on_error=False)
+            case "inbox":
+                self.action_inbox()
+            case "approvals" | "envelope" | "approve_all":
+                told = self._tell_approvals(intent.action, intent.argument)
+                self.run_worker(told, name="approvals", exit_on_error=False)
             case "world":
                 self.action_world()
             case "breakpoints":
-                self.action_breakpoint()
+                self.action_breakpoints()
+            case "break_dry":
+                self._dry_entered(intent.argument)
+            case "step_all":
+                self._step_all(intent.argument)
             case "generated_plans":
                 if not self._open_plans():
                     self._say(generated_text(self._projector.state, short=True), "note")

@@ -18,12 +18,9 @@ from widgets import (
     WorldModel,
 )
 from widgets.dialogs import (
-    BreakpointLine,
-    BreakpointsModel,
     GeneratedPlansModel,
     ProposedPlan,
 )
-from widgets.dialogs.breakpoints import BreakpointKind
 from widgets.intentions import IntentionMark
 from widgets.plan import StepMark
 from widgets.world import SignKind, WorldSign
@@ -96,7 +93,7 @@ def plan(state: AgentState, chosen: int = 0) -> PlanModel:
             id=f"i{intention.id}.{len(intention.frames)}.{at}",
             text="  " * item.depth + item.text,
             status=_mark(state, intention, item, at, place),
-            held=item.current and state.mode in (Mode.PAUSED, Mode.INTERVENTION, Mode.SHELL),
+            held=item.current and state.mode in (Mode.PAUSED, Mode.INTERVENTION, Mode.SHELL, Mode.FROZEN),
             args=dict(frame.bindings) if item.current else {},
             corrected=corrected(state, wanted) if item.current else (),
             thinker=made.model if made else "the program",
@@ -165,7 +162,7 @@ def world(state: AgentState) -> WorldModel:
     )
 
 
-# ------------------------------------------------------------------ generated plans and breakpoints
+# ------------------------------------------------------------------ generated plans
 
 
 def held_generation(state: AgentState) -> Generation | None:
@@ -200,20 +197,3 @@ def _problems(one: Generation) -> Iterable[str]:
     if one.reason:
         yield one.reason
     yield from one.problems
-
-
-def breakpoints(state: AgentState) -> BreakpointsModel:
-    """The breakpoints on what the reasoner believes, pursues, chooses and fails at."""
-    kinds: dict[str, BreakpointKind] = {
-        "step": "step",
-        "belief": "belief",
-        "goal": "goal",
-        "plan": "plan",
-        "error": "error",
-    }
-    lines = tuple(
-        BreakpointLine(one.id, kinds[one.on], one.pattern, one.enabled, one.hits)
-        for one in state.mind_breakpoints.values()
-        if one.on in kinds
-    )
-    return BreakpointsModel(lines, state.agent_id)

@@ -1,7 +1,8 @@
 """Whether an agent keeps to its plan: actions beside the accepted plan, revisions as differences.
 
-A goal's accepted plan is the one that was adopted for it; what is decided for an open (abstract) step of it
-is part of it. Everything else that is put in later leaves it, and the answer says by whom.
+A goal's accepted plan is the one that the operator accepted, else the one that was adopted for it; what is
+decided for an open (abstract) step of it is part of it. Everything else that is put in later leaves it, and
+the answer says by whom.
 Source: spec steering §6 idea 10.
 """
 
@@ -13,6 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.domain.plan import PlanStep
+from engine.domain.rewinding import Course as Standing
 from engine.domain.thinking import DecisionKind
 from engine.inquiry.plan_difference import PlanDifference, difference
 from engine.journal import events as ev
@@ -116,8 +118,8 @@ def course_of(events: Iterable[Event]) -> tuple[Course, ...]:
 _KINDS = frozenset(
     kind.kind
     for kind in (
-        *(ev.GoalAdopted, ev.GoalChanged, ev.GoalEnded, ev.PlanAdopted, ev.PlanRevised),
-        *(ev.DecisionMade, ev.ActionRequested, ev.ActionWithdrawn),
+        *(ev.GoalAdopted, ev.GoalChanged, ev.GoalEnded, ev.PlanAdopted, ev.PlanRevised, ev.PlanAccepted),
+        *(ev.DecisionMade, ev.ActionRequested, ev.ActionWithdrawn, ev.Rewound, ev.AgentForked),
     )
 )
 
@@ -136,14 +138,35 @@ def _go(seen: _Seen, event: Event) -> Iterator[Course]:
         case ev.PlanAdopted():
             seen.accepted[said.goal] = {step.id: step for step in said.steps}
             seen.now |= {step.id: step for step in said.steps}
+        case ev.PlanAccepted():
+            seen.accepted[said.goal] = {step.id: step for step in said.steps}
+            seen.now |= seen.accepted[said.goal]
         case ev.PlanRevised():
             _revise(seen, said, event)
+        case ev.Rewound() | ev.AgentForked() if said.course is not None:
+            _bring_back(seen, said.course)
         case ev.ActionWithdrawn():
             seen.withdrawn.add(said.action)
         case ev.ActionRequested():
             kind, why = _course(seen, said, event)
             call = f"{said.tool}.{said.command}"
             yield Course(said.action, kind, why, call, said.step, said.goal, event.ref)
+
+
+def _bring_back(seen: _Seen, course: Standing) -> None:
+    """What was open and accepted at the event that is come back to is so again."""
+    goals, plans = course.order.get("goals", ()), course.order.get("plans", ())
+    changed = course.goals
+    seen.live = {
+        goal
+        for goal in goals
+        if (not changed[goal].status.terminal if goal in changed else goal in seen.live)
+    }
+    for goal, plan in course.plans.items():
+        steps = {step.id: step for step in plan.steps}
+        seen.now |= steps
+        seen.accepted.setdefault(goal, steps)
+    seen.accepted = {goal: steps for goal, steps in seen.accepted.items() if goal in plans}
 
 
 def _revise(seen: _Seen, said: ev.PlanRevised, event: Event) -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from engine.journal.blobs import BlobStore, blob_named
 from engine.journal.errors import BlobError, JournalReadError
 from engine.journal.event import WORKSPACE
+from engine.journal.events import SnapshotTaken
 from engine.journal.rows import COLUMNS, to_event
 from engine.journal.schema import read_only_uri
 from engine.journal.store import DATA_DIRECTORY, DATABASE
@@ -38,6 +39,8 @@ STEP = 512
 """Events taken in at a time; a multiple of a group."""
 LEAST = 1_024
 """Events that are not indexed before it is worth going on."""
+AHEAD = 256
+"""Newest events that are left to be read from the journal: what a program did to files, a later one tells."""
 PAUSE_S = 0.05
 """Between two steps, so that a long journal that is indexed for the first time leaves room for all else."""
 BLOB_LIMIT = 8 * 1024 * 1024
@@ -194,7 +197,7 @@ class JournalIndex:
         try:
             if self._connection is None:
                 self._open()
-            end = min(self._below + STEP, (last_seq + 1) // GROUP * GROUP)
+            end = min(self._below + STEP, (last_seq + 1 - AHEAD) // GROUP * GROUP)
             if end > self._below:
                 self._take(self._below, end)
                 self._below = end
@@ -203,7 +206,7 @@ class JournalIndex:
             self._let_go()
             self._remove()
             return self._failures < 2
-        return last_seq + 1 - self._below >= GROUP
+        return last_seq + 1 - AHEAD - self._below >= GROUP
 
     def _open(self) -> None:
         """Go on with the index that is there, or begin one."""
@@ -243,13 +246,14 @@ class JournalIndex:
             rows = connection.execute(
                 f"select {COLUMNS} from journal.events where seq >= ? and seq < ? order by seq", (begin, end)
             )
-            digest = ""
-            for row in rows:
-                event = to_event(row)
-                record.add(event)
-                digest = event.hash
+            events = [to_event(row) for row in rows]
+            later = connection.execute(
+                f"select {COLUMNS} from journal.events where seq >= ? and seq < ? and kind = ? order by seq",
+                (end, end + AHEAD, SnapshotTaken.kind),
+            )
+            record.take_in(events, [to_event(row) for row in later])
             record.flush()
-            about = [("seq", str(end - 1)), ("hash", digest)]
+            about = [("seq", str(end - 1)), ("hash", events[-1].hash if events else "")]
             connection.executemany("insert or replace into about values(?, ?)", about)
             connection.execute("commit")
         except BaseException:
@@ -269,6 +273,8 @@ class JournalIndex:
 
     def _let_go(self) -> None:
         if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.execute("pragma wal_checkpoint(truncate)")
             self._connection.close()
         self._connection = self._record = None
 

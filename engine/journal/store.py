@@ -304,6 +304,15 @@ class JournalStore:
         return self._writer.last_seq if self._writer is not None else await self._reader.head_seq()
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The streams of a journal that is open for writing, sorted.
+
+        Raises:
+            JournalClosed: it was opened for reading only.
+        """
+        return tuple(sorted(self._writing().heads))
+
+    @property
     def last_seq(self) -> int:
         """The place of the last durable event of a journal that is open for writing.
 

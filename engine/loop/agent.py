@@ -11,12 +11,14 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
+from engine.domain.action import SandboxSession
 from engine.domain.commands import Command, Receipt
 from engine.domain.failure import FailureKind
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, StepStatus
 from engine.domain.session import ReturnedShell
-from engine.domain.state import ActiveAction, RunState
+from engine.domain.state import ActiveAction, Rewinding, RunState
+from engine.domain.stopping import StopGrade
 from engine.domain.thinking import ThinkingError
 from engine.generation.validation import problems_of
 from engine.journal import events as ev
@@ -56,6 +58,8 @@ class Agent(DecidingAgent):
             lost = ev.JobEnded(job=job.id, ended="unknown", message="ended with Pilothouse; nobody saw how")
             self.append(lost, "system", job.event, opened.ref)
         self._settle_background(opened.ref)
+        if self.state.rewinding is not None:
+            self._leave_half_rewound(self.state.rewinding, opened.ref)
         if self.state.run is RunState.RUNNING:
             self.append(ev.AgentPaused(reason="reopened; it was running"), "system", opened.ref)
 
@@ -82,6 +86,17 @@ class Agent(DecidingAgent):
             goal=goal, step=step, reason=message, failure=FailureKind.UNKNOWN_ERROR
         )
         self.append(opened, "system", failed.ref)
+
+    def _leave_half_rewound(self, rewinding: Rewinding, cause: str) -> None:
+        to = rewinding.to
+        cut = self.append(ev.RewindCutOff(to=to), "system", rewinding.event, cause)
+        before = int(rewinding.event.rpartition(":")[2]) - 1
+        reason = (
+            f"a rewind to event {to} was cut off while it changed files, and how far it came is unknown: "
+            f"rewind {to} does it again, rewind files {before} brings back what was there before"
+        )
+        goal = self.state.current_goal
+        self.append(ev.InterventionOpened(goal=goal, reason=reason), "system", cut.ref)
 
     def start(self) -> None:
         """Begin the cycle as a task of the running loop."""
@@ -140,6 +155,12 @@ class Agent(DecidingAgent):
                 self.around.control.stop_jobs(agent)
             case ev.AgentDeleted():
                 self.around.control.stop_jobs(agent)
+            case ev.AgentHeld(grade=StopGrade.CANCEL):
+                self.pipeline.cut()
+            case ev.AgentHeld(grade=StopGrade.FREEZE):
+                self.around.control.freeze(agent)
+            case ev.AgentThawed():
+                self.around.control.thaw(agent)
             case ev.JobStopAsked():
                 self.around.control.stop_job(agent, payload.job)
             case ev.ShellReturned():
@@ -155,7 +176,7 @@ class Agent(DecidingAgent):
                 await self._perceive()
             elif self.state.requests:
                 await self._serve_operator()
-            elif self._reflect():
+            elif self._notice_stuck() or self._at_breakpoint() or self._reflect():
                 await self.commit()
             elif self._has_work() and not self.state.perceived:
                 await self._perceive()
@@ -198,9 +219,17 @@ class Agent(DecidingAgent):
     async def _perceive(self) -> None:
         if self.state.returned is not None:
             await self._offer_changes(self.state.returned)
-        facts, session = await self.around.perceiver.perceive(self.state.sandbox)
+        facts, session = await self._look()
         self.append(ev.WorldPerceived(facts=facts, session=session, world=self._first_world()), "world")
         await self.commit()
+
+    async def _look(self) -> tuple[dict[str, Any], SandboxSession]:
+        """What the workspace is like; looked at again where a rewind came between."""
+        while True:
+            before = self.state.stop_event
+            seen = await self.around.perceiver.perceive(self.state.sandbox)
+            if before == self.state.stop_event:
+                return seen
 
     def _first_world(self) -> dict[str, Any] | None:
         """The small world in which the agent begins to live; None where it has one already, or none."""
@@ -309,6 +338,9 @@ class Agent(DecidingAgent):
             return False
         if goal.criteria and not plan.shown:
             self._ask_for_proof(goal, plan)
+            return True
+        if why := self._not_shown_done(goal, plan):
+            self._refuse_done(goal, plan, why)
             return True
         self._end_replanning(goal.id, success=True, cause=plan.event)
         reason = plan.steps[-1].summary if plan.shown else self.state.last_summary

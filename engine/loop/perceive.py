@@ -23,15 +23,16 @@ ENTRIES = 50
 class WorkspacePerceiver:
     """Looks at the sandbox through the same tool that the agent acts with."""
 
-    def __init__(self, registry: ToolRegistry, coders: Coders) -> None:
+    def __init__(self, registry: ToolRegistry, coders: Coders, agent: str = "") -> None:
         self._registry = registry
+        self._agent = agent
         self._coders = coders
 
     async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
         """What lies in the working directory; the session leaves a directory or venv that is gone."""
         session = await self._existing(session)
         tool = self._registry.get("simple_coder")
-        answer = await tool.call("ls", {"path": "."}, CallContext(session))
+        answer = await tool.call("ls", {"path": "."}, CallContext(session, agent=self._agent))
         items = [str(item) for item in answer.data.get("items", [])]
         return {
             "session.cwd": session.cwd,
@@ -61,5 +62,5 @@ class WorkspacePerceiver:
 
     async def _is_there(self, path: str) -> bool:
         tool = self._registry.get("simple_coder")
-        answer = await tool.call("ls", {"path": path}, CallContext(SandboxSession()))
+        answer = await tool.call("ls", {"path": path}, CallContext(SandboxSession(), agent=self._agent))
         return answer.code not in (ErrorCode.NOT_FOUND, ErrorCode.WRONG_TYPE)

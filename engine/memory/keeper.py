@@ -44,6 +44,10 @@ StateAt = Callable[[str, int], Awaitable[AgentState]]
 _Noted = tuple[Event, Note, dict[str, Content]]
 
 
+ANEW = frozenset({ev.Rewound.kind, ev.AgentForked.kind})
+"""Events after which an agent stands otherwise with its goals."""
+
+
 class Keeper:
     """Keeps memory up with the journal; start it with `begin`, and always `close` it."""
 
@@ -148,6 +152,8 @@ class Keeper:
 
     async def _noted(self, event: Event) -> _Noted | None:
         """What is to be kept of an event, with its big texts as they are kept."""
+        if event.kind in ANEW:
+            self._noters.pop(event.stream, None)  # what it went along with is no longer how the agent stands
         if event.kind not in KINDS or not of_agent(event.stream):
             return None
         noter = self._noters.get(event.stream)

@@ -14,6 +14,7 @@ import secrets
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -56,6 +57,12 @@ class SnapshotStore:
         self.objects = ObjectStore(directory, floor_bytes)
         self.cache = StatCache(directory / "stat-cache", directory / "passing")
         self._snapshots = directory / "snapshots"
+
+    def beside(self, name: str) -> SnapshotStore:
+        """The same store for another tree, of whose files it is remembered apart what they held."""
+        other = copy(self)
+        other.cache = StatCache(self.directory / f"stat-cache-{name}", self.directory / "passing")
+        return other
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from collections.abc import Collection as Ids
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -69,6 +70,17 @@ class Snapshots:
             raise SnapshotError(
                 f"The snapshot store {store_dir} lies in the workspace; choose another place."
             )
+
+    def beside(self, root_dir: Path, name: str) -> Snapshots:
+        """Snapshots of another workspace in the same store, one operation at a time with these.
+
+        Args:
+            root_dir: the other workspace.
+            name: by which it is known here; a file name.
+        """
+        other = copy(self)
+        other._root, other._store = root_dir.absolute(), self._store.beside(name)
+        return other
 
     async def take(self, *, label: str = "") -> SnapshotInfo:
         """Take a snapshot; if an equal one exists, that one gets the label and becomes the newest.

@@ -7,6 +7,7 @@ can be reached by a call: only the operator's commands change a policy (sandbox 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from engine.domain.action import ToolResult
@@ -38,6 +39,29 @@ class Coders:
         self._shared = coder
         self._narrowed: dict[str, Mapping[str, Any]] = {}
         self._own: dict[str, SimpleCoder] = {}
+        self._apart: dict[str, SimpleCoder] = {}
+        """Coders of agents that work on files of their own."""
+
+    def apart(self, agent: str, root: Path) -> None:
+        """Let an agent work on files of its own, under the workspace's policy; `narrow` comes after this.
+
+        Raises:
+            PathError: the root is no directory.
+        """
+        policy, sessions = self._shared.policy, self._shared.sessions
+        self._own[agent] = self._apart[agent] = SimpleCoder(root, policy, sessions=sessions)
+
+    def leave(self, agent: str) -> None:
+        """Let go of the files of an agent that had its own."""
+        self._own.pop(agent, None)
+        coder = self._apart.pop(agent, None)
+        if coder is not None:
+            coder.close()
+
+    def close(self) -> None:
+        """Let go of all files that agents had of their own."""
+        for agent in list(self._apart):
+            self.leave(agent)
 
     def of(self, agent: str = "") -> SimpleCoder:
         """The agent's coder; the workspace's for an agent without a policy of its own."""
@@ -51,12 +75,15 @@ class Coders:
         """
         if not fields:
             return
-        self._own[agent] = self._shared.under(self._shared.policy.narrowed(fields))
+        base = self._apart.get(agent, self._shared)
+        self._own[agent] = base.under(base.policy.narrowed(fields))
         self._narrowed[agent] = fields
 
     def accept(self, tier: Tier) -> None:
         """Let programs run in this jail or a firmer one, because the operator said so."""
         self._shared = self._shared.under(self._shared.policy.accepting(tier))
+        for agent, coder in self._apart.items():
+            self._own[agent] = self._apart[agent] = coder.under(coder.policy.accepting(tier))
         for agent, fields in self._narrowed.items():
             self.narrow(agent, fields)
 

@@ -9,13 +9,17 @@ NAMES = (
     "journal",
     "memory",
     "opening",
+    "looking_back",
     "cockpit",
     "model",
+    "stopping",
+    "approvals",
     "jail",
     "snapshot",
+    "rewinding",
     "bdi",
+    "breakpoints",
     "killing",
-    "looking_back",
 )
 
 

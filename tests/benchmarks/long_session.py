@@ -26,7 +26,7 @@ from engine.journal.store import JournalStore
 AGENT = "pilot-1"
 NAME = "first_flight"
 """What the mission calls its directory."""
-_IDS = re.compile(r'"(bg|[gspa])(\d+)"')
+_IDS = re.compile(rf'"({AGENT}:)?(bg|[gspa])(\d+)"')
 _SHIFT = {"g": 1, "p": 1, "s": 20, "a": 20, "bg": 20}
 """How far ids of a kind are moved on each time."""
 BATCH = 2_000
@@ -85,7 +85,7 @@ def _again(events: list[Event], count: int) -> Iterator[Event]:
 
 
 def _moved(number: int, found: re.Match[str]) -> str:
-    return f'"{found[1]}{int(found[2]) + number * _SHIFT[found[1]]}"'
+    return f'"{found[1] or ""}{found[2]}{int(found[3]) + number * _SHIFT[found[2]]}"'
 
 
 def _cause(cause: str, begin: int, moved: int) -> str:

@@ -19,7 +19,7 @@ from engine.domain.thinking import ThinkingError
 from engine.journal import events as ev
 from engine.loop.purse import Purse
 from engine.metacognition import BackgroundRunner
-from engine.models import Budget
+from engine.steering.ledger import Ledger
 from tests.metacognition.meta_desk import MetaDesk, World, Writer, achieve, bad, good, write
 from tests.metacognition.virtual_time import in_virtual_time
 
@@ -31,7 +31,7 @@ def told(advice: str = ADVICE, **more: Any) -> dict[str, Any]:
 
 
 def desk(world: World, model: Writer | None = None, **how: Any) -> MetaDesk:
-    around = {"model": Purse(model, Budget()), "model_name": "m"} if model is not None else {}
+    around = {"model": Purse(model, Ledger()), "model_name": "m"} if model is not None else {}
     made = MetaDesk(world, runner=BackgroundRunner(**how), **around)
     return made.open(MetaSettings(model=model is not None))
 
@@ -288,8 +288,9 @@ def test_flights_with_failures_and_commands_at_any_moment_replay(seed: int) -> N
             (cmd.VetoMeta, lambda: {"task": dice.choice(tasks), "lifted": dice.random() < 0.5}),
             (cmd.SetThresholds, lambda: {"reflection": dice.randrange(1, 9)}),
             (cmd.CancelBackground, lambda: {"job": f"bg{dice.randrange(1, 30)}"}),
-            (cmd.Pause, dict), (cmd.Step, dict), (cmd.Run, dict), (cmd.Run, dict), (cmd.Run, dict),
-            (cmd.Stop, dict), (cmd.HandBack, dict), (cmd.HandBack, dict),
+            (cmd.Pause, dict), (cmd.Step, dict), *((cmd.Run, dict) for _ in range(6)),
+            (cmd.Stop, dict), (cmd.HandBack, dict), (cmd.HandBack, dict), (cmd.Thaw, dict),
+            (cmd.Stop, lambda: {"grade": dice.choice(("after", "hold", "cut", "cancel", "freeze"))}),
             (cmd.AdoptGoal, lambda: {"text": f"goal {dice.random()}", "priority": dice.randrange(3)}),
         ]  # fmt: skip
         for _ in range(120):
