@@ -19,7 +19,6 @@ GLYPHS: dict[str, tuple[str, str]] = {
     "rewind": ("◂", "accent"),
     "operator": ("!", "error"),
     "failure": ("✗", "error"),
-    "rewind": ("↶", "accent"),
     "held": ("‖", "accent"),
     "goal": ("●", "accent"),
     "plan": ("◆", "accent"),

@@ -45,7 +45,6 @@ class MarkKind(StrEnum):
     """It was brought back to what it had been, or began as a fork."""
     HELD = "held"
     """It was held: at a breakpoint, by a budget, or for being stuck."""
-    REWIND = "rewind"
 
 
 _KINDS: dict[str, MarkKind] = {
@@ -65,15 +64,11 @@ _KINDS: dict[str, MarkKind] = {
     ev.AgentForked.kind: MarkKind.REWIND,
     ev.ChangesOffered.kind: MarkKind.OPERATOR,
     ev.PlansHeld.kind: MarkKind.OPERATOR,
-    ev.ApprovalAsked.kind: MarkKind.OPERATOR,
-    ev.ReplanHeld.kind: MarkKind.OPERATOR,
     ev.ResultDisputed.kind: MarkKind.OPERATOR,
     ev.BreakpointHit.kind: MarkKind.HELD,
     ev.MindBreakpointHit.kind: MarkKind.HELD,
     ev.BudgetReached.kind: MarkKind.HELD,
     ev.StuckNoticed.kind: MarkKind.HELD,
-    ev.Rewound.kind: MarkKind.REWIND,
-    ev.AgentForked.kind: MarkKind.REWIND,
 }
 
 
