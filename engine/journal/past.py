@@ -67,6 +67,8 @@ _KINDS: dict[str, MarkKind] = {
     ev.MindBreakpointHit.kind: MarkKind.HELD,
     ev.BudgetReached.kind: MarkKind.HELD,
     ev.StuckNoticed.kind: MarkKind.HELD,
+    ev.Rewound.kind: MarkKind.REWIND,
+    ev.AgentForked.kind: MarkKind.REWIND,
 }
 
 

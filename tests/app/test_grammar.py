@@ -71,6 +71,13 @@ LINES = [
     ("budget usual", _pilot(cmd.SetBudget)),
     ("search pump 'not' \"so dry\"", Local("search", "pump 'not' \"so dry\"")),
     ("find pump", Local("search", "pump")),
+    ("rewind 31", Local("rewind", "31")),
+    ("rewind files -40 src --yes", Local("rewind", "files -40 src --yes")),
+    ("fork 31 x5 with belief tests_green=true", Local("fork", "31 x5 with belief tests_green=true")),
+    ("adopt pilot-2 --yes", Local("adopt", "pilot-2 --yes")),
+    ("outcomes", Local("outcomes", "")),
+    ("undo", Local("undo", "")),
+    ("redo --dry-run", Local("redo", "--dry-run")),
     ("recap", Local("recap")),
     ("recap 12", Local("recap", "12")),
     ("drop", _pilot(cmd.DropGoal, goal="g2")),
@@ -362,7 +369,7 @@ ANYTHING_GOES = {
     "help",
 }
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
-ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw", "deny"}
+ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw", "deny", "outcomes", "undo", "redo"}
 """Verbs whose argument may be left out or be any word."""
 
 
