@@ -45,7 +45,6 @@ class MarkKind(StrEnum):
     """It was brought back to what it had been, or began as a fork."""
     HELD = "held"
     """It was held: at a breakpoint, by a budget, or for being stuck."""
-    REWIND = "rewind"
 
 
 _KINDS: dict[str, MarkKind] = {
