@@ -1,5 +1,6 @@
 # make run   opens the cockpit (or runs its first mission headless where there is no terminal)
 # make test  runs lint and the whole suite; needs nothing but Python 3.11 or newer
+# make endurance  repeats at full length what the suite repeats a few times
 # make security  tries the hundred cases of the jail's catalogue and prints what came of each
 PYTHON ?= python3
 # Tests start many programs; each would compile this one anew where no bytecode is kept.
@@ -7,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup setup-test setup-bench run test test-again security bench lint screenshots clean
+.PHONY: setup setup-test setup-bench run test test-again endurance security bench lint screenshots clean
 
 setup: $(VENV)/.installed
 setup-test: $(VENV)/.installed-test
@@ -51,6 +52,10 @@ test: lint
 test-again:
 	@echo "some tests failed, see above; each of them once more, alone:" >&2
 	$(BIN)/python -m pytest --verbose --last-failed --last-failed-no-failures none
+
+# The files that import tests/rounds.py: a hundred kills, two hundred goals, two thousand loops.
+endurance: setup-test
+	PILOTHOUSE_FULL_ROUNDS=1 $(BIN)/python -m pytest -s $$(grep -rl 'import rounds' tests)
 
 security: setup-test
 	@$(BIN)/python -m tests.security

@@ -76,11 +76,16 @@ def _parser() -> argparse.ArgumentParser:
         "--budget-usd", type=_dollars, metavar="X", help="what models may cost, over all sessions"
     )
     run.add_argument("--budget-tokens", type=_positive, metavar="N")
+    run.add_argument("--budget-actions", type=_positive, metavar="N", help="actions that may be started")
+    run.add_argument("--budget-seconds", type=_seconds, metavar="S", help="time at work")
     run.add_argument(
         "--approve",
-        choices=("ask", "never-ask"),
-        default="ask",
-        help="never-ask: where the operator would be asked, the goal fails instead",
+        type=_approval,
+        action="append",
+        default=[],
+        metavar="ask|never-ask|RULE",
+        help="never-ask: where the operator would be asked, the goal fails instead; a rule such as "
+        "'write paths=src/**' lets these calls run unasked; repeatable",
     )
     run.add_argument("--step", action="store_true", help="wait for Enter before each action")
     run.add_argument("--timeout", type=_seconds, metavar="S")
@@ -247,6 +252,17 @@ def _common() -> _Parser:
     return common
 
 
+def _approval(text: str) -> str:
+    from engine.steering.rules import RuleError, read_rule
+
+    if text not in ("ask", "never-ask"):
+        try:
+            read_rule(text)
+        except RuleError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
 def _tier_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept-tier",
@@ -385,7 +401,8 @@ def _run(options: argparse.Namespace) -> int:
         mission=mission,
         agent=options.agent,
         max_loops=options.max_loops,
-        ask=options.approve == "ask",
+        ask="never-ask" not in options.approve,
+        approve=tuple(one for one in options.approve if one not in ("ask", "never-ask")),
         step=options.step,
         timeout_s=options.timeout,
         thinker="" if options.thinker == "auto" else options.thinker,
@@ -394,6 +411,8 @@ def _run(options: argparse.Namespace) -> int:
         accept=_accepted(options),
         budget_usd=options.budget_usd,
         budget_tokens=options.budget_tokens,
+        budget_actions=options.budget_actions,
+        budget_seconds=options.budget_seconds,
     )
     try:
         result = asyncio.run(run_goal(run, out=sys.stdout, err=sys.stderr))

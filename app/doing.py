@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from engine.domain.reasoning import GeneratedPlan, GenerationStage
 from engine.domain.state import AgentState
 from engine.engine import Engine
 from engine.library import load_missions
+from engine.metacognition.stuck import signs_of
 from engine.sandbox.policy import Tier
 from engine.steering.gate import may_think
 from engine.thinkers.procedural import ProceduralThinker
@@ -113,8 +116,15 @@ async def _submit(engine: Engine, command: cmd.Command) -> Answer:
         told = state.last_summary if isinstance(command, LETS_ACT) else f"{steps} steps planned"
         if isinstance(command, LETS_PLAN) and state.plan is None and state.intervention is None:
             told = "it plans once it runs"
+        if state.approvals.question is not None or state.approvals.held:
+            told = "it waits for you: inbox says for what"
         parts = (receipt.message, state.mode, told, ending_jobs(state.running_jobs))
         return 0, answer, " · ".join(part for part in parts if part)
+    if receipt.ok and isinstance(command, cmd.Stop):
+        from app.stopping import stop_answer
+
+        seen, text = await stop_answer(engine, receipt.data, receipt.message)
+        return 0, {**answer, **seen}, text
     if receipt.ok and isinstance(command, cmd.ForceMeta):
         return await _thought(engine, command, receipt)
     return (0 if receipt.ok else 1), answer, receipt.message
@@ -144,10 +154,20 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             return await _status(engine, agent)
         case "why" | "drift":
             return await _ask_the_journal(engine, intent, agent)
+        case "wrong" | "right" | "retract":
+            return await _mark(engine, intent, agent)
+        case "budgets":
+            from app.budgeting import tell_budgets
+
+            return tell_budgets(engine, agent, intent.argument)
         case "policy":
             report = engine.sandbox(agent)
             answer = {"tier": report.tier.value, "refusal": report.refusal, "policy": report.policy.as_json()}
             return 0, answer, report.text()
+        case "inbox" | "approvals" | "envelope" | "approve_all":
+            from app.approving import told_of_approvals
+
+            return await told_of_approvals(engine, intent, agent)
         case "generated_plans" | "breakpoints":
             return await _mind(engine, intent.action, agent)
         case "mission":
@@ -206,6 +226,7 @@ async def _status(engine: Engine, agent: str) -> Answer:
         return 2, {}, "there is no agent yet; agent_create bdi_agent ID makes one"
     state = await engine.view(agent)
     waits = await engine.waiting(agent)
+    signs = signs_of(state.meta)
     answer = {
         "agent": agent,
         "mode": state.mode.value,
@@ -217,12 +238,22 @@ async def _status(engine: Engine, agent: str) -> Answer:
         "actions": state.actions,
         "failed_actions": state.failed_actions,
         "background": [{"job": j.id, "task": j.task.value, "why": j.why} for j in state.meta.running],
-        "signals": [signal.text for signal in state.meta.signals],
+        "signals": [sign.text for sign in signs],
     }
     goals = "; ".join(f"{g.id} {g.status}: {g.text}" for g in state.goals.values()) or "no goals"
-    stuck = "".join(f" · may be stuck: {signal.text}" for signal in state.meta.signals)
+    stuck = "".join(f" · may be stuck: {sign.text}" for sign in signs)
     told = waiting_text(waits, Ports().clock.now())
     return 0, answer, f"{agent} {state.mode} ({state.pause_point}) · {told} · {goals}{stuck}"
+
+
+async def _mark(engine: Engine, intent: Local, agent: str) -> Answer:
+    from app.disputing import dispute_answer, retract_answer
+
+    submit = partial(engine.submit, operator="cli")
+    if intent.action == "retract":
+        return await retract_answer(engine.record, submit, intent.argument, agent)
+    lifted = intent.action == "right"
+    return await dispute_answer(engine.record, submit, intent.argument, agent, lifted=lifted)
 
 
 async def _ask_the_journal(engine: Engine, intent: Local, agent: str) -> Answer:
@@ -231,7 +262,7 @@ async def _ask_the_journal(engine: Engine, intent: Local, agent: str) -> Answer:
     if intent.action == "drift":
         return drift_answer(await engine.store.read(agent), intent.argument)
     what, way = split_way(intent.argument)
-    return why_answer(await engine.record(), what, Way(way), agent)
+    return await asyncio.to_thread(why_answer, await engine.record(), what, Way(way), agent)
 
 
 async def _time(engine: Engine, intent: Local, agent: str) -> Answer:

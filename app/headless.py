@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TextIO
 
-from app.lines import ending_jobs, line_of
+from app.lines import ending_jobs, held_before, line_of
 from app.missions import agent_for, lay_down
 from app.settings import Settings
 from app.waiting import AgentFaultError, at_rest, wait_until
@@ -79,7 +79,11 @@ class RunOptions:
     quiet: bool = False
     budget_usd: float | None = None
     budget_tokens: int | None = None
-    """What the agent's models may take over all its sessions; the settings say it otherwise."""
+    budget_actions: int | None = None
+    budget_seconds: float | None = None
+    """What the agent may take over all its sessions; what is not given the settings say."""
+    approve: tuple[str, ...] = ()
+    """Rules of calls that may run unasked, until the run has ended."""
     accept: Tier | None = None
     """The weakest jail in which programs may run; the settings say it otherwise."""
 
@@ -110,10 +114,19 @@ class Run:
             made = await self._do(agent_for(options.mission, options.agent, options.thinker))
             if not made.ok:
                 return {"status": Status.FAILED.value, "message": made.message, "reason": "REFUSED"}
-        if options.budget_usd is not None or options.budget_tokens is not None:
-            await self._do(
-                cmd.SetBudget(agent=options.agent, usd=options.budget_usd, tokens=options.budget_tokens)
-            )
+        budget = cmd.SetBudget(
+            agent=options.agent,
+            usd=options.budget_usd,
+            tokens=options.budget_tokens,
+            actions=options.budget_actions,
+            seconds=options.budget_seconds,
+        )
+        if budget.limits.any:
+            await self._do(budget)
+        for rule in options.approve:
+            given = await self._do(cmd.GrantRule(agent=options.agent, rule=rule))
+            if not given.ok:
+                return {"status": Status.FAILED.value, "message": given.message, "reason": "REFUSED"}
         before = await engine.view(options.agent)
         since = await engine.head()
         for problem in engine.health.library:
@@ -244,10 +257,16 @@ class Run:
             return await self._turn(said)
         if isinstance(said, ev.PlansHeld):
             return await self._plans_held(said)
+        if isinstance(said, ev.ApprovalAsked):
+            what = f"{said.action} {said.call.name} waits for approval: {said.why}"
+            return _End(Status.NEEDS_OPERATOR, what, "APPROVAL")
+        if isinstance(said, ev.ReplanHeld):
+            what = f"a re-plan of {said.goal} waits for acceptance: {said.change}"
+            return _End(Status.NEEDS_OPERATOR, what, "REPLAN")
         if isinstance(said, ev.ReasonerAdvanced) and said.mind.idle:
             return await self._rests()
         if isinstance(said, ev.BudgetReached):
-            return _End(Status.BUDGET_EXCEEDED, f"held before a call: {said.reason}")
+            return _End(Status.BUDGET_EXCEEDED, f"{held_before(said)}: {said.reason}")
         if isinstance(said, ev.AgentPaused) and said.reason.startswith("MAX_LOOPS"):
             return _End(Status.FAILED, said.reason, "MAX_LOOPS")
         return None

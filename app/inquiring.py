@@ -123,27 +123,45 @@ def find(record: Record, what: str, way: Way, agent: str = "") -> Found:
             doubted = inquiry.cascade(record, [subject.newest])
             chain, standing = doubted.chain, doubted.standing
     title = HEADS[way].format(name=clean_line(subject.name, limit=80))
-    lines = tuple(_line(link, way) for link in chain.links)
+    marks = _marks(record)
+    lines = tuple(_line(link, way, marks.get(link.ref, "")) for link in chain.links)
     return Found(subject, way, title, lines, chain, standing)
 
 
 def _newest(record: Record, agent: str) -> str:
-    events = [event for event in record.events.values() if event.stream == agent or not agent]
-    asked = next((one for one in reversed(events) if one.kind == ev.ActionRequested.kind), None)
-    newest = asked or (events[-1] if events else None)
+    asked = record.newest(ev.ActionRequested.kind, agent)
+    newest = asked or record.newest("", agent)
     if newest is None:
         raise inquiry.UnknownSubjectError("nothing has happened yet; say what you ask about: why REF")
     return str(body_of(newest).get("action")) if asked is not None and agent else newest.ref
 
 
-def _line(link: Link, way: Way) -> WhyLine:
+def _marks(record: Record) -> dict[str, str]:
+    """What is to be said of events for the operator's marks."""
+    doubts = inquiry.doubted(record)
+    marks = {ref: f"stands on {root}, which is marked as wrong" for ref, root in doubts.items()}
+    return marks | {
+        ref: f"MARKED AS WRONG{': ' if why else ''}{clean_line(why, limit=200)}"
+        for ref, why in record.disputes.items()
+    }
+
+
+def _line(link: Link, way: Way, mark: str = "") -> WhyLine:
     if link.event is None:
         return WhyLine(link.ref, link.depth, "?", "missing", f"{link.ref} is not in this journal", "")
     glyph, kind, text = words_of(link.event)
     ties = TIES if way is Way.BACKWARD else TIES_ON
     tie = ties.get(link.relation, "") if link.relation is not None else ""
     again = " (see above)" if link.again else ""
-    return WhyLine(link.ref, link.depth, glyph, kind, f"{tie}{text}{again}", link.event.at[11:19])
+    marked = f" ≠ {mark}" if mark else ""
+    return WhyLine(
+        link.ref,
+        link.depth,
+        glyph,
+        "warning" if mark else kind,
+        f"{tie}{text}{again}{marked}",
+        link.event.at[11:19],
+    )
 
 
 def words_of(event: Event) -> tuple[str, str, str]:
@@ -253,19 +271,19 @@ async def look(workspace: Path, what: str, way: Way, agent: str) -> Answer:
     """
     store = await JournalStore.open(workspace, clock=Ports().clock, read_only=True)
     try:
-        events = [event async for event in store.events(0, follow=False)]
+        record = await inquiry.record_of(workspace, store)
     finally:
         await store.close()
-    return why_answer(await asyncio.to_thread(Record.of, events), what, way, agent)
+    return await asyncio.to_thread(why_answer, record, what, way, agent)
 
 
 def waiting_text(found: inquiry.Waiting, now: str) -> str:
     """What an agent waits for, and how long it has."""
-    since = f", since {found.since[11:19]} ({_lasted(found.since, now)})" if found.since else ""
+    since = f", since {found.since[11:19]} ({lasted(found.since, now)})" if found.since else ""
     return f"waits for {clean_line(found.what)}{since}"
 
 
-def _lasted(since: str, now: str) -> str:
+def lasted(since: str, now: str) -> str:
     """The time between two moments, in the largest unit that fits."""
     seconds = max(0.0, (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds())
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):

@@ -14,6 +14,8 @@ from engine.domain.text import clean_line
 from engine.domain.thinking import Decision, DecisionKind
 from engine.journal import events as ev
 from engine.journal.event import Event
+from engine.steering.envelopes import envelope_text
+from engine.steering.rules import rule_text
 
 TEXT_LIMIT = 400
 SLOW_SAVE_MS = 1_000
@@ -95,6 +97,14 @@ def _say_session(said: ev.Payload) -> tuple[str, str, str] | None:
             return "‖", "operator", f"paused: {said.reason}"
         case ev.AgentStopped():
             return "■", "operator", f"stopped: {said.reason}"
+        case ev.AgentHeld():
+            return "‖", "operator", said.reason
+        case ev.AgentThawed():
+            return "▷", "operator", "its processes go on"
+        case ev.StopObserved():
+            left = "; ".join(f"still runs: {one.kind} {one.name} {one.what}" for one in said.receipt.running)
+            seen = f"receipt: {len(said.receipt.stopped)} stopped, {left or 'nothing runs'}"
+            return "■", "operator", f"{seen}, seen after {said.receipt.took_ms} ms"
         case ev.StepGranted():
             return "▷", "operator", "one action allowed"
     return None
@@ -266,12 +276,23 @@ def _say_model(said: ev.Payload) -> tuple[str, str, str] | None:
             what = f"decision on {said.step}" if said.step else f"plan for {said.goal}"
             return "✗", "error", f"no {what}: {said.message}"
         case ev.BudgetReached():
-            return "‖", "warning", f"held before a call: {said.reason}"
+            return "‖", "warning", f"{held_before(said)}: {said.reason}"
+        case ev.BudgetEased():
+            return "▶", "operator", f"there is more of the budget of {said.budget} now"
+        case ev.BudgetSet():
+            whose = said.goal or "the agent"
+            return "$", "operator", f"budget of {whose}: {said.limits or 'as the settings say'}"
         case ev.DecisionMade():
             return "→", "plan", decision_text(said.decision)
     return None
 
 
+def held_before(said: ev.BudgetReached) -> str:
+    """What a budget does not let begin, in words."""
+    return "held, as its time is up" if said.before == "time" else f"held before {_AN[said.before]}"
+
+
+_AN = {"call": "a call", "action": "an action"}
 _DECIDED: dict[DecisionKind, str] = {
     DecisionKind.CALL: "call",
     DecisionKind.THINK: "a thought",
@@ -337,11 +358,50 @@ def _say_trouble(said: ev.Payload) -> tuple[str, str, str] | None:
     return None
 
 
+def _say_approval(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.ApprovalsSet():
+            rules = len(said.policy.rules)
+            return "¿", "operator", f"approvals ({said.source}): {rules} rules, else {said.policy.default}"
+        case ev.ApprovalAsked():
+            what = call_text(said.call.command, said.call.args)
+            return "?", "warning", f"may {said.action} run? {what}: {said.why}"
+        case ev.ApprovalAnswered(allowed=True):
+            return "✓", "operator", f"{said.action} allowed ({said.scope})"
+        case ev.ApprovalAnswered():
+            return "✗", "operator", f"{said.action} denied" + (f": {said.reason}" if said.reason else "")
+        case ev.RuleGranted():
+            return (
+                "✓",
+                "operator",
+                f"{said.grant} ({said.scope}), unasked: {rule_text(said.rule)}",
+            )
+        case ev.RuleRevoked():
+            return "✗", "operator", f"{said.grant} holds no longer"
+        case ev.PlanAccepted():
+            within = f"; unasked within: {envelope_text(said.envelope)}" if said.envelope else ""
+            return "≡", "operator", f"plan of {said.goal} accepted: {len(said.steps)} steps{within}"
+        case ev.EnvelopeRevoked():
+            return "✗", "operator", f"the envelope of {said.goal} holds no longer"
+        case ev.ReplanHeld():
+            counts = f"{said.added} added, {said.removed} removed, {said.changed} changed"
+            return "?", "warning", f"re-plan of {said.goal} waits for you: {said.change} ({counts})"
+        case ev.ReplanRejected():
+            why = f": {said.reason}" if said.reason else ""
+            return "✗", "operator", f"re-plan of {said.goal} rejected{why}"
+    return None
+
+
 def _say_meta(said: ev.Payload) -> tuple[str, str, str] | None:
     match said:
         case ev.BackgroundStarted():
             about = f" ({said.about})" if said.about else ""
             return "↺", "thought", f"{said.job} {said.task}{about} in the background: {said.why}"
+        case ev.StuckNoticed() if said.signs:
+            held = ", so it is held" if said.holds else ""
+            return "↻", "warning", f"may be stuck{held}: {'; '.join(sign.text for sign in said.signs)}"
+        case ev.StuckNoticed():
+            return "↻", "thought", "stuck no longer"
         case ev.BackgroundEnded(outcome=JobOutcome.DONE):
             how = "computed" if said.computed else "written by a model"
             return "↺", "thought", f"{said.job} {said.message} ({how})"
@@ -353,6 +413,19 @@ def _say_meta(said: ev.Payload) -> tuple[str, str, str] | None:
         case ev.ReplanAsked():
             return "↺", "plan", f"the rest of {said.goal} is planned anew, as a reflection asks"
     return _say_meta_command(said)
+
+
+def _say_dispute(said: ev.Payload) -> tuple[str, str, str] | None:
+    match said:
+        case ev.ResultDisputed(lifted=True):
+            return "≠", "operator", f"{said.event} is no longer marked as wrong"
+        case ev.ResultDisputed():
+            return (
+                "≠",
+                "operator",
+                f"{said.event} is marked as wrong{': ' if said.reason else ''}{said.reason}",
+            )
+    return None
 
 
 def _say_meta_command(said: ev.Payload) -> tuple[str, str, str] | None:
@@ -373,6 +446,6 @@ def _say_meta_command(said: ev.Payload) -> tuple[str, str, str] | None:
 
 
 _TELLERS = (
-    *(_say_session, _say_goal, _say_plan, _say_action),
-    *(_say_job, _say_shell, _say_mind, _say_meta, _say_model, _say_time, _say_trouble),
+    *(_say_session, _say_goal, _say_plan, _say_action, _say_approval),
+    *(_say_job, _say_shell, _say_mind, _say_dispute, _say_meta, _say_model, _say_time, _say_trouble),
 )

@@ -67,6 +67,7 @@ def recap_line(told: Recap) -> str:
         f"{others} ended otherwise" if others else "",
         f"{told.failures} failure{'s' * (told.failures != 1)}" if told.failures else "",
         f"{', '.join(agent for agent, _ in told.waiting)} needs you" if told.waiting else "",
+        f"{len(told.stuck)} × stuck" if told.stuck else "",
         _cost(told) if told.calls else "",
         f"{len(told.files)} file{'s' * (len(told.files) != 1)} written" if told.files else "",
     ]
@@ -80,6 +81,7 @@ def recap_facts(told: Recap) -> list[tuple[str, str]]:
         why = f": {goal.reason}" if goal.reason and goal.status is not GoalStatus.ACHIEVED else ""
         rows.append((f"goal {goal.status}", f"{goal.agent} {goal.goal} {goal.text}{why} ({goal.event})"))
     rows += [("needs you", f"{agent}: {why}") for agent, why in told.waiting]
+    rows += [("stuck", f"{one.agent} {one.message} ({one.event})") for one in told.stuck]
     rows.append(("actions", f"{told.actions}, {told.failed_actions} failed"))
     if told.failures:
         rows.append(("failures", f"{told.failures}; {told.recovered} recoveries worked"))

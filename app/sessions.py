@@ -244,7 +244,7 @@ async def _show_at(store: JournalStore, name: str, at: str) -> Answer:
 
 
 async def _verify(store: JournalStore, workspace: Path, name: str) -> Answer:
-    found = await verify(store)
+    found = await verify(store, BlobStore(workspace / DATA_DIRECTORY / "blobs"))
     answer = {"ok": found.ok, "events": found.events, "head": found.head, "first_bad": found.first_bad}
     if found.ok:
         return 0, answer, f"sound: {found.events} events, head {found.head}"

@@ -16,11 +16,15 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.actions import SnapshotRule
+from engine.domain.approval import Policy
+from engine.domain.budgets import AMOUNT_LIMITS, BudgetKind, SpendingLimits
 from engine.engine import EngineConfig
 from engine.inquiry.notices import Rule
 from engine.models import Budget, ModelError
 from engine.models.choice import ModelChoice
 from engine.sandbox.policy import Network, SandboxPolicy, Tier
+from engine.steering.policies import PRESETS, read_policy
+from engine.steering.rules import RuleError
 
 FILE = "pilothouse.toml"
 SIZE_LIMIT = 256 * 1024
@@ -56,8 +60,36 @@ class _ModelTable(BaseModel):
     budget_calls: int | None = Field(default=None, ge=0)
 
 
+class _Amounts(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    usd: float | None = Field(default=None, ge=0, le=AMOUNT_LIMITS[BudgetKind.USD], allow_inf_nan=False)
+    tokens: int | None = Field(default=None, ge=0, le=int(AMOUNT_LIMITS[BudgetKind.TOKENS]))
+    calls: int | None = Field(default=None, ge=0, le=int(AMOUNT_LIMITS[BudgetKind.CALLS]))
+    """Calls of models."""
+    actions: int | None = Field(default=None, ge=0, le=int(AMOUNT_LIMITS[BudgetKind.ACTIONS]))
+    seconds: float | None = Field(
+        default=None, ge=0, le=AMOUNT_LIMITS[BudgetKind.SECONDS], allow_inf_nan=False
+    )
+    """Time at work."""
+
+    @property
+    def limits(self) -> SpendingLimits:
+        """As what may be taken."""
+        return SpendingLimits(self.usd, self.tokens, self.calls, self.actions, self.seconds)
+
+
+class _BudgetTable(_Amounts):
+    """What all agents together may take over all sessions."""
+
+    agent: _Amounts = Field(default_factory=_Amounts)
+    """What each agent may take, with those that work for it."""
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
+    approvals: dict[str, Any] = Field(default_factory=dict)
+    """What agents ask about (`engine.steering.policies`)."""
+    budget: _BudgetTable = Field(default_factory=_BudgetTable)
     model: _ModelTable = Field(default_factory=_ModelTable)
     sandbox: _SandboxTable = Field(default_factory=_SandboxTable)
     cockpit: _CockpitTable = Field(default_factory=_CockpitTable)
@@ -76,8 +108,14 @@ class Settings:
     network: Network = Network.OFF
     accept_paths: bool = False
     snapshots: SnapshotRule = SnapshotRule.REQUIRED
+    approvals: Policy = field(default_factory=Policy)
+    """What agents ask about before they do it."""
     model: ModelChoice | None = None
     """The model that thinks; None without a key and an endpoint."""
+    budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What all agents together may take over all sessions."""
+    agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What each agent may take; it counts before the budget of the model's settings."""
     home: Path = field(default_factory=lambda: _home(os.environ))
     problems: tuple[str, ...] = ()
     """What is wrong with the files, in sentences."""
@@ -90,6 +128,7 @@ class Settings:
         user = _read(home / FILE, problems)
         local = _read(workspace / FILE, problems)
         model = _model(user.model, local.model, problems)
+        approvals = _approvals((local if "approvals" in local.model_fields_set else user).approvals, problems)
         return cls(
             theme=theme or os.environ.get("PILOTHOUSE_THEME") or local.cockpit.theme or user.cockpit.theme,
             keys={**user.cockpit.keys, **local.cockpit.keys},
@@ -97,8 +136,11 @@ class Settings:
             network=(local if "network" in local.sandbox.model_fields_set else user).sandbox.network,
             accept_paths=local.sandbox.accept_paths or user.sandbox.accept_paths,
             snapshots=(local if "snapshots" in local.sandbox.model_fields_set else user).sandbox.snapshots,
+            approvals=approvals,
             operator=_operator(),
             model=model,
+            budget=local.budget.limits.over(user.budget.limits),
+            agent_budget=local.budget.agent.limits.over(user.budget.agent.limits),
             home=home,
             problems=tuple(problems),
         )
@@ -125,8 +167,20 @@ class Settings:
         return EngineConfig(
             policy=policy.with_network(granted),
             snapshots=self.snapshots,
+            approvals=self.approvals,
             model=self.model if model else None,
+            budget=self.budget,
+            agent_budget=self.agent_budget,
         )
+
+
+def _approvals(given: dict[str, Any], problems: list[str]) -> Policy:
+    """The policy of the file; one that cannot be read asks about everything, as it was meant to ask."""
+    try:
+        return read_policy(given)
+    except RuleError as error:
+        problems.append(f"{FILE}: {error}; until that is mended, every action is asked about")
+        return PRESETS["ask"]
 
 
 def _model(user: _ModelTable, local: _ModelTable, problems: list[str]) -> ModelChoice | None:
@@ -176,9 +230,14 @@ def _read(path: Path, problems: list[str]) -> _File:
     try:
         return _File.model_validate(tomllib.loads(content.decode()))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        problems.append(f"{path.name}: {error}; the file was left out")
+        problems.append(f"{path.name}: {error}; the file was left out{_closed(content)}")
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        problems.append(f"{path.name}: {where}: {first['msg']}; the file was left out")
-    return _File()
+        problems.append(f"{path.name}: {where}: {first['msg']}; the file was left out{_closed(content)}")
+    return _File(approvals={"preset": "ask"}) if _closed(content) else _File()
+
+
+def _closed(content: bytes) -> str:
+    """What is said where a file that is left out has approvals: they are not left out with it."""
+    return ", and every action is asked about" if b"[approvals" in content else ""

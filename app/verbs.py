@@ -10,12 +10,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from app import (
+    approval_verbs,
+    budget_verbs,
+    dispute_verbs,
     inquiry_verbs,
     memory_verbs,
     meta_verbs,
     mind_verbs,
     past_verbs,
     search_verbs,
+    stop_verbs,
     time_verbs,
 )
 from app.coder import LineError, parse_line
@@ -93,37 +97,6 @@ def _read_goal(rest: str, context: Context) -> Intent:
         priority=priority,
         criteria=tuple(filter(None, criteria)),
     )
-
-
-_BUDGETS: dict[str, Callable[[str], Any]] = {"usd": float, "tokens": int, "calls": int}
-
-
-def _read_budget(rest: str, context: Context) -> Intent:
-    if rest == "usual":
-        return cmd.SetBudget(agent=context.agent)
-    words = rest.replace("$", "").replace(",", "").split()
-    if not words or len(words) % 2:
-        raise GrammarError(
-            "a kind and an amount are expected, such as: budget usd 5 tokens 100000, or: usual"
-        )
-    given: dict[str, Any] = {}
-    for kind, amount in zip(words[::2], words[1::2], strict=True):
-        if kind not in _BUDGETS:
-            raise GrammarError(f"'{kind[:20]}' is no kind of budget; kinds: {', '.join(_BUDGETS)}")
-        try:
-            given[kind] = _BUDGETS[kind](amount)
-        except ValueError:
-            raise GrammarError(f"{kind}: '{amount[:20]}' is no number that fits") from None
-    return cmd.SetBudget.model_validate({**given, "agent": context.agent})
-
-
-def _budget_kinds(context: Context) -> list[tuple[str, str]]:
-    return [
-        ("usd", "dollars, over all sessions"),
-        ("tokens", "prompt and answer"),
-        ("calls", "of a model"),
-        ("usual", "what the settings say"),
-    ]
 
 
 def _read_reword(rest: str, context: Context) -> Intent:
@@ -392,10 +365,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("pause", "pause", "start no new action", _none(lambda c: cmd.Pause(agent=c.agent)), "Steering"),
     Verb("step", "step [over|out]", "allow exactly one action; of a reasoner a body step, or a whole goal",
          _read_step, "Steering", choices=lambda c: [("over", "the pending step"), ("out", "of its plan")]),
-    Verb("stop", "stop", "cut off what runs and start nothing more",
-         _none(lambda c: cmd.Stop(agent=c.agent)), "Steering"),
-    Verb("budget", "budget usd|tokens|calls AMOUNT … | usual", "what the agent's models may take; it is held "
-         "before the call that could break it", _read_budget, "Steering", choices=_budget_kinds),
+    *stop_verbs.VERBS,
+    *budget_verbs.VERBS,
     Verb("intervene", "intervene", "take the agent's turn",
          _none(lambda c: cmd.Intervene(agent=c.agent)), "Steering"),
     Verb("handback", "handback", "give the turn back; the agent looks at its workspace afresh",
@@ -431,6 +402,7 @@ VERBS: tuple[Verb, ...] = (
          choices=_beliefs),
     Verb("forget", "forget KEY", "take a belief out of the agent's mind",
          _read_forget, "Mind", choices=_beliefs),
+    *approval_verbs.VERBS,
     *mind_verbs.VERBS,
     *memory_verbs.VERBS,
     *meta_verbs.VERBS,
@@ -438,6 +410,7 @@ VERBS: tuple[Verb, ...] = (
     *time_verbs.VERBS,
     *search_verbs.VERBS,
     *inquiry_verbs.VERBS,
+    *dispute_verbs.VERBS,
     Verb("!", "! COMMAND ARGUMENTS", "call the sandbox tool yourself, in the agent's session", _read_call,
          "Sandbox", aliases=("coder",)),
     Verb("policy", "policy", "what the agent's programs may do, and what holds them",

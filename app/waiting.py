@@ -11,7 +11,11 @@ from engine.engine import Engine
 
 def at_rest(state: AgentState) -> bool:
     """True when nothing runs, nothing is about to, and the agent can go no further by itself."""
-    if state.busy or state.grants or state.requests:
+    if state.busy or state.requests:
+        return False
+    if state.approvals.question is not None or state.approvals.held:
+        return True
+    if state.grants:
         return False
     return state.run is not RunState.RUNNING or state.intervention is not None or not state.has_work
 

@@ -16,6 +16,9 @@ from engine import __version__, inquiry, loop, reasoner, thinkers
 from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
+from engine.domain.approval import Envelope, Policy, Source
+from engine.domain.break_lines import read_break
+from engine.domain.budgets import SpendingLimits, check_limits
 from engine.domain.ports import Clock, CommandSpec, Ports
 from engine.domain.reasoning import REASONER, SentMessage
 from engine.domain.rewinding import RewindScope
@@ -35,14 +38,23 @@ from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import workspace_head
 from engine.library.plan_library import PlanLibrary
 from engine.loop.agent import Agent
+from engine.loop.budgets import Budgets
 from engine.loop.perceive import WorkspacePerceiver
 from engine.loop.recording import Surroundings
+from engine.loop.stopping import Stops
 from engine.loop.voice import Voice
 from engine.memory import Memory, MemoryStatus, MemoryUnavailable
 from engine.memory.keeper import Keeper
 from engine.memory.operating import remember
 from engine.memory.tool import MemoryTool
-from engine.metacognition import BackgroundRunner, MetaSettingsError, read_metacognition, workflow_of
+from engine.metacognition import (
+    BackgroundRunner,
+    MetaSettingsError,
+    StuckSettingError,
+    read_metacognition,
+    read_stuck,
+    workflow_of,
+)
 from engine.models.choice import NO_MODEL, ModelChoice
 from engine.parameters import SettingsError, read_settings
 from engine.sandbox.files import make_root
@@ -53,9 +65,13 @@ from engine.sandbox.report import SandboxReport
 from engine.sandbox.terminal import Terminal
 from engine.sandbox.tier import JailRefusal, best_jail
 from engine.snapshots import Changes, Restoration, SnapshotError, SnapshotPolicy, Snapshots
+from engine.steering.ledger import Ledger
+from engine.steering.policies import policy_of
 from engine.steering.rewinding import Preview, RewindError, place_of
 from engine.steering.rewinding import Surroundings as BackFrom
 from engine.steering.rewinding import preview as preview_rewind
+from engine.steering.rules import RuleError
+from engine.steering.standing import Standing
 from engine.thinkers.procedural import ProceduralThinker
 from engine.thinkers.recalling import Recall, Recaller, nothing
 from engine.tools.coders import Coders, narrowing
@@ -66,6 +82,7 @@ from engine.tools.worlds import WorldTool
 from engine.worlds.explorer_world import WORLDS
 
 if TYPE_CHECKING:
+    from engine.inquiry.index import JournalIndex
     from engine.memory.requests import Request
     from engine.steering.undoing import Offer
 
@@ -77,12 +94,16 @@ FORKS_DIRECTORY = "forks"
 """Where forks of agents have files of their own, below the workspace."""
 SNAPSHOT_EVERY = 500
 """Events of a stream between two snapshots of its state."""
+SNAPSHOT_PART = 16
+"""The part of its events, one in so many, that may follow the newest snapshot of a long stream."""
 SNAPSHOTS_DIRECTORY = "snapshots"
 """Where the sandbox's files are kept as they were before each action, in the data directory."""
 TIDY_AFTER_S = 60.0
 """How long after opening a workspace its old snapshots are cleared away."""
 KEEP_UP_S = 2.0
 """How long closing waits for memory to hold what has happened; the rest is for the next session."""
+INDEX_FROM = 1_024
+"""Events of a journal from which on it has an index; fewer are read as quickly."""
 RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 LOCK_TRIES, LOCK_WAIT_S = 100, 0.02
@@ -106,9 +127,15 @@ class EngineConfig:
     policy: SandboxPolicy = field(default_factory=SandboxPolicy)
     snapshots: SnapshotRule = SnapshotRule.REQUIRED
     """Whether the sandbox's files are saved before each action that may change them."""
+    approvals: Policy = field(default_factory=Policy)
+    """What agents ask about before they do it, as the workspace's settings say."""
     create: bool = True
     model: ModelChoice | None = None
     """The model that thinks; None where there is none: agents then plan by the plan library."""
+    budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What all agents together may take over all sessions."""
+    agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What each agent may take, with those that work for it."""
     answerer: Callable[[AgentState], pgp.Answerer | None] | None = None
     """Who makes plans for an agent's reasoner; by default the recorded answers that it was created with."""
 
@@ -173,6 +200,10 @@ class Engine:
         self._procedural: Thinker = ProceduralThinker(library)
         self._client = config.model.client() if config.model is not None else None
         self._background = BackgroundRunner()
+        self._stops = Stops()
+        model = config.model.budget.limits if config.model is not None else SpendingLimits()
+        usual = config.agent_budget.over(model)
+        self._budgets = Budgets(Ledger(config.budget, usual, ports.clock.now))
         self._rewinds: set[str] = set()
         """Agents whose files are being brought back."""
         self._apart: set[str] = set()
@@ -238,6 +269,7 @@ class Engine:
         for stream in streams:
             if of_agent(stream):
                 state = await self._restore(stream)
+                self._budgets.ledger.join(state)
                 if state.forked is not None:
                     self._apart.add(stream)
                 if why := "" if state.deleted else self._why_not(state.agent_type, state.config):
@@ -247,10 +279,12 @@ class Engine:
                         await self._take_up(state)
                     except reasoner.ForgottenError as error:
                         self._faults[stream] = f"its mind cannot be had again: {error}"
+        await self._budgets.restore(self.store)
         self._keeper = Keeper(self._memory, self.store, self.blobs, self._ports.clock, self._restore)
         self._keeper.begin()
         self._tasks = [
             asyncio.create_task(self._keep_journal_alive(), name="journal watch"),
+            asyncio.create_task(self._keep_index(), name="journal index"),
             asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
         ]
 
@@ -278,6 +312,7 @@ class Engine:
         self._stop.set()
         try:
             await asyncio.gather(*self._carrying, return_exceptions=True)
+            await self._stops.close()
             await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
             await self._end_tasks()
             if self._keeper is not None and not self._keeper.trouble:
@@ -349,17 +384,37 @@ class Engine:
                         await agent.log.commit()
                         agent.poke()
                 await self._snapshot(agent, at_least=SNAPSHOT_EVERY)
+            self._budgets.keep_time(self._agents)
+
+    async def _keep_index(self) -> None:
+        """Bring the index of the journal forward now and then; the first time behind the first screen."""
+        index: JournalIndex | None = None
+        try:
+            while True:
+                await self._ports.clock.sleep(RETRY_JOURNAL_S)
+                if index is None and self.store.last_seq >= INDEX_FROM:
+                    from engine.inquiry.index import JournalIndex
+
+                    index = JournalIndex(self.workspace)
+                if index is not None:
+                    await index.bring_forward(self.store.last_seq)
+        finally:
+            if index is not None:
+                await index.close()
 
     async def _snapshot(self, agent: Agent, *, at_least: int) -> None:
         state = agent.state
         if agent.log.trouble is not None:
             return
-        if state.version - self._snapshots.get(state.agent_id, 0) < at_least:
+        # A long life is kept less often: its state is large, and what follows it is folded quickly.
+        least = max(at_least, state.version // SNAPSHOT_PART) if at_least > 1 else at_least
+        if state.version - self._snapshots.get(state.agent_id, 0) < least:
             return
         mind = agent.saved() if state.reasons and isinstance(agent, loop.ReasoningAgent) else None
-        version, head, text = state.version, state.hash, dump_state(state)
+        version, head, copied = state.version, state.hash, copy_state(state)
         self._snapshots[state.agent_id] = version
         with suppress(JournalError):
+            text = await asyncio.to_thread(dump_state, copied)
             await agent.log.commit()
             await self.store.save_snapshot(state.agent_id, version, SNAPSHOT_FORMAT, text)
             if mind is not None:
@@ -395,7 +450,18 @@ class Engine:
             (policy.check_narrowing if new else policy.narrowed)(narrowing(config.meta))
             read_settings(config.meta)
             read_metacognition(config.meta)
-        except (PolicyError, reasoner.ReasonerError, SettingsError, MetaSettingsError) as error:
+            read_stuck(config.meta)
+            policy_of(config.meta)
+            if wrong := check_limits(config.meta.get("budget", {})):
+                return wrong
+        except (
+            RuleError,
+            PolicyError,
+            reasoner.ReasonerError,
+            SettingsError,
+            MetaSettingsError,
+            StuckSettingError,
+        ) as error:
             return str(error)
         if (style := config.meta.get("style", STYLES[0])) not in STYLES:
             return f"there is no style {style!r}; styles: {', '.join(STYLES)}"
@@ -413,6 +479,8 @@ class Engine:
         agent = await self._agent(state, log)
         agent.open(self.session, self._ports.seed())
         agent.begin_metacognition(read_metacognition(state.config.meta))
+        own = policy_of(state.config.meta)
+        agent.begin_approvals({Source.WORKSPACE: self.config.approvals, Source.AGENT: own})
         await log.commit()
         self._agents[state.agent_id] = agent
         agent.start()
@@ -476,7 +544,7 @@ class Engine:
         if self._client is not None and self.config.model is not None:
             name = self.config.model.name
             voice = Voice(self._client)
-            purse = loop.Purse(self._client, self.config.model.budget)
+            purse = loop.Purse(self._client, self._budgets.ledger, lambda: voice.goal)
             if answerer is None and state.reasons:
                 answerer = thinkers.ModelAnswerer(purse, name, sink=voice.piece, record=voice.called)
             if state.config.thinker == thinkers.CLAUDE:
@@ -504,7 +572,9 @@ class Engine:
             # Whoever chose to plan by recipes alone did not choose to pay for a model.
             model_name=name if state.reasons or state.config.replans else "",
             post=self._post,
+            ledger=self._budgets.ledger,
             background=self._background,
+            watches=True,
             memory=self._memory,
         )
 
@@ -536,6 +606,20 @@ class Engine:
             return cmd.Receipt(ok=False, message=why)
         if config.parent and config.parent not in self._agents:
             return cmd.Receipt(ok=False, message=f"its parent: {self._no_agent(config.parent)}")
+        planned = AgentState(command.agent, command.agent_type, config=config)
+        if why := self._budgets.ledger.admit(planned, thinks=self._thinks(planned)):
+            return cmd.Receipt(ok=False, message=f"no agent was created: {why}")
+        try:
+            return await self._begin_agent(command, config, actor)
+        finally:
+            # The real one stands for it once it is there.
+            self._budgets.ledger.leave(planned)
+
+    def _thinks(self, state: AgentState) -> bool:
+        """Whether an agent may call a model."""
+        return self._client is not None and (state.reasons or state.config.replans)
+
+    async def _begin_agent(self, command: cmd.CreateAgent, config: AgentConfig, actor: str) -> cmd.Receipt:
         log = StreamLog(command.agent, 0, GENESIS, self._ports.clock, self._commit)
         created = ev.AgentCreated(
             agent_id=command.agent,
@@ -545,7 +629,9 @@ class Engine:
         )
         event = log.append(created, actor=actor, causes=(), tick=0)
         await log.commit()
-        await self._take_up(fold([event]))
+        state = fold([event])
+        self._budgets.ledger.join(state)
+        await self._take_up(state)
         return cmd.Receipt(ok=True, message=f"agent {command.agent} created", event=event.ref)
 
     # -------------------------------------------------------------- the door
@@ -573,25 +659,54 @@ class Engine:
                 return await self._accept_tier(command, actor)
             if isinstance(command, cmd.Remember):
                 return await self._remember(command, actor)
+            if isinstance(command, cmd.Stop | cmd.Thaw):
+                return await self._halt(command, actor)
+            if isinstance(command, cmd.SetWorkspaceBudget):
+                return await self._set_workspace_budget(command, actor)
             agent = self._agents.get(command.agent)
             if agent is None:
                 return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
+            if isinstance(command, cmd.Run | cmd.Step):
+                thinks = self._thinks(agent.state)
+                if why := self._budgets.ledger.no_start(command.agent, thinks=thinks):
+                    return cmd.Receipt(ok=False, message=why)
             if self._rewinds and isinstance(command, ACTING) and (busy := self._held_by_rewind(agent)):
                 return cmd.Receipt(ok=False, message=busy)
             if isinstance(command, cmd.Rewind | cmd.AdoptFork):
                 return await self._rewind(agent, command, actor)
             if isinstance(command, cmd.ForkAgent):
                 return await self._fork(agent, command, actor)
-            receipt = agent.handle(command, actor)
+            receipt = agent.handle(self._budgets.resolved(command, agent.state), actor)
             await agent.log.commit()
             if agent.state.deleted:
                 await agent.close()
                 del self._agents[command.agent]
                 self._coders.leave(command.agent)
+            if isinstance(command, cmd.SetBudget | cmd.DeleteAgent) and receipt.ok:
+                receipt = self._with_eased(receipt, actor, command.agent)
         except JournalError as error:
             return cmd.Receipt(ok=False, message=f"not recorded yet: {error}")
         else:
             return receipt
+
+    async def _halt(self, command: cmd.Stop | cmd.Thaw, actor: str) -> cmd.Receipt:
+        """Stop or thaw every agent that is meant, in one go."""
+        if command.scope == "all":
+            meant = tuple(self._agents)
+        elif command.agent in self._agents:
+            meant = self.family(command.agent) if command.scope == "children" else (command.agent,)
+        else:
+            return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
+        if not meant:
+            return cmd.Receipt(ok=False, message=self._no_agent(command.agent))
+        agents = [self._agents[name] for name in meant]
+        if isinstance(command, cmd.Thaw):
+            return await self._stops.thaw(agents, command, actor)
+        return await self._stops.carry_out(agents, command, actor)
+
+    async def stopped(self) -> None:
+        """Return when every stop has its last receipt: all that was to die is dead, or said to live."""
+        await self._stops.settled()
 
     # -------------------------------------------------------------- going back
 
@@ -711,12 +826,22 @@ class Engine:
 
     async def _fork(self, agent: Agent, command: cmd.ForkAgent, actor: str) -> cmd.Receipt:
         """A new agent from an event of another one; nothing of the other one's stream or files changes."""
-        from engine.loop.forking import begun_at
-
         if command.name in await self.store.streams():
             return cmd.Receipt(
                 ok=False, message=f"there is an agent {command.name}, or was; choose another id"
             )
+        planned = AgentState(command.name, agent.state.agent_type, config=agent.state.config)
+        if why := self._budgets.ledger.admit(planned, thinks=self._thinks(planned)):
+            return cmd.Receipt(ok=False, message=f"no fork was made: {why}")
+        try:
+            return await self._begin_fork(agent, command, actor)
+        finally:
+            # The real one stands for it once it is there.
+            self._budgets.ledger.leave(planned)
+
+    async def _begin_fork(self, agent: Agent, command: cmd.ForkAgent, actor: str) -> cmd.Receipt:
+        from engine.loop.forking import begun_at
+
         await agent.log.commit()
         lacks: list[str] = []
         own = (self.config.policy.home, self.config.policy.tmp)
@@ -733,7 +858,9 @@ class Engine:
         first = log.append(created, actor=actor, causes=(), tick=0)
         second = log.append(forked, actor=actor, causes=(first.ref, forked.parent), tick=0)
         await log.commit()
-        await self._take_up(fold([first, second]))
+        state = fold([first, second])
+        self._budgets.ledger.join(state)
+        await self._take_up(state)
         files = f"files of its own in {FORKS_DIRECTORY}/{command.name}"
         message = f"{command.name} begins where {forked.parent} stood, with {files}; no model was asked"
         if lacks:
@@ -786,6 +913,27 @@ class Engine:
         await self._log.commit()
         self._coders.accept(tier)
         return cmd.Receipt(ok=True, message=self.sandbox().standing, event=event.ref)
+
+    async def _set_workspace_budget(self, command: cmd.SetWorkspaceBudget, actor: str) -> cmd.Receipt:
+        resolved = self._budgets.resolved(command, None)
+        assert isinstance(resolved, cmd.SetWorkspaceBudget)
+        said, told = self._budgets.of_all(resolved)
+        event = self._note(said, actor)
+        assert self._log is not None
+        await self._log.commit()
+        self._budgets.now_holds(said.limits)
+        return self._with_eased(cmd.Receipt(ok=True, message=told, event=event.ref), actor)
+
+    def _with_eased(self, receipt: cmd.Receipt, actor: str, agent: str = "") -> cmd.Receipt:
+        """Let agents go on for which there is more of a budget now, and say which do."""
+        eased = self._budgets.ease(self._agents, actor)
+        running = [name for name in eased if self._agents[name].state.run is RunState.RUNNING]
+        told = f"; {', '.join(running)} {'goes' if len(running) == 1 else 'go'} on" if running else ""
+        live = self._agents.get(agent)
+        if live is not None and live.state.held_by is not None:
+            why = self._budgets.ledger.still(agent)
+            told += f"; {agent} is still held: {why.reason}" if why is not None else ""
+        return receipt.model_copy(update={"message": receipt.message + told})
 
     async def _remember(self, command: cmd.Remember, actor: str) -> cmd.Receipt:
         agent = self._agents.get(command.agent)
@@ -850,9 +998,23 @@ class Engine:
         return (found[0], ev.payload_of(found[0])) if found else None
 
     async def record(self) -> inquiry.Record:
-        """All durable events of the workspace with what each stands on, read anew each time."""
-        events = [event async for event in self.store.events(0, follow=False)]
-        return await asyncio.to_thread(inquiry.Record.of, events)
+        """All durable events of the workspace with what each stands on, as of now."""
+        return await inquiry.record_of(self.workspace, self.store)
+
+    async def dry_run(self, agent: str, lines: Sequence[str], last: int | None = None) -> inquiry.DryAnswer:
+        """What breakpoints would have done over an agent's durable events, or the newest of them.
+
+        Args:
+            agent: whose.
+            lines: the breakpoints as they are typed (`engine.domain.break_lines`).
+            last: how many events count; None for all.
+
+        Raises:
+            BreakError: a line says no breakpoint.
+            JournalError: the journal cannot be read.
+        """
+        specs = [read_break(line) for line in lines]
+        return await inquiry.dry_run_of(self.store, agent, specs, last=last)
 
     async def waiting(self, agent_id: str) -> inquiry.Waiting:
         """What an agent waits for now, with since when; a pause that is not durable yet has the state's time.
@@ -862,7 +1024,17 @@ class Engine:
         """
         state = await self.view(agent_id)
         live = self._agents.get(agent_id)
+        if fault := self.fault(agent_id):
+            return inquiry.Waiting(
+                inquiry.WaitKind.NOTHING, f"nobody: it ended by a fault: {fault}", state.at
+            )
         found = inquiry.waiting_for(state, trouble=str(live.log.trouble or "") if live is not None else "")
+        last = await self.store.last(1, agent_id)
+        found = inquiry.in_particular(found, last[0] if last else None)
+        if found.kind is inquiry.WaitKind.MODEL and self._client is not None and self._client.rests:
+            rest = self._client.rests[-1]
+            what = f"{found.what}; it answered {rest.why}, and is asked again after {rest.seconds:.1f} s"
+            return replace(found, what=what, since=rest.at, until_s=rest.seconds)
         if found.kind is inquiry.WaitKind.MODEL:
             asked = [await self.newest(agent_id, kind) for kind in (ev.PlanAsked, ev.DecisionAsked)]
             newest = max((one[0] for one in asked if one), key=lambda event: event.version, default=None)
@@ -872,6 +1044,20 @@ class Engine:
             event = await self.store.get(found.event) if found.event else None
             found = replace(found, since=event.at if event is not None else state.at)
         return found
+
+    async def inbox(self) -> tuple[inquiry.Need, ...]:
+        """All that needs the operator, the most urgent first, each with since when."""
+        found: list[inquiry.Need] = []
+        for agent in list(self._agents.values()):
+            for need in inquiry.needs_of(agent.state):
+                event = await self.store.get(need.event) if need.event and not need.since else None
+                found.append(replace(need, since=need.since or (event.at if event else agent.state.at)))
+        return inquiry.in_order(found)
+
+    def propose(self, state: AgentState, goal: str) -> Envelope | None:
+        """The narrowest envelope that covers what is left of a goal's plan; None where there is no plan."""
+        plan = state.plans.get(goal)
+        return loop.proposed_envelope(state, plan, self.registry) if plan is not None else None
 
     @overload
     async def recall(self, request: Request[R], *, as_of: int | None = None) -> R: ...
@@ -951,6 +1137,16 @@ class Engine:
     def agents(self) -> tuple[str, ...]:
         """Ids of the agents that exist, oldest first; those that could not be taken up last."""
         return (*self._agents, *self._faults)
+
+    def budgets(self, agent: str, goal: str = "") -> tuple[Standing, ...]:
+        """The budgets that an agent draws on, the nearest first; without one, the workspace's.
+
+        Args:
+            agent: the agent's id.
+            goal: the goal that is asked about; empty for the one at hand.
+        """
+        live = self._agents.get(agent)
+        return self._budgets.standings(live.state if live is not None else AgentState(), goal)
 
     def family(self, agent: str) -> tuple[str, ...]:
         """An agent and those that work for it or for one of these, each after its parent."""

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 from engine.actions.pipeline import Pipeline
 from engine.actions.saving import Saved, Unsaved
 from engine.domain.action import SandboxSession, ToolResult
-from engine.domain.commands import parse_command
+from engine.domain.commands import parse_recorded
 from engine.domain.parameters import Extraction, Survey
 from engine.domain.ports import CallContext, CommandSpec, NoSessions, Ports
 from engine.domain.reasoning import REASONER, Generation
@@ -109,8 +109,10 @@ class _Record:
     def was_held(self, asked: type[ev.Payload]) -> bool:
         """Whether a budget kept the call from being made for which was asked last."""
         for payload in reversed(self.payloads[: self.place]):
-            if isinstance(payload, ev.BudgetReached | asked):
-                return isinstance(payload, ev.BudgetReached)
+            if isinstance(payload, asked):
+                return False
+            if isinstance(payload, ev.BudgetReached) and payload.before == "call":
+                return True
         return False
 
     def beliefs_after(self, finished: ev.ActionFinished) -> dict[str, Any]:
@@ -318,7 +320,7 @@ class _ReplayedLog(StreamLog):
 def _as_now(said: ev.Payload) -> ev.Payload:
     """A recorded payload with everything that this version says."""
     if isinstance(said, ev.CommandReceived):
-        return ev.CommandReceived(command=parse_command(said.command).model_dump())
+        return ev.CommandReceived(command=parse_recorded(said.command).model_dump())
     return said
 
 
@@ -395,7 +397,7 @@ class _ReplayedAgent(Agent):
                 if isinstance(payload, ev.AgentOpened):
                     self._end_session()
                 if isinstance(payload, ev.CommandReceived):
-                    self.handle(parse_command(payload.command), expected.actor)
+                    self.handle(parse_recorded(payload.command), expected.actor)
                 else:
                     self.append(payload, expected.actor, *expected.causes)
         finally:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
+import textual.screen
 from hypothesis import HealthCheck, settings
 
 # How long an example takes is the machine's affair, and no test asserts it.
@@ -14,6 +17,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests come first, so that no worker begins one when the others are done."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+# As often as the cockpit itself draws: sixty frames a second show the same things with more work.
+textual.screen.UPDATE_PERIOD = 1 / 25
+
+
+def pytest_collection_finish() -> None:
+    """What collecting made stays until the end: garbage is not looked for among it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -116,6 +116,12 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
         text: str
 
     @dataclass
+    class LineChanged(Message):
+        """What stands in the line and was not entered is another text now; empty once it was entered."""
+
+        text: str
+
+    @dataclass
     class LeaveRequested(Message):
         """The operator left the bar; the app gives the focus back to a pane."""
 
@@ -194,6 +200,7 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
         with self.prevent(Input.Changed):
             self._input.value = text
         self._input.cursor_position = len(text)
+        self.post_message(self.LineChanged(text))
 
     @on(Input.Changed)
     def _line_changed(self, event: Input.Changed) -> None:
@@ -203,6 +210,7 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
             self._show_search()
         else:
             self._offer(event.value)
+            self.post_message(self.LineChanged(event.value))
 
     @on(Input.Submitted)
     def _line_entered(self, event: Input.Submitted) -> None:

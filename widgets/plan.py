@@ -31,6 +31,8 @@ STEP_MARKS: dict[str, tuple[str, str]] = {
     "unknown": ("!", "warning"),
 }
 STEP_WORDS = {"unknown": "outcome unknown", "next": "next"}
+ON_PLAN = "on plan"
+"""A step of the plan that the operator accepted, as they accepted it."""
 FOLD = 12
 """Lines of one argument shown before the rest is folded."""
 
@@ -59,6 +61,8 @@ class StepLine:
     clause_index: int = 0
     """From 1; 0 when it serves none."""
     attempts: int = 0
+    course: str = ""
+    """How it stands to the accepted plan, such as `off plan`; empty where none was accepted."""
     summary: str = ""
     error: str = ""
     depends_on: tuple[str, ...] = ()
@@ -267,6 +271,8 @@ def _row(step: StepLine) -> Row:
         tail.append(Piece("held ", "warning"))
     if step.breakpoint:
         tail.append(Piece("● break ", "error"))
+    if step.course and step.course != ON_PLAN:
+        tail.append(Piece(f"{step.course} ", "warning"))
     if step.status in ("failed", "skipped", "unknown", "running", "next"):
         tail.append(Piece(STEP_WORDS.get(step.status, step.status), style))
     elif step.clause_index:
@@ -289,6 +295,7 @@ def detail_lines(step: StepLine, width: int) -> tuple[Pieces, ...]:
     lines += labelled(
         "status", f"{glyph} {word}" + (", held for you" if step.held else ""), width, style=style
     )
+    lines += labelled("course", step.course, width, style="text" if step.course == ON_PLAN else "warning")
     lines += labelled("tool", called, width, style="accent")
     for name, value in step.args.items():
         lines += _argument(clean_line(str(name)), value, width)

@@ -13,7 +13,9 @@ from textual.widget import Widget
 from engine.domain.text import clean_line
 from widgets.pieces import Piece, Pieces, cut_text, width_of
 
-Mode = Literal["RUNNING", "IDLE", "PAUSED", "STEPPING", "WAITING", "INTERVENTION", "SHELL", "PAST", "STOPPED"]
+Mode = Literal[
+    "RUNNING", "IDLE", "PAUSED", "STEPPING", "WAITING", "INTERVENTION", "SHELL", "FROZEN", "PAST", "STOPPED"
+]
 
 MODE_MARKS: dict[str, tuple[str, str]] = {
     "RUNNING": ("▶", "running"),
@@ -23,6 +25,7 @@ MODE_MARKS: dict[str, tuple[str, str]] = {
     "WAITING": ("?", "waiting"),
     "INTERVENTION": ("!", "intervention"),
     "SHELL": ("$", "shell"),
+    "FROZEN": ("*", "frozen"),
     "PAST": ("◀", "past"),
     "STOPPED": ("■", "stopped"),
 }
@@ -99,6 +102,7 @@ class StatusBar(Widget):
         & > .status--waiting { background: $error; color: $background; text-style: bold; }
         & > .status--intervention { background: $error; color: $background; text-style: bold underline; }
         & > .status--shell { background: $warning; color: $background; text-style: bold underline; }
+        & > .status--frozen { background: $primary; color: $background; text-style: bold underline; }
         & > .status--past { background: $secondary; color: $background; text-style: bold italic; }
         & > .status--alarm { color: $text-error; text-style: bold reverse; }
         & > .status--stopped { color: $foreground; text-style: bold reverse; }
@@ -106,6 +110,7 @@ class StatusBar(Widget):
         &:ansi > .status--dim { color: ansi_default; text-style: dim; }
         &:ansi > .status--running, &:ansi > .status--paused, &:ansi > .status--stepping,
         &:ansi > .status--waiting, &:ansi > .status--intervention, &:ansi > .status--shell,
+        &:ansi > .status--frozen,
         &:ansi > .status--past {
             color: ansi_black;
         }

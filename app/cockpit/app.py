@@ -18,7 +18,6 @@ from textual.containers import Container
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from app.cockpit import keymap
 from app.cockpit.command_line import CommandLine
@@ -54,7 +53,9 @@ from widgets import (
     WorkingMemory,
     WorldPane,
 )
+from widgets.key_line import KeyLine
 from widgets.pane_tabs import PaneTabs
+from widgets.stop_receipt import StopReceiptPane
 from widgets.timeline import Timeline
 
 FRAMES_PER_S = 25
@@ -94,8 +95,9 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 yield WorldPane(id="world", classes="session -away")
                 yield MindStream(id="mind")
         yield Timeline(id="timeline")
+        yield StopReceiptPane(id="receipt")
         yield CommandBar(self._completions, history=self._history.lines, id="command")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyLine(id="keys")
 
     def get_driver_class(self) -> type[Driver]:
         """Textual's choice; on a terminal, the one that survives its loss."""
@@ -130,6 +132,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         self.query_one("#plan", PlanPane).show(PlanModel(notice=Notice("opening the workspace …", "loading")))
         self.query_one("#status", StatusBar).show(StatusModel(point="opening"))
         self._lay_out()
+        self.query_one("#command", CommandBar).set_text(self._desk.desk.line)
         self.query_one("#plan", PlanPane).focus()
         self.run_worker(self._open(), name="engine")
 
@@ -150,6 +153,8 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         for agent in engine.agents:
             before, past = await engine.story(agent, PAST_EVENTS)
             self._live.add(agent, before, past)
+        if self._desk.desk.agent in engine.agents:
+            self._live.select(self._desk.desk.agent)
         self._draw()
         self.call_after_refresh(begin_collecting)
         self.set_interval(1 / FRAMES_PER_S, self._frame, name="frame")
@@ -166,6 +171,8 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         self.run_worker(self._recap_on_opening(), name="recap", exit_on_error=False)
         self._offer_no_jail()
         self.run_worker(self._watch_themes(), name="themes")
+        self.run_worker(self._desk.keep(), name="desk", exit_on_error=False)
+        self.run_worker(self._prepare_past(engine), name="prepare past", exit_on_error=False)
         await self._follow(engine, since)
 
     async def _first_agent(self) -> None:
@@ -187,6 +194,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
             payload = self._live.take(event)
             if payload is not None:
                 self._tell(event.stream, payload)
+                self._look_at_inbox(payload)
                 self._notice(event, payload)
             count += 1
             if count % BATCH == 0:
@@ -217,8 +225,20 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 good = payload.status is GoalStatus.ACHIEVED
                 why = f": {payload.reason}" if payload.reason and not good else ""
                 self._say(f"goal {payload.goal} {payload.status}{why}", "ok" if good else "error")
+            case ev.StopObserved():
+                self._take_receipt(payload.receipt)
+            case ev.AgentResumed() | ev.AgentThawed() | ev.StepGranted():
+                self._goes_on(agent)
+            case ev.ApprovalAsked() if agent == self._agent:
+                self.call_later(self._offer_question)
+            case ev.ReplanHeld() if agent == self._agent:
+                self.call_later(self._offer_replan)
+            case ev.ApprovalAsked() | ev.ReplanHeld():
+                self._say(f"{agent} asks for your approval: press n (A shows all that waits)", "error")
             case ev.ModelCalled():
                 self._refresh_meter(agent)
+            case ev.BudgetReached():
+                self._say(f"{agent}: {payload.reason} · $ shows the budgets and gives more", "error")
             case ev.PlansHeld() if agent == self._agent:
                 self.call_later(self._offer_plans)
             case ev.PlansHeld():
@@ -235,6 +255,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
     def _frame(self) -> None:
         if self.is_running:
             self._look_for_awaited()
+            self._desk.lay(agent=self._live.selected)
             self._look_at_shells()
             self._look_at_mind()
             # Health and the sandbox change without an event of an agent.

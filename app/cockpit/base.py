@@ -14,6 +14,7 @@ from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
 from app.cockpit import keymap
+from app.cockpit.desk import DeskKeeper
 from app.cockpit.history import History
 from app.cockpit.shell_pane import ShellPane
 from app.projection import Projector
@@ -55,6 +56,7 @@ class CockpitBase(App[None]):
         self._pasts: dict[str, Past] = {}
         """The pasts of agents that were looked back on."""
         self._history = History(workspace)
+        self._desk = DeskKeeper(workspace)
         self._missions: Mapping[str, Mission] = {}
         self._intention = 0
         """The intention whose plan the operator wants to see; 0 for the one that is pursued."""

@@ -7,14 +7,16 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from app.cockpit import keymap
+from app.cockpit.approval_keys import ApprovalKeys
+from app.cockpit.budget_keys import BudgetKeys
 from app.cockpit.context_keys import ContextKeys
 from app.cockpit.goal_keys import GoalKeys
 from app.cockpit.meta_keys import MetaKeys
-from app.cockpit.mind_keys import MindKeys
 from app.cockpit.past_keys import PastKeys
 from app.cockpit.recap_keys import RecapKeys
 from app.cockpit.sandbox_keys import SandboxKeys
 from app.cockpit.search_keys import SearchKeys
+from app.cockpit.stop_keys import StopKeys
 from app.cockpit.time_keys import TimeKeys
 from app.cockpit.why_keys import WhyKeys
 from app.doing import context_of, generated_text, help_text
@@ -35,7 +37,8 @@ WITH_A_MODEL = (
 
 
 class CommandLine(
-    MindKeys,
+    ApprovalKeys,
+    BudgetKeys,
     SandboxKeys,
     ContextKeys,
     GoalKeys,
@@ -43,6 +46,7 @@ class CommandLine(
     PastKeys,
     TimeKeys,
     SearchKeys,
+    StopKeys,
     WhyKeys,
     RecapKeys,
 ):
@@ -66,6 +70,10 @@ class CommandLine(
             # Elsewhere these keys are the focused pane's, for its first and last line.
             return self._in_past and not typing and len(self.screen_stack) == 1
         return super().check_action(action, parameters)
+
+    @on(CommandBar.LineChanged)
+    def _line_changed(self, event: CommandBar.LineChanged) -> None:
+        self._desk.lay(line=event.text)
 
     @on(CommandBar.LeaveRequested)
     def _bar_left(self) -> None:
@@ -129,6 +137,8 @@ class CommandLine(
                 self._outcomes_entered()
             case "policy":
                 self.action_policy()
+            case "budgets":
+                self._open_budgets(intent.argument)
             case "memories":
                 self._open_browser(intent.argument)
             case "meta":
@@ -141,8 +151,15 @@ class CommandLine(
                 self._open_search(intent.argument)
             case "why":
                 self._ask_why(intent.argument or self._selected_subject())
+            case "wrong" | "right" | "retract":
+                self._mark_entered(intent.action, intent.argument)
             case "drift":
                 self.run_worker(self._tell_drift(intent.argument), name="drift", exit_on_error=False)
+            case "inbox":
+                self.action_inbox()
+            case "approvals" | "envelope" | "approve_all":
+                told = self._tell_approvals(intent.action, intent.argument)
+                self.run_worker(told, name="approvals", exit_on_error=False)
             case "world":
                 self.action_world()
             case "breakpoints":

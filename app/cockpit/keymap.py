@@ -70,7 +70,9 @@ KEYS: tuple[Key, ...] = (
     Key("S", "step_over", "step over", "Run", "Of a reasoner: the pending step with all goals below it"),
     Key("O", "step_out", "step out", "Run", "Of a reasoner: go on until the pending step's plan is through"),
     Key("o", "until", "until goal ends", "Run", "Run until the present goal ends, then pause"),
-    Key("full_stop", "stop", "stop", "Run", "Cut off what runs and start nothing more", shown=True),
+    Key("full_stop", "stop", "stop", "Run", "End all that runs of the agent, and say what was", shown=True),
+    Key("X", "stop_panel", "stop …", "Run", "Stop in grades, this agent, its children or all; the receipt"),
+    Key("escape", "close_receipt", "close", "Run", "Put the receipt of a stop away"),
     Key(
         "b", "breakpoint", "break", "Plan", "Breakpoint: hold the agent before the selected step", shown=True
     ),
@@ -96,6 +98,9 @@ KEYS: tuple[Key, ...] = (
         "Your turn",
         "Hand the shell back; say what the agent is to know",
     ),
+    Key("a", "approve", "approve", "Your turn", "Answer what the agent asks, or accept its plan", shown=True),
+    Key("d", "deny", "deny", "Your turn", "Deny what the agent asks, with a reason, or reject its re-plan"),
+    Key("A", "inbox", "inbox", "Your turn", "Everything that needs you, of all agents"),
     Key("n", "next_need", "next need", "Your turn", "Go to the next agent that needs you"),
     Key("1", "pane('goals')", "goals", "View", "Goals and agents"),
     Key("2", "pane('plan')", "plan", "View", "The plan"),
@@ -108,6 +113,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("4", "pane('errors')", "errors", "View", "Errors"),
     Key("5", "pane('session')", "session", "View", "The sandbox session"),
+    Key("dollar_sign", "budgets", "budgets", "View", "Budgets: spent, left, to be expected; give more"),
     Key("W", "world", "world", "View", "The world that the agent lives in, or its session again"),
     Key("6", "pane('mind')", "mind", "View", "The mind stream"),
     Key("M", "memories", "memories", "View", "Look for memories: words and likeness, links, history"),

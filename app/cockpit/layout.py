@@ -121,14 +121,19 @@ class Layout(CockpitBase):
         tiny = width < TINY or height < SHORT
         solo = tiny or self._zoomed
         screen = self.screen_stack[0]
-        screen.set_class(solo, "-solo")
-        screen.set_class(not solo and width < NARROW, "-narrow")
-        screen.set_class(tiny, "-tiny")
-        screen.set_class(height < LOW, "-low")
-        screen.set_class(height < FLAT, "-flat")
         shown = self._current if solo else self._beside
+        # At once, since each change of the screen's classes styles every widget anew.
+        screen.update_classes(
+            {
+                "-solo": solo,
+                "-narrow": not solo and width < NARROW,
+                "-tiny": tiny,
+                "-low": height < LOW,
+                "-flat": height < FLAT,
+                **{f"-tab-{name}": name == shown for name in PANES},
+            }
+        )
         for name in PANES:
-            screen.set_class(name == shown, f"-tab-{name}")
             self._pane(name).set_class(height < FLAT, "-bare")
         self.query_one("#command", CommandBar).set_class(height < FLAT, "-compact")
         self._projector.dirty |= set(Pane)

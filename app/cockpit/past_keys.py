@@ -27,6 +27,8 @@ EARLIER = 600
 """Events before the place whose output and thoughts the panes show."""
 SLICE = 32
 """Events brought in between two turns of the loop."""
+PREPARE_AFTER_S = 2.0
+"""How long after the first screen it is made ready to look back."""
 FAR = 10
 """Marks that the shifted keys go."""
 
@@ -124,6 +126,15 @@ class PastKeys(Layout):
             self._say(str(error), "error")
         finally:
             self._moving, self._moves = False, ()
+
+    async def _prepare_past(self, engine: Engine) -> None:
+        """Once all else stands, make ready to look back: agent by agent, the shown one first."""
+        await asyncio.sleep(PREPARE_AFTER_S)
+        try:
+            for agent in sorted(engine.agents, key=lambda one: one != self._agent):
+                await self._past_of(engine, agent).prepare()
+        except JournalError:
+            return  # whoever looks back is told of it
 
     def _past_of(self, engine: Engine, agent: str) -> Past:
         if agent not in self._pasts:

@@ -1,4 +1,4 @@
-"""Run, pause, step, stop."""
+"""Run, pause, step."""
 
 from __future__ import annotations
 
@@ -39,7 +39,3 @@ class RunKeys(TurnKeys):
             self._say("there is no open goal to run until", "error")
             return
         self._send(cmd.Run(agent=self._agent, until=state.current_goal or goals[0].id))
-
-    def action_stop(self) -> None:
-        """Cut off what runs."""
-        self._send(cmd.Stop(agent=self._agent))

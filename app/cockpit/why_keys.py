@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from app.cockpit.base import CockpitBase
@@ -55,7 +56,8 @@ class WhyKeys(CockpitBase):
             self._say("the workspace is still opening", "error")
             return
         try:
-            found = find(await self._engine.record(), what, Way(way), self._agent)
+            record = await self._engine.record()
+            found = await asyncio.to_thread(find, record, what, Way(way), self._agent)
         except (UnknownSubjectError, JournalError) as error:
             self._say(str(error), "error")
             return
@@ -74,6 +76,72 @@ class WhyKeys(CockpitBase):
     def on_why_dialog_asked(self, event: WhyDialog.Asked) -> None:
         """Answer on in the open dialog."""
         self._ask_why(f"{event.what} {event.way}" if event.way != "backward" else event.what)
+
+    # -------------------------------------------------------------- what is wrong
+
+    def _mark_entered(self, word: str, line: str) -> None:
+        """Do what `wrong`, `right` or `retract` asks in the bar."""
+        what, _, rest = line.partition(" ")
+        work = self._retract(what) if word == "retract" else self._mark(what, rest, lifted=word == "right")
+        self.run_worker(work, name="mark", group="mark", exit_on_error=False)
+
+    def on_why_dialog_mark_asked(self, event: WhyDialog.MarkAsked) -> None:
+        """Mark the event under the cursor as wrong, or take its mark back."""
+        self.run_worker(
+            self._mark(event.ref, "", lifted=None), name="mark", group="mark", exit_on_error=False
+        )
+
+    def on_why_dialog_retract_asked(self, event: WhyDialog.RetractAsked) -> None:
+        """Take back what stands on the event under the cursor alone."""
+        self.run_worker(self._retract(event.ref), name="mark", group="mark", exit_on_error=False)
+
+    async def _mark(self, what: str, reason: str, *, lifted: bool | None) -> None:
+        """Mark something, and show what stands on it; with None a mark is set, or taken back where it is."""
+        from app.disputing import dispute, marked
+        from engine.inquiry import UnknownSubjectError
+
+        if self._engine is None or self._refused_in_past():
+            return
+        try:
+            record = await self._engine.record()
+            ref = marked(record, what, self._agent)
+        except (UnknownSubjectError, JournalError) as error:
+            self._say(str(error), "error")
+            return
+        lifts = ref in record.disputes if lifted is None else lifted
+        receipt = await dispute(self._submit, ref, reason, lifted=lifts)
+        if receipt.ok:
+            await self._answer_why(ref, "backward" if lifts else "wrong")
+
+    async def _retract(self, what: str) -> None:
+        """Ask whether the beliefs are to be taken back that nothing else speaks for, and do it."""
+        from app.disputing import NONE, marked, retract
+        from engine.inquiry import UnknownSubjectError, standing_alone
+        from widgets.dialogs.confirm import ConfirmDialog, ConfirmModel
+
+        if self._engine is None or self._refused_in_past():
+            return
+        try:
+            record = await self._engine.record()
+            ref = marked(record, what, self._agent)
+        except (UnknownSubjectError, JournalError) as error:
+            self._say(str(error), "error")
+            return
+        alone = standing_alone(record, [ref])
+        if not alone:
+            self._say(NONE.format(ref=ref), "note")
+            return
+        names = ", ".join(one.name for one in alone)
+        model = ConfirmModel(
+            f"Take back {len(alone)} belief{'s' * (len(alone) != 1)} that nothing but {ref} speaks for?",
+            f"{names}. Each is forgotten by a command of its own, and can be believed again.",
+            yes="take them back",
+        )
+        if await self.push_screen_wait(ConfirmDialog(model)):
+            receipts = await retract(self._submit, alone)
+            done = sum(receipt.ok for receipt in receipts)
+            failed = next((receipt.message for receipt in receipts if not receipt.ok), "")
+            self._say(f"{done} forgotten{': ' * bool(failed)}{failed}", "error" if failed else "ok")
 
     async def _tell_status(self) -> None:
         """Say where the agent stands, what it waits for, and how long it has."""

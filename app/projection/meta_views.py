@@ -9,6 +9,7 @@ from math import ceil
 from engine.domain.metacognition import BackgroundJob, EndedJob, MetaState, MetaTask
 from engine.domain.state import AgentState
 from engine.metacognition.runner import SLOTS
+from engine.metacognition.stuck import signs_of
 from widgets.dialogs.metacognition import BackgroundLine, Gauge, MetaModel, Standing
 from widgets.line_pane import Notice
 
@@ -45,7 +46,7 @@ def meta(state: AgentState, now: float) -> MetaModel:
         limit=SLOTS,
         ended=tuple(_ended(one, now) for one in reversed(own.ended[-ENDED_SHOWN:])),
         facts=tuple(_facts(own)),
-        signals=tuple(signal.text for signal in own.signals),
+        signals=tuple(sign.text for sign in signs_of(own)),
         feedback=tuple(one.line for one in own.feedback),
     )
 

@@ -16,6 +16,8 @@ from engine.domain.plan import Op, Plan, PlanStep, StepStatus
 from engine.domain.state import AgentState, Mode
 from engine.domain.text import clean_line
 from engine.engine import Health
+from engine.inquiry.drift import CourseKind
+from engine.journal.approval_fold import call_of_step
 from engine.metacognition.runner import SLOTS
 from engine.sandbox.report import Mark, SandboxReport
 from engine.sandbox.tier import PROMISES
@@ -64,6 +66,7 @@ _MODES: Mapping[Mode, StatusMode] = {
     Mode.WAITING: "WAITING",
     Mode.INTERVENTION: "INTERVENTION",
     Mode.SHELL: "SHELL",
+    Mode.FROZEN: "FROZEN",
     Mode.STOPPED: "STOPPED",
 }
 _STEP_MARKS: Mapping[StepStatus, StepMark] = {
@@ -131,7 +134,7 @@ def _agent(state: AgentState, selected: bool) -> AgentLine:
             mark, note = "asks", "asks you"
         case Mode.RUNNING | Mode.IDLE | Mode.STEPPING:
             mark = "running"
-        case Mode.PAUSED:
+        case Mode.PAUSED | Mode.FROZEN:
             mark = "paused"
         case _:
             mark = "stopped"
@@ -142,7 +145,8 @@ def asks(state: AgentState) -> bool:
     """Whether the agent waits for a decision of the operator's."""
     turn = state.intervention is not None and not state.shell_taken
     plans = mind_views.held_generation(state) is not None
-    return turn or plans or state.handover is not None or state.mode is Mode.WAITING
+    waits = state.mode is Mode.WAITING or bool(state.approvals.held)
+    return turn or plans or state.handover is not None or waits
 
 
 # ------------------------------------------------------------------ plan
@@ -180,7 +184,7 @@ def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLi
         text=step_text(step),
         status=mark,
         breakpoint=step.id in state.breakpoints,
-        held=is_next and state.mode in (Mode.PAUSED, Mode.INTERVENTION, Mode.SHELL),
+        held=is_next and state.mode in (Mode.PAUSED, Mode.INTERVENTION, Mode.SHELL, Mode.FROZEN),
         tool=step.tool,
         command=step.command or step.op.value,
         args=step.args,
@@ -190,11 +194,25 @@ def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLi
         clause=provenance.clause,
         clause_index=provenance.clause_index,
         attempts=step.attempts,
+        course=_course(state, step),
         summary="" if failed else step.summary,
         error=step.summary if failed else "",
         depends_on=step.depends_on,
         group=step.group,
     )
+
+
+def _course(state: AgentState, step: PlanStep) -> str:
+    """How a step stands to the plan that was accepted; empty where none was."""
+    found = state.find_step(step.id)
+    accepted = state.approvals.accepted.get(found[0].goal) if found is not None else None
+    if found is None or accepted is None:
+        return ""
+    if state.goals[found[0].goal].status.terminal:
+        return CourseKind.NO_LIVE_GOAL
+    own = next((one for one in accepted.steps if one.id == step.id), None)
+    same = own is not None and call_of_step(own) == call_of_step(found[1])
+    return CourseKind.ON_PLAN if same else CourseKind.OFF_PLAN
 
 
 def step_text(step: PlanStep) -> str:
@@ -287,14 +305,22 @@ def _point(state: AgentState) -> str:
     match state.mode:
         case Mode.SHELL:
             return "you hold the shell"
+        case Mode.FROZEN:
+            return "processes stand still (X)"
         case _ if state.handover is not None:
             return "your changes wait (t)"
         case _ if mind_views.held_generation(state) is not None:
             return "plans wait for you (i)"
+        case Mode.PAUSED if state.held_by is not None:
+            return f"held by the budget of {state.held_by.budget}: {state.held_by.kind} ($)"
+        case Mode.WAITING:
+            return "may it? (a, d)"
+        case _ if state.approvals.held:
+            return "a re-plan waits (a, d)"
         case Mode.PAUSED:
             reason = (
                 f" · {state.run_reason}"
-                if state.run_reason.startswith(("breakpoint", "MAX", "BUDGET"))
+                if state.run_reason.startswith(("breakpoint", "MAX", "BUDGET", "STUCK"))
                 else ""
             )
             return f"{state.pause_point.value}{reason}"
@@ -304,6 +330,8 @@ def _point(state: AgentState) -> str:
             return "nothing to do" if state.reasons else "no open goal"
         case Mode.STOPPED:
             return state.run_reason
+        case _ if state.meta.stuck is not None:
+            return cut_text(clean_line(f"may be stuck: {state.meta.stuck.text}"), POINT_CELLS)
         case _:
             if state.retry is not None:
                 return f"retry {state.retry.attempt}/{state.retry.of} in {state.retry.delay_s:.1f} s"

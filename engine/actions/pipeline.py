@@ -107,6 +107,9 @@ class Pipeline:
         self._put_blob = put_blob
         self._call: asyncio.Task[ToolResult] | None = None
         self._cut = False
+        self.rests = asyncio.Event()
+        """Set while no action is under way, from its start to its end on record."""
+        self.rests.set()
 
     def cut(self) -> None:
         """Cut the running action off, if there is one; its tool ends everything it started."""
@@ -127,6 +130,13 @@ class Pipeline:
         Raises:
             asyncio.CancelledError: the agent is being closed; the cancellation is recorded, not committed.
         """
+        self.rests.clear()
+        try:
+            return await self._run(*causes)
+        finally:
+            self.rests.set()
+
+    async def _run(self, *causes: str) -> ToolResult | None:
         action = self._recorder.state.action
         assert action is not None
         self._cut = False

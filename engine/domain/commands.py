@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
 from engine.domain.belief import Belief
+from engine.domain.budgets import BudgetKind, SpendingLimits
 from engine.domain.plan import PlanStep
 from engine.domain.state import Intervention
 
@@ -135,20 +136,50 @@ class Pause(Command):
 
 
 class Step(Command):
-    """Allow exactly one action; to an agent with a reasoner one body step, or the whole of a goal."""
+    """Allow exactly one action or body step, or the whole of a goal."""
 
     do: Literal["step"] = "step"
     scope: Literal["step", "over", "out"] = "step"
     """`over`: until the pending step is through, with the goals below it. `out`: until its plan is."""
+    strides: bool = True
+    """False as it was recorded before agents with plans could step into, over and out of goals."""
 
 
-class SetBudget(Command):
-    """Say what the agent's models may take over all its sessions; nothing given is the workspace's budget."""
+class BudgetAmounts(Command):
+    """What a budget is to be."""
 
-    do: Literal["set_budget"] = "set_budget"
     usd: float | None = Field(default=None, ge=0, le=1_000_000, allow_inf_nan=False)
     tokens: int | None = Field(default=None, ge=0, le=10**15)
     calls: int | None = Field(default=None, ge=0, le=10**9)
+    actions: int | None = Field(default=None, ge=0, le=10**9)
+    seconds: float | None = Field(default=None, ge=0, le=10**9, allow_inf_nan=False)
+    keep: bool = False
+    """Whether limits that are not named stay; else only the named ones hold."""
+    more: tuple[BudgetKind, ...] = ()
+    """Kinds of which the amount comes on top of the limit; of what was spent where there is none."""
+    lifted: tuple[BudgetKind, ...] = ()
+    """Kinds that are to have no limit, whatever the settings say."""
+
+    @property
+    def limits(self) -> SpendingLimits:
+        """The limits that are named."""
+        return SpendingLimits(
+            self.usd, self.tokens, self.calls, self.actions, self.seconds, tuple(map(str, self.lifted))
+        )
+
+
+class SetBudget(BudgetAmounts):
+    """Say what an agent or a goal may take over all sessions; nothing given is the settings' budget."""
+
+    do: Literal["set_budget"] = "set_budget"
+    goal: str = ""
+    """The goal, with those below it; empty for the agent, with those that work for it."""
+
+
+class SetWorkspaceBudget(BudgetAmounts):
+    """Say what all agents together may take over all sessions; nothing given is the settings' budget."""
+
+    do: Literal["set_workspace_budget"] = "set_workspace_budget"
 
 
 class Rewind(Command):
@@ -203,10 +234,21 @@ class PutBack(Command):
 
 
 class Stop(Command):
-    """Cut off what runs and start nothing more."""
+    """Stop in a grade: from holding the agent after its step to ending all that runs (the usual)."""
 
     do: Literal["stop"] = "stop"
     reason: str = "stopped by the operator"
+    grade: Literal["after", "hold", "cut", "cancel", "freeze", "kill"] = "kill"
+    """See `engine.domain.stopping.StopGrade`."""
+    scope: Literal["agent", "children", "all"] = "agent"
+    """This agent, with those that work for it too, or every agent of the workspace."""
+
+
+class Thaw(Command):
+    """Let frozen processes go on; the agent stays held."""
+
+    do: Literal["thaw"] = "thaw"
+    scope: Literal["agent", "children", "all"] = "agent"
 
 
 class EditStep(Command):
@@ -295,6 +337,63 @@ class SetBreakpoint(Command):
     on: bool = True
 
 
+class AnswerApproval(Command):
+    """Say what becomes of an action that waits for approval."""
+
+    do: Literal["answer_approval"] = "answer_approval"
+    action: str = ""
+    """The action; empty for the one that waits."""
+    allow: bool
+    scope: Literal["once", "session", "always"] = "once"
+    rule: str = Field(default="", max_length=2_000)
+    """To allow: the rule on a line that is granted, and that the call must fit; empty for the one offered."""
+    args: dict[str, Any] | None = None
+    """To allow once: other arguments, with which the step runs."""
+    reason: str = Field(default="", max_length=2_000)
+    """To deny: why, as the agent is to see it."""
+
+
+class GrantRule(Command):
+    """Let calls that fit a rule run unasked."""
+
+    do: Literal["grant_rule"] = "grant_rule"
+    rule: str = Field(min_length=1, max_length=2_000)
+    scope: Literal["session", "always"] = "session"
+
+
+class RevokeRule(Command):
+    """Ask again about calls that fit a rule which was granted, or that a goal's envelope covers."""
+
+    do: Literal["revoke_rule"] = "revoke_rule"
+    grant: str = Field(min_length=1, max_length=40)
+    """Id of the grant, or of the goal whose envelope it is."""
+
+
+class SetApprovals(Command):
+    """Say what this agent is to ask about, beside what the workspace says; `allow` adds nothing."""
+
+    do: Literal["set_approvals"] = "set_approvals"
+    policy: str | dict[str, Any]
+    """A preset's name, or a policy as in the settings."""
+
+
+class AcceptPlan(Command):
+    """Accept a goal's plan as it is now, with what may be done for it unasked."""
+
+    do: Literal["accept_plan"] = "accept_plan"
+    goal: str
+    envelope: dict[str, Any] = {}
+    """Parts of the envelope that are other than proposed; see `engine.steering.envelopes`."""
+
+
+class RejectReplan(Command):
+    """Refuse a re-plan that waits: the thinker is asked again, or the operator's turn begins."""
+
+    do: Literal["reject_replan"] = "reject_replan"
+    goal: str
+    reason: str = Field(default="", max_length=2_000)
+
+
 class Intervene(Command):
     """Take the agent's turn: it waits for the operator's decision."""
 
@@ -329,6 +428,16 @@ class Forget(Command):
 
     do: Literal["forget"] = "forget"
     key: str
+
+
+class Dispute(Command):
+    """Mark something recorded as wrong, or take that back; nothing else follows by itself."""
+
+    do: Literal["dispute"] = "dispute"
+    event: str = Field(min_length=1, max_length=200)
+    """An event of the agent's, as `stream:version`."""
+    reason: str = Field(default="", max_length=2_000)
+    lifted: bool = False
 
 
 class TakeShell(Command):
@@ -395,8 +504,16 @@ class BreakOn(Command):
     """An action, belief or goal with variables, the label of a plan, or an error id."""
 
 
+class SetBreak(Command):
+    """Hold an agent where something comes; see `engine.domain.break_lines`."""
+
+    do: Literal["set_break"] = "set_break"
+    line: str = Field(min_length=1, max_length=1_000)
+    """Such as `tool write path=*.toml when failures > 2 after 3 once`."""
+
+
 class ChangeBreak(Command):
-    """Switch a breakpoint of a reasoner on or off, or clear it."""
+    """Switch a breakpoint on or off, or clear it."""
 
     do: Literal["change_break"] = "change_break"
     breakpoint: str
@@ -492,6 +609,7 @@ AnyCommand = (
     | Undo
     | PutBack
     | Stop
+    | Thaw
     | EditStep
     | InsertStep
     | DeleteStep
@@ -502,11 +620,18 @@ AnyCommand = (
     | ReplacePlan
     | AbortGoal
     | SetBreakpoint
+    | AnswerApproval
+    | GrantRule
+    | RevokeRule
+    | SetApprovals
+    | AcceptPlan
+    | RejectReplan
     | Intervene
     | HandBack
     | CallTool
     | Believe
     | Forget
+    | Dispute
     | TakeShell
     | ReturnShell
     | SettleChanges
@@ -515,6 +640,7 @@ AnyCommand = (
     | TellBelief
     | SteerIntention
     | BreakOn
+    | SetBreak
     | ChangeBreak
     | SetTracing
     | DecidePlans
@@ -525,6 +651,7 @@ AnyCommand = (
     | Guide
     | AcceptTier
     | SetBudget
+    | SetWorkspaceBudget
     | Remember
 )
 
@@ -547,6 +674,15 @@ def parse_command(value: dict[str, Any]) -> AnyCommand:
         pydantic.ValidationError: it is none, or one of its fields is wrong.
     """
     return _adapter().validate_python(value)
+
+
+def parse_recorded(value: dict[str, Any]) -> AnyCommand:
+    """A command as the journal has it: what has been added since means what it was without.
+
+    Raises:
+        pydantic.ValidationError: it is none, or one of its fields is wrong.
+    """
+    return parse_command({"strides": False, **value} if value.get("do") == "step" else value)
 
 
 @cache

@@ -20,8 +20,6 @@ FEEDBACK_LIMIT = 4_000
 """Characters of one piece of feedback; more belongs into memory."""
 ENDED_KEPT = 20
 """Jobs that a state remembers after their end."""
-NO_PROGRESS = 5
-"""Actions without anything new after which the agent may be stuck (W33)."""
 
 
 class MetaTask(StrEnum):
@@ -107,6 +105,19 @@ PRESETS = {
 """Named settings: those of the seed, and those of its author's later, longer runs ([L] in §3.4)."""
 
 
+class ActionSort(StrEnum):
+    """What an action is to the question whether its agent is stuck."""
+
+    LOOK = "look"
+    """It asks something and changes nothing."""
+    EDIT = "edit"
+    """It changes a file, or what is remembered."""
+    RUN = "run"
+    """It runs a program, which may do anything."""
+    PAUSE = "pause"
+    """It lets time pass."""
+
+
 @dataclass(frozen=True, slots=True)
 class PastAction:
     """One action of the agent's own, as the window remembers it."""
@@ -114,7 +125,7 @@ class PastAction:
     call: str
     """Tool and command."""
     digest: str
-    """Names the arguments."""
+    """Names the arguments, and the directory that they are understood in."""
     subject: str
     """Command and first argument, for a person."""
     ok: bool
@@ -123,6 +134,21 @@ class PastAction:
     duration_ms: int = 0
     polls: bool = False
     """True for looking after a background job, which may well be done over and over."""
+    sort: ActionSort = ActionSort.RUN
+    answer: str = ""
+    """Names what it answered, without times and the like."""
+    error: str = ""
+    """What sort of error it was, without what it was about; empty when it succeeded."""
+    may_change: bool | None = None
+    """Whether what it looks at can change without the agent; None where that is not known."""
+    gap_ms: int = 0
+    """Time between the end of the action before and its start."""
+    decided: str = ""
+    """The plan's revision that had it; actions of one revision were all wanted before any of them ran."""
+    again: bool = False
+    """True where recovery ran the same step once more."""
+    phase: int = 0
+    """How often the work had changed before it (`MetaState.phase`)."""
 
     @property
     def same_as(self) -> tuple[str, str]:
@@ -142,11 +168,26 @@ class ToolStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A sign that the agent may be stuck: shown, and never acted upon by itself (W33)."""
+    """A sign that the agent may be stuck (W33, steering T17)."""
 
     kind: str
-    """`repeated`, `alternating` or `no_progress`."""
+    """`repeated`, `alternating`, `error_loop` or `no_progress`."""
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """An agent was seen to be stuck, and has not come out of it."""
+
+    signs: tuple[Signal, ...]
+    event: str = ""
+    at: str = ""
+    """When it was seen, ISO 8601 UTC."""
+
+    @property
+    def text(self) -> str:
+        """The signs on a line."""
+        return "; ".join(sign.text for sign in self.signs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +294,14 @@ class MetaState:
     window: tuple[PastAction, ...] = ()
     tools: dict[str, ToolStatistics] = field(default_factory=dict)
     """By tool and command; never changed in place."""
-    quiet: int = 0
-    """Actions since a memory, a file or a goal changed."""
+    phase: int = 0
+    """How often a goal, or something that the operator said, has changed what the work is."""
+    acted: str = ""
+    """The event by which the newest action of its own ended."""
+    acted_at: str = ""
+    """When that was."""
+    stuck: Stuck | None = None
+    """What was seen of its being stuck, while it is."""
     unlinked: int = 0
     """Actions since memories were linked that may have made new ones."""
 
@@ -285,18 +332,3 @@ class MetaState:
     def doing(self, task: MetaTask) -> BackgroundJob | None:
         """The running job of a task."""
         return next((one for one in self.running if one.task is task), None)
-
-    @property
-    def signals(self) -> tuple[Signal, ...]:
-        """Signs that the agent may be stuck; looking after background jobs is none."""
-        done = [one for one in self.window if not one.polls]
-        calls = [one.same_as for one in done[-4:]]
-        found = []
-        if len(calls) >= 3 and len(set(calls[-3:])) == 1:
-            found.append(Signal("repeated", f"three times the same: {done[-1].subject}"))
-        if len(calls) == 4 and calls[0] == calls[2] and calls[1] == calls[3] and calls[0] != calls[1]:
-            turns = f"{done[-2].subject} and {done[-1].subject}"
-            found.append(Signal("alternating", f"back and forth between {turns}"))
-        if self.quiet >= NO_PROGRESS:
-            found.append(Signal("no_progress", f"{self.quiet} actions without anything new"))
-        return tuple(found)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from engine.domain.action import SandboxSession, ToolResult
+from engine.domain.stopping import Census, TreeKind
 
 
 class Clock(Protocol):
@@ -106,6 +107,44 @@ class SessionObserver(Protocol):
         """The operator's terminal has another size."""
 
 
+class ProcessTree(Protocol):
+    """The processes of one program that an agent or its operator started, as they can be looked at."""
+
+    @property
+    def kind(self) -> TreeKind:
+        """Whose they are."""
+
+    @property
+    def name(self) -> str:
+        """Id of the action or job."""
+
+    @property
+    def words(self) -> str:
+        """The command, as it was asked for."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it has, or may have, processes."""
+
+    @property
+    def ending(self) -> bool:
+        """Whether it is being ended."""
+
+    @property
+    def last(self) -> Census:
+        """What was seen last."""
+
+    @property
+    def remaining(self) -> int:
+        """Processes that could not be ended, once it is over."""
+
+    async def look(self, limit_s: float) -> Census | None:
+        """What is there now; None when that is not known in time, or it has ended."""
+
+    async def ended(self) -> None:
+        """Return when every process was seen to be gone, or could not be ended."""
+
+
 class SessionControl(Protocol):
     """What an agent's life does to its sandbox session; harmless where there is nothing to be done."""
 
@@ -117,6 +156,15 @@ class SessionControl(Protocol):
 
     def stop_jobs(self, agent: str) -> None:
         """End all of the agent's background jobs."""
+
+    def freeze(self, agent: str) -> None:
+        """Stop all of the agent's processes where they are."""
+
+    def thaw(self, agent: str) -> None:
+        """Let all of the agent's processes go on."""
+
+    def processes(self, agent: str) -> Sequence[ProcessTree]:
+        """The agent's process trees that are not over."""
 
     async def close(self, agent: str) -> None:
         """End everything of the agent, and return when all ends were observed."""
@@ -133,6 +181,16 @@ class NoSessions:
 
     def stop_jobs(self, agent: str) -> None:
         """See `SessionControl`."""
+
+    def freeze(self, agent: str) -> None:
+        """See `SessionControl`."""
+
+    def thaw(self, agent: str) -> None:
+        """See `SessionControl`."""
+
+    def processes(self, agent: str) -> Sequence[ProcessTree]:
+        """See `SessionControl`."""
+        return ()
 
     async def close(self, agent: str) -> None:
         """See `SessionControl`."""

@@ -16,13 +16,17 @@ REQUEST = "r"
 
 @dataclass(frozen=True, slots=True)
 class Stride:
-    """How far a paused reasoner may go: one body step, or until an intention stands where it is to stand."""
+    """How far a paused agent may go: one action or body step, or until it stands where it is to stand."""
 
     scope: Literal["step", "over", "out"] = "step"
     intention: int = 0
     """The intention that is stepped; 0 for whichever comes next."""
     depth: int = 0
     """It goes on until the intention has at most so many goals on its stack, collapsed ones counted."""
+    goal: str = ""
+    """Of an agent with plans: the goal that is stepped; out of it goes on until it has ended."""
+    step: str = ""
+    """Of an agent with plans: the step at which it begins; over it goes on until it has ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,10 @@ from typing import Any
 
 from engine.bdi.views import IntentionView
 from engine.domain.action import SandboxSession
+from engine.domain.approval import Approvals
 from engine.domain.belief import Belief
+from engine.domain.breakpoints import Breakpoint, Reached
+from engine.domain.budgets import BudgetHold, Pace, SpendingLimits, Spent, limits_from
 from engine.domain.failure import Failure, FailureKind, Strategy
 from engine.domain.goal import Goal
 from engine.domain.metacognition import MetaState
@@ -28,6 +31,7 @@ from engine.domain.reasoning import (
     WantedAction,
 )
 from engine.domain.session import SHELL_COMMAND, SHELL_TOOL, Handover, Job, ReturnedShell
+from engine.domain.stopping import StopReceipt
 from engine.domain.thinking import RecentAction
 
 
@@ -51,6 +55,8 @@ class Mode(StrEnum):
     INTERVENTION = "INTERVENTION"
     SHELL = "SHELL"
     """The operator holds the agent's shell."""
+    FROZEN = "FROZEN"
+    """Its processes stand still."""
     STOPPED = "STOPPED"
 
 
@@ -80,6 +86,12 @@ class AgentConfig:
     def parent(self) -> str:
         """The agent that this one works for, on whose budgets it draws; empty for none."""
         return str(self.meta.get("parent", ""))
+
+    @property
+    def set_aside(self) -> SpendingLimits:
+        """What was set aside for it at creation, of its parent's budget or the workspace's."""
+        given = self.meta.get("budget", {})
+        return limits_from(given) if isinstance(given, dict) else SpendingLimits()
 
     @property
     def decides(self) -> bool:
@@ -165,30 +177,12 @@ class OperatorRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """What the calls of models took."""
-
-    calls: int = 0
-    tokens: int = 0
-    usd: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class OpenWorkflow:
     """A workflow that the agent began below that of its root goal, and has not ended."""
 
     id: str
     goal: str
     """The goal that it was begun for; whatever the agent turns to meanwhile, its end is that goal's."""
-
-
-@dataclass(frozen=True, slots=True)
-class SpendingLimits:
-    """What an agent's models may take over all its sessions; None is no limit."""
-
-    usd: float | None = None
-    tokens: int | None = None
-    calls: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +239,12 @@ class AgentState:
     run_event: str = ""
     stop_event: str = ""
     """The newest stop, by which what was under way then is told to be no longer wanted."""
+    held: str = ""
+    """The grade of the stop that holds it (a value of `StopGrade`); empty when none does."""
+    frozen: bool = False
+    """Whether its processes stand still."""
+    stop_receipt: StopReceipt | None = None
+    """What was seen of the newest stop."""
     grants: int = 0
     """Actions that the operator allowed one by one while paused."""
     max_loops: int | None = None
@@ -287,6 +287,18 @@ class AgentState:
     """Step id to the event that set it."""
     breakpoint_hit: str = ""
     """The step at whose breakpoint the agent was held, until it acts."""
+    points: dict[str, Breakpoint] = field(default_factory=dict)
+    """All other breakpoints, by id."""
+    watched: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The breakpoints that count, by the kinds of events that can come to them."""
+    reached: tuple[Reached, ...] = ()
+    """Breakpoints that have come and for which the agent is to be held now."""
+
+    approvals: Approvals = field(default_factory=Approvals)
+    """What is asked and allowed, and which plans the operator accepted."""
+
+    disputed: dict[str, str] = field(default_factory=dict)
+    """Events that the operator marked as wrong, to why."""
 
     consecutive_errors: int = 0
     successes_since_reflection: float = 0.0
@@ -316,10 +328,18 @@ class AgentState:
     model_calls: int = 0
     unpriced_calls: int = 0
     """Calls whose price nobody knows; the cost is then only part of the sum."""
+    worked_us: int = 0
+    """Microseconds at work, see `engine.journal.budget_fold.works`."""
     budget: SpendingLimits | None = None
     """What the operator set for this agent; None where the workspace's settings hold."""
+    goal_budgets: dict[str, SpendingLimits] = field(default_factory=dict)
+    """What the operator set for goals, each with those below it."""
     spent: dict[str, Spent] = field(default_factory=dict)
-    """What models took for each goal."""
+    """What was taken for each goal, without those below it."""
+    paces: dict[str, Pace] = field(default_factory=dict)
+    """What the steps took that are done, by goal."""
+    budget_hold: BudgetHold | None = None
+    """The budget that held it last; see `held_by` for now."""
     model: str = ""
     """The model that was asked last."""
     context: tuple[tuple[str, int], ...] = ()
@@ -340,7 +360,7 @@ class AgentState:
     wanted: list[WantedAction] = field(default_factory=list)
     """External actions that intentions wait for, oldest first."""
     stride: Stride | None = None
-    """How far the operator's step goes."""
+    """How far the operator's step goes; None for one action, as it was before strides."""
     mind_breakpoints: dict[str, MindBreakpoint] = field(default_factory=dict)
     generations: dict[str, Generation] = field(default_factory=dict)
     """Plans being made, and the newest of those that were."""
@@ -377,6 +397,12 @@ class AgentState:
     def step(self) -> PlanStep | None:
         """The step that runs or would run next."""
         return self.plan.current if self.plan else None
+
+    @property
+    def held_by(self) -> BudgetHold | None:
+        """The budget that holds it now; None when none does."""
+        held = self.budget_hold
+        return held if held is not None and held.event == self.run_event else None
 
     @property
     def open_goals(self) -> list[Goal]:
@@ -428,12 +454,16 @@ class AgentState:
     @property
     def mode(self) -> Mode:
         """What the status line shows."""
+        if self.frozen:
+            return Mode.FROZEN
         if self.action is not None and self.action.started and self.action.shell:
             return Mode.SHELL
         if self.run is RunState.STOPPED:
             return Mode.STOPPED
         if self.intervention is not None:
             return Mode.INTERVENTION
+        if self.approvals.question is not None:
+            return Mode.WAITING
         if self.run is RunState.PAUSED:
             return Mode.STEPPING if self.grants or self.acting else Mode.PAUSED
         return Mode.RUNNING if self.has_work or self.acting else Mode.IDLE

@@ -12,23 +12,31 @@ from typing import TYPE_CHECKING
 from engine import late
 
 if TYPE_CHECKING:
+    from engine.inquiry.doubt import doubted, standing_alone
     from engine.inquiry.drift import Course, CourseKind, Revision, course_of, revisions
+    from engine.inquiry.dry_run import DryAnswer, DryResult, DryRun, DryStop, dry_run_of
     from engine.inquiry.evidence import Evidence, Shown, evidence_of
+    from engine.inquiry.inbox import Need, NeedKind, in_order, needs_of, question_text
+    from engine.inquiry.kept import record_of
     from engine.inquiry.naming import Basis, Relation
     from engine.inquiry.plan_difference import Changed, Moved, PlanDifference, difference
     from engine.inquiry.record import Record, Subject, UnknownSubjectError
-    from engine.inquiry.waiting import Waiting, WaitKind, waiting_for
+    from engine.inquiry.waiting import Waiting, WaitKind, in_particular, waiting_for
     from engine.inquiry.why import Cascade, Chain, Link, Standing, backward, cascade, forward
 else:
     __getattr__ = late(
         __name__,
         {
             "drift": ("Course", "CourseKind", "Revision", "course_of", "revisions"),
+            "dry_run": ("DryAnswer", "DryResult", "DryRun", "DryStop", "dry_run_of"),
             "evidence": ("Evidence", "Shown", "evidence_of"),
+            "inbox": ("Need", "NeedKind", "in_order", "needs_of", "question_text"),
+            "kept": ("record_of",),
             "naming": ("Basis", "Relation"),
             "plan_difference": ("Changed", "Moved", "PlanDifference", "difference"),
             "record": ("Record", "Subject", "UnknownSubjectError"),
-            "waiting": ("WaitKind", "Waiting", "waiting_for"),
+            "doubt": ("doubted", "standing_alone"),
+            "waiting": ("WaitKind", "Waiting", "in_particular", "waiting_for"),
             "why": ("Cascade", "Chain", "Link", "Standing", "backward", "cascade", "forward"),
         },
     )
@@ -40,9 +48,15 @@ __all__ = [
     "Changed",
     "Course",
     "CourseKind",
+    "DryAnswer",
+    "DryResult",
+    "DryRun",
+    "DryStop",
     "Evidence",
     "Link",
     "Moved",
+    "Need",
+    "NeedKind",
     "PlanDifference",
     "Record",
     "Relation",
@@ -57,8 +71,16 @@ __all__ = [
     "cascade",
     "course_of",
     "difference",
+    "doubted",
+    "dry_run_of",
     "evidence_of",
     "forward",
+    "in_order",
+    "in_particular",
+    "needs_of",
+    "question_text",
+    "record_of",
     "revisions",
+    "standing_alone",
     "waiting_for",
 ]

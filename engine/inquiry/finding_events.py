@@ -1,7 +1,9 @@
 """Searching the events of a journal, newest first, through a connection that cannot write.
 
-SQLite looks through bodies as they are stored; what it brings up is looked at again as text, so that names of
-fields and escapes do not count. The whole answer of an action lies in a blob where it is large: that is read.
+The index says which groups of events may hold the words; what it does not have yet is looked through event by
+event, and so is everything where there is no index. SQLite looks through bodies as they are stored; what it
+brings up is looked at again as text, so that names of fields and escapes do not count. The whole answer of an
+action lies in a blob where it is large: that is read.
 """
 
 from __future__ import annotations
@@ -18,26 +20,26 @@ from pathlib import Path
 from typing import Any
 
 from engine.inquiry.finding import Batch, Hit, Source, Tell, Wanted, around, holds
-from engine.journal.blobs import BlobStore
+from engine.inquiry.index import BLOB_LIMIT, GROUP, LARGE, MEMORYS, groups_with, open_index
+from engine.journal.blobs import BlobStore, blob_named
 from engine.journal.errors import BlobError
 from engine.journal.schema import read_only_uri
 from engine.journal.store import DATA_DIRECTORY, DATABASE
 
 FIRST_CHUNK, LARGEST_CHUNK = 500, 16_000
 """Events looked at before it is told again; the first hits come soon, and later chunks cost less each."""
-BLOB_LIMIT = 8 * 1024 * 1024
-"""Bytes of a blob that is looked into."""
 VALUES = 20_000
 """Texts of one event that are looked at."""
-MEMORYS = "workspace@memory"
-"""The stream of memory, which is searched as memory."""
+GROUPS = 8
+"""Groups that are looked through before it is told for the first time; then twice as many each time."""
 
 _CHUNK = """
-select seq, stream, version, at, kind, body from events
-where seq > ? and seq <= ? and stream <> ? {conditions}
-and ({words} or (kind = 'action.finished' and body not like '%"blob":null%'))
+select seq, stream, version, at, kind, body from {events}
+where seq > ? and seq <= ? and stream <> ? {conditions} and ({words} or {large})
 order by seq desc
 """
+Stretch = tuple[int, int]
+"""Events behind one place up to another."""
 
 
 class EventSearch:
@@ -69,11 +71,10 @@ class EventSearch:
         self, what: Wanted, scan: _Scan, thread: ThreadPoolExecutor, end: int, tell: Tell
     ) -> None:
         loop = asyncio.get_running_loop()
-        head, left, size = end, what.limit, FIRST_CHUNK
-        while end > 0:
-            begin = max(0, end - size)
+        left = what.limit
+        for stretches in scan.course(end):
             try:
-                candidates = await loop.run_in_executor(thread, scan.chunk, begin, end, left)
+                candidates = await loop.run_in_executor(thread, scan.look, stretches, left)
             except sqlite3.Error as error:
                 tell(Batch(Source.EVENT, done=True, problem=f"the journal cannot be read ({error})"))
                 return
@@ -81,12 +82,16 @@ class EventSearch:
             more = len(hits) > left
             hits = hits[:left]
             left -= len(hits)
-            end, size = begin, min(2 * size, LARGEST_CHUNK)
-            over = more or not end or not left
-            tell(Batch(Source.EVENT, tuple(hits), head - end, done=over, more=more or (not left and end > 0)))
+            begin = stretches[-1][0]
+            over = more or not begin or not left
+            tell(
+                Batch(
+                    Source.EVENT, tuple(hits), end - begin, done=over, more=more or (not left and begin > 0)
+                )
+            )
             if over:
                 return
-        tell(Batch(Source.EVENT, done=True))
+        tell(Batch(Source.EVENT, (), end, done=True))
 
     async def _hit(self, what: Wanted, one: tuple[Hit, str]) -> Hit | None:
         """The candidate, unless its words stand only in a blob that does not have them."""
@@ -116,20 +121,65 @@ class _Scan:
         self._path = path
         self._what = what
         self._connection: sqlite3.Connection | None = None
-        self._sql, self._values = _statement(what)
+        self._sql, self._values = "", tuple[str, ...]()
+        self._groups: list[int] = []
+        self._below = 0
+        """The place of the first event that the index does not have; 0 without an index."""
         self._sessions: list[tuple[int, str]] = []
 
     def open(self) -> int:
-        """Connect; answers the place of the newest event."""
-        self._connection = sqlite3.connect(
-            read_only_uri(self._path), uri=True, isolation_level=None, timeout=5, check_same_thread=False
-        )
+        """Connect, to the index if there is one; answers the place of the newest event."""
+        self._connection = self._indexed()
+        events = "events" if self._connection is None else "journal.events"
+        if self._connection is None:
+            self._connection = sqlite3.connect(
+                read_only_uri(self._path), uri=True, isolation_level=None, timeout=5, check_same_thread=False
+            )
+        self._sql, self._values = _statement(self._what, events)
         opened = self._connection.execute(
-            "select seq, body from events where kind = 'session.opened' order by seq"
+            f"select seq, body from {events} where kind = 'session.opened' order by seq"
         )
         self._sessions = [(seq, str(json.loads(body).get("session", ""))) for seq, body in opened]
-        ((seq,),) = self._connection.execute("select coalesce(max(seq), 0) from events").fetchall()
+        ((seq,),) = self._connection.execute(f"select coalesce(max(seq), 0) from {events}").fetchall()
         return int(seq)
+
+    def _indexed(self) -> sqlite3.Connection | None:
+        """The index, with the groups that may hold the words; None where there is none or it is damaged."""
+        index = open_index(self._path.parents[1])
+        if index is None:
+            return None
+        filters = [text for text in (self._what.agent, self._what.event_kind) if text]
+        try:
+            groups = groups_with(index[0], [*self._what.words, *filters], index[1])
+        except sqlite3.Error:
+            index[0].close()
+            return None
+        self._groups, self._below = groups, index[1]
+        return index[0]
+
+    def course(self, end: int) -> Iterator[list[Stretch]]:
+        """What is to be looked through from a place back, a little first: events, then the index's groups."""
+        size = FIRST_CHUNK
+        while end >= self._below and end > 0:
+            begin = max(0, self._below - 1, end - size)
+            yield [(begin, end)]
+            end, size = begin, min(2 * size, LARGEST_CHUNK)
+            if begin == self._below - 1:
+                break
+        count, place = GROUPS, 0
+        while place < len(self._groups):
+            taken = self._groups[place : place + count]
+            yield _joined(taken)
+            place, count = place + count, min(2 * count, LARGEST_CHUNK // GROUP)
+
+    def look(self, stretches: Sequence[Stretch], most: int) -> list[tuple[Hit, str]]:
+        """What may fit in some stretches, with the blob that is to be looked into."""
+        found: list[tuple[Hit, str]] = []
+        for begin, end in stretches:
+            found += self.chunk(begin, end, most - len(found))
+            if len(found) > most:
+                break
+        return found
 
     def chunk(self, begin: int, end: int, most: int) -> list[tuple[Hit, str]]:
         """What may fit of the events behind `begin` up to `end`, with the blob that is to be looked into.
@@ -143,7 +193,7 @@ class _Scan:
             for seq, stream, version, at, kind, body in rows:
                 text = text_of(body)
                 fits = holds(text, self._what.words)
-                blob = "" if fits else _blob_of(body)
+                blob = "" if fits else blob_named(body)
                 if fits or blob:
                     shown, session = around(text, self._what.words), self._session(seq)
                     hit = Hit(Source.EVENT, f"{stream}:{version}", at, stream, kind, shown, session)
@@ -168,7 +218,18 @@ class _Scan:
             self._connection.close()
 
 
-def _statement(what: Wanted) -> tuple[str, tuple[str, ...]]:
+def _joined(groups: Sequence[int]) -> list[Stretch]:
+    """The events of some groups, newest first; groups that are neighbours are one stretch."""
+    found: list[Stretch] = []
+    for group in groups:
+        begin, end = group * GROUP - 1, group * GROUP + GROUP - 1
+        if found and found[-1][0] == end:
+            end = found.pop()[1]
+        found.append((begin, end))
+    return found
+
+
+def _statement(what: Wanted, events: str) -> tuple[str, tuple[str, ...]]:
     """The statement for one chunk, and its values behind the first three."""
     conditions, values = "", []
     if what.agent:
@@ -178,7 +239,8 @@ def _statement(what: Wanted) -> tuple[str, tuple[str, ...]]:
         conditions += " and (kind = ? or kind like ? escape '\\')"
         values += [what.event_kind, f"{_plain(what.event_kind)}.%"]
     words = " and ".join(["body like ? escape '\\'"] * len(what.words))
-    return _CHUNK.format(conditions=conditions, words=f"({words})"), (*values, *map(_pattern, what.words))
+    sql = _CHUNK.format(events=events, conditions=conditions, words=f"({words})", large=LARGE)
+    return sql, (*values, *map(_pattern, what.words))
 
 
 def _pattern(word: str) -> str:
@@ -190,11 +252,6 @@ def _pattern(word: str) -> str:
 def _plain(text: str) -> str:
     """A text that stands for itself in a pattern."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-
-
-def _blob_of(body: str) -> str:
-    blob = json.loads(body).get("blob")
-    return blob if isinstance(blob, str) else ""
 
 
 def text_of(body: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -57,14 +57,14 @@ class Basis:
 class StreamNames:
     """What is known of one agent while its events go by."""
 
-    goals: dict[str, str] = field(default_factory=dict)
-    plans: dict[str, str] = field(default_factory=dict)
+    goals: MutableMapping[str, str] = field(default_factory=dict)
+    plans: MutableMapping[str, str] = field(default_factory=dict)
     """Goal to the event that made or last changed its plan."""
-    steps: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    steps: MutableMapping[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     """Step to the event that gave it this call, and the step."""
-    done: dict[str, str] = field(default_factory=dict)
+    done: MutableMapping[str, str] = field(default_factory=dict)
     """Completed step to its end."""
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: MutableMapping[str, Any] = field(default_factory=dict)
     """Values of what was perceived."""
     told: list[str] = field(default_factory=list)
     cwd: str = "."
@@ -75,22 +75,29 @@ class Names:
     """Goes along with the events of a workspace."""
 
     def __init__(self) -> None:
-        self.beliefs: dict[tuple[str, str], str] = {}
+        self.beliefs: MutableMapping[tuple[str, str], str] = {}
         """Stream and key of each belief that is held, to the event that it was taken up by."""
-        self.files: dict[str, str] = {}
+        self.files: MutableMapping[str, str] = {}
         """Path of each written file from the sandbox's root, to the end of the action that wrote it last."""
         self.named: dict[tuple[str, str], list[str]] = {}
         """Owner and name (`a3`, `belief KEY`, `file PATH`, `error`) to their events, oldest first."""
         self.streams: dict[str, StreamNames] = {}
+        self.disputes: dict[str, str] = {}
+        """Events that are marked as wrong, to why."""
 
     def note(self, event: Event) -> Iterable[Basis]:
         """Take the next event in; gives what its body names, an empty reference where that is not known."""
         handler = _HANDLERS.get(event.kind)
         if handler is None or not of_agent(event.stream):
             return ()
-        return list(
-            handler(self, self.streams.setdefault(event.stream, StreamNames()), event, body_of(event))
-        )
+        return list(handler(self, self.of(event.stream), event, body_of(event)))
+
+    def of(self, stream: str) -> StreamNames:
+        """What is known of an agent."""
+        known = self.streams.get(stream)
+        if known is None:
+            known = self.streams[stream] = StreamNames()
+        return known
 
     def name(self, owner: str, name: str, ref: str) -> None:
         """Let an event be found by a name."""
@@ -310,6 +317,15 @@ def _failure(names: Names, stream: StreamNames, event: Event, said: dict[str, An
 @_on(ev.BackgroundStarted, ev.JobStarted, ev.JobEnded)
 def _job(names: Names, stream: StreamNames, event: Event, said: dict[str, Any]) -> Iterator[Basis]:
     names.name(event.stream, _text(said, "job"), event.ref)
+    yield from ()
+
+
+@_on(ev.ResultDisputed)
+def _disputed(names: Names, stream: StreamNames, event: Event, said: dict[str, Any]) -> Iterator[Basis]:
+    if said.get("lifted"):
+        names.disputes.pop(_text(said, "event"), None)
+    else:
+        names.disputes[_text(said, "event")] = _text(said, "reason")
     yield from ()
 
 

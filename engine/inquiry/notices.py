@@ -57,9 +57,18 @@ def notice_of(event: Event, said: ev.Payload, state: AgentState | None) -> Notic
         case ev.PlansHeld():
             text = "plans wait for your approval"
             return Notice(Rule.NEEDS_YOU, agent, text, f"{agent} plans {said.generation}")
+        case ev.ApprovalAsked():
+            text = f"may {said.action} {said.call.name} run? {said.why}"
+            return Notice(Rule.NEEDS_YOU, agent, text, f"{agent} approval {event.ref}")
+        case ev.ReplanHeld():
+            text = f"the plan of {said.goal} is another than you accepted: {said.change}"
+            return Notice(Rule.NEEDS_YOU, agent, text, f"{agent} re-plan {event.ref}")
         case ev.BudgetReached():
             # An agent that is held before the same call again and again needs its operator once.
             return Notice(Rule.NEEDS_YOU, agent, said.reason, f"{agent} budget {said.reason}")
+        case ev.StuckNoticed() if said.signs:
+            text = f"may be stuck: {'; '.join(sign.text for sign in said.signs)}"
+            return Notice(Rule.NEEDS_YOU, agent, text, f"{agent} stuck {event.ref}")
         case ev.GoalEnded() if not by_hand and state is not None:
             goal = state.goals.get(said.goal)
             if goal is None or goal.parent is not None:

@@ -16,7 +16,12 @@ from engine.journal import events as ev
 from engine.journal.event import Event, of_agent
 from engine.memory import noting
 
-KINDS = noting.KINDS | {ev.FailureRecorded.kind, ev.RecoveryEnded.kind, ev.ModelCalled.kind}
+KINDS = noting.KINDS | {
+    ev.FailureRecorded.kind,
+    ev.RecoveryEnded.kind,
+    ev.ModelCalled.kind,
+    ev.StuckNoticed.kind,
+}
 """Events that are looked at; all others are only counted."""
 LISTED = 50
 """Failures and files that are named one by one; all are counted."""
@@ -63,6 +68,8 @@ class Recap:
     """The newest failures, the newest first."""
     waiting: tuple[tuple[str, str], ...] = ()
     """Agents that wait for the operator at the end of it, and for what."""
+    stuck: tuple[Trouble, ...] = ()
+    """When agents were seen to be stuck, the newest first, and by what."""
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
@@ -74,7 +81,7 @@ class Recap:
     @property
     def quiet(self) -> bool:
         """Whether there is nothing that an operator would want to be told."""
-        return not (self.goals or self.failures or self.waiting or self.calls or self.files)
+        return not (self.goals or self.failures or self.waiting or self.stuck or self.calls or self.files)
 
 
 def recap(
@@ -113,6 +120,7 @@ def recap(
         told.recovered,
         tuple(told.troubles[: -LISTED - 1 : -1]),
         waiting,
+        tuple(told.stuck[: -LISTED - 1 : -1]),
         told.calls,
         told.tokens,
         told.usd,
@@ -144,6 +152,7 @@ class _Told:
         self._noters: dict[str, noting.Noter] = {}
         self.goals: list[EndedGoal] = []
         self.troubles: list[Trouble] = []
+        self.stuck: list[Trouble] = []
         self.files: dict[tuple[str, str], None] = {}
         self.actions = self.failed = self.failures = self.recovered = 0
         self.calls = self.tokens = self.unpriced = 0
@@ -162,6 +171,8 @@ class _Told:
             case ev.FailureRecorded(escalated_from=""):
                 self.failures += 1
                 self.troubles.append(Trouble(agent, f"{said.failure}: {said.message}", event.ref))
+            case ev.StuckNoticed() if said.signs:
+                self.stuck.append(Trouble(agent, "; ".join(sign.text for sign in said.signs), event.ref))
             case ev.RecoveryEnded(success=True):
                 self.recovered += 1
             case ev.ActionFinished():

@@ -47,9 +47,9 @@ class Subject:
 class Record:
     """Events by reference, with what they stand on and what stands on them."""
 
-    def __init__(self) -> None:
-        self.events: dict[str, Event] = {}
-        self._names = Names()
+    def __init__(self, names: Names | None = None) -> None:
+        self._known: dict[str, Event] = {}
+        self._names = names or Names()
         self._bases: dict[str, tuple[Basis, ...]] = {}
         self._followers: dict[str, list[Basis]] = {}
 
@@ -61,11 +61,18 @@ class Record:
             record.add(event)
         return record
 
+    @property
+    def events(self) -> Mapping[str, Event]:
+        """All events by reference, in their order."""
+        return self._known
+
     def add(self, event: Event) -> None:
         """Take the next event in; one that is here already changes nothing."""
-        if event.ref in self.events:
-            return
-        self.events[event.ref] = event
+        if event.ref not in self._known:
+            self._known[event.ref] = event
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
         recorded = {event.ref, *event.causes}
         named = [basis for basis in self._names.note(event) if basis.ref and basis.ref not in recorded]
         found = dict.fromkeys([*(Basis(ref) for ref in event.causes if ref != event.ref), *named])
@@ -83,6 +90,11 @@ class Record:
         """Path of each written file from the sandbox's root, to the end of the action that wrote it last."""
         return self._names.files
 
+    @property
+    def disputes(self) -> Mapping[str, str]:
+        """The events that the operator marked as wrong, to why."""
+        return self._names.disputes
+
     def bases(self, ref: str) -> tuple[Basis, ...]:
         """What an event stands on: recorded causes first."""
         return self._bases.get(ref, ())
@@ -91,19 +103,29 @@ class Record:
         """What stands on an event, in the order of the record."""
         return tuple(self._followers.get(ref, ()))
 
+    def newest(self, kind: str, agent: str = "") -> Event | None:
+        """The newest event of a kind, or of any where it is empty; of one agent, or of all."""
+        fitting = (
+            event
+            for event in reversed(self._known.values())
+            if (not kind or event.kind == kind) and (not agent or event.stream == agent)
+        )
+        return next(fitting, None)
+
+    def of_kind(self, kind: str) -> Iterable[Event]:
+        """All events of a kind, oldest first."""
+        return [event for event in self._known.values() if event.kind == kind]
+
     def done_steps(self, stream: str) -> Mapping[str, str]:
         """The completed steps of an agent, each with the event of its end."""
-        known = self._names.streams.get(stream)
-        return known.done if known is not None else {}
+        return self._names.of(stream).done
 
     def open_steps(self, stream: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         """The steps of an agent that are not completed, each with the steps that it depends on."""
-        known = self._names.streams.get(stream)
-        if known is None:
-            return
-        for step, (_, call) in known.steps.items():
-            if step not in known.done:
-                yield step, tuple(texts(call.get("depends_on")))
+        known = self._names.of(stream)
+        done = set(known.done)
+        for step in [one for one in known.steps if one not in done]:
+            yield step, tuple(texts(known.steps[step][1].get("depends_on")))
 
     def subject(self, what: str, agent: str = "") -> Subject:
         """What is meant by a reference, an id, a belief's key, `error` (or `error N`), or a file's path.
@@ -146,10 +168,9 @@ class Record:
         return having[0] if len(having) == 1 else []
 
     def _unknown(self, what: str, agent: str) -> str:
-        known = {name.partition(" ")[2] or name for owner, name in self._names.named if owner in (agent, "")}
-        several = [
-            owner for owner, name in self._names.named if owner and name in (what.lower(), f"belief {what}")
-        ]
+        names = self._known_names()
+        known = {name.partition(" ")[2] or name for owner, name in names if owner in (agent, "")}
+        several = self._owners([what.lower(), f"belief {what}"])
         if not agent and len(several) > 1:
             return f"several agents have '{what[:60]}': {', '.join(several)}; say whose with --agent"
         near = difflib.get_close_matches(what, sorted(known), n=3, cutoff=0.6)
@@ -158,3 +179,12 @@ class Record:
         )
         rest = "" if near else "a step, a goal, a belief's key, error, or the path of a file that was written"
         return f"the journal has nothing called '{what[:60]}'; {hint}{rest}"
+
+    def _known_names(self) -> Iterable[tuple[str, str]]:
+        """Owner and name of what can be asked about."""
+        return self._names.named
+
+    def _owners(self, names: Iterable[str]) -> list[str]:
+        """The agents that have something of one of these names."""
+        wanted = set(names)
+        return list(dict.fromkeys(owner for owner, name in self._names.named if owner and name in wanted))

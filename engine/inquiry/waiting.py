@@ -5,15 +5,26 @@ Source: spec steering §2 row 25 and §3 (silent blocking): a wait that shows no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from engine.domain.plan import Op
 from engine.domain.reasoning import GenerationStage
 from engine.domain.state import AgentState, RunState
+from engine.journal import events as ev
+from engine.journal.event import Event
+from engine.journal.events import payload_of
 
 BUDGET = "BUDGET"
 """How the reason of a pause begins that a budget brought about."""
+_GENERATING = {
+    GenerationStage.BEGUN: "plans for {goal} are about to be asked for",
+    GenerationStage.ASKED: "a model makes plans for {goal}",
+    GenerationStage.ANSWERED: "the plans made for {goal} are reviewed",
+    GenerationStage.REVIEWED: "the plans made for {goal} are about to be settled",
+    GenerationStage.DECIDED: "what you decided on the plans for {goal} is about to be done",
+}
+"""What is going on at each stage of making plans."""
 
 
 class WaitKind(StrEnum):
@@ -23,6 +34,8 @@ class WaitKind(StrEnum):
     """The disk: nothing acts before what happened is recorded."""
     OPERATOR = "operator"
     """A decision or a turn of the operator's."""
+    WORKSPACE = "workspace"
+    """Its files are looked at or saved."""
     TOOL = "tool"
     """An action that runs, or is being made ready."""
     RETRY = "retry"
@@ -33,12 +46,18 @@ class WaitKind(StrEnum):
     """More of a budget."""
     GATE = "gate"
     """The operator's leave to act: it is paused, stopped, or stands at a breakpoint."""
+    TIME = "time"
+    """A moment that its program waits for."""
     BACKGROUND = "background"
     """Nothing but jobs beside its work."""
     ITSELF = "itself"
     """Nobody: it is about to go on."""
     NOTHING = "nothing"
     """Nobody: there is nothing to do."""
+
+
+_GOING_ON = frozenset({WaitKind.TOOL, WaitKind.WORKSPACE, WaitKind.MODEL, WaitKind.RETRY, WaitKind.ITSELF})
+"""What an agent waits for while it works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +86,33 @@ def waiting_for(state: AgentState, *, trouble: str = "") -> Waiting:
         return Waiting(WaitKind.JOURNAL, f"the journal cannot record: {trouble}", state.at)
     if state.deleted:
         return Waiting(WaitKind.NOTHING, "the agent was deleted", event=state.run_event)
-    return _on_what_runs(state) or _on_the_operator(state) or _on_its_own(state) or _on_nothing(state)
+    found = _on_what_runs(state) or _on_the_operator(state) or _on_its_own(state) or _on_nothing(state)
+    if state.meta.stuck is not None and found.kind in _GOING_ON:
+        return replace(found, what=f"{found.what}; it may be stuck: {state.meta.stuck.text}")
+    return found
+
+
+def in_particular(found: Waiting, newest: Event | None) -> Waiting:
+    """The same, told more exactly by the newest event of the agent's stream.
+
+    Args:
+        found: what the state says.
+        newest: the newest durable event; None where there is none.
+    """
+    if newest is None or found.kind not in (WaitKind.TOOL, WaitKind.WORKSPACE, WaitKind.MODEL, WaitKind.GATE):
+        return found
+    match payload_of(newest):
+        case ev.ParametersAsked() as said:
+            what = f"{said.model} is asked for {', '.join(said.missing)} of {said.action}"
+            return Waiting(WaitKind.MODEL, what, newest.at, newest.ref)
+        case ev.SnapshotTaken() as said:
+            what = f"{said.action} is about to start: the files are saved"
+            return Waiting(WaitKind.TOOL, what, newest.at, newest.ref)
+        case ev.ActionHeld() as said if found.kind is WaitKind.WORKSPACE:
+            return Waiting(WaitKind.GATE, f"{said.action} is held: {said.reason}", newest.at, newest.ref)
+        case ev.ModelSaid() if found.kind is WaitKind.MODEL:
+            return replace(found, what=f"{found.what}; its answer is coming in")
+    return found
 
 
 def _on_what_runs(state: AgentState) -> Waiting | None:
@@ -77,20 +122,41 @@ def _on_what_runs(state: AgentState) -> Waiting | None:
     if action.shell and action.started:
         return Waiting(WaitKind.OPERATOR, "you hold its shell", action.at, action.event)
     if action.started:
-        ends = " (paused: nothing starts after it)" if state.run is not RunState.RUNNING else ""
+        ends = ""
+        if state.run is RunState.STOPPED and action.step:
+            ends = " (stopped: it is being ended)"
+        elif state.run is not RunState.RUNNING:
+            ends = " (paused: nothing starts after it)"
         what = f"{action.id} {action.tool}.{action.command} runs{ends}"
         return Waiting(WaitKind.TOOL, what, action.at, action.event)
     what = f"{action.id} {action.tool}.{action.command}, your call, is made ready: the files are saved first"
-    return Waiting(WaitKind.TOOL, what, action.at, action.event)
+    return Waiting(WaitKind.WORKSPACE, what, action.at, action.event)
 
 
 def _on_the_operator(state: AgentState) -> Waiting | None:
+    if state.returned is not None:
+        what = "its files are compared with those before your shell"
+        return Waiting(WaitKind.WORKSPACE, what, event=state.returned.event)
+    if state.requests:
+        asked = state.requests[0]
+        what = (
+            "your shell is opened" if state.shell_taken else f"your call {asked.tool}.{asked.command} begins"
+        )
+        return Waiting(WaitKind.TOOL, what, event=asked.event)
     if state.handover is not None:
         what = "you: say what it is to know of your changes at the shell (settle)"
         return Waiting(WaitKind.OPERATOR, what, event=state.handover.event)
     turn = state.intervention
     if turn is not None:
         return Waiting(WaitKind.OPERATOR, f"you: {turn.reason}", event=turn.event)
+    question = state.approvals.question
+    if question is not None and state.run is not RunState.STOPPED:
+        what = f"you: may {question.action} {question.call.name} run? {question.why}"
+        return Waiting(WaitKind.OPERATOR, what, question.at, question.event)
+    if state.approvals.held:
+        replan = next(iter(state.approvals.held.values()))
+        what = f"you: the plan of {replan.goal} is another than you accepted: {replan.change}"
+        return Waiting(WaitKind.OPERATOR, what, replan.at, replan.told or replan.event)
     held = next((one for one in state.generations.values() if one.stage is GenerationStage.HELD), None)
     if held is not None:
         return Waiting(
@@ -120,12 +186,18 @@ def _on_its_own(state: AgentState) -> Waiting | None:
     action = state.action
     if action is not None:
         what = f"{action.id} {action.tool}.{action.command} is made ready: checked, and the files saved first"
-        return Waiting(WaitKind.TOOL, what, action.at, action.event)
+        return Waiting(WaitKind.WORKSPACE, what, action.at, action.event)
     made = next((one for one in state.generations.values() if not one.stage.over), None)
     if made is not None:
-        return Waiting(WaitKind.MODEL, f"plans for {made.goal} are being made", event=made.event)
+        return Waiting(WaitKind.MODEL, _GENERATING[made.stage].format(goal=made.goal), event=made.event)
     if not state.has_work:
         return None
+    if not state.perceived and not state.reasons:
+        return Waiting(WaitKind.WORKSPACE, "it looks at its workspace", event=state.run_event)
+    mind = state.mind
+    if mind is not None and mind.idle and mind.due_ms is not None and not state.wanted:
+        what = "a moment that its program waits for"
+        return Waiting(WaitKind.TIME, what, state.at, until_s=max(0.0, mind.due_ms - mind.now_ms) / 1000)
     thinker = state.model or state.config.thinker
     goal = state.goal
     if not state.reasons and goal is not None and not goal.status.terminal:

@@ -177,8 +177,7 @@ def _standing(record: Record, cone: set[str]) -> Iterable[Standing]:
                     break
     forgotten = {
         str(one)
-        for event in record.events.values()
-        if event.kind == MemoriesForgotten.kind
+        for event in record.of_kind(MemoriesForgotten.kind)
         for one in body_of(event).get("memories", ())
     }
     for ref in sorted(cone, key=lambda one: record.events[one].seq if one in record.events else 0):

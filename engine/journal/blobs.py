@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 import re
 import secrets
@@ -15,6 +16,18 @@ from pathlib import Path
 from engine.journal.errors import BlobCorrupt, BlobMissing, BlobWriteError
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def blob_named(body: str) -> str:
+    """The digest of the blob that a stored payload names; empty for none."""
+    if '"blob":"' not in body:
+        return ""
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return ""
+    blob = said.get("blob") if isinstance(said, dict) else None
+    return blob if isinstance(blob, str) else ""
 
 
 class BlobStore:
@@ -39,7 +52,7 @@ class BlobStore:
             BlobMissing: there is none, or the digest is not 64 lower-case hexadecimal digits.
             BlobCorrupt: the file holds something else.
         """
-        return await asyncio.to_thread(self._get, digest)
+        return await asyncio.to_thread(self.read, digest)
 
     def _path(self, digest: str) -> Path:
         return self._root / digest[:2] / digest
@@ -63,7 +76,8 @@ class BlobStore:
             ) from error
         return digest
 
-    def _get(self, digest: str) -> bytes:
+    def read(self, digest: str) -> bytes:
+        """As `get`, for a thread that may wait for the disk."""
         if not _DIGEST.fullmatch(digest):
             raise BlobMissing(f"{digest[:80]!r} is not the digest of a blob.")
         path = self._path(digest)

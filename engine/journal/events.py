@@ -23,6 +23,26 @@ from engine.domain.session import OfferedBelief
 from engine.domain.state import AgentConfig
 from engine.domain.thinking import Uncovered
 from engine.journal import memory_events
+from engine.journal.approval_events import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    ApprovalsSet,
+    EnvelopeRevoked,
+    PlanAccepted,
+    ReplanHeld,
+    ReplanRejected,
+    RuleGranted,
+    RuleRevoked,
+)
+from engine.journal.break_events import (
+    BreakpointAdded,
+    BreakpointChanged,
+    BreakpointCleared,
+    BreakpointHit,
+    BreakpointSet,
+)
+from engine.journal.budget_events import BudgetEased, BudgetReached, BudgetSet, WorkspaceBudgetSet
+from engine.journal.dispute_events import ResultDisputed
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
 from engine.journal.meta_events import (
@@ -34,12 +54,11 @@ from engine.journal.meta_events import (
     MetaForced,
     MetaVetoed,
     ReplanAsked,
+    StuckNoticed,
     ThresholdsAdapted,
     ThresholdsSet,
 )
 from engine.journal.model_events import (
-    BudgetReached,
-    BudgetSet,
     DecisionAsked,
     DecisionMade,
     ModelCalled,
@@ -65,17 +84,30 @@ from engine.journal.reasoner_events import (
     TracingSet,
 )
 from engine.journal.rewind_events import AgentForked, RewindBegun, RewindCutOff, RewindFailed, Rewound
+from engine.journal.stopping_events import AgentHeld, AgentThawed, StopObserved
 
 __all__ = [
     "AgentForked",
+    "AgentHeld",
+    "AgentThawed",
+    "ApprovalAnswered",
+    "ApprovalAsked",
+    "ApprovalsSet",
     "BackgroundCancelAsked",
     "BackgroundEnded",
     "BackgroundStarted",
     "BeliefTold",
+    "BreakpointAdded",
+    "BreakpointChanged",
+    "BreakpointCleared",
+    "BreakpointHit",
+    "BreakpointSet",
+    "BudgetEased",
     "BudgetReached",
     "BudgetSet",
     "DecisionAsked",
     "DecisionMade",
+    "EnvelopeRevoked",
     "GenerationAnswered",
     "GenerationAsked",
     "GenerationBegun",
@@ -92,19 +124,28 @@ __all__ = [
     "ModelCalled",
     "ModelSaid",
     "Payload",
+    "PlanAccepted",
     "PlansDecided",
     "PlansHeld",
     "ReasonerAdvanced",
     "ReplanAsked",
+    "ReplanHeld",
+    "ReplanRejected",
+    "ResultDisputed",
     "RewindBegun",
     "RewindCutOff",
     "RewindFailed",
     "Rewound",
+    "RuleGranted",
+    "RuleRevoked",
+    "StopObserved",
+    "StuckNoticed",
     "ThinkingFailed",
     "ThresholdsAdapted",
     "ThresholdsSet",
     "TimePassed",
     "TracingSet",
+    "WorkspaceBudgetSet",
     "memory_events",
 ]
 
@@ -677,27 +718,6 @@ class InterventionClosed(Payload):
 
     kind: ClassVar[str] = "intervention.closed"
     resolution: str
-
-
-class BreakpointSet(Payload):
-    """The agent will be held before this step."""
-
-    kind: ClassVar[str] = "breakpoint.set"
-    step: str
-
-
-class BreakpointCleared(Payload):
-    """The step no longer holds the agent."""
-
-    kind: ClassVar[str] = "breakpoint.cleared"
-    step: str
-
-
-class BreakpointHit(Payload):
-    """The agent reached a breakpoint."""
-
-    kind: ClassVar[str] = "breakpoint.hit"
-    step: str
 
 
 class ThoughtRecorded(Payload):

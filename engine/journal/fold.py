@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, replace
+from functools import cache
+from itertools import islice
+from typing import Any, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter
 
 from engine.domain.action import ResultStatus
 from engine.domain.belief import Belief
+from engine.domain.budgets import Spent
 from engine.domain.failure import OF_GOALS, UNTRIED_RATE, Failure, Strategy, rate_key
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.parameters import Settled
@@ -25,11 +28,20 @@ from engine.domain.state import (
     OperatorRequest,
     Retry,
     RunState,
-    Spent,
 )
 from engine.domain.thinking import DecisionKind, RecentAction
+from engine.journal import (
+    approval_fold,
+    break_fold,
+    budget_fold,
+    dispute_fold,
+    meta_fold,
+    reasoner_fold,
+    rewind_fold,
+    stopping_fold,
+    stride_fold,
+)
 from engine.journal import events as ev
-from engine.journal import meta_fold, reasoner_fold, rewind_fold
 from engine.journal.event import Event, canonical
 from engine.journal.reasoner_fold import answered, end_stride, roused
 
@@ -55,7 +67,12 @@ _Handler = Callable[[AgentState, Any, Event], None]
 _handlers: dict[type[ev.Payload], _Handler] = {
     **reasoner_fold.HANDLERS,
     **meta_fold.HANDLERS,
+    **stopping_fold.HANDLERS,
+    **break_fold.HANDLERS,
+    **approval_fold.HANDLERS,
+    **budget_fold.HANDLERS,
     **rewind_fold.HANDLERS,
+    **dispute_fold.HANDLERS,
 }
 
 
@@ -75,12 +92,24 @@ def apply(state: AgentState, event: Event, payload: ev.Payload | None = None) ->
         payload: the event's payload when the caller has it; it is parsed otherwise.
     """
     payload = payload if payload is not None else ev.payload_of(event)
+    budget_fold.time_passed(state, event)
     handler = _handlers.get(type(payload))
     if handler is not None:
+        before = break_fold.noted(state, payload) if state.watched else None
         handler(state, payload, event)
+        if before is not None:
+            break_fold.match(state, before, payload, event)
+        if state.stride is not None and state.grants:
+            stride_fold.went_on(state, payload)
     state.tick = max(state.tick, event.tick)
     state.version, state.hash, state.at = event.version, event.hash, event.at
     return state
+
+
+def handled(kind: str) -> bool:
+    """Whether events of this kind change more of a state than its version; unknown kinds count as if."""
+    known = ev.kinds().get(kind)
+    return known is None or known in _handlers
 
 
 def fold(events: Iterable[Event], state: AgentState | None = None) -> AgentState:
@@ -91,25 +120,37 @@ def fold(events: Iterable[Event], state: AgentState | None = None) -> AgentState
     return state
 
 
-_adapter: TypeAdapter[AgentState] | None = None
+DUMPED_AT_ONCE = 32
+"""Goals, plans or other entries of a state that are written or read between two turns of other threads."""
 
 
-def _snapshots() -> TypeAdapter[AgentState]:
-    global _adapter
-    if _adapter is None:
-        _adapter = TypeAdapter(AgentState)
-    return _adapter
+@cache
+def _adapters() -> dict[str, TypeAdapter[Any]]:
+    """How each field of a state is written and read."""
+    hints = get_type_hints(AgentState)
+    return {one.name: TypeAdapter(hints[one.name]) for one in fields(AgentState)}
 
 
 def dump_state(state: AgentState) -> str:
-    """The state as JSON, for a snapshot, behind a line with its SHA-256."""
+    """The state as JSON, for a snapshot, behind a line with its SHA-256.
+
+    It is put together from small pieces: a thread that does it lets others have their turn between them.
+    """
     # Not sorted, as the order of goals and beliefs is part of the state.
-    text = json.dumps(_snapshots().dump_python(state))
+    text = "{" + ", ".join(f'"{name}": {_dumped(state, name)}' for name in _adapters()) + "}"
     return f"{_digest(text)}\n{text}"
 
 
+def _dumped(state: AgentState, name: str) -> str:
+    value, adapter = getattr(state, name), _adapters()[name]
+    if not isinstance(value, dict):
+        return json.dumps(adapter.dump_python(value))
+    pieces = (json.dumps(adapter.dump_python(piece)) for piece in _pieces(value))
+    return "{" + ", ".join(piece[1:-1] for piece in pieces) + "}"
+
+
 def load_state(text: str) -> AgentState:
-    """The state from a snapshot.
+    """The state from a snapshot, piece by piece as it was written.
 
     Raises:
         ValueError: the snapshot is not of this format, or is not what was kept.
@@ -118,7 +159,32 @@ def load_state(text: str) -> AgentState:
     if _digest(text) != digest:
         raise ValueError("it was changed after it was kept, or was not kept whole")
     # Not `validate_json`, which refuses the half surrogate pairs that an operator's text may hold.
-    return _snapshots().validate_python(json.loads(text))
+    said = json.loads(text)
+    if not isinstance(said, dict):
+        raise ValueError("it is not a state")  # noqa: TRY004  a text of another shape, not a wrong argument
+    return AgentState(**{name: _loaded(name, value) for name, value in said.items() if name in _adapters()})
+
+
+def _loaded(name: str, value: Any) -> Any:
+    adapter = _adapters()[name]
+    if not isinstance(value, dict) or not isinstance(_default(name), dict):
+        return adapter.validate_python(value)
+    loaded: dict[Any, Any] = {}
+    for piece in _pieces(value):
+        loaded.update(adapter.validate_python(piece))
+    return loaded
+
+
+@cache
+def _default(name: str) -> Any:
+    return getattr(AgentState(), name)
+
+
+def _pieces(entries: dict[Any, Any]) -> Iterator[dict[Any, Any]]:
+    """A mapping in pieces of a few entries each."""
+    items = iter(entries.items())
+    while piece := dict(islice(items, DUMPED_AT_ONCE)):
+        yield piece
 
 
 def _digest(text: str) -> str:
@@ -179,6 +245,8 @@ def _created(state: AgentState, said: ev.AgentCreated, event: Event) -> None:
     state.description, state.config = said.description, said.config
     state.run_reason, state.run_event = "not set running yet", event.ref
     state.tracing = bool(said.config.meta.get("tracing"))
+    own = said.config.set_aside
+    state.budget = own if own.any else None
 
 
 @_on(ev.AgentOpened)
@@ -189,34 +257,42 @@ def _opened(state: AgentState, said: ev.AgentOpened, event: Event) -> None:
     # What was allowed to somebody who watched is not allowed once nobody does.
     state.grants = 0
     state.unsaved_step = ""
+    stopping_fold.ended(state)
+    approval_fold.reopened(state)
     meta_fold.reopened(state)
+    budget_fold.reopened(state)
 
 
 @_on(ev.AgentDeleted)
 def _deleted(state: AgentState, said: ev.AgentDeleted, event: Event) -> None:
     state.deleted = True
     state.run, state.run_reason, state.run_event = RunState.STOPPED, "deleted", event.ref
+    stopping_fold.ended(state)
 
 
 @_on(ev.AgentResumed)
 def _resumed(state: AgentState, said: ev.AgentResumed, event: Event) -> None:
     state.run, state.run_reason, state.run_event = RunState.RUNNING, "", event.ref
-    state.grants = 0
+    state.grants, state.held = 0, ""
     state.loops, state.max_loops, state.until = 0, said.max_loops, said.until
     state.config = replace(state.config, ask=said.ask)
+    approval_fold.resumed(state)
+    meta_fold.turned_to(state)
 
 
 @_on(ev.AgentPaused)
 def _paused(state: AgentState, said: ev.AgentPaused, event: Event) -> None:
     state.run, state.run_reason, state.run_event = RunState.PAUSED, said.reason, event.ref
-    state.grants = 0
+    state.grants, state.held = 0, ""
 
 
 @_on(ev.StepGranted)
 def _granted(state: AgentState, said: ev.StepGranted, event: Event) -> None:
     state.run = RunState.PAUSED
     state.run_reason, state.run_event = "stepping", event.ref
-    state.grants += 1
+    state.held = ""
+    state.grants = 1 if stride_fold.lasts(said.stride) else state.grants + 1
+    approval_fold.stepped(state)
     state.stride = said.stride
 
 
@@ -225,6 +301,7 @@ def _stopped(state: AgentState, said: ev.AgentStopped, event: Event) -> None:
     state.run, state.run_reason, state.run_event = RunState.STOPPED, said.reason, event.ref
     state.stop_event = event.ref
     state.grants = 0
+    stopping_fold.ended(state)
     state.requests.clear()
 
 
@@ -246,11 +323,16 @@ def _adopted(state: AgentState, said: ev.GoalAdopted, event: Event) -> None:
         event=event.ref,
     )
     roused(state)
-    meta_fold.progressed(state)
+    if _by_operator(event):
+        meta_fold.turned_to(state)
     if said.parent_step:
         state.loops += 1
         meta_fold.turned(state)
         _change_step(state, said.parent_step, event, status=StepStatus.RUNNING)
+
+
+def _by_operator(event: Event) -> bool:
+    return event.actor.startswith("operator:")
 
 
 @_on(ev.GoalSelected)
@@ -266,11 +348,12 @@ def _goal_changed(state: AgentState, said: ev.GoalChanged, event: Event) -> None
     goal = state.goals.get(said.goal)
     if goal is None:
         return
-    meta_fold.progressed(state)
+    meta_fold.turned_to(state)
     if said.text != goal.text:
         plan = state.plans.pop(said.goal, None)
         _forget_steps(state, plan.steps if plan else ())
         _plan_afresh(state, said.goal)
+        approval_fold.goal_over(state, said.goal)
     state.goals[said.goal] = replace(goal, text=said.text, priority=said.priority, event=event.ref)
 
 
@@ -290,7 +373,9 @@ def _goal_ended(state: AgentState, said: ev.GoalEnded, event: Event) -> None:
     state.goals[said.goal] = replace(goal, status=said.status, reason=said.reason, event=event.ref)
     state.workflows = tuple(one for one in state.workflows if one.goal != said.goal)
     roused(state)
-    meta_fold.progressed(state)
+    approval_fold.goal_over(state, said.goal)
+    if said.status is GoalStatus.ACHIEVED or _by_operator(event):
+        meta_fold.turned_to(state)
     meta_fold.goal_over(state, said.goal)
     if state.current_goal == said.goal:
         state.needs_replan = False
@@ -337,7 +422,8 @@ def _believed(state: AgentState, said: ev.BeliefAdded, event: Event) -> None:
         said.key, said.value, said.confidence, said.source, event=event.ref, tick=event.tick
     )
     roused(state)
-    meta_fold.progressed(state)
+    if _by_operator(event):
+        meta_fold.turned_to(state)
 
 
 @_on(ev.BeliefRemoved)
@@ -382,9 +468,12 @@ def _plan_adopted(state: AgentState, said: ev.PlanAdopted, event: Event) -> None
     for step in said.steps:
         _number(state, step.id)
     steps = tuple(replace(step, event=event.ref) for step in said.steps)
+    old = state.plans.get(said.goal)
+    approval_fold.replanned(state, said.goal, "planned anew", old.steps if old else (), steps, event)
     state.plans[said.goal] = Plan(said.plan, said.goal, 1, steps, event.ref)
     state.needs_replan = False
     _planned(state, said.goal)
+    budget_fold.planned(state, said.goal)
 
 
 def _planned(state: AgentState, goal: str) -> None:
@@ -404,6 +493,7 @@ def _plan_revised(state: AgentState, said: ev.PlanRevised, event: Event) -> None
     steps = tuple(
         step if before.get(step.id) == step else replace(step, event=event.ref) for step in said.steps
     )
+    approval_fold.replanned(state, said.goal, said.change, before.values(), steps, event)
     kept = {step.id for step in steps}
     _forget_steps(state, [step for step in before.values() if step.id not in kept])
     changed = [step.id for step in steps if before.get(step.id) != step]
@@ -412,16 +502,20 @@ def _plan_revised(state: AgentState, said: ev.PlanRevised, event: Event) -> None
         for step_id in changed:
             state.settled.pop(step_id, None)
     else:
+        meta_fold.turned_to(state)
         _plan_afresh(state, said.goal)
         for step_id in changed:
             _begin_afresh(state, step_id)
     state.plans[said.goal] = Plan(said.plan, said.goal, (old.revision if old else 0) + 1, steps, event.ref)
     state.needs_replan = False
+    budget_fold.planned(state, said.goal)
 
 
 @_on(ev.StepEnded)
 def _step_ended(state: AgentState, said: ev.StepEnded, event: Event) -> None:
     _change_step(state, said.step, event, status=said.status, summary=said.summary[:SUMMARY_LIMIT])
+    approval_fold.step_over(state, said.goal, said.step, said.status, event)
+    budget_fold.step_ended(state, said)
     if said.status is StepStatus.FAILED:
         return
     if state.retry is not None and state.retry.step == said.step:
@@ -474,6 +568,7 @@ def _requested(state: AgentState, said: ev.ActionRequested, event: Event) -> Non
         at=event.at,
         event=event.ref,
     )
+    approval_fold.requested(state, said.step)
     if state.requests and not said.step:
         state.requests.pop(0)
 
@@ -493,6 +588,7 @@ def _processed(state: AgentState, said: ev.ParametersProcessed, event: Event) ->
 def _withdrawn(state: AgentState, said: ev.ActionWithdrawn, event: Event) -> None:
     if state.action is not None and state.reasons:
         state.settled.pop(state.action.step, None)
+    approval_fold.withdrawn(state, said.action, event)
     state.action = None
 
 
@@ -505,9 +601,11 @@ def _started(state: AgentState, said: ev.ActionStarted, event: Event) -> None:
         state.operator_actions += 1
         return
     state.retry = None
+    approval_fold.began(state, state.action.step)
     if state.unsaved_step == state.action.step:
         state.unsaved_step = ""
     state.actions += 1
+    budget_fold.take(state, state.action.goal, Spent(actions=1))
     state.loops += not state.reasons
     if (
         state.run is RunState.PAUSED
@@ -528,13 +626,14 @@ def _finished(state: AgentState, said: ev.ActionFinished, event: Event) -> None:
         state.sandbox = said.session
     state.last_summary = said.summary[:SUMMARY_LIMIT]
     if action is not None and action.step:
+        approval_fold.began(state, action.step)
         if said.code is None:
             state.consecutive_errors = 0
             state.successes_since_reflection += 1.0
             state.successes_since_consolidation += 1.0
         else:
             state.failed_actions += 1
-        meta_fold.acted(state, action, said.code.value if said.code else "", said.duration_ms)
+        meta_fold.acted(state, action, said, event)
         answered(state, action.step)
         if state.config.replans and not state.reasons:
             _remember_action(state, action, said, event)
@@ -619,6 +718,7 @@ def _offered(state: AgentState, said: ev.ChangesOffered, event: Event) -> None:
 @_on(ev.ChangesSettled)
 def _settled(state: AgentState, said: ev.ChangesSettled, event: Event) -> None:
     state.handover = None
+    meta_fold.turned_to(state)
     state.perceived = False
     if said.session is not None:
         state.sandbox = said.session
@@ -646,17 +746,11 @@ def _model_called(state: AgentState, said: ev.ModelCalled, event: Event) -> None
     state.unpriced_calls += said.cost_usd is None
     state.tokens += said.tokens
     state.cost_usd += said.cost_usd or 0.0
-    old = state.spent.get(said.goal, Spent())
-    state.spent[said.goal] = Spent(old.calls + 1, old.tokens + said.tokens, old.usd + (said.cost_usd or 0.0))
+    took = Spent(1, said.tokens, said.cost_usd or 0.0, unpriced=int(said.cost_usd is None))
+    budget_fold.take(state, said.goal, took)
     if not said.purpose.startswith(BACKGROUND):
         state.model = said.model
         state.context, state.context_window = said.shares, said.window
-
-
-@_on(ev.BudgetReached)
-def _budget_reached(state: AgentState, said: ev.BudgetReached, event: Event) -> None:
-    state.run, state.run_reason, state.run_event = RunState.PAUSED, f"BUDGET: {said.reason}", event.ref
-    state.grants = 0
 
 
 @_on(ev.RecoveryChosen)
@@ -735,24 +829,10 @@ def _intervention_opened(state: AgentState, said: ev.InterventionOpened, event: 
 @_on(ev.InterventionClosed)
 def _intervention_closed(state: AgentState, said: ev.InterventionClosed, event: Event) -> None:
     state.intervention = None
+    meta_fold.turned_to(state)
     state.consecutive_errors = 0
     state.needs_replan = False
     state.perceived = False
-
-
-@_on(ev.BreakpointSet)
-def _breakpoint_set(state: AgentState, said: ev.BreakpointSet, event: Event) -> None:
-    state.breakpoints[said.step] = event.ref
-
-
-@_on(ev.BreakpointCleared)
-def _breakpoint_cleared(state: AgentState, said: ev.BreakpointCleared, event: Event) -> None:
-    state.breakpoints.pop(said.step, None)
-
-
-@_on(ev.BreakpointHit)
-def _breakpoint_hit(state: AgentState, said: ev.BreakpointHit, event: Event) -> None:
-    state.breakpoint_hit = said.step
 
 
 @_on(ev.ThoughtRecorded)
@@ -791,16 +871,13 @@ def _decision_asked(state: AgentState, said: ev.DecisionAsked, event: Event) -> 
 def _decided(state: AgentState, said: ev.DecisionMade, event: Event) -> None:
     if said.decision.kind is not DecisionKind.CALL:
         state.loops += 1  # a call counts when it starts
+    if said.decision.kind in (DecisionKind.CALL, DecisionKind.SUBGOAL):
+        approval_fold.decided(state, said.goal, event)
     if said.decision.kind is DecisionKind.PLAN:
         meta_fold.turned(state)
     if said.decision.kind is not DecisionKind.THINK:
         state.musings = 0
     state.deferred = said.decision.deferred
     # Deciding is what a single step is for, as it costs: what was decided is looked at before it runs.
-    if state.run is RunState.PAUSED and state.grants:
+    if state.run is RunState.PAUSED and state.grants and not stride_fold.lasts(state.stride):
         end_stride(state)
-
-
-@_on(ev.BudgetSet)
-def _budget_set(state: AgentState, said: ev.BudgetSet, event: Event) -> None:
-    state.budget = said.limits

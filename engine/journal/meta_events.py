@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from engine.domain.metacognition import JobOutcome, MetaSettings, MetaTask
+from engine.domain.metacognition import JobOutcome, MetaSettings, MetaTask, Signal
 from engine.journal.payload import Payload
 
 
@@ -54,6 +54,17 @@ class BackgroundEnded(Payload):
     counts: dict[str, int] = Field(default_factory=dict)
     """What was counted or done, by name."""
     duration_ms: int = 0
+
+
+class StuckNoticed(Payload):
+    """An agent was seen to be stuck, or to be no longer; from outside, as nothing that it does itself."""
+
+    kind: ClassVar[str] = "meta.stuck"
+    external: ClassVar[bool] = True
+    signs: tuple[Signal, ...] = ()
+    """What was seen; none when it is stuck no longer."""
+    holds: bool = False
+    """Whether it pauses, as its configuration says."""
 
 
 class ThresholdsAdapted(Payload):

@@ -6,7 +6,6 @@ master-loop-and-memory §3.16 W5).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -24,49 +23,40 @@ from engine.domain.metacognition import (
     JobOutcome,
     MemoryCounts,
     MetaTask,
-    PastAction,
+    Stuck,
     ToolStatistics,
 )
-from engine.domain.state import ActiveAction, AgentState
+from engine.domain.state import ActiveAction, AgentState, RunState
 from engine.journal import meta_events as ev
-from engine.journal.event import Event, canonical
+from engine.journal.event import Event
+from engine.journal.events import ActionFinished
+from engine.journal.past_actions import past_action
 from engine.journal.payload import Payload
 
-POLLS = frozenset({"wait_job", "jobs", "job_output"})
-"""Commands that look after a background job."""
 REMEMBERS = frozenset({"store", "store_memory", "keep", "record_artifact", "think", "record_thought"})
 """Commands of the memory tool by which something new is remembered."""
-TELLING = ("path", "source", "command", "job", "query", "content")
-"""Arguments that say most about a call, the best first."""
+STUCK = "STUCK"
+"""How the reason of a pause begins that being stuck brought about."""
 _NAMES = {MetaTask.REFLECT: "reflection", MetaTask.CONSOLIDATE: "consolidation"}
 
 # ------------------------------------------------------------------ the agent's own turns
 
 
-def acted(state: AgentState, action: ActiveAction, code: str, duration_ms: int) -> None:
+def acted(state: AgentState, action: ActiveAction, said: ActionFinished, event: Event) -> None:
     """An action of the agent's own has ended."""
-    meta, call, ok = state.meta, f"{action.tool}.{action.command}", not code
-    polls = action.command in POLLS
-    telling = next((action.args[name] for name in TELLING if name in action.args), "")
-    first = str(telling or next((action.args[name] for name in sorted(action.args)), ""))[:200]
-    past = PastAction(
-        call,
-        hashlib.sha256(canonical(action.args).encode("utf-8", "replace")).hexdigest()[:16],
-        f"{action.command} {' '.join(first.split())}"[:80].strip(),
-        ok,
-        code,
-        duration_ms,
-        polls,
+    meta, past = state.meta, past_action(state, action, said, event)
+    brings = past.ok and (action.mutates or (action.tool == "memory" and action.command in REMEMBERS))
+    old = meta.tools.get(past.call, ToolStatistics())
+    counted = ToolStatistics(
+        old.succeeded + past.ok, old.failed + (not past.ok), old.duration_ms + past.duration_ms
     )
-    brings = ok and (action.mutates or (action.tool == "memory" and action.command in REMEMBERS))
-    old = meta.tools.get(call, ToolStatistics())
-    counted = ToolStatistics(old.succeeded + ok, old.failed + (not ok), old.duration_ms + duration_ms)
     state.meta = replace(
         meta,
         loop=meta.loop + 1,
         window=(*meta.window, past)[-WINDOW:],
-        tools={**meta.tools, call: counted},
-        quiet=0 if brings else meta.quiet + (not polls),
+        tools={**meta.tools, past.call: counted},
+        acted=event.ref,
+        acted_at=event.at,
         unlinked=meta.unlinked + brings,
     )
 
@@ -81,10 +71,10 @@ def reopened(state: AgentState) -> None:
     state.meta = replace(state.meta, forced=())
 
 
-def progressed(state: AgentState) -> None:
-    """A goal or something that is known has changed."""
-    if state.meta.quiet:
-        state.meta = replace(state.meta, quiet=0)
+def turned_to(state: AgentState) -> None:
+    """The work is another one now: what was done before counts no more for whether the agent is stuck."""
+    if state.meta.window:
+        state.meta = replace(state.meta, phase=state.meta.phase + 1)
 
 
 def failed(state: AgentState) -> None:
@@ -254,6 +244,15 @@ def _vetoed(state: AgentState, said: ev.MetaVetoed, event: Event) -> None:
 
 def _guided(state: AgentState, said: ev.GuidanceGiven, event: Event) -> None:
     state.meta = replace(state.meta, feedback=_with(state.meta.feedback, said.text, "operator", event))
+    turned_to(state)
+
+
+def _stuck(state: AgentState, said: ev.StuckNoticed, event: Event) -> None:
+    signs = said.signs
+    state.meta = replace(state.meta, stuck=Stuck(signs, event.ref, event.at) if signs else None)
+    if signs and said.holds and state.run is RunState.RUNNING:
+        state.run, state.run_event, state.grants = RunState.PAUSED, event.ref, 0
+        state.run_reason = f"{STUCK}: {state.meta.stuck.text if state.meta.stuck else ''}"
 
 
 def _replan(state: AgentState, said: ev.ReplanAsked, event: Event) -> None:
@@ -271,4 +270,5 @@ HANDLERS: dict[type[Payload], Callable[[AgentState, Any, Event], None]] = {
     ev.MetaVetoed: _vetoed,
     ev.GuidanceGiven: _guided,
     ev.ReplanAsked: _replan,
+    ev.StuckNoticed: _stuck,
 }

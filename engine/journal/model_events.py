@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from engine.domain.failure import FailureKind
-from engine.domain.state import SpendingLimits
 from engine.domain.thinking import Decision
 from engine.journal.payload import Payload
 
@@ -78,19 +77,3 @@ class DecisionMade(Payload):
     step: str
     thinker: str
     decision: Decision
-
-
-class BudgetSet(Payload):
-    """The operator said what an agent's models may take."""
-
-    kind: ClassVar[str] = "model.budget_set"
-    limits: SpendingLimits | None
-    """None where the workspace's settings hold again."""
-
-
-class BudgetReached(Payload):
-    """The next call could break a budget, so the agent is held before it."""
-
-    kind: ClassVar[str] = "model.budget_reached"
-    external: ClassVar[bool] = True
-    reason: str

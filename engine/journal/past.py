@@ -26,7 +26,9 @@ SLICE = 32
 """Events folded between two turns of the loop."""
 KEEP_EVERY = 512
 """Events between two states that are kept; twice as many whenever there are too many of them."""
-KEPT = 64
+REST_S = 0.002
+"""Between two slices while states are kept beforehand: the loop is for others most of the time."""
+KEPT = 128
 
 
 class MarkKind(StrEnum):
@@ -101,6 +103,8 @@ class Past:
         """The version up to which marks were looked for."""
         self._kept: dict[int, AgentState] = {}
         self._every = KEEP_EVERY
+        self._prepared = 0
+        """The version up to which states are kept beforehand."""
 
     async def head(self) -> int:
         """The newest durable version of the stream; 0 where there is no such stream."""
@@ -168,6 +172,23 @@ class Past:
                 if not number % SLICE:
                     await asyncio.sleep(0)
         return state
+
+    async def prepare(self) -> None:
+        """Keep states of the whole stream beforehand, at leisure, so that no look has far to go.
+
+        Raises:
+            JournalError: the events cannot be read.
+        """
+        last = max((version for version in self._kept if version <= self._prepared), default=0)
+        state = copy_state(self._kept[last]) if last else AgentState()
+        while page := await self._store.read(self.stream, state.version + 1, state.version + PAGE):
+            for event in page:
+                apply(state, event)
+                if not event.version % self._every:
+                    self._keep(state)
+                if not event.version % SLICE:
+                    await asyncio.sleep(REST_S)
+            self._prepared = state.version
 
     async def _begin(self, at: int) -> AgentState:
         """The nearest state that is at hand."""

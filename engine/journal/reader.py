@@ -165,6 +165,11 @@ class JournalReader:
         ((count,),) = await self.fetch("select count(*) from events")
         return int(count)
 
+    async def damage(self) -> str:
+        """What SQLite finds wrong with the file and its indexes, in its words; empty when it is sound."""
+        ((found,),) = await self.fetch("pragma integrity_check(1)")
+        return "" if found == "ok" else str(found)
+
     async def snapshot(self, stream: str, last: int | None, form: int) -> tuple[int, str] | None:
         """Version and state of the newest snapshot up to version `last` whose event is in the journal.
 

@@ -6,6 +6,8 @@ older one or for the whole stream, and that is said.
 
 from __future__ import annotations
 
+import asyncio
+
 from engine.domain.state import AgentState
 from engine.journal.fold import SNAPSHOT_FORMAT, fold, load_state
 from engine.journal.store import JournalStore
@@ -39,10 +41,12 @@ async def nearest(store: JournalStore, stream: str, at: int | None = None) -> tu
         # Its own event says whether the state is one of this journal.
         events = await store.read(stream, version, version)
         try:
-            return _usable(text, version, events[0].hash), _why(stream, passed_over)
+            state = await asyncio.to_thread(_usable, text, version, events[0].hash)
         except ValueError as error:
             passed_over.append(f"{version} ({str(error).splitlines()[0]})")
             before = version - 1
+        else:
+            return state, _why(stream, passed_over)
     return AgentState(), _why(stream, passed_over)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from engine.domain.budgets import SpendingLimits
 from engine.domain.rewinding import Course, RewindScope
-from engine.domain.state import SpendingLimits
 from engine.journal.payload import Payload
 
 

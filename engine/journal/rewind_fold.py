@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
+from engine.domain.approval import Accepted, Envelope
 from engine.domain.rewinding import bring_back
 from engine.domain.state import AgentState, Forked, Rewinding, RunState
 from engine.journal import rewind_events as ev
 from engine.journal.event import Event
 from engine.journal.payload import Payload
+
+G = TypeVar("G", Envelope, Accepted)
 
 
 def _begun(state: AgentState, said: ev.RewindBegun, event: Event) -> None:
@@ -37,6 +41,22 @@ def _rewound(state: AgentState, said: ev.Rewound, event: Event) -> None:
     bring_back(state, said.course)
     state.run, state.run_reason, state.run_event = RunState.PAUSED, f"rewound to event {said.to}", event.ref
     state.grants, state.stride = 0, None
+    # What waited for the operator was about a course that is no more; what they allowed or accepted since
+    # then is asked for again.
+    known, state.reached = state.approvals, ()
+    state.approvals = replace(
+        known,
+        question=None,
+        once={},
+        held={},
+        envelopes=_before(known.envelopes, said.to),
+        accepted=_before(known.accepted, said.to),
+    )
+
+
+def _before(given: dict[str, G], to: int) -> dict[str, G]:
+    """What was given up to a version of the stream."""
+    return {goal: one for goal, one in given.items() if int(one.event.rpartition(":")[2]) <= to}
 
 
 def _forked(state: AgentState, said: ev.AgentForked, event: Event) -> None:

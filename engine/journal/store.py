@@ -329,6 +329,10 @@ class JournalStore:
         """How many events there are."""
         return await self._reader.count()
 
+    async def damage(self) -> str:
+        """What is wrong with the database as SQLite checks it, with its indexes; empty when it is sound."""
+        return await self._reader.damage()
+
     async def load_snapshot(
         self,
         stream: str,

@@ -1,10 +1,10 @@
 """Verification: is the journal what was written?
 
-Every stream is a hash chain; the places in the workspace have no gap; and an event follows the events
-that it names as its causes. What cannot be seen: someone who recomputes all hashes behind a change, and
-two events of different streams that changed places though neither follows from the other (the order of
-streams that run side by side is not part of any hash). Against the first, compare `head` with one noted
-elsewhere. Source: ARCHITECTURE.md, events; CONTRACTS.md, `sessions verify`.
+Every stream is a hash chain; the places in the workspace have no gap; an event follows the events that it
+names as its causes; blobs hold what their names say; and the database's own indexes fit its rows. What cannot be
+seen: someone who recomputes all hashes behind a change, and two events of different streams that changed places
+though neither follows from the other (the order of streams that run side by side is not part of any hash).
+Against the first, compare `head` with one noted elsewhere. Source: ARCHITECTURE.md, events; CONTRACTS.md, `sessions verify`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from engine.journal.errors import JournalCorrupt, JournalReadError
+from engine.journal.blobs import BlobStore, blob_named
+from engine.journal.errors import BlobError, JournalCorrupt, JournalReadError
 from engine.journal.event import canonical, chain_hash
+from engine.journal.events import ActionFinished
 from engine.journal.rows import START, Head, Row, parse_ref, to_event
-from engine.journal.store import JournalStore
+from engine.journal.store import DATABASE, JournalStore
 
 _PAGE = 128
 """Rows between two turns of the loop; hashing them takes a millisecond or two."""
@@ -32,7 +34,10 @@ class Verification:
     head: str
     """One hash over all stream heads; empty when the journal is not sound."""
     first_bad: str | None = None
-    """The first event that is not as it was written, as `stream:version`, or `seq N` when it has no name."""
+    """The first event that is not as it was written, as `stream:version`, or `seq N` when it has no name.
+
+    The database's name where every event is sound and something beside them is not.
+    """
     reason: str = ""
     """What is wrong with it, in a sentence."""
 
@@ -43,8 +48,12 @@ def workspace_head(heads: Mapping[str, Head]) -> str:
     return hashlib.sha256(listing.encode()).hexdigest()
 
 
-async def verify(store: JournalStore) -> Verification:
+async def verify(store: JournalStore, blobs: BlobStore | None = None) -> Verification:
     """Recompute every chain from its beginning; stops at the first event that is not as it was written.
+
+    Args:
+        store: the journal.
+        blobs: where what is too large for an event is kept; None where that does not count.
 
     Raises:
         JournalClosed: the store was closed meanwhile.
@@ -70,6 +79,20 @@ async def verify(store: JournalStore) -> Verification:
     given = await store.last_given_seq()
     if given and await store.get(given) is None:
         return check.bad(f"seq {check.seq + 1}", f"Events up to place {given} were cut off the end.")
+    if 0 < given < check.seq:
+        return check.bad(DATABASE, f"It counts {given} events and has {check.seq}.")
+    try:
+        damage = await store.damage()
+    except (JournalReadError, JournalCorrupt) as error:
+        damage = str(error)
+    if damage:
+        return check.bad(DATABASE, f"Its events are sound, and it is damaged beside them: {damage}")
+    if blobs is not None:
+        for ref, digest in check.blobs:
+            try:
+                await blobs.get(digest)
+            except BlobError as error:
+                return check.bad(ref, str(error))
     return Verification(True, check.seq, workspace_head(check.heads))
 
 
@@ -79,6 +102,8 @@ class _Check:
 
     seq: int = 0
     heads: dict[str, Head] = field(default_factory=dict)
+    blobs: list[tuple[str, str]] = field(default_factory=list)
+    """Events that name a blob, each with its digest."""
 
     def problem(self, row: Row) -> str:
         """What is wrong with the next row, or nothing; a sound row extends its chain."""
@@ -111,6 +136,8 @@ class _Check:
             named = parse_ref(cause)
             if named is None or not 1 <= named[1] <= self.heads.get(named[0], START).version:
                 return f"It names the cause {cause}, which is not among the events before it."
+        if event.kind == ActionFinished.kind and (blob := blob_named(event.body)):
+            self.blobs.append((event.ref, blob))
         self.heads[stream] = Head(version, event.hash)
         self.seq = seq
         return ""

@@ -11,6 +11,7 @@ from engine import late
 
 if TYPE_CHECKING:
     from engine.loop.agent import Agent
+    from engine.loop.decide_approvals import proposed_envelope
     from engine.loop.purse import Purse
     from engine.loop.reasoning import ReasoningAgent, make_reasoner
     from engine.loop.recording import Surroundings
@@ -19,6 +20,7 @@ else:
         __name__,
         {
             "agent": ("Agent",),
+            "decide_approvals": ("proposed_envelope",),
             "purse": ("Purse",),
             "reasoning": (
                 "ReasoningAgent",
@@ -28,4 +30,4 @@ else:
         },
     )
 
-__all__ = ["Agent", "Purse", "ReasoningAgent", "Surroundings", "make_reasoner"]
+__all__ = ["Agent", "Purse", "ReasoningAgent", "Surroundings", "make_reasoner", "proposed_envelope"]

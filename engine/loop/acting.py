@@ -11,14 +11,17 @@ from engine.domain.failure import FailureKind
 from engine.domain.goal import Goal
 from engine.domain.plan import Op, PlanStep
 from engine.domain.state import RunState
+from engine.domain.stopping import StopGrade
 from engine.journal import events as ev
+from engine.loop.approving import ApprovingAgent
 from engine.loop.decide_goals import SUBGOAL_LIMIT
 from engine.loop.outcome import fresh_id
-from engine.loop.settling import SettlingAgent
+from engine.steering.approvals import Verdict
+from engine.steering.breakpoints import Stand, stands_at
 from engine.steering.gate import Hold, hold
 
 
-class ActingAgent(SettlingAgent):
+class ActingAgent(ApprovingAgent):
     """Takes plan steps and the operator's own calls through the gate and runs them."""
 
     async def _act(self, goal: Goal, step: PlanStep) -> None:
@@ -48,7 +51,7 @@ class ActingAgent(SettlingAgent):
             overtaken = partial(self._overtaken, goal, step)
             gate = partial(self._pass_gate, step.id, overtaken, requested.ref, saves=False)
             checked = await self._settled(args, goal.text, overtaken, gate)
-        if not await self._admitted(goal, step, saves=not checked.problems):
+        if not await self._admitted(goal, step, calls=not checked.problems):
             if self.state.action is not None:
                 plan = self.state.plans.get(goal.id)
                 withdrawn = ev.ActionWithdrawn(action=self.state.action.id, reason=self._why_withdrawn())
@@ -82,43 +85,50 @@ class ActingAgent(SettlingAgent):
             return "the agent was deleted"
         if self.state.requests:
             return "the operator acts first"
-        stopped = self.state.run is RunState.STOPPED
+        stopped = self.state.run is RunState.STOPPED or self.state.held not in ("", StopGrade.HOLD)
         return self.state.run_reason if stopped else "the plan changed before it started"
 
-    async def _admitted(self, goal: Goal, step: PlanStep, *, saves: bool = False) -> bool:
+    async def _admitted(self, goal: Goal, step: PlanStep, *, calls: bool = False) -> bool:
         """Let a plan step pass the gate; False when it is not to run."""
         await self._wait_for_retry(goal, step)
-        passed = await self._pass_gate(step.id, lambda: self._overtaken(goal, step), step.event, saves=saves)
+        passed = await self._pass_gate(step.id, lambda: self._overtaken(goal, step), step.event, saves=calls)
         if isinstance(passed, ev.SnapshotFailed):
             self._not_saved(goal, step, passed)
-            return False
-        return passed
+        elif isinstance(passed, Verdict):
+            await self._denied(goal, step, passed)
+        return passed is True
 
     async def _pass_gate(
         self, step: str, overtaken: Callable[[], bool], cause: str, *, saves: bool
-    ) -> bool | ev.SnapshotFailed:
+    ) -> bool | ev.SnapshotFailed | Verdict:
         """Wait at the gate, save the workspace where wanted, and look again; False when it is not to run.
+
+        A call that would be saved for is asked about where it is to be; a verdict says that it is denied.
 
         There is no await between the last look and the answer.
         """
         announced = ""
 
         def held() -> Hold | None:
-            return hold(self.state, step=step, trouble=self.log.trouble)
+            return hold(self.state, step=step, trouble=self.log.trouble, call=self._call() if saves else None)
 
         while not overtaken():
             if (holding := held()) is not None:
+                if holding.verdict is not None and not holding.asks:
+                    return holding.verdict
                 announced = self._announce(holding, step, cause, announced)
                 await self.commit()
                 if held() is not None:
                     await self._wait_for_change()
+            elif self._overspends(cause):
+                continue  # what holds it is announced
             elif not saves:
                 return True
             else:
                 saved = await self._saved(lambda: not overtaken() and held() is None)
                 if isinstance(saved, ev.SnapshotFailed):
                     return saved
-                if saved is not None:
+                if saved is not None and not self._overspends(cause):
                     self._record_saved(saved)
                     return True
         return False
@@ -149,13 +159,34 @@ class ActingAgent(SettlingAgent):
         """Record why the step waits, once; what was announced last."""
         if self.log.trouble is not None:
             return announced
-        if held.breakpoint:
-            hit = self.append(ev.BreakpointHit(step=step), "agent", self.state.breakpoints[step], cause)
-            self.append(ev.AgentPaused(reason=held.reason), "agent", hit.ref)
+        if held.breakpoint is not None:
+            self._stand(held.breakpoint, cause)
+        elif held.asks:
+            self._ask(held, cause)
         elif held.reason != announced and self.state.action is not None:
             held_event = ev.ActionHeld(action=self.state.action.id, reason=held.reason)
             self.append(held_event, "agent", self.state.action.event, self.state.run_event)
         return held.reason
+
+    def _at_breakpoint(self) -> bool:
+        """Hold the agent for the breakpoints that have come since it looked last; False when none have."""
+        stand = stands_at(self.state)
+        if stand is not None:
+            self._stand(stand, self.state.run_event)
+        return stand is not None
+
+    def _stand(self, stand: Stand, cause: str) -> None:
+        """Record which breakpoints were reached, and pause there."""
+        hit = cause
+        if stand.step:
+            said = ev.BreakpointHit(step=stand.step)
+            hit = self.append(said, "agent", self.state.breakpoints[stand.step], cause).ref
+        for one in stand.came:
+            known = self.state.points.get(one.breakpoint)
+            said = ev.BreakpointHit(breakpoint=one.breakpoint, what=one.what, came=one.event, at=stand.at)
+            hit = self.append(said, "agent", one.event, known.event if known is not None else "", cause).ref
+        if self.state.run is not RunState.STOPPED:
+            self.append(ev.AgentPaused(reason=stand.reason), "agent", hit)
 
     async def _wait_for_retry(self, goal: Goal, step: PlanStep) -> None:
         """Wait out the delay of a retry, unless the operator settles or holds it, or acts meanwhile."""
@@ -191,8 +222,8 @@ class ActingAgent(SettlingAgent):
         )
 
         def cut_off() -> bool:
-            stopped = self.state.run is RunState.STOPPED and self.state.run_event != before
-            return stopped or self.state.deleted
+            stopped = self.state.run is RunState.STOPPED or self.state.held != ""
+            return (stopped and self.state.run_event != before) or self.state.deleted
 
         def held() -> bool:
             return hold(self.state, trouble=self.log.trouble) is not None

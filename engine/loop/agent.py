@@ -18,6 +18,7 @@ from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, StepStatus
 from engine.domain.session import ReturnedShell
 from engine.domain.state import ActiveAction, Rewinding, RunState
+from engine.domain.stopping import StopGrade
 from engine.domain.thinking import ThinkingError
 from engine.generation.validation import problems_of
 from engine.journal import events as ev
@@ -154,6 +155,12 @@ class Agent(DecidingAgent):
                 self.around.control.stop_jobs(agent)
             case ev.AgentDeleted():
                 self.around.control.stop_jobs(agent)
+            case ev.AgentHeld(grade=StopGrade.CANCEL):
+                self.pipeline.cut()
+            case ev.AgentHeld(grade=StopGrade.FREEZE):
+                self.around.control.freeze(agent)
+            case ev.AgentThawed():
+                self.around.control.thaw(agent)
             case ev.JobStopAsked():
                 self.around.control.stop_job(agent, payload.job)
             case ev.ShellReturned():
@@ -169,7 +176,7 @@ class Agent(DecidingAgent):
                 await self._perceive()
             elif self.state.requests:
                 await self._serve_operator()
-            elif self._reflect():
+            elif self._notice_stuck() or self._at_breakpoint() or self._reflect():
                 await self.commit()
             elif self._has_work() and not self.state.perceived:
                 await self._perceive()
@@ -331,6 +338,9 @@ class Agent(DecidingAgent):
             return False
         if goal.criteria and not plan.shown:
             self._ask_for_proof(goal, plan)
+            return True
+        if why := self._not_shown_done(goal, plan):
+            self._refuse_done(goal, plan, why)
             return True
         self._end_replanning(goal.id, success=True, cause=plan.event)
         reason = plan.steps[-1].summary if plan.shown else self.state.last_summary

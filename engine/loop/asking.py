@@ -40,7 +40,8 @@ class AskingAgent(ActingAgent):
             return (
                 state.retry == retry
                 and state.run is RunState.RUNNING
-                and not (state.requests or state.intervention or state.handover or self._attends)
+                and not (state.requests or state.reached or self._attends)
+                and not (state.intervention or state.handover)
                 and self._plan_wanted(goal)
                 and self._best_goal(goal)
             )

@@ -11,13 +11,24 @@ from engine.domain.belief import BeliefSource
 from engine.domain.goal import Goal
 from engine.domain.plan import Op, Plan, PlanStep, Provenance, StepStatus
 from engine.domain.session import SHELL_COMMAND, SHELL_TOOL
-from engine.domain.state import AgentState, Mode, RunState, SpendingLimits
+from engine.domain.state import AgentState, Mode, RunState
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
-from engine.loop import decide_goals, decide_meta, decide_session, decide_time
+from engine.loop import (
+    decide_approvals,
+    decide_breaks,
+    decide_budget,
+    decide_dispute,
+    decide_goals,
+    decide_meta,
+    decide_session,
+    decide_stop,
+    decide_time,
+)
 from engine.loop.decide_goals import open_goal
 from engine.loop.decide_session import may_go_on
+from engine.loop.decide_stop import jobs_text, refuse_frozen
 from engine.loop.outcome import Outcome, RefusedError, close_turn, fresh_id
 from engine.tools.registry import ToolRegistry
 
@@ -58,7 +69,8 @@ def _run(state: AgentState, said: cmd.Run, registry: ToolRegistry) -> Outcome:
         return Outcome("already running")
     what = "running" if state.has_work else "ready; give it a goal"
     resumed = ev.AgentResumed(max_loops=said.max_loops, until=said.until, ask=said.ask)
-    return Outcome(what, (resumed,))
+    thawed = (ev.AgentThawed(),) if state.frozen else ()
+    return Outcome(what, (*thawed, resumed))
 
 
 def _pause(state: AgentState, said: cmd.Pause, registry: ToolRegistry) -> Outcome:
@@ -67,49 +79,13 @@ def _pause(state: AgentState, said: cmd.Pause, registry: ToolRegistry) -> Outcom
     if state.mode is Mode.PAUSED:
         return Outcome("already paused")
     message = "paused; the running action ends by itself" if state.acting else "paused"
-    return Outcome(message + _jobs(state, "go on"), (ev.AgentPaused(reason="paused by the operator"),))
-
-
-def _jobs(state: AgentState, what: str) -> str:
-    """What becomes of the background jobs, for the end of a receipt; empty when none runs."""
-    count = len(state.running_jobs)
-    return f"; {count} background job{'s' * (count > 1)}: {what}" if count else ""
-
-
-def _step(state: AgentState, said: cmd.Step, registry: ToolRegistry) -> Outcome:
-    may_go_on(state)
-    if state.run is RunState.RUNNING and state.acting:
-        return Outcome("paused; the running action is this step", (ev.AgentPaused(reason="stepping"),))
-    if not state.open_goals:
-        raise RefusedError("nothing to step: the agent has no open goal")
-    return Outcome("one action", (ev.StepGranted(),))
-
-
-def _stop(state: AgentState, said: cmd.Stop, registry: ToolRegistry) -> Outcome:
-    idle = state.action is None and not state.requests and not state.running_jobs
-    if state.run is RunState.STOPPED and idle:
-        return Outcome("already stopped")
-    running = f"; {state.action.command} is cut off" if state.acting and state.action else ""
-    message = f"stopped{running}{_jobs(state, 'ended')}"
-    return Outcome(message, (ev.AgentStopped(reason=said.reason),))
-
-
-def _set_budget(state: AgentState, said: cmd.SetBudget, registry: ToolRegistry) -> Outcome:
-    limits = SpendingLimits(said.usd, said.tokens, said.calls)
-    if limits == SpendingLimits():
-        return Outcome("the workspace's budget holds again", (ev.BudgetSet(limits=None),))
-    parts = (
-        f"${said.usd:g}" if said.usd is not None else "",
-        f"{said.tokens:,} tokens" if said.tokens is not None else "",
-        f"{said.calls:,} calls" if said.calls is not None else "",
-    )
-    return Outcome(f"budget: {', '.join(filter(None, parts))}", (ev.BudgetSet(limits=limits),))
+    return Outcome(message + jobs_text(state, "go on"), (ev.AgentPaused(reason="paused by the operator"),))
 
 
 def _delete(state: AgentState, said: cmd.DeleteAgent, registry: ToolRegistry) -> Outcome:
     if state.acting:
         raise RefusedError("an action is running; stop the agent first")
-    message = f"agent {state.agent_id} deleted; its history stays{_jobs(state, 'ended')}"
+    message = f"agent {state.agent_id} deleted; its history stays{jobs_text(state, 'ended')}"
     return Outcome(message, (ev.AgentDeleted(),))
 
 
@@ -354,6 +330,7 @@ def _call_tool(state: AgentState, said: cmd.CallTool, registry: ToolRegistry) ->
         raise RefusedError("you have the shell; hand it back first: ctrl+]")
     if (said.tool, said.command) == (SHELL_TOOL, SHELL_COMMAND):
         raise RefusedError("the shell is taken with t, or take_shell")
+    refuse_frozen(state)
     problems = registry.validate(said.tool, said.command, said.args)
     if problems:
         raise RefusedError("; ".join(problem.message for problem in problems))
@@ -377,10 +354,9 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     **decide_goals.HANDLERS,
     cmd.Run: _run,
     cmd.Pause: _pause,
-    cmd.Step: _step,
+    **decide_breaks.HANDLERS,
+    **decide_budget.HANDLERS,
     **decide_time.HANDLERS,
-    cmd.Stop: _stop,
-    cmd.SetBudget: _set_budget,
     cmd.DeleteAgent: _delete,
     cmd.EditStep: _edit_step,
     cmd.InsertStep: _insert_step,
@@ -391,15 +367,18 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     cmd.GiveResult: _give_result,
     cmd.ReplacePlan: _replace_plan,
     cmd.SetBreakpoint: _set_breakpoint,
+    **decide_approvals.HANDLERS,
     cmd.Intervene: _intervene,
     cmd.HandBack: _hand_back,
     cmd.CallTool: _call_tool,
     cmd.Believe: _believe,
     cmd.Forget: _forget,
+    **decide_dispute.HANDLERS,
     cmd.TakeShell: decide_session.take_shell,
     cmd.ReturnShell: decide_session.return_shell,
     cmd.SettleChanges: decide_session.settle_changes,
     cmd.StopJob: decide_session.stop_job,
     cmd.WaiveSnapshot: decide_session.waive_snapshot,
     **decide_meta.HANDLERS,
+    **decide_stop.HANDLERS,
 }

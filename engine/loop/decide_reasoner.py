@@ -14,7 +14,9 @@ from engine.domain.goal import GoalStatus
 from engine.domain.reasoning import Generation, GenerationStage, Stride
 from engine.domain.state import AgentState, RunState
 from engine.journal import events as ev
+from engine.loop.decide_breaks import change_break
 from engine.loop.decide_session import may_go_on
+from engine.loop.decide_stop import refuse_frozen
 from engine.loop.outcome import Outcome, RefusedError, fresh_id
 from engine.reasoner.breakpoints import check_pattern
 from engine.reasoner.generation import read_plans
@@ -48,6 +50,7 @@ def _give_up(status: GoalStatus) -> Callable[[AgentState, Any, ToolRegistry], Ou
 
 def _step(state: AgentState, said: cmd.Step, registry: ToolRegistry) -> Outcome:
     may_go_on(state)
+    refuse_frozen(state)
     if state.run is RunState.RUNNING and state.acting:
         return Outcome("paused; the running action is this step", (ev.AgentPaused(reason="stepping"),))
     if not state.has_work:
@@ -108,8 +111,7 @@ def _break_on(state: AgentState, said: cmd.BreakOn, registry: ToolRegistry) -> O
 def _change_break(state: AgentState, said: cmd.ChangeBreak, registry: ToolRegistry) -> Outcome:
     known = state.mind_breakpoints.get(said.breakpoint)
     if known is None:
-        listed = ", ".join(state.mind_breakpoints) or "none"
-        raise RefusedError(f"there is no breakpoint '{said.breakpoint}'; breakpoints: {listed}")
+        return change_break(state, said, registry)
     changed = ev.MindBreakpointChanged(
         breakpoint=known.id, on=known.on, pattern=known.pattern, enabled=said.enabled, cleared=said.cleared
     )
@@ -166,7 +168,7 @@ HANDLERS: dict[type[cmd.Command], Callable[[AgentState, Any, ToolRegistry], Outc
     **dict.fromkeys(
         (
             *(cmd.ChangeGoal, cmd.EditStep, cmd.InsertStep, cmd.DeleteStep, cmd.MoveStep, cmd.SkipStep),
-            *(cmd.RetryStep, cmd.GiveResult, cmd.ReplacePlan),
+            *(cmd.RetryStep, cmd.GiveResult, cmd.ReplacePlan, cmd.AcceptPlan, cmd.RejectReplan),
         ),
         _no_plan_to_edit,
     ),

@@ -8,6 +8,7 @@ from engine.domain.plan import StepStatus
 from engine.domain.session import SHELL_COMMAND, SHELL_TOOL
 from engine.domain.state import AgentState, RunState
 from engine.journal import events as ev
+from engine.loop.decide_stop import refuse_frozen
 from engine.loop.outcome import Outcome, RefusedError
 from engine.tools.registry import ToolRegistry
 
@@ -32,6 +33,7 @@ def take_shell(state: AgentState, said: cmd.TakeShell, registry: ToolRegistry) -
         raise RefusedError("what you changed at the shell is being looked at; try again in a moment")
     if state.handover is not None:
         raise RefusedError("say first what the agent is to know of what you did at the shell before")
+    refuse_frozen(state)
     problems = registry.validate(SHELL_TOOL, SHELL_COMMAND, {})
     if problems:
         raise RefusedError("; ".join(problem.message for problem in problems))
@@ -46,6 +48,7 @@ def return_shell(state: AgentState, said: cmd.ReturnShell, registry: ToolRegistr
     action = state.action
     if action is None or not action.shell or not action.started:
         raise RefusedError("there is no shell to hand back; t takes it")
+    refuse_frozen(state)
     returned = ev.ShellReturned(action=action.id, note=said.note.strip())
     return Outcome("the shell is handed back", (returned,))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from decimal import Decimal
+from collections.abc import Callable
 from typing import Protocol
 
+from engine.domain.budgets import Objection, Spent
 from engine.domain.state import AgentState
 from engine.journal import events as ev
 from engine.models import (
-    Budget,
     Capabilities,
     Cost,
     ModelAnswer,
@@ -23,6 +23,7 @@ from engine.models import (
     worst_case,
 )
 from engine.models.port import unrecorded, unwatched
+from engine.steering.ledger import Entry, Ledger
 
 
 class Spender(Protocol):
@@ -35,19 +36,25 @@ class Spender(Protocol):
 
 
 class Purse:
-    """A client of one agent's model that keeps its calls within the agent's budget.
+    """A client of one agent's model that keeps its calls within the budgets that the agent draws on.
 
     The most that a call can take is counted against what is left, with the calls under way, before each call.
 
     Args:
         client: carries the requests, and knows the prices.
-        usual: the budget where the operator set none for this agent.
+        ledger: counts for all agents.
+        goal: gives the goal that is thought about.
     """
 
-    def __init__(self, client: ModelClient, usual: Budget) -> None:
+    def __init__(self, client: ModelClient, ledger: Ledger, goal: Callable[[], str] = str) -> None:
         self._client = client
-        self._usual = usual
-        self._under_way: list[Cost] = []
+        self._ledger = ledger
+        self._goal = goal
+        self.calls = 0
+        """Calls that are under way."""
+        self.quiet = asyncio.Event()
+        """Set while none is."""
+        self.quiet.set()
         self.spender: Spender | None = None
 
     @property
@@ -98,24 +105,37 @@ class Purse:
         """
         prompt = TokenCount(sum(tokens for _, tokens in request.shares()), estimated=True)
         most = worst_case(prompt, request.max_tokens, self.capabilities(request.model))
-        if self.spender is not None and (why := self._objection(self.spender.state, most)):
-            if holds:
-                self.spender.overheard(ev.BudgetReached(reason=why))
-            raise ModelError(ModelErrorKind.BUDGET, why)
-        self._under_way.append(most)
+        entry = await self._enter(most, waits=holds)
+        if isinstance(entry, Objection):
+            if holds and self.spender is not None:
+                said = ev.BudgetReached(reason=entry.reason, budget=entry.budget, of=entry.kind)
+                self.spender.overheard(said)
+            raise ModelError(ModelErrorKind.BUDGET, entry.reason)
+        self.calls += 1
+        self.quiet.clear()
         try:
             return await self._client.send(request, sink=sink, record=record, cut=cut)
         finally:
-            self._under_way.remove(most)
+            self.calls -= 1
+            if not self.calls:
+                self.quiet.set()
+            if entry is not None:
+                self._ledger.leave_off(entry)
 
-    def _objection(self, state: AgentState, most: Cost) -> str:
-        limits = state.budget
-        budget = self._usual
-        if limits is not None:
-            usd = None if limits.usd is None else Decimal(str(limits.usd))
-            budget = Budget(usd, limits.tokens, limits.calls)
-        spent = Cost(Decimal(str(state.cost_usd)), state.tokens, state.model_calls, state.unpriced_calls)
-        return budget.objection(sum(self._under_way, spent), most)
+    async def _enter(self, most: Cost, *, waits: bool) -> Entry | Objection | None:
+        """Count the call, or say whose budget it could break.
+
+        Where there is room but for calls under way, it waits for them: they seldom take the most they can.
+        """
+        if self.spender is None:
+            return None
+        agent = self.spender.state.agent_id
+        spent = Spent(most.calls, most.tokens, float(most.usd), most.unpriced)
+        while True:
+            entry = self._ledger.enter(agent, self._goal(), spent)
+            if isinstance(entry, Entry) or not (waits and self._ledger.crowded(agent)):
+                return entry
+            await self._ledger.freed()
 
 
 class _Aside:

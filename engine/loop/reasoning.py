@@ -16,6 +16,7 @@ from engine.domain.action import ErrorCode
 from engine.domain.failure import FailureKind
 from engine.domain.reasoning import Generation, GenerationStage, SentMessage, WantedAction
 from engine.domain.state import ActiveAction, AgentState, RunState
+from engine.domain.stopping import StopGrade
 from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.journal.log import StreamLog
@@ -28,6 +29,7 @@ from engine.reasoner.config import read_config
 from engine.reasoner.reasoner import Reasoner
 from engine.reasoner.run import Run
 from engine.reasoner.saving import save
+from engine.steering.approvals import Verdict
 from engine.steering.gate import may_think
 from engine.tools.arguments import Checked, Problem
 from engine.tools.registry import ToolRegistry
@@ -127,7 +129,8 @@ class ReasoningAgent(Agent):
 
     def _reach_out(self, payload: ev.Payload) -> None:
         super()._reach_out(payload)
-        if isinstance(payload, ev.AgentStopped):
+        cut = isinstance(payload, ev.AgentHeld) and payload.grade.rank >= StopGrade.CUT.rank
+        if cut or isinstance(payload, ev.AgentStopped):
             self.maker.cut()
 
     def hear(self, sender: str, message: SentMessage) -> None:
@@ -289,7 +292,9 @@ class ReasoningAgent(Agent):
         gate = partial(self._pass_gate, wanted.step, given_up, requested.ref, saves=False)
         checked = await self._settled(wanted.args, goal.text if goal else "", given_up, gate)
         passed = await self._pass_gate(wanted.step, given_up, requested.ref, saves=not checked.problems)
-        if isinstance(passed, ev.SnapshotFailed):
+        if isinstance(passed, Verdict):
+            await self._refuse(passed)
+        elif isinstance(passed, ev.SnapshotFailed):
             refused = self.append(passed, "system", requested.ref)
             message = f"the workspace could not be saved before it. {passed.reason}"
             checked = Checked({}, (Problem(ErrorCode.NO_SPACE, message),))
@@ -318,7 +323,7 @@ class ReasoningAgent(Agent):
                 generation = self._generation()
                 if self._pauses_meanwhile():
                     await self.commit()
-                elif generation is not None:
+                elif generation is not None and not self.state.reached:
                     self.maker.forward(generation)
                 elif self._goes_on_meanwhile():
                     await self._reason()
@@ -336,7 +341,7 @@ class ReasoningAgent(Agent):
         return self._rest_after_goal() or (self._goes_on_meanwhile() and self._out_of_loops())
 
     def _goes_on_meanwhile(self) -> bool:
-        return self.state.acting and self._can_reason()
+        return self.state.acting and not self.state.reached and self._can_reason()
 
     async def _until(self, work: asyncio.Future[Any]) -> None:
         """Wait until some work is done, something has changed, or a wait of the reasoner's is over."""

@@ -29,6 +29,7 @@ from engine.tools.registry import ToolRegistry
 if TYPE_CHECKING:
     from engine.generation.pgp import Answerer
     from engine.loop.purse import Purse
+    from engine.steering.ledger import Ledger
 
 T = TypeVar("T")
 
@@ -70,8 +71,12 @@ class Surroundings:
     """What the workspace's agents remember; None where there is none, as in a replay."""
     workflow_of: WorkflowOf = workflow_of
     """Finds the workflow that a goal has in memory."""
+    ledger: Ledger | None = None
+    """Counts what all agents take against their budgets; None in a replay, which is fed what it decided."""
     background: BackgroundRunner | None = None
     """Who runs background work; None in a replay, which is fed what came of it."""
+    watches: bool = False
+    """Whether somebody looks if the agent is stuck; not in a replay, which is fed what was seen."""
 
 
 class RecordingAgent:
@@ -101,6 +106,8 @@ class RecordingAgent:
         event = self.log.append(payload, actor=actor, causes=known, tick=max(tick, self.state.tick))
         # As stored, not the payload at hand: the order of its keys may differ, and must not matter.
         apply(self.state, event)
+        if self.state.reached:
+            self._changed.set()
         if isinstance(payload, ev.Rewound):
             self._changed.set()  # here, as a replay is fed it: what the agent waits with is no longer wanted
         return event

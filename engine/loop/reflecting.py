@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from engine import metacognition, models
 from engine.domain.metacognition import BackgroundJob, JobOutcome, MetaSettings, MetaTask
+from engine.domain.stopping import StopGrade
 from engine.domain.text import clean_line
 from engine.journal import events as ev
 from engine.journal.fold import BACKGROUND
@@ -32,6 +33,9 @@ STOPPED = "the agent was stopped"
 
 class ReflectingAgent(RecordingAgent):
     """Looks after its own thinking, without ever waiting for that."""
+
+    _looked: tuple[str, int, bool] = ("", 0, False)
+    """What there was when somebody looked last whether it is stuck."""
 
     def begin_metacognition(self, settings: MetaSettings) -> None:
         """Record what there is to look after the agent's thinking with, where that is not as it was."""
@@ -67,6 +71,22 @@ class ReflectingAgent(RecordingAgent):
             self.append(ev.ReplanAsked(goal=goal), "agent", state.meta.replan)
         for one in due(state):
             self._begin(one)
+        return True
+
+    def _notice_stuck(self) -> bool:
+        """Record that the agent is seen to be stuck, or no longer; False when there is nothing to tell.
+
+        This comes from outside: the agent decides nothing by it, and a replay is fed it.
+        """
+        meta = self.state.meta
+        looked = (meta.acted, meta.phase, self.state.has_work and self.state.intervention is None)
+        if not self.around.watches or looked == self._looked:
+            return False
+        self._looked = looked
+        noticed = metacognition.notice_of(self.state)
+        if noticed is None:
+            return False
+        self.append(noticed, "system", meta.acted)
         return True
 
     def _begin(self, one: Due) -> None:
@@ -150,7 +170,9 @@ class ReflectingAgent(RecordingAgent):
         if runner is None:
             return
         match payload:
-            case ev.AgentStopped() | ev.AgentDeleted():
+            case ev.AgentHeld(grade=StopGrade.HOLD):
+                return
+            case ev.AgentHeld() | ev.AgentStopped() | ev.AgentDeleted():
                 for job in self.state.meta.running:
                     runner.cancel(self._name(job.id), STOPPED)
             case ev.BackgroundCancelAsked():

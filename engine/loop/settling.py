@@ -16,7 +16,7 @@ from engine.domain.action import ErrorCode
 from engine.domain.parameters import Extraction, Survey
 from engine.domain.state import ActiveAction
 from engine.journal import events as ev
-from engine.loop.saving import SavingAgent
+from engine.loop.budgeting import BudgetedAgent
 from engine.models import ModelError
 from engine.parameters import Call, Outcome, enquire, process, read_settings
 from engine.tools.arguments import Checked, Problem
@@ -25,7 +25,7 @@ NO_MODEL = "no model is there that could take it from the goal (ANTHROPIC_API_KE
 SWITCHED_OFF = "no model is asked for it, as use_llm_extraction is switched off"
 
 
-class SettlingAgent(SavingAgent):
+class SettlingAgent(BudgetedAgent):
     """Puts right what is wrong for certain, and has a model find what is missing."""
 
     async def _settled(

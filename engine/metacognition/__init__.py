@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.metacognition.runner import BackgroundRunner, BacklogFull, Ending
     from engine.metacognition.schedule import Due, adaptation, due, replannable, root_goal, waits
     from engine.metacognition.settings import MetaSettingsError, read_metacognition
+    from engine.metacognition.stuck import StuckSettingError, notice_of, read_stuck, signs_of
     from engine.metacognition.work import Inputs, NoWorkflowError, WorkflowOf, perform
     from engine.metacognition.workflows import workflow_of
 else:
@@ -29,6 +30,7 @@ else:
             "runner": ("BackgroundRunner", "BacklogFull", "Ending"),
             "schedule": ("Due", "adaptation", "due", "replannable", "root_goal", "waits"),
             "settings": ("MetaSettingsError", "read_metacognition"),
+            "stuck": ("StuckSettingError", "notice_of", "read_stuck", "signs_of"),
             "work": ("Inputs", "NoWorkflowError", "WorkflowOf", "perform"),
             "workflows": ("workflow_of",),
         },
@@ -46,15 +48,19 @@ __all__ = [
     "NoWorkflowError",
     "Result",
     "Retrospect",
+    "StuckSettingError",
     "WorkflowOf",
     "adaptation",
     "asking_of",
     "due",
     "look_back",
+    "notice_of",
     "perform",
     "read_metacognition",
+    "read_stuck",
     "replannable",
     "root_goal",
+    "signs_of",
     "waits",
     "workflow_of",
 ]

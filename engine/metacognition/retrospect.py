@@ -14,6 +14,7 @@ from engine.domain.metacognition import PastAction, Signal, ToolStatistics
 from engine.domain.plan import StepStatus
 from engine.domain.state import AgentState
 from engine.domain.text import clean_line
+from engine.metacognition.stuck import signs_of
 
 SHOWN = 5
 """Lines of each kind that a reflection has at most."""
@@ -65,7 +66,7 @@ def look_back(state: AgentState) -> Retrospect:
         open=lines(StepStatus.PLANNED, StepStatus.RUNNING),
         open_goals=tuple(f"{goal.id} {goal.text}" for goal in state.open_goals),
         failed_steps=lines(StepStatus.FAILED),
-        signals=state.meta.signals,
+        signals=signs_of(state.meta),
         consecutive_errors=state.consecutive_errors,
     )
 

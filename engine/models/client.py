@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,17 @@ if TYPE_CHECKING:
 
 _LETTING_GO_S = 0.2
 """Longest wait for a connection to close once an answer was cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A call waits before it is tried again."""
+
+    why: str
+    """Kind of the error that it got."""
+    seconds: float
+    at: str
+    """Since when, ISO 8601 UTC."""
 
 
 class MessagesClient:
@@ -53,6 +64,8 @@ class MessagesClient:
         self._sdk: AsyncAnthropic | None = None
         self._opening = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
+        self.rests: list[Rest] = []
+        """Calls that wait now before they are tried again, of all agents."""
         self._uncounted: dict[str, str] = {}
         """Why no tokens are counted, by model."""
 
@@ -148,7 +161,12 @@ class MessagesClient:
                 if wait is None:
                     raise
                 call.trouble = error.message
-                await self._clock.sleep(wait)
+                rest = Rest(error.kind.value, wait, self._clock.now())
+                self.rests.append(rest)
+                try:
+                    await self._clock.sleep(wait)
+                finally:
+                    self.rests.remove(rest)
                 call.retries = retry
             else:
                 return

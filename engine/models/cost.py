@@ -1,10 +1,12 @@
-"""What calls cost, and whether the next one would break a budget; pure arithmetic in exact decimals."""
+"""What calls cost and may cost at most; pure arithmetic in exact decimals."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
+
+from engine.domain.budgets import SpendingLimits
 
 if TYPE_CHECKING:
     from engine.models.answer import TokenCount, Usage
@@ -77,38 +79,13 @@ def worst_case(prompt: TokenCount, max_tokens: int, capabilities: Capabilities) 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits on what may be spent; None is no limit."""
+    """Limits on what each agent may spend by the settings of its model; None is no limit."""
 
     usd: Decimal | None = None
     tokens: int | None = None
     calls: int | None = None
 
-    def objection(self, spent: Cost, following: Cost) -> str:
-        """Why a call may not be made, in a sentence with what to do; empty when it may.
-
-        Args:
-            spent: all that counts against the budget so far.
-            following: the most that the call can take, see `worst_case`.
-        """
-        if self.calls is not None and spent.calls + following.calls > self.calls:
-            return f"the budget of {self.calls} calls is used up: raise it to go on"
-        if self.tokens is not None and spent.tokens + following.tokens > self.tokens:
-            left = max(self.tokens - spent.tokens, 0)
-            return (
-                f"the call may take {following.tokens:,} tokens and {left:,} of {self.tokens:,} are left: "
-                "raise the budget or ask for a shorter answer"
-            )
-        if self.usd is None:
-            return ""
-        if following.unpriced or spent.unpriced:
-            return (
-                "the price of the model is unknown, so a budget in dollars cannot be kept: "
-                "give its price in the table of models, or set the budget in tokens"
-            )
-        if spent.usd + following.usd > self.usd:
-            left_usd = max(self.usd - spent.usd, Decimal(0))
-            return (
-                f"the call may cost ${following.usd:.4f} and ${left_usd:.4f} of ${self.usd:.2f} are left: "
-                "raise the budget or ask for a shorter answer"
-            )
-        return ""
+    @property
+    def limits(self) -> SpendingLimits:
+        """As what an agent may take."""
+        return SpendingLimits(None if self.usd is None else float(self.usd), self.tokens, self.calls)

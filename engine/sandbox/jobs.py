@@ -16,6 +16,7 @@ from typing import Any
 
 from engine.domain.action import ErrorCode
 from engine.domain.ports import SessionObserver
+from engine.domain.stopping import TreeKind
 from engine.domain.text import clean_line
 from engine.sandbox.completion import to_the_end
 from engine.sandbox.confinement import Confinement, Launch
@@ -23,6 +24,7 @@ from engine.sandbox.paths import PathError
 from engine.sandbox.policy import SandboxPolicy, size_text
 from engine.sandbox.process import Ended, Launcher, ProcessResult, signal_name
 from engine.sandbox.pump import OutputPump
+from engine.sandbox.trees import Trees
 
 PERIOD_S = 0.1
 """Seconds between two pieces of a stream: with two streams at most 20 pieces a second."""
@@ -154,9 +156,14 @@ class BackgroundJob:
 
 
 class Jobs:
-    """The background jobs of all agents of one sandbox."""
+    """The background jobs of all agents of one sandbox.
 
-    def __init__(self) -> None:
+    Args:
+        trees: where their processes can be reached.
+    """
+
+    def __init__(self, trees: Trees | None = None) -> None:
+        self._trees = trees or Trees()
         self._table: dict[str, dict[str, BackgroundJob]] = {}
         self._numbers = itertools.count(1)
 
@@ -213,7 +220,13 @@ class Jobs:
         self._make_room(agent, policy.jobs)
         job = BackgroundJob(f"j{action.lstrip('a') or next(self._numbers)}", command, action, observer)
         run = Launcher(launcher.root, policy.for_jobs).run(
-            launch, cwd, jail=jail, limit_s=policy.job_s, output=job.output, started=job.started
+            launch,
+            cwd,
+            jail=jail,
+            limit_s=policy.job_s,
+            output=job.output,
+            started=job.started,
+            tree=self._trees.plant(agent, TreeKind.JOB, job.id, command),
         )
         job.run(run, policy)
         self._table.setdefault(agent, {})[job.id] = job

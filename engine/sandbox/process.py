@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from engine.domain.ports import OutputSink
+from engine.domain.stopping import TreeKind
 from engine.sandbox.child import JAIL_FAILED
 from engine.sandbox.completion import to_the_end
 from engine.sandbox.confinement import Confined, Confinement, Launch
@@ -31,6 +32,7 @@ from engine.sandbox.policy import SandboxPolicy, Tier
 from engine.sandbox.programs import BASE_PYTHON
 from engine.sandbox.specification import specification
 from engine.sandbox.status import Status
+from engine.sandbox.trees import ProcessTree
 
 BOOT = str(Path(__file__).resolve().with_name("boot.py"))
 _MARK = "PILOTHOUSE_RUN"
@@ -80,6 +82,8 @@ class ProcessResult:
     """Why it could not be started or confined (with the step's name first), or which limit it broke."""
     tier: Tier = Tier.PATHS
     """How firmly it was held."""
+    remaining: int = 0
+    """Processes that could not be ended."""
 
     @property
     def truncated(self) -> bool:
@@ -104,6 +108,7 @@ class Launcher:
         output: OutputSink,
         terminal: int = -1,
         started: Callable[[], None] = lambda: None,
+        tree: ProcessTree | None = None,
     ) -> ProcessResult:
         """Run a program to its end; afterwards none of its processes is alive.
 
@@ -116,6 +121,7 @@ class Launcher:
             terminal: descriptor of a terminal that becomes the program's own, for a person who takes over;
                 then nothing comes as output. Without one it has no terminal and nothing to read.
             started: called on the event loop once the program is up; not at all when it never is.
+            tree: its processes, as others reach them; a frozen one lets it begin when it is thawed.
 
         Raises:
             asyncio.CancelledError: after the whole tree has ended.
@@ -123,20 +129,27 @@ class Launcher:
         mark = secrets.token_hex(12)
         launch = replace(launch, env={**launch.env, _MARK: mark}, terminal=_terminal_path(terminal))
         confined = jail.confine(launch, self.root, self.policy)
-        running = _Running(self.policy, mark, limit_s)
-        running.start(launch, confined, self.root, cwd, terminal)
+        tree = tree or ProcessTree(TreeKind.CALL, "", "")
+        running = _Running(self.policy, mark, limit_s, tree)
         try:
+            await tree.may_start()
+            running.start(launch, confined, self.root, cwd, terminal)
+            tree.began(running)
             result = await to_the_end(running.follow(output, started), on_cancel=running.stop)
         finally:
             running.stop()
+            tree.is_over(running.remaining)
         return replace(result, tier=jail.tier)
 
 
 class _Running:
     """One supervisor and its pipes."""
 
-    def __init__(self, policy: SandboxPolicy, mark: str, limit_s: float) -> None:
+    def __init__(self, policy: SandboxPolicy, mark: str, limit_s: float, tree: ProcessTree) -> None:
         self._policy = policy
+        self._tree = tree
+        self.remaining = 0
+        """Processes that could not be ended, once it is over."""
         self._mark = mark
         self._limit_s = limit_s
         self._life = -1
@@ -144,6 +157,8 @@ class _Running:
         self._overflowed = False
         self._process: subprocess.Popen[bytes] | None = None
         self._patience: asyncio.Timeout | None = None
+        self._left_s: float | None = None
+        """Seconds of patience that were left when it was frozen; None while the clock runs."""
 
     def start(self, launch: Launch, confined: Confined, root: Path, cwd: int, terminal: int) -> None:
         """Start the supervisor; about a millisecond, so it may run on the loop."""
@@ -198,6 +213,34 @@ class _Running:
             self._patience.reschedule(asyncio.get_running_loop().time() + self._grace_s)
 
     @property
+    def ending(self) -> bool:
+        """See `engine.sandbox.trees.Supervised`."""
+        return self._life < 0
+
+    def tell(self, letter: bytes) -> bool:
+        """See `engine.sandbox.trees.Supervised`."""
+        if self._life < 0:
+            return False
+        try:
+            os.write(self._life, letter)
+        except OSError:  # the supervisor is gone
+            return False
+        return True
+
+    def hold_clock(self, held: bool) -> None:
+        """See `engine.sandbox.trees.Supervised`."""
+        patience, now = self._patience, asyncio.get_running_loop().time()
+        if patience is None or patience.expired() or self._life < 0:
+            return
+        if held and self._left_s is None:
+            when = patience.when()
+            self._left_s = when - now if when is not None else None
+            patience.reschedule(None)
+        elif not held and self._left_s is not None:
+            patience.reschedule(now + self._left_s)
+            self._left_s = None
+
+    @property
     def _grace_s(self) -> float:
         """Seconds in which a supervisor that should end the tree has ended it."""
         return self._policy.grace_s + _BACKSTOP_S
@@ -215,6 +258,7 @@ class _Running:
         try:
             try:
                 async with asyncio.timeout(self._limit_s + self._grace_s) as self._patience:
+                    self.hold_clock(self._tree.frozen)
                     await status.ended
             except TimeoutError:
                 process.send_signal(signal.SIGKILL)
@@ -233,13 +277,14 @@ class _Running:
                 transport.close()
             for reader in (out, err, status):
                 reader.finish()
+        self.remaining = report.get("remaining", 0) if report is not None else 0
         return self._result(report, out, err, time.monotonic() - begun)
 
     async def _connect(
         self, output: OutputSink, started: Callable[[], None]
     ) -> tuple[Capture, Capture, Status, list[asyncio.BaseTransport]]:
         out, err = (self._capture(name, output) for name in ("stdout", "stderr"))
-        status = Status(started)
+        status = Status(started, self._tree.told)
         loop = asyncio.get_running_loop()
         transports: list[asyncio.BaseTransport] = []
         for reader, end in zip((out, err, status), self._ends, strict=True):
@@ -278,6 +323,7 @@ class _Running:
             stderr_dropped=err.dropped,
             duration_s=report.get("duration_s", duration_s),
             leftover=report.get("leftover", 0),
+            remaining=self.remaining,
             problem=report["problem"],
         )
 

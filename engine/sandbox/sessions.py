@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from engine.sandbox.jobs import Jobs
 from engine.sandbox.shell import OperatorShell
 from engine.sandbox.terminal import Terminal
+from engine.sandbox.trees import ProcessTree, Trees
 
 
 class Sessions:
     """The jobs and the operator's shells of all agents of one sandbox, as the agents' lives reach them."""
 
     def __init__(self) -> None:
-        self.jobs = Jobs()
+        self.trees = Trees()
+        """The processes of all of these, and of commands."""
+        self.jobs = Jobs(self.trees)
         self.shells: dict[str, OperatorShell] = {}
         """Shells that are open, by agent."""
 
@@ -31,8 +36,21 @@ class Sessions:
         self.jobs.stop(agent, job)
 
     def stop_jobs(self, agent: str) -> None:
-        """End all of the agent's background jobs."""
+        """End all of the agent's background jobs; nothing of it is frozen any more."""
+        self.trees.give_up(agent)
         self.jobs.stop_all(agent)
+
+    def freeze(self, agent: str) -> None:
+        """Stop all of the agent's processes where they are."""
+        self.trees.freeze(agent)
+
+    def thaw(self, agent: str) -> None:
+        """Let all of the agent's processes go on."""
+        self.trees.thaw(agent)
+
+    def processes(self, agent: str) -> Sequence[ProcessTree]:
+        """The agent's process trees that are not over."""
+        return self.trees.of(agent)
 
     async def close(self, agent: str) -> None:
         """End everything of the agent, and return when all ends were observed; its shell ended before."""

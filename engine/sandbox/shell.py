@@ -21,6 +21,7 @@ from engine.sandbox.process import Launcher, ProcessResult
 from engine.sandbox.programs import SYSTEM_PATH
 from engine.sandbox.terminal import Terminal
 from engine.sandbox.tree import Table
+from engine.sandbox.trees import ProcessTree
 
 ASKED_S = 1.0
 """Seconds that the shell has to end when it is asked."""
@@ -54,7 +55,13 @@ class OperatorShell:
             self._asked.set()
 
     async def live(
-        self, launcher: Launcher, launch: Launch, cwd: int, jail: Confinement, limit_s: float
+        self,
+        launcher: Launcher,
+        launch: Launch,
+        cwd: int,
+        jail: Confinement,
+        limit_s: float,
+        tree: ProcessTree | None = None,
     ) -> ProcessResult | None:
         """Run the shell to its end; None when it had to be ended by the life line at the hand-back.
 
@@ -69,6 +76,7 @@ class OperatorShell:
                 limit_s=limit_s,
                 output=lambda _stream, _text: None,
                 terminal=self.terminal.slave,
+                tree=tree,
             )
         )
 

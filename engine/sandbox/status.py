@@ -1,4 +1,8 @@
-"""What a supervisor says of its command on its status pipe: `up`, `started`, and in the end a report."""
+"""What a supervisor says of its command on its status pipe, line by line.
+
+`up`, `started`, an `answer` to each letter on its life line, `ending` before it ends the command because that
+line was cut, and in the end a report.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 _MOST_BYTES = 64 * 1024
+Look = dict[str, Any]
+"""What `engine.sandbox.freezing.Frost.look` found."""
 
 
 class Status(asyncio.Protocol):
@@ -15,34 +21,35 @@ class Status(asyncio.Protocol):
 
     Args:
         started: called once, when the program has replaced the supervisor's child.
+        told: called with each look at the processes, and whether it answers a letter.
     """
 
-    def __init__(self, started: Callable[[], None]) -> None:
-        self._started: Callable[[], None] | None = started
-        self._said = b""
+    def __init__(self, started: Callable[[], None], told: Callable[[Look, bool], None]) -> None:
+        self._started = started
+        self._told = told
+        self._rest = b""
+        self.up = False
+        """Whether the supervisor came to life."""
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the pipe is closed."""
 
     @property
-    def up(self) -> bool:
-        """Whether the supervisor came to life."""
-        return self._said.startswith(b"up\n")
-
-    @property
     def report(self) -> dict[str, Any] | None:
         """The supervisor's last word, or None when it died before."""
-        try:
-            report = ast.literal_eval(self._said.rpartition(b"\n")[2].decode("utf-8", "replace"))
-        except (SyntaxError, ValueError):
-            return None
-        return report if isinstance(report, dict) else None
+        return _read(self._rest)
 
     def data_received(self, data: bytes) -> None:
-        """Keep it, and pass on that the program has started."""
-        self._said = (self._said + data)[:_MOST_BYTES]
-        if self._started is not None and b"\nstarted\n" in self._said:
-            told, self._started = self._started, None
-            told()
+        """Take whole lines in, and keep what follows the last."""
+        *lines, rest = (self._rest + data).split(b"\n")
+        self._rest = rest[:_MOST_BYTES]
+        for line in lines:
+            kind, _, words = line.partition(b" ")
+            if line == b"up":
+                self.up = True
+            elif line == b"started":
+                self._started()
+            elif kind in (b"answer", b"ending") and (look := _read(words)) is not None:
+                self._told(look, kind == b"answer")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The supervisor has ended."""
@@ -52,3 +59,11 @@ class Status(asyncio.Protocol):
         """Expect nothing more; harmless when done twice."""
         if not self.ended.done():
             self.ended.set_result(None)
+
+
+def _read(text: bytes) -> dict[str, Any] | None:
+    try:
+        said = ast.literal_eval(text.decode("utf-8", "replace"))
+    except (SyntaxError, ValueError):
+        return None
+    return said if isinstance(said, dict) else None

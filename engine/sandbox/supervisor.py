@@ -1,9 +1,10 @@
 """Runs one command and ends all of its processes; a program of its own, started by `engine.sandbox.process`.
 
 It reads a launch specification (marshal, from the cockpit itself), runs the command in a new session and
-watches it. Standard input is the life line: when the cockpit closes it, or dies, the command ends. Orphans
-of the command come back to this process (child subreaper), so a daemon that forks twice and calls setsid
-is found too. The limit on time holds even while the cockpit's loop is stalled.
+watches it. Standard input is the life line: when the cockpit closes it, or dies, the command ends; a letter
+on it asks to freeze (`f`), thaw (`t`) or look at (`l`) the command's processes, and is answered in a line.
+Orphans of the command come back to this process (child subreaper), so a daemon that forks twice and calls
+setsid is found too. The limit on time holds even while the cockpit's loop is stalled.
 
 It runs without site-packages and loads as little as it can. Source: sandbox spec §3.2, §5.1 L3, §5.4.
 """
@@ -17,7 +18,7 @@ import os
 import select
 import time
 
-from engine.sandbox import capabilities, child, kernel, landlock, limits, tree
+from engine.sandbox import capabilities, child, freezing, kernel, landlock, limits, tree
 from engine.sandbox.broker import Broker
 
 TYPE_CHECKING = False  # typing itself is slow to load
@@ -51,6 +52,8 @@ class Watch:
             self.guarded = tree.out_of_reach([os.getppid(), spec["canary"]])
         if self.guarded and spec["reserve"]:
             tree.leave_reserve()
+        # One signal to all would stop the process in reserve too, which must go on to be of use.
+        self.frost = freezing.Frost(self.guarded and not spec["reserve"])
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         self.wake = _wake_by_signals()
 
@@ -84,17 +87,24 @@ class Watch:
             channel.close()
 
     def until_end(self) -> tuple[str, str]:
-        """Wait for the command's exit or a reason to end it; returns `exit` or the reason, and words."""
-        deadline = time.monotonic() + self.spec["limit_s"]
+        """Wait for the command's exit or a reason to end it; returns `exit` or the reason, and words.
+
+        The time in which it is frozen counts for no limit.
+        """
+        begun = time.monotonic()
         while True:
             self.reap()
             if self.wait_status is not None:
                 return "exit", ""
-            left = deadline - time.monotonic()
+            left = begun + self.spec["limit_s"] + self.frost.total_s - time.monotonic()
             if left <= 0:
                 return "timeout", ""
-            if self._wait(min(left, self.sampler.wait_s())):
+            wait_s = self.frost.wait_s if self.frost.frozen else min(left, self.sampler.wait_s())
+            if self._wait(wait_s):
                 return "cancelled", ""
+            if self.frost.frozen:
+                self.frost.hold()  # the kernel lets processes go on whose group has lost its leader
+                continue
             kind, words = self.sampler.breach()
             if kind:
                 return kind, words
@@ -110,7 +120,24 @@ class Watch:
         if self.broker is not None and self.broker.listener in ready and not self.broker.serve():
             os.close(self.broker.listener)
             self.broker = None
-        return 0 in ready and not os.read(0, 1)
+        return 0 in ready and not self._heed(os.read(0, 512))
+
+    def _heed(self, letters: bytes) -> bool:
+        """Do what was asked for on the life line, and tell what is there then; False when it was cut."""
+        for letter in letters:
+            if letter == ord("f"):
+                self.frost.freeze()
+            elif letter == ord("t"):
+                self.frost.thaw()
+            self.tell("answer")
+        return bool(letters)
+
+    def tell(self, kind: str) -> None:
+        """Say on the status pipe which processes are alive."""
+        try:  # noqa: SIM105 - contextlib costs start-up time
+            os.write(self.spec["status"], f"{kind} {self.frost.look()!r}\n".encode())
+        except BrokenPipeError:
+            pass  # whoever asked is gone, and the life line with them
 
     def reap(self) -> None:
         """Collect every child that ended, the command and adopted orphans alike."""
@@ -212,9 +239,12 @@ def _run(spec: dict[str, Any]) -> dict[str, Any]:
     if not ended:
         os.write(spec["status"], b"started\n")
         ended, problem = watch.until_end()
-    duration = time.monotonic() - begun
-    # What outgrows its limits would go on growing through the grace.
-    leftover, remaining = watch.end_tree(gently=ended not in ("memory", "processes"))
+    duration = time.monotonic() - begun - watch.frost.total_s
+    if ended == "cancelled":
+        watch.tell("ending")
+    # What outgrows its limits would go on growing through the grace, and what is frozen hears of nothing.
+    gently = ended not in ("memory", "processes") and not watch.frost.frozen
+    leftover, remaining = watch.end_tree(gently=gently)
     status = watch.wait_status
     return {
         "ended": ended,

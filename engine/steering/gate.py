@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.domain.approval import Answer, Call
 from engine.domain.state import AgentState, RunState
+from engine.steering.approvals import Verdict, held_replan, verdict
+from engine.steering.breakpoints import Stand, stands_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +16,17 @@ class Hold:
 
     reason: str
     """In words, for the status line and the journal."""
-    breakpoint: bool = False
-    """True when a breakpoint is newly reached; the agent is then to be paused there."""
+    breakpoint: Stand | None = None
+    """The breakpoints that are newly reached; the agent is then to be paused there."""
+    asks: bool = False
+    """True when the operator is to say whether it may go on."""
+    verdict: Verdict | None = None
+    """What becomes of the call, where that is what holds it."""
 
 
-def hold(state: AgentState, *, step: str = "", trouble: Exception | None = None) -> Hold | None:
+def hold(
+    state: AgentState, *, step: str = "", trouble: Exception | None = None, call: Call | None = None
+) -> Hold | None:
     """Why an action may not start in this state, or None when it may.
 
     Args:
@@ -25,6 +34,7 @@ def hold(state: AgentState, *, step: str = "", trouble: Exception | None = None)
         step: the plan step that the action belongs to; empty for an action of the operator, whom
             only a deleted agent and a broken journal hold.
         trouble: why the journal cannot record, when it cannot; then nothing acts.
+        call: the call that would be made, once its arguments are settled; None where none is made yet.
     """
     if trouble is not None:
         return Hold(f"the journal cannot record: {trouble}")
@@ -40,12 +50,16 @@ def hold(state: AgentState, *, step: str = "", trouble: Exception | None = None)
         return Hold("the operator decides")
     if state.handover is not None:
         return Hold("the operator has not said what the agent is to know of their changes")
-    running = state.run is RunState.RUNNING
-    if running and step in state.breakpoints and state.breakpoint_hit != step:
-        return Hold(f"breakpoint on {step}", breakpoint=True)
-    if not running and not state.grants:
+    if (stand := stands_at(state, step)) is not None:
+        return Hold(stand.reason, stand)
+    if state.run is not RunState.RUNNING and not state.grants:
         return Hold(state.run_reason or "paused")
-    return None
+    if held_replan(state, state.current_goal) is not None:
+        return Hold("a re-plan waits for your acceptance", asks=True)
+    decided = verdict(state, call) if call is not None else None
+    if decided is None or decided.allows:
+        return None
+    return Hold(f"{decided.answer}: {decided.why}", asks=decided.answer is Answer.ASK, verdict=decided)
 
 
 def may_think(state: AgentState, *, free: bool) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import posixpath
 import re
+import shlex
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult
 from engine.domain.ports import CallContext, CommandSpec
+from engine.domain.stopping import TreeKind
 from engine.sandbox.completion import to_the_end
 from engine.sandbox.confinement import Confinement, Launch
 from engine.sandbox.environment import child_environment
@@ -327,7 +329,11 @@ class SimpleCoder:
         self, prepared: AbstractAsyncContextManager[Held], context: CallContext, limit_s: float
     ) -> ProcessResult:
         async with prepared as (launch, cwd, jail):
-            return await self.launcher.run(launch, cwd, jail=jail, limit_s=limit_s, output=context.output)
+            words = shlex.join(launch.argv)
+            tree = self.sessions.trees.plant(context.agent, TreeKind.CALL, context.action, words)
+            return await self.launcher.run(
+                launch, cwd, jail=jail, limit_s=limit_s, output=context.output, tree=tree
+            )
 
     @asynccontextmanager
     async def _prepared(self, words: list[str], context: CallContext) -> AsyncIterator[Held]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from engine.domain.action import ErrorCode, ResultStatus, ToolResult
 from engine.domain.ports import CallContext
+from engine.domain.stopping import TreeKind
 from engine.sandbox.completion import to_the_end
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError
@@ -74,7 +75,8 @@ class ShellCommand:
         async with self._prepare([program], plain) as (launch, cwd, jail):
             rc = await to_the_end(asyncio.to_thread(place.prepare, context.session, script))
             limit_s = self._launcher.policy.shell_s
-            return await shell.live(self._launcher, shell_launch(launch, rc), cwd, jail, limit_s)
+            tree = self._sessions.trees.plant(context.agent, TreeKind.SHELL, context.action, "your shell")
+            return await shell.live(self._launcher, shell_launch(launch, rc), cwd, jail, limit_s, tree)
 
     def _answer(
         self, shell: OperatorShell, place: NotesPlace, context: CallContext, outcome: ProcessResult | None

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests import forking
+
 KEYS = {
     "status",
     "goal",
@@ -41,15 +43,7 @@ Cli = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
     def run(*words: str, input: str = "") -> subprocess.CompletedProcess[str]:  # noqa: A002
-        done = subprocess.run(
-            [*PILOTHOUSE, *words],
-            cwd=tmp_path,
-            env=ENVIRONMENT,
-            input=input,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        done = forking.run(forking.CLI, *words, cwd=tmp_path, typed=input)
         assert "Traceback" not in done.stdout + done.stderr
         return done
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forking
 from tests.sandbox.jail_runs import ORDINARY, REPOSITORY, free_uid, ids, python_of
 
 
@@ -26,6 +27,13 @@ def pilothouse(here: Path, *words: str, **environment: str) -> subprocess.Comple
         timeout=60,
         stdin=subprocess.DEVNULL,
     )
+    assert "Traceback" not in done.stdout + done.stderr
+    return done
+
+
+def forked(here: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command where nothing is strange that counts before it begins."""
+    done = forking.run(forking.CLI, *words, cwd=here)
     assert "Traceback" not in done.stdout + done.stderr
     return done
 
@@ -61,7 +69,7 @@ def test_a_root_that_cannot_be_one_is_one_line_and_exit_code_2(
     tmp_path: Path, words: tuple[str, ...], lay: Callable[[Path], None], said: str
 ) -> None:
     lay(tmp_path / "sandbox")
-    done = pilothouse(tmp_path, *words, "--workspace", str(tmp_path))
+    done = forked(tmp_path, *words, "--workspace", str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert said in done.stderr
     assert str(tmp_path / "sandbox") in done.stderr
@@ -74,7 +82,7 @@ def test_a_workspace_that_cannot_be_made_is_one_line_and_exit_code_2(
 ) -> None:
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file", tmp_path / "file/below", Path("/proc/pilothouse")):
-        done = pilothouse(tmp_path, *words, "--workspace", str(place))
+        done = forked(tmp_path, *words, "--workspace", str(place))
         assert (done.returncode, done.stderr.count("\n"), str(place) in done.stderr) == (2, 1, True)
 
 

@@ -11,6 +11,7 @@ from app.verb import Context, GrammarError, Local
 from app.verbs import VERBS
 from engine.domain import commands as cmd
 from engine.domain.action import SandboxSession
+from engine.domain.budgets import BudgetKind
 from engine.domain.goal import Goal
 from engine.domain.metacognition import BackgroundJob, MetaState, MetaTask
 from engine.domain.plan import Plan, PlanStep
@@ -55,7 +56,18 @@ LINES = [
         "goal make a.txt || it is there || it says x",
         _pilot(cmd.AdoptGoal, text="make a.txt", criteria=("it is there", "it says x")),
     ),
-    ("budget usd $2.50 tokens 100,000", _pilot(cmd.SetBudget, usd=2.5, tokens=100_000)),
+    ("budget usd $2.50 tokens 100,000", _pilot(cmd.SetBudget, usd=2.5, tokens=100_000, keep=True)),
+    (
+        "budget goal actions +5 time 2m",
+        _pilot(cmd.SetBudget, goal="g2", actions=5, seconds=120, keep=True, more=("actions",)),
+    ),
+    ("budget goal G1 usual", _pilot(cmd.SetBudget, goal="g1")),
+    (
+        "budget workspace calls none money 9",
+        cmd.SetWorkspaceBudget(usd=9, keep=True, lifted=(BudgetKind.CALLS,)),
+    ),
+    ("budget", Local("budgets")),
+    ("budget goal g1", Local("budgets", "g1")),
     ("budget usual", _pilot(cmd.SetBudget)),
     ("search pump 'not' \"so dry\"", Local("search", "pump 'not' \"so dry\"")),
     ("find pump", Local("search", "pump")),
@@ -76,6 +88,11 @@ LINES = [
     ("pause", _pilot(cmd.Pause)),
     ("Step", _pilot(cmd.Step)),
     ("stop", _pilot(cmd.Stop)),
+    ("stop freeze", _pilot(cmd.Stop, grade="freeze")),
+    ("stop HOLD children", _pilot(cmd.Stop, grade="hold", scope="children")),
+    ("stop all", _pilot(cmd.Stop, scope="all")),
+    ("thaw", _pilot(cmd.Thaw)),
+    ("thaw all", _pilot(cmd.Thaw, scope="all")),
     ("intervene", _pilot(cmd.Intervene)),
     ("hand_back", _pilot(cmd.HandBack)),
     ("take_shell", _pilot(cmd.TakeShell)),
@@ -159,6 +176,9 @@ LINES = [
     ("policy", Local("policy")),
     ("why", Local("why")),
     ("why notes.txt wrong", Local("why", "notes.txt wrong")),
+    ("wrong a3 it misread the output", Local("wrong", "a3 it misread the output")),
+    ("right pilot-1:7", Local("right", "pilot-1:7")),
+    ("retract a3 yes", Local("retract", "a3 yes")),
     ("drift g1", Local("drift", "g1")),
     (
         "workflow w2 paused until the index is back",
@@ -234,7 +254,11 @@ def test_every_verb_is_tried_here_and_found_by_its_names() -> None:
     ("line", "said"),
     [
         ("", "type a command"),
-        ("budget", "a kind and an amount are expected"),
+        ("budget goal g7 usd 1", "there is no goal 'g7'; goals: g1, g2"),
+        ("budget usd 1 usd 2", "usd is given twice"),
+        ("budget time 5d", "seconds: '5d' is no number that fits"),
+        ("budget usd nan", "usd: a number from 0 to 1,000,000"),
+        ("budget actions +1e3", "actions: '1e3' is no number that fits"),
         ("budget usd", "a kind and an amount are expected"),
         ("budget pounds 5", "'pounds' is no kind of budget"),
         ("budget calls many", "calls: 'many' is no number that fits"),
@@ -292,6 +316,9 @@ def test_what_means_nothing_is_answered_in_one_line(context: Context, line: str,
 
 ANYTHING_GOES = {
     "why",
+    "wrong",
+    "right",
+    "retract",
     "drift",
     "drop",
     "abort",
@@ -305,7 +332,7 @@ ANYTHING_GOES = {
     "help",
 }
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
-ANYTHING_GOES |= {"memory", "compare", "recap"}
+ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw"}
 """Verbs whose argument may be left out or be any word."""
 
 
@@ -314,8 +341,8 @@ def test_usage_follows_when_an_argument_is_wrong(context: Context) -> None:
         if verb.name in ANYTHING_GOES:
             continue
         wrong = f"{verb.name} too much said" if " " not in verb.usage else verb.name
-        if verb.name in ("run",):
-            wrong = "run away"
+        if verb.name in ("run", "budget"):
+            wrong = f"{verb.name} away"
         with pytest.raises(GrammarError, match="· usage: "):
             read_line(wrong, context)
 

@@ -134,3 +134,29 @@ async def test_a_run_that_a_budget_holds_ends_and_goes_on_with_more(
         assert "10 are left" in str(held["message"])
         again = await _run(tmp_path / "ws", "make a directory", budget_tokens=1_000_000)
         assert (again["status"], len(server.requests)) == ("GOAL_ACHIEVED", 1)
+
+
+async def test_a_run_is_held_by_budgets_of_actions_and_all_budgets_can_be_seen_and_set(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "pilothouse.toml").write_text("[budget]\nusd = 9\n[budget.agent]\ncalls = 7\n")
+    goal = "create a directory named 'a', then create a directory named 'b'"
+    held = await _run(tmp_path, goal, budget_actions=1, budget_seconds=3_600)
+    assert (held["status"], held["actions"]) == ("BUDGET_EXCEEDED", 1)
+    assert held["message"] == "held before an action: the budget of 1 actions is used up: raise it to go on"
+    code, answer, text = await do_line(tmp_path, "budget")
+    of_goal, of_agent, of_all = answer["budgets"]
+    assert (code, of_goal["basis"]) == (0, "1 of 2 steps done, too few to be sure")
+    assert (of_agent["holds"], of_all["budget"]) == (["pilot-1"], "workspace")
+    kinds = {name: (kind["limit"], kind["spent"]) for name, kind in of_agent["kinds"].items()}
+    assert (kinds["calls"], kinds["actions"], kinds["seconds"][0]) == ((7, 0), (1, 1), 3_600)
+    assert (of_all["kinds"]["usd"]["limit"], of_goal["kinds"]["actions"]["forecast"]["likely"]) == (9, 2)
+    assert "agent pilot-1  HOLDS pilot-1" in text
+    assert (await do_line(tmp_path, "budget workspace actions 1"))[2] == "budget of the workspace: 1 actions"
+    code, _, text = await do_line(tmp_path, "budget actions +1")
+    assert text == (
+        "budget: 2 actions, 3,600 s; pilot-1 is still held: "
+        "the workspace: the budget of 1 actions is used up: raise it to go on"
+    )
+    await do_line(tmp_path, "budget workspace usual")
+    assert (await do_line(tmp_path, "run"))[1]["mode"] == "IDLE"

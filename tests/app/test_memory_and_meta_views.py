@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.projection import context_views, memory_views, meta_views, views
+from engine.domain.budgets import Spent
 from engine.domain.goal import Goal
 from engine.domain.memory import CognitiveState, LinkType, MemoryItem, MemoryLevel, MemoryLink, Workflow
 from engine.domain.metacognition import (
@@ -19,7 +20,7 @@ from engine.domain.metacognition import (
     PastAction,
     ToolStatistics,
 )
-from engine.domain.state import AgentState, Spent
+from engine.domain.state import AgentState
 from engine.journal.model_events import ModelCalled
 from engine.memory.finding import Found
 from engine.memory.history import MemoryCard, MemoryVersion
@@ -148,9 +149,9 @@ def test_why_a_task_fired_last_and_what_came_of_it_stand_by_its_gauge() -> None:
         window=(
             PastAction("simple_coder.ls", "d", "ls", True),
             PastAction("simple_coder.rm", "d", "rm", False),
+            *[PastAction("simple_coder.ls", "e", "ls src", True)] * 3,
         ),
         tools={"simple_coder.ls": ToolStatistics(1, 1, 3_000)},
-        quiet=5,
     )
     model = meta_views.meta(state, NOW + 75)
     assert (model.gauges[0].why, model.gauges[0].last) == (
@@ -160,8 +161,8 @@ def test_why_a_task_fired_last_and_what_came_of_it_stand_by_its_gauge() -> None:
     assert [(one.id, one.name, one.age) for one in model.running] == [("bg2", "reflection gaps", "1m")]
     assert model.ended[0].age == "1m ago"
     assert model.feedback == ("operator: look first",)
-    assert model.signals == ("5 actions without anything new",)
-    assert ("failures", "1 of the last 2 actions (50%)") in model.facts
+    assert model.signals == ("3 times the same: ls src",)
+    assert ("failures", "1 of the last 5 actions (20%)") in model.facts
     assert ("tool", "simple_coder.ls: 1 of 2 worked, 1.5 s each") in model.facts
 
 

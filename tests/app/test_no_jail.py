@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,23 +16,17 @@ from engine.domain import commands as cmd
 from engine.domain.thinking import PlanProposal, PlanRequest
 from engine.engine import Engine
 from engine.sandbox import Tier
-from tests.sandbox.jail_runs import REPOSITORY, need
+from tests import forking
+from tests.sandbox.jail_runs import need
 from tests.sandbox.test_jail_degrades import WITHOUT_LANDLOCK, WITHOUT_NAMESPACES
 
-CLI = "\nimport sys\nfrom app.cli import main\nsys.exit(main(sys.argv[1:]))"
 PROGRAM = "run 'python --version'"
 
 
 def pilothouse(front: str, workspace: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """The program on a machine that lacks what the filter in front of it takes away."""
-    command = [sys.executable, "-c", front + CLI, *words, "--workspace", str(workspace)]
-    done = subprocess.run(
-        command,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        cwd=workspace.parent,
-        capture_output=True,
-        text=True,
-        timeout=60,
+    done = forking.run(
+        front + "\n" + forking.CLI, *words, "--workspace", str(workspace), cwd=workspace.parent
     )
     assert "Traceback" not in done.stdout + done.stderr
     return done

@@ -5,7 +5,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-NAMES = ("journal", "memory", "opening", "cockpit", "model", "jail", "snapshot", "rewinding", "bdi")
+NAMES = (
+    "journal",
+    "memory",
+    "opening",
+    "looking_back",
+    "cockpit",
+    "model",
+    "stopping",
+    "jail",
+    "snapshot",
+    "rewinding",
+    "bdi",
+    "killing",
+)
 
 
 def run_all(name: str = "") -> list[dict[str, Any]]:

@@ -3,11 +3,12 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from flight import Flight, cockpit
+from tmux_terminal import Terminal
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +48,12 @@ def waiting(_waiting: Path, tmp_path: Path) -> Path:
     shutil.copytree(_waiting, copy, symlinks=True)
     assert os.listdir(copy)
     return copy
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    home = tmp_path / "home"
+    home.mkdir()
+    terminal = Terminal(home)
+    yield terminal
+    terminal.close()

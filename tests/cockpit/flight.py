@@ -43,7 +43,11 @@ class Flight:
         while not holds():
             if time.monotonic() > end:
                 raise AssertionError(f"never came true: {what or holds}\n{self.text}")
-            await self.pilot.pause(every)
+            # The pilot's own pause asks each widget whether it has settled and redraws: in the end will do.
+            await asyncio.sleep(every)
+            if self.app._exception is not None:
+                raise self.app._exception
+        await self.pilot.pause(0)
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)

@@ -13,6 +13,7 @@ from engine.domain.ports import SystemClock
 from engine.domain.state import Mode, RunState
 from engine.journal import events as ev
 from engine.journal.store import JournalStore
+from widgets import CommandBar
 from widgets.dialogs import ConfirmDialog, HelpDialog, InterventionDialog
 
 
@@ -51,7 +52,8 @@ async def test_leaving_anyway_cuts_the_action_off_and_records_it(tmp_path: Path)
         await flight.shows("PAUSED", "python wait.py")
 
 
-async def test_ctrl_c_pauses_and_a_second_one_leaves(tmp_path: Path) -> None:
+async def test_ctrl_c_pauses_and_a_second_one_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.cockpit.leaving.SECOND_PRESS_S", 600.0)  # a busy machine takes its time
     async with cockpit(tmp_path / "ws") as flight:
         flight.script("wait.py", "import time; time.sleep(0.3)")
         await flight.goal("run 'python wait.py', run 'echo two'")
@@ -88,6 +90,31 @@ async def test_a_running_agent_pauses_from_within_a_dialog(flight: Flight) -> No
     await flight.dialog(HelpDialog)
     await flight.press("ctrl+c")
     await flight.until(lambda: flight.state.run is RunState.PAUSED, "the pause")
+
+
+async def test_a_half_typed_line_and_the_agent_looked_at_are_there_again(tmp_path: Path) -> None:
+    desk = tmp_path / "ws" / ".pilothouse" / "desk"
+    async with cockpit(tmp_path / "ws") as flight:
+        await flight.type("agent_create bdi_agent second")
+        await flight.until(lambda: "second" in [s.agent_id for s in flight.app._live.states])
+        await flight.type("agent second")
+        await flight.press(*"goal cr", "escape")
+        await flight.until(lambda: desk.exists() and "goal cr" in desk.read_text(), "what is kept")
+    async with cockpit(tmp_path / "ws") as flight:
+        await flight.until(lambda: flight.app._agent == "second")
+        assert flight.app.query_one("#command", CommandBar).input.value == "goal cr"
+        await flight.press("colon", *"eate", "enter")
+        await flight.until(lambda: "goal" not in desk.read_text(), "an empty desk")
+
+
+@pytest.mark.parametrize("kept", ["", "[1]", '{"line": 3}', '{"line": "a\\u001b[2Jb", "agent": "nobody"}'])
+async def test_a_desk_that_makes_no_sense_is_an_empty_one(tmp_path: Path, kept: str) -> None:
+    async with cockpit(tmp_path / "ws"):
+        pass
+    (tmp_path / "ws" / ".pilothouse" / "desk").write_text(kept)
+    async with cockpit(tmp_path / "ws") as flight:
+        assert flight.app.query_one("#command", CommandBar).input.value in ("", "ab")
+        assert flight.app._agent == "pilot-1"
 
 
 async def test_reopening_shows_the_same_goals_plan_breakpoints_and_session(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from flight import Flight, cockpit
 
 from app.cockpit import keymap
+from widgets.dialogs.confirm import ConfirmDialog
 from widgets.dialogs.why import WhyDialog
 
 
@@ -71,6 +72,28 @@ async def test_an_unknown_name_is_said_and_opens_nothing(flight: Flight) -> None
 async def test_status_says_what_is_waited_for(flight: Flight) -> None:
     await flight.type("status")
     await flight.says("pilot-1 PAUSED · nothing to do · waits for a goal: there is nothing to do, since ")
+
+
+async def test_a_result_is_marked_as_wrong_and_what_stands_on_it_alone_is_taken_back(flight: Flight) -> None:
+    await flight.type("! run echo hi")
+    await flight.until(lambda: "run.last.command" in flight.state.beliefs, "the run's beliefs")
+    await flight.press("escape", "5", "w")
+    await flight.dialog(WhyDialog)
+    await flight.press("w")
+    await flight.shows("if pilot-1:", "≠ MARKED AS WRONG", "still believed: run.last.command")
+    (ref,) = flight.state.disputed
+    await flight.press("home", "r")
+    await flight.dialog(ConfirmDialog)
+    await flight.shows("Take back 2 beliefs", "run.last.return_code")
+    await flight.press("y")
+    await flight.until(lambda: "run.last.command" not in flight.state.beliefs, "the beliefs are gone")
+    await flight.dialog(WhyDialog)
+    await flight.press("w")
+    await flight.until(lambda: not flight.state.disputed, "the mark is taken back")
+    await flight.press("escape")
+    await flight.type(f"wrong {ref} misread it")
+    await flight.shows("MARKED AS WRONG: misread it")
+    assert flight.state.disputed == {ref: "misread it"}
 
 
 async def test_drift_shows_actions_plans_and_evidence(flight: Flight) -> None:

@@ -9,8 +9,9 @@ import pytest
 from helm_flight import action, helm
 
 from engine.domain import commands as cmd
+from engine.domain.budgets import SpendingLimits
 from engine.domain.goal import GoalStatus
-from engine.domain.state import RunState, SpendingLimits
+from engine.domain.state import RunState
 from engine.journal import events as ev
 from engine.models import Budget
 from tests.messages_server import Reply, object_call, plan_call
@@ -38,8 +39,7 @@ async def test_a_raised_budget_lets_the_agent_go_on(tmp_path: Path) -> None:
         await flight.until(lambda s: s.run is RunState.PAUSED and s.run_reason.startswith("BUDGET"))
         assert not server.requests
         receipt = await flight.do(cmd.SetBudget, usd=2, tokens=1_000_000)
-        assert receipt.message == "budget: $2, 1,000,000 tokens"
-        await flight.do(cmd.Run)
+        assert receipt.message == "budget: $2, 1,000,000 tokens; pilot goes on"
         state = await flight.until(lambda s: s.goals["g1"].status is GoalStatus.ACHIEVED)
         assert (state.budget, len(server.requests)) == (SpendingLimits(2.0, 1_000_000), 1)
         await flight.do(cmd.SetBudget)

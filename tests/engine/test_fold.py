@@ -14,13 +14,14 @@ from engine.bdi.syntax import Position
 from engine.bdi.views import FrameView, IntentionView, ItemView
 from engine.domain import commands as cmd
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, Undo
+from engine.domain.approval import Answer, Call, Envelope, Policy, Rule, Scope, Source
 from engine.domain.belief import Belief
+from engine.domain.break_lines import read_break
 from engine.domain.failure import FailureKind, Strategy
 from engine.domain.goal import Goal, GoalStatus
-from engine.domain.metacognition import JobOutcome, MetaSettings, MetaTask
+from engine.domain.metacognition import JobOutcome, MetaSettings, MetaTask, Signal
 from engine.domain.parameters import Correction, Entry, Extraction, Stage, StageRecord, Survey
 from engine.domain.plan import Plan, PlanStep, StepStatus
-from engine.domain.ports import SystemClock
 from engine.domain.reasoning import (
     REASONER,
     EndedIntention,
@@ -34,6 +35,7 @@ from engine.domain.reasoning import (
 from engine.domain.rewinding import Course, RewindScope
 from engine.domain.session import OfferedBelief
 from engine.domain.state import AgentConfig, AgentState, OpenWorkflow, SpendingLimits
+from engine.domain.stopping import ItemKind, StopGrade, StopItem, StopReceipt
 from engine.domain.thinking import Decision, DecisionKind, RecentAction
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
@@ -70,7 +72,27 @@ FRAMES = st.lists(
 DECISIONS = st.builds(
     Decision, st.sampled_from(DecisionKind), TEXTS, deferred=st.lists(TEXTS, max_size=1).map(tuple)
 )
+RULES = st.builds(Rule, st.sampled_from(Answer), TEXTS, TEXTS, st.just({"path": "a*"}))
+POLICIES = st.builds(Policy, st.lists(RULES, max_size=1).map(tuple), st.sampled_from(Answer))
+GRANTS = st.sampled_from(["r1", "r2"])
 GENERATIONS = st.sampled_from(["q1", "q2"])
+POINTS = st.sampled_from(["b1", "b2", "b3"])
+SPECS = st.sampled_from(
+    [
+        "step s1 when actions < 2",
+        "tool *",
+        "goal ended g1 once",
+        "plan",
+        "belief * after 2",
+        "belief a* none->* when not belief.a",
+        "error *",
+        "result a",
+        "spend g1 $0.25",
+        "spend 5 tokens",
+        "every 2",
+        "intention",
+    ]
+).map(read_break)
 BACKGROUND, TASKS = st.sampled_from(["bg1", "bg2"]), st.sampled_from(MetaTask)
 FAILURES, STRATEGIES = st.sampled_from(FailureKind), st.sampled_from(Strategy)
 
@@ -106,8 +128,25 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.AgentDeleted: {},
     ev.AgentResumed: {"max_loops": st.none() | st.integers(1, 3), "until": st.none() | GOALS},
     ev.AgentPaused: {"reason": TEXTS},
-    ev.StepGranted: {"stride": st.none() | st.just(Stride("over", 1, 2))},
+    ev.StepGranted: {
+        "stride": st.none()
+        | st.just(Stride("over", 1, 2))
+        | st.builds(Stride, st.sampled_from(["step", "over", "out"]), goal=GOALS, step=STEPS)
+    },
     ev.AgentStopped: {"reason": TEXTS},
+    ev.AgentHeld: {"grade": st.sampled_from(StopGrade), "reason": TEXTS},
+    ev.AgentThawed: {},
+    ev.StopObserved: {
+        "receipt": st.builds(
+            StopReceipt,
+            TEXTS,
+            TEXTS,
+            st.sampled_from(StopGrade),
+            st.booleans(),
+            st.booleans(),
+            st.just((StopItem(ItemKind.JOB, "j1", "a job", "frozen", 2, ("a", "b")),)),
+        )
+    },
     ev.CommandReceived: {"command": ARGS},
     ev.GoalAdopted: {
         "goal": GOALS,
@@ -126,6 +165,34 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.PlanRejected: {"goal": GOALS, "problems": st.just(("no",))},
     ev.PlanAdopted: {"plan": st.just("p1"), "goal": GOALS, "steps": PLAN_STEPS},
     ev.PlanRevised: {"plan": st.just("p1"), "goal": GOALS, "change": TEXTS, "steps": PLAN_STEPS},
+    ev.ApprovalsSet: {"source": st.sampled_from(Source), "policy": POLICIES},
+    ev.ApprovalAsked: {
+        "action": ACTIONS,
+        "step": STEPS,
+        "goal": GOALS,
+        "call": st.builds(Call, TEXTS, TEXTS, ARGS, paths=st.just(("a",))),
+        "key": TEXTS,
+        "why": TEXTS,
+        "offered": RULES,
+    },
+    ev.ApprovalAnswered: {
+        "action": ACTIONS,
+        "step": STEPS,
+        "goal": GOALS,
+        "key": TEXTS,
+        "allowed": st.booleans(),
+        "reason": TEXTS,
+    },
+    ev.RuleGranted: {"grant": GRANTS, "rule": RULES, "scope": st.sampled_from(Scope)},
+    ev.RuleRevoked: {"grant": GRANTS},
+    ev.PlanAccepted: {
+        "plan": st.just("p1"),
+        "goal": GOALS,
+        "steps": PLAN_STEPS,
+        "envelope": st.none() | st.builds(Envelope, GOALS, spend_usd=st.none() | st.just(1.5)),
+    },
+    ev.EnvelopeRevoked: {"goal": GOALS},
+    ev.ReplanHeld: {"goal": GOALS, "change": TEXTS},
     ev.StepEnded: {"goal": GOALS, "step": STEPS, "status": st.sampled_from(StepStatus), "summary": TEXTS},
     ev.ActionRequested: {
         "action": ACTIONS,
@@ -179,7 +246,9 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.InterventionClosed: {"resolution": TEXTS},
     ev.BreakpointSet: {"step": STEPS},
     ev.BreakpointCleared: {"step": STEPS},
-    ev.BreakpointHit: {"step": STEPS},
+    ev.BreakpointHit: {"step": STEPS, "breakpoint": POINTS | st.just(""), "at": STEPS | st.just("")},
+    ev.BreakpointAdded: {"breakpoint": POINTS, "spec": SPECS},
+    ev.BreakpointChanged: {"breakpoint": POINTS, "enabled": st.booleans(), "cleared": st.booleans()},
     ev.ThoughtRecorded: {"text": TEXTS},
     ev.SnapshotTaken: {
         "action": ACTIONS,
@@ -218,10 +287,18 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
         "shares": st.just((("goal", 3),)),
         "window": st.integers(0, 9),
     },
-    ev.BudgetReached: {"reason": TEXTS},
+    ev.BudgetReached: {
+        "reason": TEXTS,
+        "budget": st.sampled_from(["", "workspace", "goal g1"]),
+        "of": st.sampled_from(["usd", "actions"]),
+    },
+    ev.BudgetEased: {"budget": TEXTS},
     ev.WorkflowEntered: {"workflow": st.sampled_from(["w1", "w2"]), "goal": GOALS},
     ev.WorkflowLeft: {"workflow": st.sampled_from(["w1", "w2"]), "status": st.just("completed")},
-    ev.BudgetSet: {"limits": st.none() | st.just(SpendingLimits(usd=1.5))},
+    ev.BudgetSet: {
+        "goal": st.sampled_from(["", "g1"]),
+        "limits": st.none() | st.just(SpendingLimits(usd=1.5)),
+    },
     ev.DecisionAsked: {"goal": GOALS, "step": STEPS, "thinker": TEXTS},
     ev.DecisionMade: {"goal": GOALS, "step": STEPS, "thinker": TEXTS, "decision": DECISIONS},
     ev.TimePassed: {},
@@ -263,13 +340,16 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.MetaVetoed: {"task": TASKS, "lifted": st.booleans()},
     ev.GuidanceGiven: {"text": TEXTS},
     ev.ReplanAsked: {"goal": GOALS},
+    ev.ResultDisputed: {"event": st.sampled_from(["a:1", "a:2"]), "lifted": st.booleans()},
+    ev.StuckNoticed: {"signs": st.just(()) | st.just((Signal("repeated", "x"),)), "holds": st.booleans()},
 }
 PAYLOADS = st.one_of([st.builds(kind, **fields) for kind, fields in FIELDS.items()])
 
 
 def _chained(payloads: list[ev.Payload]) -> list[Event]:
-    events, head, at = [], GENESIS, SystemClock().now()
+    events, head = [], GENESIS
     for version, payload in enumerate(payloads, 1):
+        at = f"2026-01-01T00:00:{version:09.6f}Z"
         place = ("a", version, at, version // 3, "agent", (), payload.kind, payload.body())
         head = chain_hash(head, *place)
         events.append(Event(*place, head))
@@ -327,8 +407,9 @@ def test_another_call_in_place_of_a_step_runs_with_its_own_arguments_not_the_set
 
 def test_every_kind_of_event_is_generated_here() -> None:
     without_state = {"workspace.created", "session.opened", "session.closed", "sandbox.tier_accepted"}
+    without_state |= {"workspace.budget_set"}
     quiet = {"plan.generated", "action.held", "action.queued", "command.refused"}
-    quiet |= {"model.said", "plan.thinking_failed", "meta.cancel_asked"}
+    quiet |= {"plan.replan_rejected", "model.said", "plan.thinking_failed", "meta.cancel_asked"}
     quiet |= {
         "snapshot.failed",
         "job.output",

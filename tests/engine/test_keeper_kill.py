@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import signal
-import sys
-from asyncio.subprocess import PIPE
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from engine.engine import Engine
 from engine.journal import events as ev
 from engine.journal import memory_events as me
 from engine.journal.event import Event
+from tests import forking
 
 LIFE = """
 import asyncio, json, os, sys
@@ -55,13 +55,16 @@ asyncio.run(live(Path(sys.argv[1])))
 
 async def _life(workspace: Path, lines: int) -> None:
     """Let an engine live until memory was written so many events, then kill it."""
-    child = await asyncio.create_subprocess_exec(sys.executable, "-c", LIFE, workspace, stdout=PIPE)
-    assert child.stdout is not None
-    for _ in range(lines):
-        assert await child.stdout.readline()
-    child.send_signal(signal.SIGKILL)
-    await child.stdout.read()
-    assert await child.wait() == -signal.SIGKILL
+    reading, writing = os.pipe()
+    with Path(os.devnull).open("rb") as nothing:
+        child = forking.start(LIFE, str(workspace), cwd=workspace, files=(nothing.fileno(), writing, 2))
+    os.close(writing)
+    with os.fdopen(reading, "rb") as said:
+        for _ in range(lines):
+            assert await asyncio.to_thread(said.readline)
+        child.kill()
+        await asyncio.to_thread(said.read)
+    assert child.wait() == -signal.SIGKILL
 
 
 @pytest.mark.slow

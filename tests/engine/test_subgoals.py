@@ -95,12 +95,15 @@ async def test_a_sub_goal_completes_the_step_that_waits_for_it(flight: Flight) -
     assert sorted(path.name for path in flight.sandbox.iterdir()) == ["cleaned.txt", "deck.txt"]
 
 
-async def test_one_step_takes_a_sub_goal_and_its_first_action(flight: Flight) -> None:
+async def test_one_step_takes_a_sub_goal_and_another_its_first_action(flight: Flight) -> None:
     await _add_recipe(flight, "polish.toml", POLISH)
     await _add_recipe(flight, "clean.toml", CLEAN % "polish the {thing}")
     await flight.do(cmd.AdoptGoal, text="clean the deck")
     await flight.until(lambda s: s.plan)
     assert len((await flight.state()).goals) == 1
+    await flight.do(cmd.Step)
+    state = await flight.until(lambda s: len(s.goals) == 2 and s.action and not s.grants)
+    assert (state.actions, state.mode) == (0, Mode.PAUSED)
     await flight.do(cmd.Step)
     await flight.until(lambda s: s.actions == 1 and not s.acting)
     assert (await flight.state()).mode is Mode.PAUSED

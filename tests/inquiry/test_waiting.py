@@ -6,18 +6,28 @@ from dataclasses import replace
 import pytest
 
 from engine.domain.goal import Goal, GoalStatus
-from engine.domain.metacognition import BackgroundJob, MetaTask
+from engine.domain.metacognition import BackgroundJob, MetaTask, Signal, Stuck
 from engine.domain.plan import Op, Plan, PlanStep
-from engine.domain.session import Handover, Job
-from engine.domain.state import ActiveAction, AgentState, Intervention, Retry, RunState
-from engine.inquiry import WaitKind, waiting_for
+from engine.domain.reasoning import REASONER, Generation, GenerationStage, MindState
+from engine.domain.session import SHELL_COMMAND, SHELL_TOOL, Handover, Job, ReturnedShell
+from engine.domain.state import (
+    ActiveAction,
+    AgentState,
+    Intervention,
+    OperatorRequest,
+    Retry,
+    RunState,
+)
+from engine.inquiry import Waiting, WaitKind, in_particular, waiting_for
+from engine.journal import events as ev
+from tests.inquiry.inquiry_events import Stream
 
 AT = "2026-01-01T00:00:00.000Z"
 
 
 def working() -> AgentState:
     """An agent that runs, with a goal and a step to take."""
-    state = AgentState(agent_id="pilot", run=RunState.RUNNING, at=AT, current_goal="g1")
+    state = AgentState(agent_id="pilot", run=RunState.RUNNING, at=AT, current_goal="g1", perceived=True)
     state.goals["g1"] = Goal("g1", "serve", status=GoalStatus.ACTIVE, event="pilot:2")
     state.plans["g1"] = Plan("p1", "g1", steps=(PlanStep("s1", "list", tool="t", command="list"),))
     return state
@@ -87,11 +97,54 @@ def _is_deleted(state: AgentState) -> None:
     state.deleted = True
 
 
+def _calls(state: AgentState) -> None:
+    state.requests.append(OperatorRequest("t", "ls", {}, "operator:o", "pilot:5"))
+
+
+def _takes_the_shell(state: AgentState) -> None:
+    state.requests.append(OperatorRequest(SHELL_TOOL, SHELL_COMMAND, {}, "operator:o", "pilot:5"))
+
+
+def _returns(state: AgentState) -> None:
+    state.returned = ReturnedShell("a1", {}, "", event="pilot:6")
+
+
+def _looks_round(state: AgentState) -> None:
+    state.perceived, state.run_event = False, "pilot:3"
+
+
+def _is_cut_off(state: AgentState) -> None:
+    _acts(state)
+    _stops(state)
+
+
+def _holds_the_shell(state: AgentState) -> None:
+    state.action = ActiveAction("a1", SHELL_TOOL, SHELL_COMMAND, {}, "operator:o", started=True, at=AT)
+
+
+def _generates(state: AgentState) -> None:
+    state.generations["p1"] = Generation("p1", "+!serve", stage=GenerationStage.ASKED, event="pilot:7")
+
+
+def _holds_plans(state: AgentState) -> None:
+    state.generations["p1"] = Generation("p1", "+!serve", stage=GenerationStage.HELD, event="pilot:7")
+
+
+def _sleeps(state: AgentState) -> None:
+    state.agent_type = REASONER
+    state.mind = MindState(idle=True, due_ms=5_000.0, now_ms=2_000.0)
+
+
+def _goes_in_a_circle(state: AgentState) -> None:
+    _acts(state)
+    state.meta = replace(state.meta, stuck=Stuck((Signal("repeated", "3 times the same: ls"),)))
+
+
 @pytest.mark.parametrize(
     ("happens", "kind", "words", "since", "event"),
     [
         (_acts, WaitKind.TOOL, "a1 t.list runs", AT, ""),
-        (_readies, WaitKind.TOOL, "made ready", AT, ""),
+        (_readies, WaitKind.WORKSPACE, "made ready", AT, ""),
         (_pauses, WaitKind.GATE, "paused before acting: lunch", "", "pilot:9"),
         (_breaks, WaitKind.GATE, "breakpoint on s1", "", "pilot:9"),
         (_spends, WaitKind.BUDGET, "$5.00", "", "pilot:9"),
@@ -104,6 +157,16 @@ def _is_deleted(state: AgentState) -> None:
         (_rests, WaitKind.NOTHING, "a goal", "", "pilot:30"),
         (_looks_back, WaitKind.BACKGROUND, "bg1 reflect", AT, ""),
         (_serves, WaitKind.BACKGROUND, "http.server", AT, ""),
+        (_calls, WaitKind.TOOL, "your call t.ls begins", "", "pilot:5"),
+        (_takes_the_shell, WaitKind.TOOL, "your shell is opened", "", "pilot:5"),
+        (_returns, WaitKind.WORKSPACE, "compared with those before your shell", "", "pilot:6"),
+        (_looks_round, WaitKind.WORKSPACE, "looks at its workspace", "", "pilot:3"),
+        (_is_cut_off, WaitKind.TOOL, "it is being ended", AT, ""),
+        (_holds_the_shell, WaitKind.OPERATOR, "you hold its shell", AT, ""),
+        (_generates, WaitKind.MODEL, "a model makes plans for +!serve", "", "pilot:7"),
+        (_holds_plans, WaitKind.OPERATOR, "wait for your approval", "", "pilot:7"),
+        (_sleeps, WaitKind.TIME, "a moment that its program waits for", AT, ""),
+        (_goes_in_a_circle, WaitKind.TOOL, "may be stuck: 3 times the same: ls", AT, ""),
         (_is_deleted, WaitKind.NOTHING, "deleted", "", ""),
         (lambda state: None, WaitKind.ITSELF, "go on", AT, ""),
     ],
@@ -137,3 +200,32 @@ def test_what_runs_is_waited_for_before_the_operator() -> None:
 
 def test_a_new_agent_waits_for_a_goal() -> None:
     assert waiting_for(AgentState()).kind is WaitKind.NOTHING
+
+
+@pytest.mark.parametrize(
+    ("found", "newest", "kind", "words"),
+    [
+        (
+            WaitKind.WORKSPACE,
+            ev.ParametersAsked(action="a1", model="m", missing=("path",)),
+            WaitKind.MODEL,
+            "m is",
+        ),
+        (
+            WaitKind.WORKSPACE,
+            ev.ActionHeld(action="a1", reason="paused"),
+            WaitKind.GATE,
+            "a1 is held: paused",
+        ),
+        (WaitKind.MODEL, ev.ModelSaid(stream="text", text="so"), WaitKind.MODEL, "its answer is coming in"),
+        (WaitKind.OPERATOR, ev.ModelSaid(stream="text", text="so"), WaitKind.OPERATOR, "before"),
+    ],
+)
+def test_the_newest_event_says_it_more_exactly(
+    found: WaitKind, newest: ev.Payload, kind: WaitKind, words: str
+) -> None:
+    stream = Stream()
+    stream.add(newest)
+    told = in_particular(Waiting(found, "before"), stream.events[-1])
+    assert told.kind is kind
+    assert words in told.what

@@ -103,6 +103,21 @@ async def test_the_next_look_begins_near_by(store: JournalStore) -> None:
     assert (await past._begin(2_999)).version == 2_999 // KEEP_EVERY * KEEP_EVERY
 
 
+async def test_what_was_prepared_is_near_every_look(store: JournalStore) -> None:
+    events = await recorded(store, 3_000)
+    past = Past(store, "pilot-1")
+    await past.prepare()
+    for at in (1, 511, 512, 1_700, 2_999):
+        assert (await past._begin(at)).version == at // KEEP_EVERY * KEEP_EVERY
+    log = StreamLog("pilot-1", 3_000, events[-1].hash, SystemClock(), store.commit)
+    for number in range(600):
+        log.append(ev.BeliefRemoved(key=f"k{number}"), actor="agent", causes=(), tick=40)
+    await log.commit()
+    await past.prepare()
+    assert (await past._begin(3_590)).version == 3_584
+    assert dump_state(await past.state(3_590)) == dump_state(fold(await store.read("pilot-1", 1, 3_590)))
+
+
 async def test_no_more_than_so_many_states_are_kept(
     store: JournalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

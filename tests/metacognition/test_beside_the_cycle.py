@@ -19,7 +19,7 @@ from engine.domain.thinking import ThinkingError
 from engine.journal import events as ev
 from engine.loop.purse import Purse
 from engine.metacognition import BackgroundRunner
-from engine.models import Budget
+from engine.steering.ledger import Ledger
 from tests.metacognition.meta_desk import MetaDesk, World, Writer, achieve, bad, good, write
 from tests.metacognition.virtual_time import in_virtual_time
 
@@ -31,7 +31,7 @@ def told(advice: str = ADVICE, **more: Any) -> dict[str, Any]:
 
 
 def desk(world: World, model: Writer | None = None, **how: Any) -> MetaDesk:
-    around = {"model": Purse(model, Budget()), "model_name": "m"} if model is not None else {}
+    around = {"model": Purse(model, Ledger()), "model_name": "m"} if model is not None else {}
     made = MetaDesk(world, runner=BackgroundRunner(**how), **around)
     return made.open(MetaSettings(model=model is not None))
 

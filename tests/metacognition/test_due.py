@@ -306,25 +306,3 @@ async def test_links_are_looked_for_after_actions_that_brought_something_and_aft
     for _ in range(20):
         desk.say(ev.ThoughtRecorded(text="hm"))
     assert MetaTask.LINK not in desk.boundary()
-
-
-async def test_signs_of_being_stuck_are_shown_and_polling_is_none(desk: MetaDesk) -> None:
-    def kinds() -> set[str]:
-        return {one.kind for one in desk.state.meta.signals}
-
-    for _ in range(3):
-        desk.act(path="same", command="read")
-    assert kinds() == {"repeated"}
-    desk.say(ev.BeliefAdded(key="k", value=1))
-    for path in "abab":
-        desk.act(path=path, command="read")
-    assert kinds() == {"alternating"}
-    desk.act(path="c", command="read")
-    assert kinds() == {"no_progress"}
-    desk.act(path="d", command="write")
-    assert kinds() == set()
-    for _ in range(9):
-        desk.act(path="j1", command="wait_job")
-    assert kinds() == set()
-    assert desk.state.plans == {}
-    assert desk.state.needs_replan is False

@@ -20,8 +20,9 @@ from engine.journal.log import StreamLog
 from engine.loop.agent import Agent
 from engine.loop.purse import Purse
 from engine.metacognition import BackgroundRunner, MetaSettingsError, read_metacognition
-from engine.models import Budget, Endpoint, Retries
+from engine.models import Endpoint, Retries
 from engine.models.choice import ModelChoice
+from engine.steering.ledger import Ledger
 from tests.engine.engine_flight import Flight, QuickClock, act, journal_holds_together, live_state_is_the_fold
 from tests.messages_server import MessagesServer, Reply, object_call, plan_call
 from tests.metacognition.meta_desk import MetaDesk, World, Writer, write
@@ -152,7 +153,7 @@ def test_what_ran_when_a_session_was_cut_off_is_told_to_be_lost_and_is_done_agai
     async def main() -> None:
         world, model = World(), Writer(takes_s=1e9)
         world.takes_s = 1.0
-        first = MetaDesk(world, runner=BackgroundRunner(), model=Purse(model, Budget()), model_name="m")
+        first = MetaDesk(world, runner=BackgroundRunner(), model=Purse(model, Ledger()), model_name="m")
         first.open(MetaSettings(model=True))
         first.fly(*[write(f"f{n}", n) for n in range(1, 30)])
         await first.until(lambda s: s.meta.doing(MetaTask.REFLECT) and s.acting)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.models import Budget, Cost, TokenCount, Usage, cost_of, load_models, worst_case
+from engine.models import Cost, TokenCount, Usage, cost_of, load_models, worst_case
 
 OPUS = load_models().of("claude-opus-5-5")
 UNKNOWN = load_models().of("qwen3:4b")
@@ -49,31 +48,3 @@ def test_no_call_costs_more_than_its_worst_case(prompt: int, output: int, cached
     worst = worst_case(TokenCount(prompt), 50_000, OPUS)
     assert cost_of(used, OPUS).usd <= worst.usd
     assert cost_of(used, OPUS).tokens <= worst.tokens
-
-
-@pytest.mark.parametrize(
-    ("budget", "said"),
-    [
-        (Budget(), ""),
-        (Budget(calls=3), ""),
-        (Budget(calls=2), "budget of 2 calls"),
-        (Budget(tokens=3_000), ""),
-        (Budget(tokens=2_999), "2,000 tokens and 1,999 of 2,999 are left"),
-        (Budget(usd=Decimal("0.03")), ""),
-        (Budget(usd=Decimal("0.0299")), r"may cost \$0.0200 and \$0.0199"),
-    ],
-)
-def test_a_budget_objects_to_the_call_that_would_break_it(budget: Budget, said: str) -> None:
-    spent = Cost(Decimal("0.01"), 1_000, 2)
-    following = Cost(Decimal("0.02"), 2_000, 1)
-    objection = budget.objection(spent, following)
-    assert bool(objection) == bool(said)
-    if said:
-        with pytest.raises(ValueError, match=said):
-            raise ValueError(objection)
-
-
-def test_a_budget_in_dollars_cannot_be_kept_where_a_price_is_unknown() -> None:
-    following = worst_case(TokenCount(100, estimated=True), 1_000, UNKNOWN)
-    assert "give its price" in Budget(usd=Decimal(5)).objection(Cost(), following)
-    assert Budget(tokens=5_000).objection(Cost(), following) == ""

@@ -48,7 +48,8 @@ HEARD_OF = "open('started', 'w').close()\n"
 
 def test_a_fork_bomb_of_sessions_dies_with_its_command(place: Room, tier: Tier) -> None:
     done = place.python(BOMB, tier=tier, limit_s=3, processes=60, grace_s=0.1)
-    assert done["ended"] in ("processes", "timeout")
+    # By whichever limit it meets first; that is also a matter of how often its supervisor gets its turn.
+    assert done["ended"] in ("processes", "memory", "timeout")
     assert done["alive"] == []
 
 

@@ -111,7 +111,9 @@ class WhyDialog(BoxDialog[None]):
         Binding("f", "way('forward')", "Effects", id="why.forward"),
         Binding("x", "way('wrong')", "If it is wrong", id="why.wrong"),
         Binding("backspace", "back", "Back", id="why.back"),
-        Binding("w,q", "close", "Close", show=False, id="why.close"),
+        Binding("w", "mark", "Mark as wrong", id="why.mark"),
+        Binding("r", "retract", "Take beliefs back", id="why.retract"),
+        Binding("q", "close", "Close", show=False, id="why.close"),
     ]
 
     @dataclass
@@ -120,6 +122,18 @@ class WhyDialog(BoxDialog[None]):
 
         what: str
         way: str
+
+    @dataclass
+    class MarkAsked(Message):
+        """The operator marks an event as wrong, or takes that back."""
+
+        ref: str
+
+    @dataclass
+    class RetractAsked(Message):
+        """The operator wants the beliefs taken back that stand on an event alone."""
+
+        ref: str
 
     def __init__(self, model: WhyModel) -> None:
         super().__init__()
@@ -144,6 +158,8 @@ class WhyDialog(BoxDialog[None]):
                     "[@click=screen.way('backward')][bold]b[/] causes[/]  "
                     "[@click=screen.way('forward')][bold]f[/] what stands on it[/]  "
                     "[@click=screen.way('wrong')][bold]x[/] if it is wrong[/]  "
+                    "[@click=screen.mark][bold]w[/] mark as wrong[/]  "
+                    "[@click=screen.retract][bold]r[/] take beliefs back[/]  "
                     "[@click=screen.back][bold]backspace[/] back[/]"
                 ),
                 classes="-keys",
@@ -161,10 +177,25 @@ class WhyDialog(BoxDialog[None]):
         self._list.show(model)
         self._list.move_cursor("0")
 
+    def _row(self) -> WhyRow | None:
+        """The event under the cursor."""
+        rows = enumerate(self._model.rows)
+        return next((row for at, row in rows if f"{at}" == self._list.cursor and row.ref), None)
+
+    def action_mark(self) -> None:
+        """Mark the event under the cursor as wrong, or take that back."""
+        if (row := self._row()) is not None:
+            self.post_message(self.MarkAsked(row.ref))
+
+    def action_retract(self) -> None:
+        """Take back the beliefs that stand on the event under the cursor alone."""
+        if (row := self._row()) is not None:
+            self.post_message(self.RetractAsked(row.ref))
+
     def action_ask(self) -> None:
         """Ask for the causes of the event under the cursor."""
-        row = next((row for at, row in enumerate(self._model.rows) if f"{at}" == self._list.cursor), None)
-        if row is not None and row.ref and row.kind != "missing" and row.ref != self._model.what:
+        row = self._row()
+        if row is not None and row.kind != "missing" and row.ref != self._model.what:
             self._ask(row.ref, "forward" if self._model.way in ("forward", "wrong") else "backward")
 
     def action_way(self, way: str) -> None:

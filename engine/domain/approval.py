@@ -1,0 +1,239 @@
+"""Approvals as values: what may be done unasked, what is asked, what was answered, which plan was accepted.
+
+Source: spec steering §1 rows 18 and 19, §3 ideas 3 and 10.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from engine.domain.action import Undo
+from engine.domain.plan import PlanStep
+
+ANSWERS_KEPT = 20
+"""Answers that a state remembers, so that a second one is refused in words."""
+DENIALS_KEPT = 50
+"""Denied calls that a state remembers, so that they are not asked for again at once."""
+OUTSIDE = "outside"
+"""Stands for a path that does not lie beneath the root by its words."""
+
+
+class Answer(StrEnum):
+    """What becomes of a call, the mildest first."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+    @property
+    def strictness(self) -> int:
+        """0 for allow, 1 for ask, 2 for deny."""
+        return list(Answer).index(self)
+
+
+class Source(StrEnum):
+    """Who set a policy; of several the strictest answer counts."""
+
+    WORKSPACE = "workspace"
+    """`[approvals]` of `pilothouse.toml`."""
+    AGENT = "agent"
+    """`"approvals"` in the agent's configuration."""
+    OPERATOR = "operator"
+    """Set while the agent lives."""
+
+
+class Scope(StrEnum):
+    """How long an answer holds."""
+
+    ONCE = "once"
+    SESSION = "session"
+    ALWAYS = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Which calls are meant, and what becomes of them; what is left empty says nothing.
+
+    Names, arguments and paths are globs. Where a call touches several paths, a rule that allows needs all of
+    them to fit, one that asks or denies any.
+    """
+
+    answer: Answer = Answer.ALLOW
+    tool: str = ""
+    command: str = ""
+    args: dict[str, str] = field(default_factory=dict)
+    """Globs of arguments by name; a program's line is its argument `command`."""
+    paths: tuple[str, ...] = ()
+    """Globs beneath the sandbox root; `**` crosses directories, `*` does not."""
+    reversible: bool | None = None
+    changes: bool | None = None
+    """Whether the call may change something that lasts."""
+    network: bool | None = None
+    """Whether the call says that it reaches the network."""
+    cost_over: float | None = None
+    """US dollars that models took for the goal so far, beyond which the rule is meant."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Rules in their order, of which the first that fits counts."""
+
+    rules: tuple[Rule, ...] = ()
+    default: Answer = Answer.ALLOW
+
+    @property
+    def silent(self) -> bool:
+        """True when it asks and denies nothing."""
+        return not self.rules and self.default is Answer.ALLOW
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call as it would be made now: everything that a rule or an envelope can be about."""
+
+    tool: str
+    command: str
+    args: dict[str, Any]
+    undo: Undo = Undo.NONE
+    changes: bool = False
+    paths: tuple[str, ...] = ()
+    """What it touches, relative to the root; `outside…` for what does not lie beneath it by its words."""
+    line: str = ""
+    """The program that it runs, with its arguments; empty where it runs none."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that it names; `?` where it reaches the network and names none."""
+    goal: str = ""
+    step: str = ""
+    cost_usd: float = 0.0
+    """What models took for its goal so far, with the goals below."""
+
+    @property
+    def name(self) -> str:
+        """Tool and command."""
+        return f"{self.tool}.{self.command}"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call that waits for the operator's word."""
+
+    action: str
+    step: str
+    goal: str
+    call: Call
+    key: str
+    """The same for calls that are the same in all their arguments."""
+    why: str
+    """Which rule asks, or what of the envelope is left."""
+    offered: Rule = field(default_factory=Rule)
+    """The narrowest rule that allows it."""
+    at: str = ""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A rule that the operator gave, and that is honoured until it is revoked or its time is over."""
+
+    id: str
+    rule: Rule
+    scope: Scope
+    by: str = ""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A call that the operator does not want; it is not asked for again until they let it be retried."""
+
+    goal: str
+    key: str
+    reason: str
+    by: str = ""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What an operator said to a question."""
+
+    action: str
+    words: str
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What may be done for a goal without asking; it ends with the goal.
+
+    What changes nothing never leaves an envelope.
+    """
+
+    goal: str
+    commands: tuple[str, ...] = ()
+    """Globs of `tool.command` that may change something."""
+    paths: tuple[str, ...] = ()
+    """Globs beneath the root that may be changed."""
+    programs: tuple[str, ...] = ()
+    """Globs of program lines that may run."""
+    hosts: tuple[str, ...] = ()
+    """Globs of hosts that may be reached; empty for no network, `*` for all."""
+    spend_usd: float | None = None
+    """What models may take for the goal; None says nothing of it."""
+    irreversible: bool = False
+    """Whether calls are covered that cannot be undone from the workspace's snapshots."""
+    children: bool = False
+    """Whether goals below it are covered too."""
+    by: str = ""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A plan as the operator accepted it."""
+
+    goal: str
+    steps: tuple[PlanStep, ...]
+    required: tuple[str, ...] = ()
+    """Steps that the operator saw and that are to be shown done; not those that were decided on later."""
+    by: str = ""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldReplan:
+    """A plan that is not the accepted one any more, and waits for the operator."""
+
+    goal: str
+    change: str
+    """What was done to the plan, in words."""
+    event: str
+    """The revision."""
+    told: str = ""
+    """The event that told the operator; empty before the agent came to it."""
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """All that a state knows of approvals."""
+
+    policies: dict[str, Policy] = field(default_factory=dict)
+    """By `Source`."""
+    question: Question | None = None
+    grants: tuple[Grant, ...] = ()
+    once: dict[str, str] = field(default_factory=dict)
+    """Step to the key of the call that may run once."""
+    denied: tuple[Denial, ...] = ()
+    answered: tuple[Answered, ...] = ()
+    envelopes: dict[str, Envelope] = field(default_factory=dict)
+    """By goal."""
+    accepted: dict[str, Accepted] = field(default_factory=dict)
+    """By goal."""
+    held: dict[str, HeldReplan] = field(default_factory=dict)
+    """By goal."""
+    elaborated: str = ""
+    """The newest decision for an open step of an accepted plan; the revision that follows is part of it."""

@@ -1,0 +1,126 @@
+"""Everything that needs the operator: a pure function of an agent's state, and the order to take it in.
+
+Source: spec steering §1 row 47, §3 idea 15; a question that nobody sees blocks silently (§2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.domain.action import Undo
+from engine.domain.approval import Question
+from engine.domain.reasoning import GenerationStage
+from engine.domain.state import AgentState, RunState
+from engine.inquiry.waiting import BUDGET
+from engine.steering.rules import rule_text, shape
+
+UNKNOWN = "outcome unknown"
+"""The summary of a step of which nobody saw how it ended."""
+
+
+class NeedKind(StrEnum):
+    """What an agent needs the operator for, the most urgent first."""
+
+    UNKNOWN = "unknown outcome"
+    APPROVAL = "approval"
+    TURN = "your turn"
+    REPLAN = "re-plan"
+    PLANS = "plans"
+    HANDOVER = "hand-over"
+    BUDGET = "budget"
+    BREAKPOINT = "breakpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing that waits for the operator."""
+
+    agent: str
+    kind: NeedKind
+    thing: str
+    """What it is about: an action, a goal, a step or a generation."""
+    what: str
+    """In words, on a line; made of what agents and tools said, so not cleaned."""
+    since: str = ""
+    """When it began, ISO 8601 UTC; empty where only the event is known."""
+    event: str = ""
+    group: str = ""
+    """The same for questions of one shape, which can be answered together."""
+    offered: str = ""
+    """Of an approval: the narrowest rule that allows it, on a line."""
+    urgent: bool = False
+    """Whether it cannot be undone, or nobody knows what was done."""
+
+    @property
+    def key(self) -> str:
+        """Its own among all needs of a workspace."""
+        return f"{self.agent} {self.kind} {self.thing}"
+
+
+def needs_of(state: AgentState) -> tuple[Need, ...]:
+    """What an agent needs the operator for."""
+    return tuple(_needs(state)) if not state.deleted else ()
+
+
+def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:
+    """The needs of all agents: what is urgent first, then by kind, then the longest wait."""
+    kinds = list(NeedKind)
+    return tuple(
+        sorted(needs, key=lambda one: (not one.urgent, kinds.index(one.kind), one.since or "~", one.agent))
+    )
+
+
+def question_text(question: Question) -> str:
+    """What is asked, on a line; not cleaned."""
+    call = question.call
+    about = call.line or ", ".join(call.paths)
+    content = call.args.get("content")
+    size = f" ({len(content):,} characters)" if isinstance(content, str) else ""
+    return f"{call.command} {about}{size}".strip()
+
+
+def _needs(state: AgentState) -> Iterator[Need]:
+    agent, approvals = state.agent_id, state.approvals
+    question = approvals.question
+    if question is not None and state.run is not RunState.STOPPED:
+        yield Need(
+            agent,
+            NeedKind.APPROVAL,
+            question.action,
+            f"{question_text(question)} — {question.why}",
+            question.at,
+            question.event,
+            group=shape(question.call),
+            offered=rule_text(question.offered),
+            urgent=question.call.undo is Undo.IRREVERSIBLE,
+        )
+    turn = state.intervention
+    if turn is not None and not state.shell_taken:
+        found = state.find_step(turn.step)
+        unknown = found is not None and found[1].summary == UNKNOWN
+        kind = NeedKind.UNKNOWN if unknown else NeedKind.TURN
+        yield Need(agent, kind, turn.step or turn.goal, turn.reason, event=turn.event, urgent=unknown)
+    for held in approvals.held.values():
+        what = f"the plan of {held.goal} is another than accepted: {held.change}"
+        yield Need(agent, NeedKind.REPLAN, held.goal, what, held.at, held.told or held.event)
+    for made in state.generations.values():
+        if made.stage is GenerationStage.HELD:
+            what = f"plans for {made.goal} wait for your approval"
+            yield Need(agent, NeedKind.PLANS, made.id, what, event=made.event)
+    if state.handover is not None:
+        what = "say what it is to know of your changes at the shell"
+        yield Need(agent, NeedKind.HANDOVER, state.handover.action, what, event=state.handover.event)
+    yield from _paused(state)
+
+
+def _paused(state: AgentState) -> Iterator[Need]:
+    """An agent that was held by itself, and not by the operator's pause."""
+    if state.run is not RunState.PAUSED or state.grants or not state.has_work or state.intervention:
+        return
+    agent, reason = state.agent_id, state.run_reason
+    if reason.startswith(BUDGET):
+        yield Need(agent, NeedKind.BUDGET, state.current_goal, reason, event=state.run_event)
+    elif reason.startswith("breakpoint"):
+        yield Need(agent, NeedKind.BREAKPOINT, state.breakpoint_hit, reason, event=state.run_event)

@@ -1,0 +1,168 @@
+"""The process trees of agents, as the cockpit reaches them: frozen, thawed, and looked at.
+
+Each run of the launcher is one tree: a command's, a job's or the operator's shell. What is said of a tree is
+what its supervisor saw; nothing is inferred from having asked. A frozen agent starts no program either: its
+next run waits until it is thawed. Source: steering §3 idea 8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Protocol
+
+from engine.domain.stopping import Census, TreeKind
+from engine.domain.text import clean_line
+from engine.sandbox.status import Look
+
+NAME_LIMIT = 40
+"""Characters that are shown of what a process calls itself."""
+
+
+class Supervised(Protocol):
+    """What the launcher lets be done to a run."""
+
+    @property
+    def ending(self) -> bool:
+        """Whether its life line is cut."""
+
+    def tell(self, letter: bytes) -> bool:
+        """Ask the supervisor for something; False when its life line is cut already."""
+
+    def hold_clock(self, held: bool) -> None:
+        """Let the time that the supervisor is waited for stand still, or go on."""
+
+
+class ProcessTree:
+    """The processes of one run of the launcher, from before its start to the end of the last of them.
+
+    Args:
+        kind: whose they are.
+        name: id of the action or job.
+        words: the command, as it was asked for.
+    """
+
+    def __init__(self, kind: TreeKind, name: str, words: str) -> None:
+        self.kind, self.name, self.words = kind, name, words
+        self.over = asyncio.Event()
+        """Set once every process was seen to be gone, or could not be ended."""
+        self.remaining = 0
+        """Processes that could not be ended."""
+        self.last = Census()
+        """What was seen last."""
+        self._run: Supervised | None = None
+        self._warm = asyncio.Event()
+        self._warm.set()
+        self._asked: deque[asyncio.Future[Census | None]] = deque()
+
+    @property
+    def running(self) -> bool:
+        """Whether it has, or may have, processes."""
+        return self._run is not None and not self.over.is_set()
+
+    @property
+    def ending(self) -> bool:
+        """Whether it is being ended."""
+        return self._run is not None and self._run.ending
+
+    @property
+    def frozen(self) -> bool:
+        """Whether it is to stand still."""
+        return not self._warm.is_set()
+
+    # What agents' lives do to it
+
+    def freeze(self) -> None:
+        """Have its processes stopped; a run that has not begun does not begin."""
+        if not self.frozen:
+            self._warm.clear()
+            self._tell(b"f")
+            if self._run is not None:
+                self._run.hold_clock(True)
+
+    def thaw(self) -> None:
+        """Let its processes go on."""
+        if self.frozen:
+            self._warm.set()
+            self._tell(b"t")
+            if self._run is not None:
+                self._run.hold_clock(False)
+
+    async def look(self, limit_s: float) -> Census | None:
+        """What its supervisor sees now; None when it does not answer in time or has ended."""
+        answer = self._tell(b"l")
+        await asyncio.wait({answer}, timeout=limit_s)
+        return answer.result() if answer.done() else None
+
+    async def ended(self) -> None:
+        """Return when every process was seen to be gone, or could not be ended."""
+        await self.over.wait()
+
+    def _tell(self, letter: bytes) -> asyncio.Future[Census | None]:
+        answer: asyncio.Future[Census | None] = asyncio.get_running_loop().create_future()
+        if self.running and self._run is not None and self._run.tell(letter):
+            self._asked.append(answer)
+        else:
+            answer.set_result(None)
+        return answer
+
+    # What the launcher tells
+
+    async def may_start(self) -> None:
+        """Return when the run may begin."""
+        await self._warm.wait()
+
+    def began(self, run: Supervised) -> None:
+        """There are processes from now on."""
+        self._run = run
+
+    def told(self, look: Look, answers: bool) -> None:
+        """Take in what the supervisor saw; the names are the processes' own choice."""
+        names = tuple(clean_line(name, limit=NAME_LIMIT) or "?" for name in look["names"])
+        self.last = Census(look["alive"], look["going"], look["frozen"], names)
+        if answers and self._asked:
+            self._asked.popleft().set_result(self.last)
+
+    def is_over(self, remaining: int = 0) -> None:
+        """Every process is gone, or could not be ended."""
+        self.remaining = remaining
+        self.over.set()
+        while self._asked:
+            self._asked.popleft().set_result(None)
+
+
+class Trees:
+    """The trees of all agents of one sandbox."""
+
+    def __init__(self) -> None:
+        self._living: dict[str, list[ProcessTree]] = {}
+        self._frozen: set[str] = set()
+
+    def plant(self, agent: str, kind: TreeKind, name: str, words: str) -> ProcessTree:
+        """A tree for a run that is about to begin; it is forgotten once it is over."""
+        tree = ProcessTree(kind, name, clean_line(words, limit=200))
+        if agent in self._frozen:
+            tree.freeze()
+        living = [one for one in self._living.get(agent, ()) if not one.over.is_set()]
+        self._living[agent] = [*living, tree]
+        return tree
+
+    def of(self, agent: str) -> list[ProcessTree]:
+        """An agent's trees that are not over, oldest first."""
+        return [tree for tree in self._living.get(agent, ()) if not tree.over.is_set()]
+
+    def freeze(self, agent: str) -> None:
+        """Stop all of an agent's processes, and those of runs that are about to begin."""
+        self._frozen.add(agent)
+        for tree in self.of(agent):
+            tree.freeze()
+
+    def thaw(self, agent: str) -> None:
+        """Let all of an agent's processes go on."""
+        self._frozen.discard(agent)
+        for tree in self.of(agent):
+            tree.thaw()
+
+    def give_up(self, agent: str) -> None:
+        """Freeze nothing more of an agent; what is frozen stays so until it is ended."""
+        self._frozen.discard(agent)

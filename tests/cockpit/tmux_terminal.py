@@ -1,0 +1,106 @@
+"""The cockpit in a real terminal, as a process of its own: keys in through tmux, the screen out of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PATIENCE_S = 20.0
+ROOT = Path(__file__).parents[2]
+COMMAND = f"{sys.executable} -m app.cli"
+NEEDS_TMUX = [
+    pytest.mark.tmux,
+    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed: NOTHING here was tested"),
+]
+
+
+class Terminal:
+    """A terminal of tmux with a shell script in it, which tells the exit code when the cockpit ends."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.socket = ""
+        self.exit_file = home / "exit"
+
+    def tmux(self, *words: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-L", self.socket, *words], capture_output=True, text=True, check=True, timeout=20
+        )
+        return done.stdout
+
+    def fly(self, arguments: str, *, redirect: str = "", term: str = "") -> None:
+        """Start the cockpit; the window outlives it, so that the state of the terminal can be read."""
+        # A server that was told to end still answers for a moment, so each flight has its own.
+        self.socket = f"pilothouse-{uuid.uuid4().hex[:12]}"
+        self.exit_file.unlink(missing_ok=True)
+        script = self.home / "fly.sh"
+        # exec keeps the process id that was written, and the shell around it lives on.
+        script.write_text(
+            f"cd {ROOT}\nunset COLUMNS LINES\n{'export TERM=' + term if term else ''}\n"
+            f"sh -c 'echo $$ > {self.home}/pid; exec {COMMAND} {arguments}' {redirect}\n"
+            f"echo $? > {self.exit_file}\nexec sleep 1000\n"
+        )
+        environment = ["-e", f"PILOTHOUSE_HOME={self.home}", "-e", "TEXTUAL_ANIMATIONS=none"]
+        self.tmux(
+            "-f", "/dev/null", "new-session", "-d", "-s", "t", "-x", "120", "-y", "35", *environment,
+            f"sh {script}",
+        )  # fmt: skip
+
+    def keys(self, *keys: str) -> None:
+        self.tmux("send-keys", "-t", "t", *keys)
+
+    def type(self, text: str) -> None:
+        self.tmux("send-keys", "-t", "t", "-l", text)
+
+    @property
+    def screen(self) -> str:
+        return self.tmux("capture-pane", "-p", "-t", "t")
+
+    def flag(self, name: str) -> str:
+        """A format variable of the pane, such as `alternate_on`."""
+        return self.tmux("display-message", "-p", "-t", "t", f"#{{{name}}}").strip()
+
+    @property
+    def pid(self) -> int:
+        return int((self.home / "pid").read_text())
+
+    def until(self, holds: Callable[[], object], what: str) -> None:
+        end = time.monotonic() + PATIENCE_S
+        while not holds():
+            assert time.monotonic() < end, f"never came true: {what}\n{self.screen}"
+            time.sleep(0.05)
+
+    def shows(self, *words: str) -> None:
+        self.until(lambda: all(word in self.screen for word in words), f"on the screen: {words}")
+
+    def ends(self) -> int:
+        """Wait for the end of the cockpit; answers its exit code."""
+        self.until(lambda: self.exit_file.exists() and self.exit_file.read_text().strip(), "the end")
+        return int(self.exit_file.read_text())
+
+    def in_order(self) -> bool:
+        """Whether the terminal is as it was: cursor visible, main screen, no mouse reporting."""
+        return (
+            self.flag("alternate_on") == "0"
+            and self.flag("cursor_flag") == "1"
+            and self.flag("mouse_any_flag") == "0"
+            and self.flag("mouse_sgr_flag") == "0"
+        )
+
+    def close(self) -> None:
+        with contextlib.suppress(subprocess.SubprocessError):
+            self.tmux("kill-server")
+        # A cockpit that does not end with its terminal fails a test of its own; none may be left behind here.
+        with contextlib.suppress(OSError, ValueError):
+            if b"app.cli" in Path(f"/proc/{self.pid}/cmdline").read_bytes():
+                os.kill(self.pid, signal.SIGKILL)
