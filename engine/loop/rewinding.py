@@ -18,7 +18,7 @@ from engine.journal.fold import copy_state
 from engine.loop.agent import Agent
 from engine.loop.decide_time import check_stands
 from engine.loop.outcome import RefusedError
-from engine.snapshots import Restoration, SnapshotError, Snapshots
+from engine.snapshots import Restoration, SnapshotDamaged, SnapshotError, SnapshotMissing, Snapshots
 from engine.steering.rewinding import Preview, RewindError, Surroundings, preview
 
 
@@ -57,7 +57,7 @@ class Rewind:
         try:
             return await self._go(command, receipt.event)
         except (RewindError, RefusedError, SnapshotError) as error:
-            return await self._failed(str(error), receipt.event)
+            return await self._failed(error, receipt.event)
 
     async def adopt(self, command: cmd.AdoptFork, theirs: str) -> cmd.Receipt:
         """Give the agent the files of a fork instead; everything else is as for a rewind of files.
@@ -78,7 +78,7 @@ class Rewind:
         try:
             done = await self._bring_back(snapshots, theirs, agent.state.version, receipt.event, command.fork)
         except (RefusedError, RewindError, SnapshotError) as error:
-            return await self._failed(str(error), receipt.event)
+            return await self._failed(error, receipt.event)
         begun = agent.state.rewinding
         rewound = ev.Rewound(
             to=begun.to if begun is not None else agent.state.version,
@@ -166,11 +166,15 @@ class Rewind:
         )
         return self._agent.append(rewound, self._actor, cause, f"{state.agent_id}:{found.to}")
 
-    async def _failed(self, reason: str, cause: str) -> cmd.Receipt:
-        begun = self._agent.state.rewinding
-        if begun is not None:
+    async def _failed(self, error: Exception, cause: str) -> cmd.Receipt:
+        begun, reason = self._agent.state.rewinding, str(error)
+        untouched = isinstance(error, SnapshotMissing | SnapshotDamaged)  # which is found beforehand
+        partly = begun is not None and not untouched
+        if partly:
             reason = f"{reason} Some files may be changed already; the same rewind can be asked for again."
-        failed = ev.RewindFailed(reason=reason, partly=begun is not None)
+        elif untouched:
+            reason = f"{reason} No file was changed; rewind state takes only the mind back."
+        failed = ev.RewindFailed(reason=reason, partly=partly)
         event = self._agent.append(failed, "system", begun.event if begun is not None else cause)
         await self._agent.log.commit()
         return cmd.Receipt(ok=False, message=reason, event=event.ref)

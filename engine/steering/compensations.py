@@ -309,7 +309,6 @@ CANNOT: dict[type[cmd.Command], str] = {
     cmd.CancelBackground: "work that was cut off does not go on",
     cmd.Thaw: "processes have gone on; X freezes them again",
     cmd.AnswerApproval: f"what was allowed may have run; {_REWIND}, and revoke takes a granted rule back",
-    cmd.AdoptFork: "rewind files {at} brings back the files of before",
     cmd.WaiveSnapshot: f"the step may have run; {_REWIND}",
 }
 """Why other commands are not undone; `{at}` is the event of the command."""

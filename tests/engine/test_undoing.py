@@ -109,7 +109,13 @@ async def test_breakpoints_budgets_and_rules_of_other_rooms(flight: Flight) -> N
     await flight.do(cmd.SetBudget, tokens=100)
     await flight.do(cmd.SetBudget, tokens=200, goal="g1")
     await flight.do(cmd.GrantRule, rule="simple_coder.ls")
-    for words in ("revoke ", "no budget of g1", "no budget of its own", "break again at tool write", "clear "):
+    for words in (
+        "revoke ",
+        "no budget of g1",
+        "no budget of its own",
+        "break again at tool write",
+        "clear ",
+    ):
         assert (await undo(flight)).startswith(words)
     after = await flight.state()
     assert (after.points, after.budget, after.goal_budgets) == ({}, None, {})
