@@ -92,7 +92,7 @@ class Rewind:
         event = agent.append(rewound, self._actor, begun.event if begun is not None else receipt.event)
         await agent.log.commit()
         sure = ", each file checked" if done.verified else ""
-        message = f"the files of {command.fork} are {agent.state.agent_id}'s now: {_count(done)} paths{sure}"
+        message = f"the files of {command.fork} are {agent.state.agent_id}'s now: {_paths(done)}{sure}"
         return cmd.Receipt(ok=True, message=message, event=event.ref, data={"changed": _count(done)})
 
     async def _go(self, command: cmd.Rewind, cause: str) -> cmd.Receipt:
@@ -186,17 +186,22 @@ def _count(done: Restoration | None) -> int:
     return len(done.written) + len(done.made) + len(done.removed) + len(done.mode_changed) + done.more
 
 
+def _paths(done: Restoration) -> str:
+    count = _count(done)
+    return f"{count} path{'s' * (count != 1)}"
+
+
 def _told(found: Preview, done: Restoration | None) -> str:
     parts = [f"{found.agent} is back at event {found.to}"]
     if found.scope is RewindScope.FILES:
         parts = [f"files are as at event {found.to}"]
     if done is not None:
         sure = ", each file checked" if done.verified else ""
-        parts.append(f"{_count(done)} paths changed{sure}")
+        parts.append(f"{_paths(done)} changed{sure}")
         if done.failed:
             parts.append(f"{len(done.failed)} could not be: {done.failed[0].path} {done.failed[0].why}")
     elif found.scope is RewindScope.BOTH and found.files is not None:
         parts.append(found.files.note)
     if found.lasting:
-        parts.append(f"{len(found.lasting)} things are not undone")
+        parts.append(f"{len(found.lasting)} thing{'s' * (len(found.lasting) != 1)} not undone")
     return "; ".join(parts)
