@@ -47,7 +47,7 @@ async def dispute_answer(
     if not receipt.ok:
         return 1, {"ok": False, "message": receipt.message}, receipt.message
     record = await read()
-    found, alone = find(record, ref, Way.WRONG, agent), inquiry.standing_alone(record, [ref])
+    found = find(record, ref, Way.WRONG, agent)
     answer = {
         "ok": True,
         "message": receipt.message,
@@ -57,9 +57,9 @@ async def dispute_answer(
             {"kind": one.kind, "name": one.name, "agent": one.agent, "ref": one.ref} for one in found.standing
         ],
         "actions": actions_in(found),
-        "alone": [one.name for one in alone],
+        "alone": [one.name for one in found.alone],
     }
-    lines = [receipt.message, *(plain(line) for line in found.lines), *found.notes, *alone_lines(ref, alone)]
+    lines = [receipt.message, *(plain(line) for line in found.lines), *found.notes]
     return 0, answer, "\n".join(lines if not lifted else lines[:1])
 
 

@@ -91,12 +91,16 @@ class Found:
     lines: tuple[WhyLine, ...]
     chain: Chain
     standing: tuple[inquiry.Standing, ...] = ()
+    alone: tuple[inquiry.Standing, ...] = ()
+    """The beliefs among them that nothing else speaks for."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be said beside the chain."""
         rest = f"{self.chain.left_off} more events (output, or beyond the limit) are not listed"
-        return (*_standing_lines(self), *([rest] if self.chain.left_off else []))
+        names = ", ".join(clean_line(one.name, limit=80) for one in self.alone)
+        alone = [f"nothing else speaks for: {names} (retract takes them back)"] if names else []
+        return (*_standing_lines(self), *alone, *([rest] if self.chain.left_off else []))
 
 
 def find(record: Record, what: str, way: Way, agent: str = "") -> Found:
@@ -113,6 +117,7 @@ def find(record: Record, what: str, way: Way, agent: str = "") -> Found:
     """
     subject = record.subject(what or _newest(record, agent), agent)
     standing: tuple[inquiry.Standing, ...] = ()
+    alone: tuple[inquiry.Standing, ...] = ()
     match way:
         case Way.BACKWARD:
             chain = inquiry.backward(record, subject.newest)
@@ -122,10 +127,11 @@ def find(record: Record, what: str, way: Way, agent: str = "") -> Found:
         case Way.WRONG:
             doubted = inquiry.cascade(record, [subject.newest])
             chain, standing = doubted.chain, doubted.standing
+            alone = inquiry.standing_alone(record, [subject.newest])
     title = HEADS[way].format(name=clean_line(subject.name, limit=80))
-    marks = _marks(record)
+    marks = _marks(record, subject.newest if way is Way.WRONG else "")
     lines = tuple(_line(link, way, marks.get(link.ref, "")) for link in chain.links)
-    return Found(subject, way, title, lines, chain, standing)
+    return Found(subject, way, title, lines, chain, standing, alone)
 
 
 def _newest(record: Record, agent: str) -> str:
@@ -136,10 +142,10 @@ def _newest(record: Record, agent: str) -> str:
     return str(body_of(newest).get("action")) if asked is not None and agent else newest.ref
 
 
-def _marks(record: Record) -> dict[str, str]:
-    """What is to be said of events for the operator's marks."""
+def _marks(record: Record, about: str) -> dict[str, str]:
+    """What is to be said of events for the operator's marks, where all that is listed does not say it."""
     doubts = inquiry.doubted(record)
-    marks = {ref: f"stands on {root}, which is marked as wrong" for ref, root in doubts.items()}
+    marks = {ref: f"in doubt: stands on {root}" for ref, root in doubts.items() if root != about}
     return marks | {
         ref: f"MARKED AS WRONG{': ' if why else ''}{clean_line(why, limit=200)}"
         for ref, why in record.disputes.items()

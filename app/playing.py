@@ -6,7 +6,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
+from typing import Any
 
+from engine.engine import Engine
 from engine.journal import events as ev
 from engine.journal.event import Event
 
@@ -74,3 +77,28 @@ def _cast(pieces: list[tuple[float, str, str]]) -> Cast:
         began,
         tuple((round(max(0.0, at - began), 3), kind, data) for at, kind, data in pieces),
     )
+
+
+async def play_answer(engine: Engine, agent: str, action: str) -> tuple[int, dict[str, Any], str]:
+    """`play [ACTION]`: the recording as text, one JSON value a line."""
+    try:
+        cast = cast_of(await engine.store.read(agent), action)
+    except NothingToPlayError as error:
+        return 2, {}, str(error)
+    return 0, {"columns": cast.columns, "rows": cast.rows, "pieces": len(cast.pieces)}, cast.text.rstrip()
+
+
+async def write_cast(engine: Engine, agent: str, action: str) -> Path:
+    """Write the recording beside the journal's directory; the new file.
+
+    Raises:
+        NothingToPlayError: there is no such shell, or the file cannot be written or is there already.
+    """
+    cast = cast_of(await engine.store.read(agent), action)
+    target = engine.workspace / f"{agent}-{action or 'shell'}.cast"
+    try:
+        with target.open("x", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(cast.text)
+    except OSError as error:
+        raise NothingToPlayError(f"{target}: {error.strerror}") from error
+    return target

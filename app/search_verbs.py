@@ -20,9 +20,15 @@ def _read_recap(rest: str, context: Context) -> Intent:
     return Local("recap", place)
 
 
+def _read_play(rest: str, context: Context) -> Intent:
+    return Local("play", only(rest, "a shell's action, such as a3").lower() if rest else "")
+
+
 VERBS: tuple[Verb, ...] = (
     Verb("search", "search WORDS", "search events, outputs, thoughts, prompts, memories and files",
          _read_search, "Cockpit", aliases=("find",)),
     Verb("recap", "recap [EVENT]", "what happened since you last looked, or behind the event of this number",
          _read_recap, "Cockpit"),
+    Verb("play", "play [ACTION]", "a recorded shell of yours as it was seen, for asciinema and other players",
+         _read_play, "Cockpit"),
 )  # fmt: skip

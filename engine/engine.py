@@ -195,6 +195,7 @@ class Engine:
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
         self._stop = asyncio.Event()
         self._snapshots: dict[str, int] = {}
+        """Workspace snapshots that were compared, for questions to the record."""
         self.final_head = ""
         """One hash over all streams, once the engine is closed."""
         self._procedural: Thinker = ProceduralThinker(library)
@@ -473,6 +474,7 @@ class Engine:
         """Make a live agent of a state, in this session."""
         if state.forked is not None:
             await self._set_apart(state.agent_id)
+        self._budgets.ledger.join(state)
         self._coders.narrow(state.agent_id, narrowing(state.config.meta))
         self._snapshots[state.agent_id] = state.version
         log = StreamLog(state.agent_id, state.version, state.hash, self._ports.clock, self._commit)
@@ -629,9 +631,7 @@ class Engine:
         )
         event = log.append(created, actor=actor, causes=(), tick=0)
         await log.commit()
-        state = fold([event])
-        self._budgets.ledger.join(state)
-        await self._take_up(state)
+        await self._take_up(fold([event]))
         return cmd.Receipt(ok=True, message=f"agent {command.agent} created", event=event.ref)
 
     # -------------------------------------------------------------- the door
@@ -682,7 +682,7 @@ class Engine:
                 await agent.close()
                 del self._agents[command.agent]
                 self._coders.leave(command.agent)
-            if isinstance(command, cmd.SetBudget | cmd.DeleteAgent) and receipt.ok:
+            if isinstance(command, cmd.SetBudget | cmd.DeleteAgent | cmd.Undo) and receipt.ok:
                 receipt = self._with_eased(receipt, actor, command.agent)
         except JournalError as error:
             return cmd.Receipt(ok=False, message=f"not recorded yet: {error}")
@@ -772,6 +772,8 @@ class Engine:
             return cmd.Receipt(ok=False, message=str(error))
         finally:
             self._rewinds.discard(command.agent)
+            if (saver := self._savers.get(command.agent, self._saver)) is not None:
+                saver.changed_otherwise()
 
     async def _files_of_fork(self, agent_id: str, fork: str) -> str:
         """A snapshot of the files that a fork has now.

@@ -16,8 +16,10 @@ from engine.domain.text import clean_line
 from widgets.pieces import Piece, Pieces, cut_text, width_of
 
 GLYPHS: dict[str, tuple[str, str]] = {
-    "rewind": ("◂", "accent"),
+    "operator": ("!", "error"),
     "failure": ("✗", "error"),
+    "rewind": ("◂", "accent"),
+    "held": ("‖", "accent"),
     "goal": ("●", "accent"),
     "plan": ("◆", "accent"),
     "decision": ("◇", "text"),
@@ -36,7 +38,7 @@ class TimelineMark:
     part: float
     """Where it stands, from 0 (the first event) to 1 (the newest)."""
     kind: str
-    """`goal`, `plan`, `decision`, `action`, `failure` or `rewind`."""
+    """One of `GLYPHS`."""
 
 
 @dataclass(frozen=True, slots=True)

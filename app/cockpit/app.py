@@ -224,6 +224,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
             case ev.GoalEnded() if agent == self._agent and state and not state.goals[payload.goal].parent:
                 good = payload.status is GoalStatus.ACHIEVED
                 why = f": {payload.reason}" if payload.reason and not good else ""
+                why = views.shown_by(state, payload.goal) if good else why
                 self._say(f"goal {payload.goal} {payload.status}{why}", "ok" if good else "error")
             case ev.StopObserved():
                 self._take_receipt(payload.receipt)
@@ -245,10 +246,17 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 self._say(f"{agent} has plans for you to approve: press n", "error")
             case ev.MindBreakpointHit() if agent == self._agent:
                 self._say(f"breakpoint {payload.breakpoint}: {payload.what}; s steps, space goes on", "note")
-            case ev.MindBreakpointChanged() if agent == self._agent:
+            case (
+                ev.MindBreakpointChanged()
+                | ev.BreakpointAdded()
+                | ev.BreakpointChanged()
+                | ev.BreakpointSet()
+            ):
                 self.call_later(self._show_breakpoints)
-            case ev.BreakpointHit() if agent == self._agent:
+            case ev.BreakpointHit(breakpoint="") if agent == self._agent:
                 self._say(f"held before {payload.step} by its breakpoint; s runs it, space goes on", "note")
+            case ev.BreakpointHit():
+                self.call_later(self._tell_held, agent, f"breakpoint {payload.breakpoint}: {payload.what}")
 
     # -------------------------------------------------------------- drawing
 

@@ -17,11 +17,13 @@ from app.cockpit.layout import Layout
 from app.projection import Projector
 from engine.journal.errors import JournalError
 from engine.journal.past import Mark, Past, along
+from widgets.dialogs.box import BoxDialog
 from widgets.timeline import Timeline
 
 if TYPE_CHECKING:
     from app.comparing import Comparison
     from engine.engine import Engine
+    from widgets.dialogs.search import SearchDialog
 
 EARLIER = 600
 """Events before the place whose output and thoughts the panes show."""
@@ -91,6 +93,26 @@ class PastKeys(Layout):
         except PastError as error:
             self._say(str(error), "error")
             return
+        self._travel(lambda _marks, _at: version)
+
+    # The name of the handler says which dialog's message it takes, so that it need not be imported before.
+
+    def on_search_dialog_go_requested(self, event: SearchDialog.GoRequested) -> None:
+        """Leave the search for the event that was chosen, in its agent's past."""
+        agent, _, version = event.found.ref.rpartition(":")
+        if isinstance(self.screen, BoxDialog):
+            self.screen.dismiss(None)
+        self._go_to(agent, int(version))
+
+    def _go_to(self, agent: str, version: int) -> None:
+        """Look at an agent as it was at an event."""
+        if agent != self._agent:
+            self._to_now()
+            if not self._projector.select(agent):
+                self._say(
+                    f"agent {agent} is not here any more; why {agent}:{version} tells of the event", "note"
+                )
+                return
         self._travel(lambda _marks, _at: version)
 
     # -------------------------------------------------------------- going there

@@ -117,7 +117,8 @@ class SearchKeys(CockpitBase):
 
 def _model(words: str, hits: list[Hit], last: dict[str, Batch], *, over: bool) -> SearchModel:
     from app.searching import notes
-    from engine.inquiry.finding import newest_first
+    from engine.inquiry.finding import Source, newest_first
+    from engine.journal.event import of_agent
     from widgets.dialogs.search import SearchLine, SearchModel
     from widgets.line_pane import Notice
 
@@ -125,6 +126,7 @@ def _model(words: str, hits: list[Hit], last: dict[str, Batch], *, over: bool) -
         SearchLine(
             f"{hit.source}:{hit.ref}", hit.source.value, hit.ref,
             hit.at[:19].replace("T", " "), hit.agent or hit.source.value, hit.kind, hit.text,
+            goes=hit.source is Source.EVENT and of_agent(hit.ref.rpartition(":")[0]),
         )
         for hit in {f"{one.source}:{one.ref}": one for one in newest_first(hits)}.values()
     )  # fmt: skip

@@ -10,6 +10,7 @@ from app.cockpit.agent_keys import AgentKeys
 from app.cockpit.shell_pane import ShellPane
 from app.projection import views
 from engine.domain import commands as cmd
+from engine.journal.errors import JournalError
 from widgets import TerminalPane
 from widgets.dialogs import HandBack, HandBackDialog, HandoverDecision, HandoverDialog
 
@@ -139,3 +140,19 @@ class ShellKeys(AgentKeys):
             self._say("the agent waits until you say what it is to know; t or i opens this again", "note")
         else:
             self._send(cmd.SettleChanges(agent=agent, accept=decision.accept, follow=decision.follow))
+
+    # -------------------------------------------------------------- what was recorded
+
+    async def _write_cast(self, action: str) -> None:
+        """Write a recorded shell as a file that players can play."""
+        from app.playing import NothingToPlayError, write_cast
+
+        if self._engine is None or not self._agent:
+            self._say("there is no agent yet", "error")
+            return
+        try:
+            written = await write_cast(self._engine, self._agent, action)
+        except (NothingToPlayError, JournalError) as error:
+            self._say(str(error), "error")
+        else:
+            self._say(f"written to {written}; asciinema play plays it", "ok")

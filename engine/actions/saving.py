@@ -21,6 +21,8 @@ TIDY_SHARE = 16
 KEPT_ACTIONS = (200, 20)
 """Newest actions of each agent whose snapshots stay even over the budget; fewer where that is too much."""
 
+PATHS = 100
+"""Files of one action that are told at most."""
 NOT_SAVED = "the workspace was not saved before"
 
 Recent = Callable[[int], Awaitable[Collection[str]]]
@@ -77,6 +79,8 @@ class WorkspaceSaver:
         self.snapshots, self._recent = snapshots, recent
         self._tidying: asyncio.Task[None] | None = None
         self._added = 0
+        self._last = ("", "")
+        """The snapshot taken last, and the action before which that was."""
         self.trouble = ""
         """Why old snapshots could not be cleared away the last time."""
 
@@ -87,6 +91,8 @@ class WorkspaceSaver:
         except SnapshotError as error:
             return ev.SnapshotFailed(action=action.id, reason=str(error))
         self._count(info)
+        since, changes = await self._since(info.id)
+        self._last = (info.id, f"{agent}:{action.id}")
         return ev.SnapshotTaken(
             action=action.id,
             snapshot=info.id,
@@ -95,7 +101,25 @@ class WorkspaceSaver:
             new_bytes=info.new_bytes,
             skipped=len(info.skipped) + info.skipped_more,
             duration_ms=round(info.duration_ms),
+            since=since,
+            written=tuple(sorted({*changes.added, *changes.changed})[:PATHS]) if changes else (),
+            removed=changes.removed[:PATHS] if changes else (),
         )
+
+    async def _since(self, snapshot: str) -> tuple[str, Changes | None]:
+        """The action that changed files since the snapshot before this one, and how."""
+        before, since = self._last
+        if not since or before == snapshot:
+            return "", None
+        try:
+            return since, self._foreign(await self.snapshots.diff(before, snapshot))
+        except SnapshotError:  # the one before was cleared away: what changed is not known
+            return "", None
+
+    def _foreign(self, changes: Changes) -> Changes:
+        """Without what was made for programs when the first one ran."""
+        own = self.snapshots.policy.cache_paths
+        return replace(changes, added=tuple(path for path in changes.added if path not in own))
 
     async def changes(self, agent: str, shell: ReturnedShell) -> Changes | str:
         """The difference to the snapshot before the shell, by another one."""
@@ -107,8 +131,11 @@ class WorkspaceSaver:
             changes = await self.snapshots.diff(shell.snapshot, now.id)
         except SnapshotError as error:
             return str(error)
-        own = self.snapshots.policy.cache_paths  # made for programs when the first one runs
-        return replace(changes, added=tuple(path for path in changes.added if path not in own))
+        return self._foreign(changes)
+
+    def changed_otherwise(self) -> None:
+        """Files were changed by what is no action: it is not told as that of the last one."""
+        self._last = ("", "")
 
     def _count(self, info: SnapshotInfo) -> None:
         self._added += info.new_bytes

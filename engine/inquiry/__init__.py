@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from engine import late
 
 if TYPE_CHECKING:
+    from engine.inquiry.changed_files import touched_files
     from engine.inquiry.doubt import doubted, standing_alone
     from engine.inquiry.drift import Course, CourseKind, Revision, course_of, revisions
     from engine.inquiry.dry_run import DryAnswer, DryResult, DryRun, DryStop, dry_run_of
@@ -35,6 +36,7 @@ else:
             "naming": ("Basis", "Relation"),
             "plan_difference": ("Changed", "Moved", "PlanDifference", "difference"),
             "record": ("Record", "Subject", "UnknownSubjectError"),
+            "changed_files": ("touched_files",),
             "doubt": ("doubted", "standing_alone"),
             "waiting": ("WaitKind", "Waiting", "in_particular", "waiting_for"),
             "why": ("Cascade", "Chain", "Link", "Standing", "backward", "cascade", "forward"),
@@ -82,5 +84,6 @@ __all__ = [
     "record_of",
     "revisions",
     "standing_alone",
+    "touched_files",
     "waiting_for",
 ]

@@ -1,7 +1,8 @@
 """Whether an agent keeps to its plan: actions beside the accepted plan, revisions as differences.
 
-A goal's accepted plan is the one that was adopted for it; what is decided for an open (abstract) step of it
-is part of it. Everything else that is put in later leaves it, and the answer says by whom.
+A goal's accepted plan is the one that the operator accepted, else the one that was adopted for it; what is
+decided for an open (abstract) step of it is part of it. Everything else that is put in later leaves it, and
+the answer says by whom.
 Source: spec steering §6 idea 10.
 """
 
@@ -117,7 +118,7 @@ def course_of(events: Iterable[Event]) -> tuple[Course, ...]:
 _KINDS = frozenset(
     kind.kind
     for kind in (
-        *(ev.GoalAdopted, ev.GoalChanged, ev.GoalEnded, ev.PlanAdopted, ev.PlanRevised),
+        *(ev.GoalAdopted, ev.GoalChanged, ev.GoalEnded, ev.PlanAdopted, ev.PlanRevised, ev.PlanAccepted),
         *(ev.DecisionMade, ev.ActionRequested, ev.ActionWithdrawn, ev.Rewound, ev.AgentForked),
     )
 )
@@ -137,6 +138,9 @@ def _go(seen: _Seen, event: Event) -> Iterator[Course]:
         case ev.PlanAdopted():
             seen.accepted[said.goal] = {step.id: step for step in said.steps}
             seen.now |= {step.id: step for step in said.steps}
+        case ev.PlanAccepted():
+            seen.accepted[said.goal] = {step.id: step for step in said.steps}
+            seen.now |= seen.accepted[said.goal]
         case ev.PlanRevised():
             _revise(seen, said, event)
         case ev.Rewound() | ev.AgentForked() if said.course is not None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from engine.journal.blobs import BlobStore, blob_named
 from engine.journal.errors import BlobError, JournalReadError
 from engine.journal.event import WORKSPACE
+from engine.journal.events import SnapshotTaken
 from engine.journal.rows import COLUMNS, to_event
 from engine.journal.schema import read_only_uri
 from engine.journal.store import DATA_DIRECTORY, DATABASE
@@ -38,6 +39,8 @@ STEP = 512
 """Events taken in at a time; a multiple of a group."""
 LEAST = 1_024
 """Events that are not indexed before it is worth going on."""
+AHEAD = 256
+"""Newest events that are left to be read from the journal: what a program did to files, a later one tells."""
 PAUSE_S = 0.05
 """Between two steps, so that a long journal that is indexed for the first time leaves room for all else."""
 BLOB_LIMIT = 8 * 1024 * 1024
@@ -64,14 +67,16 @@ select seq / {GROUP}, group_concat(stream || ' ' || kind || ' ' || body
     || case when {LARGE} then char(10) || blob_text(body) else '' end, char(10))
 from journal.events where seq >= ? and seq < ? and stream <> '{MEMORYS}' group by seq / {GROUP}
 """
-_RUN = re.compile(r"[ !#-\[\]-~]{3,}")
-"""Letters that stand in stored JSON as they are; three at least, as fewer are not in the index."""
+_RUN = re.compile(r"[ !#-\[\]-~]{2,}")
+"""Letters that stand in stored JSON as they are; two at least, as one is everywhere."""
+FEW = 200
+"""Triples that two letters may stand in; where there are more, they are no help."""
 
 
 def pieces(text: str) -> list[str]:
-    """What of a text must be in the index where the text is in the journal: each three letters of it."""
-    runs = _RUN.findall(text)
-    return list(dict.fromkeys(run[at : at + 3].lower() for run in runs for at in range(len(run) - 2)))
+    """What of a text must be in the index where the text is in the journal: three letters each, or two."""
+    runs = [run.lower() for run in _RUN.findall(text)]
+    return list(dict.fromkeys(run[at : at + 3] for run in runs for at in range(max(1, len(run) - 2))))
 
 
 def open_index(workspace: Path) -> tuple[sqlite3.Connection, int] | None:
@@ -102,15 +107,32 @@ def groups_with(connection: sqlite3.Connection, texts: Sequence[str], below: int
     Raises:
         sqlite3.Error: the index cannot be read.
     """
-    wanted = [piece for text in texts for piece in pieces(text)]
+    wanted = [query for text in texts for piece in pieces(text) if (query := _query(connection, piece))]
     if not wanted:
         return list(range((below - 1) // GROUP, -1, -1))
-    query = " AND ".join('"' + piece.replace('"', '""') + '"' for piece in wanted)
     found = connection.execute(
         "select rowid from words where words match ? and rowid < ? order by rowid desc",
-        (query, below // GROUP),
+        (" AND ".join(wanted), below // GROUP),
     )
     return [group for (group,) in found]
+
+
+def _query(connection: sqlite3.Connection, piece: str) -> str:
+    """The question for three letters, or for those that two stand in; empty where that is no help."""
+    if len(piece) == 3:
+        return _quoted(piece)
+    connection.execute("create virtual table if not exists temp.triples using fts5vocab(main, words, row)")
+    found = connection.execute(
+        "select term from temp.triples where instr(term, ?) limit ?", (piece, FEW + 1)
+    ).fetchall()
+    if len(found) > FEW:
+        return ""
+    # Where the letters are nowhere, three of them that are nowhere either stand for them.
+    return "(" + " OR ".join(_quoted(term) for (term,) in found or [(piece + piece[:1],)]) + ")"
+
+
+def _quoted(term: str) -> str:
+    return '"' + term.replace('"', '""') + '"'
 
 
 def _connected(database: str, workspace: Path) -> sqlite3.Connection:
@@ -175,7 +197,7 @@ class JournalIndex:
         try:
             if self._connection is None:
                 self._open()
-            end = min(self._below + STEP, (last_seq + 1) // GROUP * GROUP)
+            end = min(self._below + STEP, (last_seq + 1 - AHEAD) // GROUP * GROUP)
             if end > self._below:
                 self._take(self._below, end)
                 self._below = end
@@ -184,7 +206,7 @@ class JournalIndex:
             self._let_go()
             self._remove()
             return self._failures < 2
-        return last_seq + 1 - self._below >= GROUP
+        return last_seq + 1 - AHEAD - self._below >= GROUP
 
     def _open(self) -> None:
         """Go on with the index that is there, or begin one."""
@@ -224,13 +246,14 @@ class JournalIndex:
             rows = connection.execute(
                 f"select {COLUMNS} from journal.events where seq >= ? and seq < ? order by seq", (begin, end)
             )
-            digest = ""
-            for row in rows:
-                event = to_event(row)
-                record.add(event)
-                digest = event.hash
+            events = [to_event(row) for row in rows]
+            later = connection.execute(
+                f"select {COLUMNS} from journal.events where seq >= ? and seq < ? and kind = ? order by seq",
+                (end, end + AHEAD, SnapshotTaken.kind),
+            )
+            record.take_in(events, [to_event(row) for row in later])
             record.flush()
-            about = [("seq", str(end - 1)), ("hash", digest)]
+            about = [("seq", str(end - 1)), ("hash", events[-1].hash if events else "")]
             connection.executemany("insert or replace into about values(?, ?)", about)
             connection.execute("commit")
         except BaseException:
@@ -250,6 +273,8 @@ class JournalIndex:
 
     def _let_go(self) -> None:
         if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.execute("pragma wal_checkpoint(truncate)")
             self._connection.close()
         self._connection = self._record = None
 

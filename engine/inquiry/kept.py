@@ -323,10 +323,5 @@ async def record_of(workspace: Path, store: JournalStore) -> Record:
     found = await asyncio.to_thread(open_index, workspace)
     record = KeptRecord(*found) if found is not None else Record()
     events = [event async for event in store.events(max(0, found[1] - 1) if found else 0, follow=False)]
-    await asyncio.to_thread(_take_in, record, events)
+    await asyncio.to_thread(record.take_in, events)
     return record
-
-
-def _take_in(record: Record, events: Iterable[Event]) -> None:
-    for event in events:
-        record.add(event)

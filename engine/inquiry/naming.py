@@ -24,6 +24,14 @@ _CALL = ("op", "tool", "command", "args")
 """What of a step says what it does."""
 
 
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Files that an action changed without naming them; paths from the sandbox's root."""
+
+    written: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
 class Relation(StrEnum):
     """How an event stands on another one."""
 
@@ -82,8 +90,8 @@ class Names:
         self.named: dict[tuple[str, str], list[str]] = {}
         """Owner and name (`a3`, `belief KEY`, `file PATH`, `error`) to their events, oldest first."""
         self.streams: dict[str, StreamNames] = {}
-        self.disputes: dict[str, str] = {}
-        """Events that are marked as wrong, to why."""
+        self.touched: Mapping[tuple[str, str], Touched] = {}
+        """Files that actions changed without naming them, by stream and action."""
 
     def note(self, event: Event) -> Iterable[Basis]:
         """Take the next event in; gives what its body names, an empty reference where that is not known."""
@@ -243,6 +251,9 @@ def _parameters(names: Names, stream: StreamNames, event: Event, said: dict[str,
             yield from names.writers(stream, said["args"])
 
 
+_ENDS = frozenset((ev.ActionFinished.kind, ev.ActionCancelled.kind, ev.ActionOutcomeUnknown.kind))
+
+
 @_on(
     *(ev.ActionStarted, ev.ActionHeld, ev.ActionWithdrawn, ev.ActionFinished),
     *(ev.ActionCancelled, ev.ActionOutcomeUnknown),
@@ -255,6 +266,13 @@ def _action(names: Names, stream: StreamNames, event: Event, said: dict[str, Any
         if wrote and args and isinstance(path, str):
             whole = plain_path(path, stream.cwd)
             names.files[whole] = event.ref
+            names.name("", f"file {whole}", event.ref)
+    if event.kind in _ENDS and (touched := names.touched.get((event.stream, _text(said, "action")))):
+        for whole in touched.written:
+            names.files[whole] = event.ref
+            names.name("", f"file {whole}", event.ref)
+        for whole in touched.removed:
+            names.files.pop(whole, None)
             names.name("", f"file {whole}", event.ref)
     _move(stream, said)
     yield from ()
@@ -317,15 +335,6 @@ def _failure(names: Names, stream: StreamNames, event: Event, said: dict[str, An
 @_on(ev.BackgroundStarted, ev.JobStarted, ev.JobEnded)
 def _job(names: Names, stream: StreamNames, event: Event, said: dict[str, Any]) -> Iterator[Basis]:
     names.name(event.stream, _text(said, "job"), event.ref)
-    yield from ()
-
-
-@_on(ev.ResultDisputed)
-def _disputed(names: Names, stream: StreamNames, event: Event, said: dict[str, Any]) -> Iterator[Basis]:
-    if said.get("lifted"):
-        names.disputes.pop(_text(said, "event"), None)
-    else:
-        names.disputes[_text(said, "event")] = _text(said, "reason")
     yield from ()
 
 

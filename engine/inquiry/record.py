@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from engine.inquiry.naming import Basis, Names, plain_path, texts
+from engine.inquiry.changed_files import touched_files
+from engine.inquiry.naming import Basis, Names, body_of, plain_path, texts
+from engine.journal.dispute_events import ResultDisputed
 from engine.journal.event import Event
 
 _ID = re.compile(r"(?:[asgpqj]|bg)[0-9]+", re.I)
@@ -57,9 +59,19 @@ class Record:
     def of(cls, events: Iterable[Event]) -> Self:
         """The record of events that come in the order of the workspace, or of one stream."""
         record = cls()
-        for event in events:
-            record.add(event)
+        record.take_in(list(events))
         return record
+
+    def take_in(self, events: Sequence[Event], ahead: Iterable[Event] = ()) -> None:
+        """Take the next events in.
+
+        Args:
+            events: in their order.
+            ahead: some that come after these, in which it stands what these did to files.
+        """
+        self._names.touched = touched_files((*events, *ahead))
+        for event in events:
+            self.add(event)
 
     @property
     def events(self) -> Mapping[str, Event]:
@@ -93,7 +105,14 @@ class Record:
     @property
     def disputes(self) -> Mapping[str, str]:
         """The events that the operator marked as wrong, to why."""
-        return self._names.disputes
+        marked: dict[str, str] = {}
+        for event in self.of_kind(ResultDisputed.kind):
+            said = body_of(event)
+            if said.get("lifted"):
+                marked.pop(str(said.get("event")), None)
+            else:
+                marked[str(said.get("event"))] = str(said.get("reason", ""))
+        return marked
 
     def bases(self, ref: str) -> tuple[Basis, ...]:
         """What an event stands on: recorded causes first."""

@@ -537,6 +537,12 @@ class SnapshotTaken(Payload):
     skipped: int = 0
     """How many things it cannot bring back."""
     duration_ms: int = 0
+    since: str = ""
+    """The action before which the last one was taken (`pilot:a3`); empty where nothing changed, or it is
+    not known."""
+    written: tuple[str, ...] = ()
+    """Files that are new or other ones since then, from the root; the first ones where they are many."""
+    removed: tuple[str, ...] = ()
 
 
 class SnapshotFailed(Payload):

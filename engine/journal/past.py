@@ -39,7 +39,12 @@ class MarkKind(StrEnum):
     DECISION = "decision"
     ACTION = "action"
     FAILURE = "failure"
+    OPERATOR = "operator"
+    """The operator was asked for a decision, or made a mark."""
     REWIND = "rewind"
+    """It was brought back to what it had been, or began as a fork."""
+    HELD = "held"
+    """It was held: at a breakpoint, by a budget, or for being stuck."""
 
 
 _KINDS: dict[str, MarkKind] = {
@@ -52,6 +57,16 @@ _KINDS: dict[str, MarkKind] = {
     ev.ActionCancelled.kind: MarkKind.ACTION,
     ev.ActionOutcomeUnknown.kind: MarkKind.ACTION,
     ev.FailureRecorded.kind: MarkKind.FAILURE,
+    ev.InterventionOpened.kind: MarkKind.OPERATOR,
+    ev.ApprovalAsked.kind: MarkKind.OPERATOR,
+    ev.ReplanHeld.kind: MarkKind.OPERATOR,
+    ev.ChangesOffered.kind: MarkKind.OPERATOR,
+    ev.PlansHeld.kind: MarkKind.OPERATOR,
+    ev.ResultDisputed.kind: MarkKind.OPERATOR,
+    ev.BreakpointHit.kind: MarkKind.HELD,
+    ev.MindBreakpointHit.kind: MarkKind.HELD,
+    ev.BudgetReached.kind: MarkKind.HELD,
+    ev.StuckNoticed.kind: MarkKind.HELD,
     ev.Rewound.kind: MarkKind.REWIND,
     ev.AgentForked.kind: MarkKind.REWIND,
 }

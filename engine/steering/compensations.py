@@ -11,10 +11,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from engine.domain import commands as cmd
+from engine.domain.approval import Policy, Source
 from engine.domain.break_lines import write_break
 from engine.domain.budgets import SpendingLimits
 from engine.domain.plan import Plan, PlanStep
 from engine.domain.state import AgentState, RunState
+from engine.steering.rules import rule_text
 
 
 class UndoError(Exception):
@@ -178,14 +180,16 @@ def _disputed(said: cmd.Dispute, around: Around) -> tuple[cmd.Command, str]:
     return back, f"{said.event} is {'disputed' if said.lifted else 'no longer disputed'}"
 
 
-def _granted(said: cmd.GrantRule, around: Around) -> tuple[cmd.Command, str]:
-    before, after = (
-        {one.id: one for one in state.approvals.grants} for state in (around.before, around.after)
-    )
-    made = _new(before, after)
-    if not made:
-        raise UndoError("the rule was granted before as well")
-    return cmd.RevokeRule(agent=around.now.agent_id, grant=made), f"revoke {made}: {said.rule}"
+def _granted(said: cmd.GrantRule | cmd.AnswerApproval, around: Around) -> tuple[cmd.Command, str]:
+    """A rule that was given is revoked; a single answer is not taken back."""
+    had = {grant.id for grant in around.before.approvals.grants}
+    given = next((one for one in around.after.approvals.grants if one.id not in had), None)
+    if given is None:
+        raise UndoError("an answer that was for once cannot be undone; a rewind takes back what it let run")
+    if given not in around.now.approvals.grants:
+        raise UndoError(f"{given.id} holds no longer")
+    revoke = cmd.RevokeRule(agent=around.now.agent_id, grant=given.id)
+    return revoke, f"revoke {given.id}: {rule_text(given.rule)}"
 
 
 def _break_on(said: cmd.BreakOn, around: Around) -> tuple[cmd.Command, str]:
@@ -219,10 +223,11 @@ def _change_break(said: cmd.ChangeBreak, around: Around) -> tuple[cmd.Command, s
 def _budget(said: cmd.SetBudget, around: Around) -> tuple[cmd.Command, str]:
     before = around.before
     was = before.goal_budgets.get(said.goal) if said.goal else before.budget
-    amounts = asdict(was or SpendingLimits())
-    back = cmd.SetBudget.model_validate({"agent": before.agent_id, "goal": said.goal, **amounts})
-    of = f" of {said.goal}" if said.goal else ""
-    return back, f"the budget{of} is again: {was}" if was else f"no budget{of} of its own again"
+    whose = {"agent": around.now.agent_id, "goal": said.goal}
+    back = cmd.SetBudget.model_validate({**whose, **asdict(was or SpendingLimits())})
+    if said.goal:
+        return back, f"budget of {said.goal} as before: {was}" if was else f"no budget of {said.goal} again"
+    return back, f"the budget as before: {was}" if was else "the workspace's budget again"
 
 
 def _paused(said: cmd.Pause, around: Around) -> tuple[cmd.Command, str]:
@@ -264,6 +269,29 @@ def _told_belief(said: cmd.TellBelief, around: Around) -> tuple[cmd.Command, str
     return back, f"{'believe' if said.removed else 'no longer believe'} {said.literal}"
 
 
+def _revoked(said: cmd.RevokeRule, around: Around) -> tuple[cmd.Command, str]:
+    kept = {grant.id for grant in around.after.approvals.grants}
+    gone = next((one for one in around.before.approvals.grants if one.id not in kept), None)
+    if gone is None:
+        raise UndoError("an envelope is given again by accepting the plan: accept, or press a")
+    again = {"agent": around.now.agent_id, "rule": rule_text(gone.rule), "scope": gone.scope.value}
+    return cmd.GrantRule.model_validate(again), f"allow again, {gone.scope}: {rule_text(gone.rule)}"
+
+
+def _accepted(said: cmd.AcceptPlan, around: Around) -> tuple[cmd.Command, str]:
+    if said.goal not in around.now.approvals.envelopes:
+        raise UndoError(f"the envelope of {said.goal} holds no longer")
+    words = f"take back the envelope of {said.goal}; its plan stays the accepted one"
+    return cmd.RevokeRule(agent=around.now.agent_id, grant=said.goal), words
+
+
+def _policy(said: cmd.SetApprovals, around: Around) -> tuple[cmd.Command, str]:
+    was = around.before.approvals.policies.get(Source.OPERATOR.value, Policy())
+    rules = [{**asdict(rule), "answer": rule.answer.value} for rule in was.rules]
+    back = cmd.SetApprovals(agent=around.now.agent_id, policy={"default": was.default.value, "rules": rules})
+    return back, "what it is to ask about, as before"
+
+
 Compensation = Callable[[Any, Around], tuple[cmd.Command, str]]
 
 _PUT_BACK: Iterable[type[cmd.Command]] = (
@@ -283,6 +311,10 @@ COMPENSATIONS: dict[type[cmd.Command], Compensation] = {
     cmd.SetBreak: _set_break,
     cmd.Dispute: _disputed,
     cmd.GrantRule: _granted,
+    cmd.AnswerApproval: _granted,
+    cmd.RevokeRule: _revoked,
+    cmd.AcceptPlan: _accepted,
+    cmd.SetApprovals: _policy,
     cmd.Pause: _paused,
     cmd.Run: _ran,
     cmd.SetThresholds: _thresholds,
@@ -307,8 +339,8 @@ CANNOT: dict[type[cmd.Command], str] = {
     cmd.Guide: "what the thinker was told cannot be unsaid; guide it otherwise",
     cmd.StopJob: "a program that was ended does not go on",
     cmd.CancelBackground: "work that was cut off does not go on",
-    cmd.Thaw: "processes have gone on; X freezes them again",
-    cmd.AnswerApproval: f"what was allowed may have run; {_REWIND}, and revoke takes a granted rule back",
+    cmd.Thaw: "its processes went on; stop freeze freezes them again",
+    cmd.RejectReplan: "the thinker was told; accept the plan that it makes now, or replace it",
     cmd.WaiveSnapshot: f"the step may have run; {_REWIND}",
 }
 """Why other commands are not undone; `{at}` is the event of the command."""

@@ -53,6 +53,10 @@ class Entry:
     action: str = ""
     """The action's id; it counts until it has started, been withdrawn or ended otherwise."""
 
+    def takes(self, kind: BudgetKind) -> bool:
+        """Whether it may take something of a kind, also where nobody knows how much."""
+        return self.most.of(kind) > 0 or (kind is BudgetKind.USD and self.most.unpriced > 0)
+
 
 class Ledger:
     """Counts for all agents of a workspace together.
@@ -77,6 +81,8 @@ class Ledger:
         self._states: dict[str, AgentState] = {}
         self._below: dict[str, list[AgentState]] = {}
         """Who works for whom, found when it is first asked for."""
+        self._aside: dict[str, SpendingLimits] = {}
+        """What was set aside for whom."""
         self._entries: list[Entry] = []
         self._wanted: dict[str, Entry] = {}
         """What each agent that is held was not let do."""
@@ -88,6 +94,9 @@ class Ledger:
         """Count an agent, for good: what it took stays taken when it is deleted."""
         self._states[state.agent_id] = state
         self._below.clear()
+        self._aside.pop(state.agent_id, None)
+        if (aside := state.config.set_aside).any:
+            self._aside[state.agent_id] = aside
 
     def admit(self, state: AgentState, *, thinks: bool) -> str:
         """Count an agent that is about to be created; or why there is no room for it, in words.
@@ -238,7 +247,7 @@ class Ledger:
 
     def _breaks(self, entry: Entry, account: Account) -> tuple[BudgetKind, str] | None:
         """The kind of a budget that something could break, and why; what was set aside for it breaks none."""
-        if not account.limits.any:
+        if not any(account.limits.of(kind) is not None and entry.takes(kind) for kind in BudgetKind):
             return None
         before = account.charged()
         self._entries.append(entry)
@@ -323,9 +332,12 @@ class Ledger:
     def _reserved(self, state: AgentState) -> Spent:
         """What an agent took, or what was set aside for it where that is more."""
         charged = self._charged(state)
-        if state.deleted:
+        aside, own = self._aside.get(state.agent_id), state.budget
+        if state.deleted or aside is None:
             return charged
-        aside, own = state.config.set_aside, state.budget or SpendingLimits()
+        if own is None or own == aside:
+            return charged.at_least(aside)
+        # Whoever lets an agent take less than was set aside for it gives the rest back.
         kept = {
             kind.value: min(amount, amount if (limit := own.of(kind)) is None else limit)
             for kind in BudgetKind

@@ -15,9 +15,9 @@ async def test_a_result_is_marked_and_what_it_alone_speaks_for_is_taken_back(tmp
     assert answer["alone"] == ["run.last.command", "run.last.return_code"]
     assert f"{answer['marked']} is marked as wrong" in text
     assert "MARKED AS WRONG: misread" in text
-    assert "(retract " in text
+    assert "nothing else speaks for: run.last.command, run.last.return_code" in text
     _, answer, text = await do_line(tmp_path, "why run.last.command")
-    assert "stands on pilot-1:" in text
+    assert "in doubt: stands on pilot-1:" in text
     code, answer, _ = await do_line(tmp_path, "retract a1")
     assert (code, answer["alone"]) == (0, ["run.last.command", "run.last.return_code"])
     code, answer, _ = await do_line(tmp_path, "retract a1 yes")

@@ -71,6 +71,13 @@ LINES = [
     ("budget usual", _pilot(cmd.SetBudget)),
     ("search pump 'not' \"so dry\"", Local("search", "pump 'not' \"so dry\"")),
     ("find pump", Local("search", "pump")),
+    ("rewind 31", Local("rewind", "31")),
+    ("rewind files -40 src --yes", Local("rewind", "files -40 src --yes")),
+    ("fork 31 x5 with belief tests_green=true", Local("fork", "31 x5 with belief tests_green=true")),
+    ("adopt pilot-2 --yes", Local("adopt", "pilot-2 --yes")),
+    ("outcomes", Local("outcomes", "")),
+    ("undo", Local("undo", "")),
+    ("redo --dry-run", Local("redo", "--dry-run")),
     ("recap", Local("recap")),
     ("recap 12", Local("recap", "12")),
     ("drop", _pilot(cmd.DropGoal, goal="g2")),
@@ -93,6 +100,24 @@ LINES = [
     ("stop all", _pilot(cmd.Stop, scope="all")),
     ("thaw", _pilot(cmd.Thaw)),
     ("thaw all", _pilot(cmd.Thaw, scope="all")),
+    ("inbox", Local("inbox")),
+    ("approve", _pilot(cmd.AnswerApproval, allow=True)),
+    ("approve a3 always", _pilot(cmd.AnswerApproval, action="a3", allow=True, scope="always")),
+    (
+        "approve session write paths=src/**",
+        _pilot(cmd.AnswerApproval, allow=True, scope="session", rule="write paths=src/**"),
+    ),
+    ('approve a3 {"path": "x"}', _pilot(cmd.AnswerApproval, action="a3", allow=True, args={"path": "x"})),
+    ("approve all write paths=src/**", Local("approve_all", "once write paths=src/**")),
+    ("deny a3 not  there", _pilot(cmd.AnswerApproval, action="a3", allow=False, reason="not  there")),
+    ("allow always run command='git *'", _pilot(cmd.GrantRule, scope="always", rule="run command='git *'")),
+    ("approvals", Local("approvals")),
+    ("approvals ask-changes", _pilot(cmd.SetApprovals, policy="ask-changes")),
+    ("revoke r2", _pilot(cmd.RevokeRule, grant="r2")),
+    ("accept", _pilot(cmd.AcceptPlan, goal="g2")),
+    ("accept g1 hosts=none spend=2", _pilot(cmd.AcceptPlan, goal="g1", envelope={"hosts": [], "spend": 2.0})),
+    ("envelope g1", Local("envelope", "g1")),
+    ("reject g1 not so", _pilot(cmd.RejectReplan, goal="g1", reason="not so")),
     ("intervene", _pilot(cmd.Intervene)),
     ("hand_back", _pilot(cmd.HandBack)),
     ("take_shell", _pilot(cmd.TakeShell)),
@@ -126,7 +151,17 @@ LINES = [
     ("break", _pilot(cmd.SetBreakpoint, step="s7")),
     ("unbreak 8", _pilot(cmd.SetBreakpoint, step="s8", on=False)),
     ("step over", _pilot(cmd.Step, scope="over")),
-    ("break goal +!reach(X)", _pilot(cmd.BreakOn, on="goal", pattern="+!reach(X)")),
+    ("step all over", Local("step_all", "over")),
+    ("break goal failed  fix it", _pilot(cmd.SetBreak, line="goal failed  fix it")),
+    (
+        "break tool write path=*.toml when errors > 2 once",
+        _pilot(cmd.SetBreak, line="tool write path=*.toml when errors > 2 once"),
+    ),
+    ("break step s7", _pilot(cmd.SetBreakpoint, step="s7")),
+    ("break step s7 after 2", _pilot(cmd.SetBreak, line="step s7 after 2")),
+    ("break dry error * last 500", Local("break_dry", "error * last 500")),
+    ("break off b1", _pilot(cmd.ChangeBreak, breakpoint="b1", enabled=False)),
+    ("unbreak b2", _pilot(cmd.ChangeBreak, breakpoint="b2", cleared=True)),
     ("breaks", Local("breakpoints")),
     ("breaks b1 off", _pilot(cmd.ChangeBreak, breakpoint="b1", enabled=False)),
     ("breaks b1 clear", _pilot(cmd.ChangeBreak, breakpoint="b1", cleared=True)),
@@ -179,6 +214,7 @@ LINES = [
     ("wrong a3 it misread the output", Local("wrong", "a3 it misread the output")),
     ("right pilot-1:7", Local("right", "pilot-1:7")),
     ("retract a3 yes", Local("retract", "a3 yes")),
+    ("play a3", Local("play", "a3")),
     ("drift g1", Local("drift", "g1")),
     (
         "workflow w2 paused until the index is back",
@@ -319,6 +355,7 @@ ANYTHING_GOES = {
     "wrong",
     "right",
     "retract",
+    "play",
     "drift",
     "drop",
     "abort",
@@ -332,7 +369,8 @@ ANYTHING_GOES = {
     "help",
 }
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
-ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw"}
+ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw", "deny", "outcomes", "undo", "redo"}
+ANYTHING_GOES |= {"approve", "approvals"}
 """Verbs whose argument may be left out or be any word."""
 
 
@@ -341,7 +379,7 @@ def test_usage_follows_when_an_argument_is_wrong(context: Context) -> None:
         if verb.name in ANYTHING_GOES:
             continue
         wrong = f"{verb.name} too much said" if " " not in verb.usage else verb.name
-        if verb.name in ("run", "budget"):
+        if verb.name in ("run", "budget", "stop", "thaw"):
             wrong = f"{verb.name} away"
         with pytest.raises(GrammarError, match="· usage: "):
             read_line(wrong, context)

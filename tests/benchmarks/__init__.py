@@ -13,10 +13,12 @@ NAMES = (
     "cockpit",
     "model",
     "stopping",
+    "approvals",
     "jail",
     "snapshot",
     "rewinding",
     "bdi",
+    "breakpoints",
     "killing",
 )
 

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from engine.domain.ports import SystemClock
@@ -26,7 +26,7 @@ from engine.journal.store import JournalStore
 AGENT = "pilot-1"
 NAME = "first_flight"
 """What the mission calls its directory."""
-_IDS = re.compile(r'"(bg|[gspa])(\d+)"')
+_IDS = re.compile(rf'"({AGENT}:)?(bg|[gspa])(\d+)"')
 _SHIFT = {"g": 1, "p": 1, "s": 20, "a": 20, "bg": 20}
 """How far ids of a kind are moved on each time."""
 BATCH = 2_000
@@ -39,6 +39,12 @@ def named(number: int) -> str:
 
 def make(workspace: Path, count: int) -> None:
     """Record a session of at least so many events in an empty workspace."""
+    asyncio.run(_write(workspace, list(_again(list(_flown()), count))))
+
+
+@cache
+def _flown() -> tuple[Event, ...]:
+    """The agent's events of the first mission, flown once in this process' life."""
     with tempfile.TemporaryDirectory() as place:
         flown = [sys.executable, "-m", "app.cli", "run", "--workspace", place, "--mission", "first-flight"]
         subprocess.run([*flown, "--quiet"], check=True, capture_output=True)
@@ -46,8 +52,7 @@ def make(workspace: Path, count: int) -> None:
             sqlite3.connect(read_only_uri(Path(place, ".pilothouse/journal.db")), uri=True)
         ) as database:
             rows = database.execute(f"select {COLUMNS} from events where stream = ? order by seq", (AGENT,))
-            events = [to_event(row) for row in rows]
-    asyncio.run(_write(workspace, list(_again(events, count))))
+            return tuple(to_event(row) for row in rows)
 
 
 def _again(events: list[Event], count: int) -> Iterator[Event]:
@@ -80,7 +85,7 @@ def _again(events: list[Event], count: int) -> Iterator[Event]:
 
 
 def _moved(number: int, found: re.Match[str]) -> str:
-    return f'"{found[1]}{int(found[2]) + number * _SHIFT[found[1]]}"'
+    return f'"{found[1] or ""}{found[2]}{int(found[3]) + number * _SHIFT[found[2]]}"'
 
 
 def _cause(cause: str, begin: int, moved: int) -> str:

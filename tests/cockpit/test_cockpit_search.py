@@ -28,7 +28,7 @@ async def test_what_is_found_is_listed_and_read_whole(tmp_path: Path, size: tupl
         dialog = await _searched(flight, "p u m p")
         assert {one.source for one in dialog._model.found} == {"event"}
         await flight.shows("belief.added")
-        await flight.press("enter")
+        await flight.press("v")
         await flight.until(lambda: dialog.has_class("-reading"), "the event in full")
         await flight.until(lambda: dialog.query_one(FoundText).sections, "its fields")
         await flight.shows("pilot-1:")
@@ -37,6 +37,24 @@ async def test_what_is_found_is_listed_and_read_whole(tmp_path: Path, size: tupl
         await flight.press("escape")
         await flight.no_dialog()
         assert flight.app._searching is None
+
+
+async def test_enter_goes_to_the_event_in_its_agents_past(tmp_path: Path) -> None:
+    async with cockpit(tmp_path / "ws") as flight:
+        await flight.type("believe pump primed")
+        await flight.type("agent_create bdi_agent pilot-2")
+        await flight.says("agent pilot-2 created")
+        await flight.type("agent pilot-2")
+        await flight.until(lambda: flight.state.agent_id == "pilot-2", "the other agent")
+        dialog = await _searched(flight, "p u m p")
+        place = next(at for at, one in enumerate(dialog._model.found) if one.kind == "belief.added")
+        await flight.press(*["down"] * place, "enter")
+        await flight.until(lambda: flight.app._past_at is not None, "the past")
+        assert flight.state.agent_id == "pilot-1"
+        assert f"pilot-1:{flight.app._past_at}" == dialog._model.found[place].ref
+        await flight.no_dialog()
+        await flight.press("end")
+        await flight.until(lambda: not flight.app._in_past, "now")
 
 
 async def test_a_file_is_read_from_the_line_that_was_found(tmp_path: Path) -> None:

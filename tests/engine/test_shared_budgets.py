@@ -163,7 +163,7 @@ async def test_agents_that_ask_a_model_at_once_make_no_call_more_than_their_pare
             await flight.do(cmd.Run, agent=name)
         await asyncio.gather(*(flight.do(cmd.AdoptGoal, agent=name, text="make it") for name in names))
         for name in names:
-            await flight.until(lambda s: held(s) or s.model_calls, name)
+            await flight.until(lambda s: held(s) or s.model_calls, name, patience_s=30)
         assert len(server.requests) == 2
         assert sum([held(await flight.state(name)) for name in names]) == 2
         await flight.do(cmd.SetBudget, calls=2, more=("calls",), keep=True)
@@ -347,9 +347,10 @@ async def test_an_agent_with_a_reasoner_is_held_between_its_actions_by_actions_a
 ) -> None:
     clock = timed.clock
     assert isinstance(clock, SetClock)
-    program = '!make.\n+!make <- mkdir("a"); mkdir("b"); run("sleep 60"); mkdir("c").'
+    program = '!make.\n+!make <- mkdir("a"); mkdir("b"); run("python wait.py"); mkdir("c").'
     await timed.do(cmd.CreateAgent, agent="mind", agent_type="asl_agent", config={"program": program})
     timed.agent = "mind"
+    (timed.sandbox / "wait.py").write_text("import time; time.sleep(60)")
     await timed.do(cmd.SetBudget, actions=1, seconds=60)
     await timed.do(cmd.Run)
     state = await timed.until(held)
@@ -357,9 +358,21 @@ async def test_an_agent_with_a_reasoner_is_held_between_its_actions_by_actions_a
     await timed.do(cmd.SetBudget, actions=1, more=("actions",), keep=True)
     state = await timed.until(lambda s: held(s) and s.actions == 2)
     await timed.do(cmd.SetBudget, keep=True, lifted=("actions",))
-    await timed.until(lambda s: s.acting)
+    await timed.until(lambda s: s.acting and s.action.command == "run")
     clock.passes(61)
     state = await timed.until(held)
     assert state.held_by is not None
     assert (state.held_by.kind, state.acting, state.run) == ("seconds", True, RunState.PAUSED)
     await timed.do(cmd.Stop)
+
+
+async def test_a_step_that_a_budget_held_is_not_taken_by_itself_once_there_is_more(flight: Flight) -> None:
+    await flight.plan(*made("a"))
+    await flight.do(cmd.SetBudget, actions=0)
+    await flight.do(cmd.Step)
+    await flight.until(lambda s: held(s) and s.action is not None)
+    assert (await flight.do(cmd.SetBudget, actions=1)).message == "budget: 1 actions"
+    state = await flight.state()
+    assert (state.run, state.run_reason) == (RunState.PAUSED, "paused; there is more of the budget now")
+    await flight.do(cmd.Step)
+    await flight.until(done)

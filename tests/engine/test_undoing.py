@@ -8,6 +8,7 @@ import pytest
 from engine_flight import Flight, act
 
 from engine.domain import commands as cmd
+from engine.domain.budgets import SpendingLimits
 from engine.domain.plan import StepStatus
 from engine.domain.state import RunState
 from engine.journal import events as ev
@@ -59,6 +60,14 @@ async def test_beliefs_goals_breakpoints_and_runs(flight: Flight) -> None:
     await flight.do(cmd.Believe, key="door", value="open")
     await flight.do(cmd.Believe, key="door", value="shut")
     await flight.do(cmd.SetBreakpoint, step=steps[1])
+    await flight.do(cmd.SetBudget, actions=5, seconds=9)
+    await flight.do(cmd.SetBudget, goal="g1", usd=1)
+    await flight.do(cmd.SetBudget, usd=2, keep=True, lifted=("actions",))
+    assert await undo(flight) == "the budget as before: 5 actions, 9 s"
+    assert await undo(flight) == "no budget of g1 again"
+    state = await flight.state()
+    assert (state.budget, state.goal_budgets) == (SpendingLimits(actions=5, seconds=9), {})
+    assert await undo(flight) == "the workspace's budget again"
     await flight.do(cmd.ChangeGoal, goal="g1", priority=7)
     assert await undo(flight) == "goal g1 is again: list the files (priority 1)"
     assert await undo(flight) == f"clear the breakpoint on {steps[1]}"
@@ -112,7 +121,7 @@ async def test_breakpoints_budgets_and_rules_of_other_rooms(flight: Flight) -> N
     for words in (
         "revoke ",
         "no budget of g1",
-        "no budget of its own",
+        "the workspace's budget",
         "break again at tool write",
         "clear ",
     ):

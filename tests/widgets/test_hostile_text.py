@@ -44,6 +44,7 @@ from widgets.dialogs import (
     StepDraft,
     StepEditor,
 )
+from widgets.dialogs.budgets import BudgetLine, BudgetsDialog, BudgetSection, BudgetsModel
 
 MARKUP = ["[/x]", "[@click=app.boom]x[/]"]
 HOSTILE = [
@@ -182,6 +183,9 @@ async def test_no_dialog_lets_hostile_text_act(text: str) -> None:
         lambda: HelpDialog(HelpModel((HelpGroup(text, (HelpKey(text, text),)),), text)),
         lambda: InterventionDialog(
             InterventionModel(text, text, text, text, (text, text), {Offer.TAKE_SHELL: text})
+        ),
+        lambda: BudgetsDialog(
+            BudgetsModel(text, (BudgetSection(text, text, (BudgetLine(text, "1", "2"),), text, text),))
         ),
         lambda: StepEditor(StepDraft(text, text, text, {text: text}), lambda tool, command, args: [text]),
     )

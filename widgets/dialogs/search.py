@@ -36,6 +36,8 @@ class SearchLine:
     who: str
     kind: str
     text: str
+    goes: bool = False
+    """Whether it is an event of an agent, whose past can be looked at there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class SearchDialog(BoxDialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "search", "Search", id="search.words"),
         Binding("backspace,left", "back", "Back to the list", id="search.back"),
+        Binding("v", "view", "Read it whole", id="search.view"),
         Binding("q", "close", "Close", id="search.close"),
     ]
 
@@ -98,6 +101,12 @@ class SearchDialog(BoxDialog[None]):
     @dataclass
     class OpenRequested(Message):
         """The operator wants to see something that was found."""
+
+        found: SearchLine
+
+    @dataclass
+    class GoRequested(Message):
+        """The operator wants to be where something was found: at an event, in its agent's past."""
 
         found: SearchLine
 
@@ -122,7 +131,8 @@ class SearchDialog(BoxDialog[None]):
             yield self._standing
             yield Static(
                 Content.from_markup(
-                    "[@click=screen.search][bold]/[/] search[/]   [bold]enter[/] read it whole   "
+                    "[@click=screen.search][bold]/[/] search[/]   [bold]enter[/] go there   "
+                    "[@click=screen.view][bold]v[/] read it whole   "
                     "[@click=screen.back][bold]←[/] back to the list[/]   [bold]Y[/] copy"
                 ),
                 classes="-keys",
@@ -170,10 +180,24 @@ class SearchDialog(BoxDialog[None]):
     @on(FoundList.Chosen)
     def _chosen(self, event: FoundList.Chosen) -> None:
         event.stop()
-        found = next((one for one in self._model.found if one.key == event.key), None)
+        found = self._line(event.key)
+        if found is not None and found.goes:
+            self.post_message(self.GoRequested(found))
+        elif found is not None:
+            self._read(found)
+
+    def _line(self, key: str) -> SearchLine | None:
+        return next((one for one in self._model.found if one.key == key), None)
+
+    def _read(self, found: SearchLine) -> None:
+        self._wanted = found.key
+        self.post_message(self.OpenRequested(found))
+
+    def action_view(self) -> None:
+        """Read what is under the cursor whole."""
+        found = self._line(self._list.cursor)
         if found is not None:
-            self._wanted = found.key
-            self.post_message(self.OpenRequested(found))
+            self._read(found)
 
     def action_search(self) -> None:
         """Type other words."""

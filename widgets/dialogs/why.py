@@ -158,8 +158,8 @@ class WhyDialog(BoxDialog[None]):
                     "[@click=screen.way('backward')][bold]b[/] causes[/]  "
                     "[@click=screen.way('forward')][bold]f[/] what stands on it[/]  "
                     "[@click=screen.way('wrong')][bold]x[/] if it is wrong[/]  "
-                    "[@click=screen.mark][bold]w[/] mark as wrong[/]  "
-                    "[@click=screen.retract][bold]r[/] take beliefs back[/]  "
+                    "[@click=screen.mark][bold]w[/] mark wrong[/]  "
+                    "[@click=screen.retract][bold]r[/] retract[/]  "
                     "[@click=screen.back][bold]backspace[/] back[/]"
                 ),
                 classes="-keys",
