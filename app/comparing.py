@@ -291,7 +291,8 @@ def _plans(before: AgentState, after: AgentState) -> Iterator[Change]:
             continue
         steps = _steps(was.steps if was else ()), _steps(now.steps if now else ())
         revisions = f"revision {was.revision if was else 0} → {now.revision if now else 0}"
-        yield Change("~" if was and now else "+" if now else "-", f"plan of {goal}", revisions)
+        if was is None or now is None or was.revision != now.revision:
+            yield Change("~" if was and now else "+" if now else "-", f"plan of {goal}", revisions)
         yield from _differences(*steps)
         kept = [step.id for step in (was.steps if was else ())]
         order = [step.id for step in (now.steps if now else ())]

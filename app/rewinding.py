@@ -18,6 +18,7 @@ SCOPES = ("both", "files", "state")
 YES, DRY = "--yes", "--dry-run"
 WORDS = 200
 """Characters of a line that a preview shows."""
+OUTSIDE = "programs may have reached further than the files; what they did to files comes back"
 LISTED = 500
 """Lines of one part that a preview shows."""
 
@@ -90,7 +91,9 @@ def title_of(preview: Preview) -> str:
 
 def parts_of(preview: Preview) -> tuple[Part, ...]:
     """A preview in parts, the most important first."""
-    parts = [Part("Cannot be undone", tuple(("!", _words(line)) for line in preview.lasting[:LISTED]))]
+    lasting = tuple(("!", _words(line)) for line in preview.lasting[:LISTED])
+    note = OUTSIDE if preview.after.outside else ""
+    parts = [Part("Cannot be undone", lasting, note)]
     if preview.scope.value != "state":
         parts.append(_files(preview))
         if preview.others:

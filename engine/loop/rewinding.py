@@ -18,7 +18,7 @@ from engine.journal.fold import copy_state
 from engine.loop.agent import Agent
 from engine.loop.decide_time import check_stands
 from engine.loop.outcome import RefusedError
-from engine.snapshots import Restoration, SnapshotError, Snapshots
+from engine.snapshots import Restoration, SnapshotDamaged, SnapshotError, SnapshotMissing, Snapshots
 from engine.steering.rewinding import Preview, RewindError, Surroundings, preview
 
 
@@ -57,7 +57,7 @@ class Rewind:
         try:
             return await self._go(command, receipt.event)
         except (RewindError, RefusedError, SnapshotError) as error:
-            return await self._failed(str(error), receipt.event)
+            return await self._failed(error, receipt.event)
 
     async def adopt(self, command: cmd.AdoptFork, theirs: str) -> cmd.Receipt:
         """Give the agent the files of a fork instead; everything else is as for a rewind of files.
@@ -78,7 +78,7 @@ class Rewind:
         try:
             done = await self._bring_back(snapshots, theirs, agent.state.version, receipt.event, command.fork)
         except (RefusedError, RewindError, SnapshotError) as error:
-            return await self._failed(str(error), receipt.event)
+            return await self._failed(error, receipt.event)
         begun = agent.state.rewinding
         rewound = ev.Rewound(
             to=begun.to if begun is not None else agent.state.version,
@@ -92,7 +92,7 @@ class Rewind:
         event = agent.append(rewound, self._actor, begun.event if begun is not None else receipt.event)
         await agent.log.commit()
         sure = ", each file checked" if done.verified else ""
-        message = f"the files of {command.fork} are {agent.state.agent_id}'s now: {_count(done)} paths{sure}"
+        message = f"the files of {command.fork} are {agent.state.agent_id}'s now: {_paths(done)}{sure}"
         return cmd.Receipt(ok=True, message=message, event=event.ref, data={"changed": _count(done)})
 
     async def _go(self, command: cmd.Rewind, cause: str) -> cmd.Receipt:
@@ -166,11 +166,15 @@ class Rewind:
         )
         return self._agent.append(rewound, self._actor, cause, f"{state.agent_id}:{found.to}")
 
-    async def _failed(self, reason: str, cause: str) -> cmd.Receipt:
-        begun = self._agent.state.rewinding
-        if begun is not None:
+    async def _failed(self, error: Exception, cause: str) -> cmd.Receipt:
+        begun, reason = self._agent.state.rewinding, str(error)
+        untouched = isinstance(error, SnapshotMissing | SnapshotDamaged)  # which is found beforehand
+        partly = begun is not None and not untouched
+        if partly:
             reason = f"{reason} Some files may be changed already; the same rewind can be asked for again."
-        failed = ev.RewindFailed(reason=reason, partly=begun is not None)
+        elif untouched:
+            reason = f"{reason} No file was changed; rewind state takes only the mind back."
+        failed = ev.RewindFailed(reason=reason, partly=partly)
         event = self._agent.append(failed, "system", begun.event if begun is not None else cause)
         await self._agent.log.commit()
         return cmd.Receipt(ok=False, message=reason, event=event.ref)
@@ -182,17 +186,22 @@ def _count(done: Restoration | None) -> int:
     return len(done.written) + len(done.made) + len(done.removed) + len(done.mode_changed) + done.more
 
 
+def _paths(done: Restoration) -> str:
+    count = _count(done)
+    return f"{count} path{'s' * (count != 1)}"
+
+
 def _told(found: Preview, done: Restoration | None) -> str:
     parts = [f"{found.agent} is back at event {found.to}"]
     if found.scope is RewindScope.FILES:
         parts = [f"files are as at event {found.to}"]
     if done is not None:
         sure = ", each file checked" if done.verified else ""
-        parts.append(f"{_count(done)} paths changed{sure}")
+        parts.append(f"{_paths(done)} changed{sure}")
         if done.failed:
             parts.append(f"{len(done.failed)} could not be: {done.failed[0].path} {done.failed[0].why}")
     elif found.scope is RewindScope.BOTH and found.files is not None:
         parts.append(found.files.note)
     if found.lasting:
-        parts.append(f"{len(found.lasting)} things are not undone")
+        parts.append(f"{len(found.lasting)} thing{'s' * (len(found.lasting) != 1)} not undone")
     return "; ".join(parts)

@@ -180,6 +180,18 @@ def _disputed(said: cmd.Dispute, around: Around) -> tuple[cmd.Command, str]:
     return back, f"{said.event} is {'disputed' if said.lifted else 'no longer disputed'}"
 
 
+def _granted(said: cmd.GrantRule | cmd.AnswerApproval, around: Around) -> tuple[cmd.Command, str]:
+    """A rule that was given is revoked; a single answer is not taken back."""
+    had = {grant.id for grant in around.before.approvals.grants}
+    given = next((one for one in around.after.approvals.grants if one.id not in had), None)
+    if given is None:
+        raise UndoError("an answer that was for once cannot be undone; a rewind takes back what it let run")
+    if given not in around.now.approvals.grants:
+        raise UndoError(f"{given.id} holds no longer")
+    revoke = cmd.RevokeRule(agent=around.now.agent_id, grant=given.id)
+    return revoke, f"revoke {given.id}: {rule_text(given.rule)}"
+
+
 def _break_on(said: cmd.BreakOn, around: Around) -> tuple[cmd.Command, str]:
     now = around.now.mind_breakpoints
     made = next((key for key, one in now.items() if (one.on, one.pattern) == (said.on, said.pattern)), "")
@@ -257,18 +269,6 @@ def _told_belief(said: cmd.TellBelief, around: Around) -> tuple[cmd.Command, str
     return back, f"{'believe' if said.removed else 'no longer believe'} {said.literal}"
 
 
-def _granted(said: cmd.GrantRule | cmd.AnswerApproval, around: Around) -> tuple[cmd.Command, str]:
-    """A rule that was given is revoked; a single answer is not taken back."""
-    had = {grant.id for grant in around.before.approvals.grants}
-    given = next((one for one in around.after.approvals.grants if one.id not in had), None)
-    if given is None:
-        raise UndoError("an answer that was for once cannot be undone; a rewind takes back what it let run")
-    if given not in around.now.approvals.grants:
-        raise UndoError(f"{given.id} holds no longer")
-    revoke = cmd.RevokeRule(agent=around.now.agent_id, grant=given.id)
-    return revoke, f"revoke {given.id}: {rule_text(given.rule)}"
-
-
 def _revoked(said: cmd.RevokeRule, around: Around) -> tuple[cmd.Command, str]:
     kept = {grant.id for grant in around.after.approvals.grants}
     gone = next((one for one in around.before.approvals.grants if one.id not in kept), None)
@@ -339,9 +339,8 @@ CANNOT: dict[type[cmd.Command], str] = {
     cmd.Guide: "what the thinker was told cannot be unsaid; guide it otherwise",
     cmd.StopJob: "a program that was ended does not go on",
     cmd.CancelBackground: "work that was cut off does not go on",
-    cmd.Thaw: "processes have gone on; X freezes them again",
+    cmd.Thaw: "its processes went on; stop freeze freezes them again",
     cmd.RejectReplan: "the thinker was told; accept the plan that it makes now, or replace it",
-    cmd.AdoptFork: "rewind files {at} brings back the files of before",
     cmd.WaiveSnapshot: f"the step may have run; {_REWIND}",
 }
 """Why other commands are not undone; `{at}` is the event of the command."""

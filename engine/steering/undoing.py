@@ -109,6 +109,9 @@ def _offer(event: Event, command: cmd.Command, around: Around, again: bool) -> O
     if isinstance(command, cmd.Rewind):
         back = cmd.Rewind(agent=event.stream, to=event.version, scope=command.scope, paths=command.paths)
         return Offer(event.ref, by, f"take back the rewind to event {command.to}", back)
+    if isinstance(command, cmd.AdoptFork):
+        back = cmd.Rewind(agent=event.stream, to=event.version, scope="files")
+        return Offer(event.ref, by, f"give back the files of {command.fork}", back)
     if why := CANNOT.get(type(command)):
         raise UndoError(f"{command.do} of {by} cannot be undone: {why.format(at=event.version)}")
     make = COMPENSATIONS.get(type(command))

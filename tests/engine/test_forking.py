@@ -57,14 +57,16 @@ async def test_its_files_can_be_taken_over_and_that_rewound(flight: Flight) -> N
     await flight.do(cmd.CallTool, agent="pilot-b", command="rm", args={"path": "a.txt"})
     await flight.until(lambda s: not s.requests and not s.busy, "pilot-b")
     (flight.engine.root_of("pilot-b") / "new").write_text("from the fork")
-    before, head = picture(flight.sandbox), (await flight.state()).version
+    before = picture(flight.sandbox)
     preview = await flight.engine.adopt_preview(flight.agent, "pilot-b")
     assert "new" in preview.written
     assert picture(flight.sandbox) == before
     await flight.do(cmd.AdoptFork, fork="pilot-b")
     assert (flight.sandbox / "new").read_text() == "from the fork"
     assert not (flight.sandbox / "c.txt").exists()
-    await flight.do(cmd.Rewind, to=head, scope="files")
+    offer = await flight.engine.undo_offer(flight.agent)
+    assert offer.words == "give back the files of pilot-b"
+    assert (await flight.engine.submit(offer.as_command(flight.agent))).ok
     assert picture(flight.sandbox) == before
     assert "no fork of pilot; its forks: pilot-b" in await flight.refused(cmd.AdoptFork, fork="nobody")
 

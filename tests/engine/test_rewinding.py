@@ -158,6 +158,18 @@ async def test_an_end_in_the_middle_is_found_and_can_be_repeated(flight: Flight)
     assert (await flight.state()).intervention is None
 
 
+async def test_a_snapshot_that_is_gone_leaves_the_state(flight: Flight) -> None:
+    await flight.plan(*WRITES)
+    seen = await steps(flight, 2)
+    saved = [said.snapshot for said in await flight.payloads(ev.SnapshotTaken)]
+    await snapshots_of(flight).forget([saved[1]])
+    assert "there is no snapshot" in (await flight.engine.rewind_preview("pilot", seen[0][0])).trouble.lower()
+    assert "No file was changed; rewind state" in await flight.refused(cmd.Rewind, to=seen[0][0])
+    assert (await flight.state()).rewinding is None
+    assert picture(flight.sandbox) == seen[1][1]
+    await flight.do(cmd.Rewind, to=seen[0][0], scope="state")
+
+
 async def test_the_names_of_places(flight: Flight) -> None:
     planned = await flight.plan(*WRITES)
     await steps(flight, 2)
