@@ -87,6 +87,14 @@ def _parser() -> argparse.ArgumentParser:
         help="never-ask: where the operator would be asked, the goal fails instead; a rule such as "
         "'write paths=src/**' lets these calls run unasked; repeatable",
     )
+    run.add_argument(
+        "--break",
+        action="append",
+        default=[],
+        dest="breaks",
+        metavar="BREAKPOINT",
+        help="hold there and end the run, such as: 'tool write path=*.toml'; may be given more than once",
+    )
     run.add_argument("--step", action="store_true", help="wait for Enter before each action")
     run.add_argument("--timeout", type=_seconds, metavar="S")
     run.add_argument("--events", action="store_true", help="print every event as one JSON line")
@@ -413,6 +421,7 @@ def _run(options: argparse.Namespace) -> int:
         budget_tokens=options.budget_tokens,
         budget_actions=options.budget_actions,
         budget_seconds=options.budget_seconds,
+        breaks=tuple(options.breaks),
     )
     try:
         result = asyncio.run(run_goal(run, out=sys.stdout, err=sys.stderr))

@@ -21,7 +21,7 @@ from engine.domain import commands as cmd
 from engine.domain.metacognition import JobOutcome, MetaTask
 from engine.domain.ports import Ports
 from engine.domain.reasoning import GeneratedPlan, GenerationStage
-from engine.domain.state import AgentState
+from engine.domain.state import AgentState, Mode
 from engine.engine import Engine
 from engine.library import load_missions
 from engine.metacognition.stuck import signs_of
@@ -172,8 +172,10 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             from app.approving import told_of_approvals
 
             return await told_of_approvals(engine, intent, agent)
-        case "generated_plans" | "breakpoints":
-            return await _mind(engine, intent.action, agent)
+        case "generated_plans" | "breakpoints" | "break_dry":
+            return await _of_agent(engine, intent, agent)
+        case "step_all":
+            return await _step_all(engine, intent.argument)
         case "mission":
             return await _mission(engine, intent.argument, agent)
         case "past" | "compare":
@@ -300,21 +302,36 @@ async def _change_time(engine: Engine, intent: Local, agent: str) -> Answer:
     return await time_doing.do_undo(engine, intent.argument, agent, again=intent.action == "redo")
 
 
-async def _mind(engine: Engine, what: str, agent: str) -> Answer:
+async def _of_agent(engine: Engine, intent: Local, agent: str) -> Answer:
     if not agent:
-        return 2, {}, "there is no agent yet; agent_create asl_agent ID file=PROGRAM.asl makes one"
+        return 2, {}, "there is no agent yet; agent_create bdi_agent ID makes one"
+    from app.breaking import breaks_answer, dry_answer
+
+    if intent.action == "break_dry":
+        return await dry_answer(engine, agent, intent.argument)
     state = await engine.view(agent)
-    if what == "breakpoints":
-        points = [asdict(one) for one in state.mind_breakpoints.values()]
-        lines = [
-            f"{one['id']:<5} {'on ' if one['enabled'] else 'off'} {one['on']:<7} {one['pattern']}"
-            f"  ({one['hits']} hits)"
-            for one in points
-        ]
-        return 0, {"breakpoints": points}, "\n".join(lines) or "no breakpoints"
+    if intent.action == "breakpoints":
+        return 0, *breaks_answer(state)
     plans = [asdict(one) for one in state.generated]
     waiting = [asdict(one) for one in state.generations.values() if one.stage is GenerationStage.HELD]
     return 0, {"plans": plans, "waiting": waiting}, generated_text(state)
+
+
+def steppable(state: AgentState) -> bool:
+    """Whether an agent takes part when all are stepped: it is paused and has something to do."""
+    free = state.intervention is None and state.handover is None
+    return state.mode is Mode.PAUSED and free and state.has_work
+
+
+async def _step_all(engine: Engine, scope: str) -> Answer:
+    """Step every paused agent, at once, and wait until all of them rest."""
+    waiting = [name for name in engine.agents if steppable(await engine.view(name))]
+    steps = (cmd.Step.model_validate({"agent": name, "scope": scope}) for name in waiting)
+    answers = await asyncio.gather(*(_submit(engine, step) for step in steps))
+    told = [f"{name}: {text}" for name, (_, _, text) in zip(waiting, answers, strict=True)]
+    rows = [{"agent": name, **row} for name, (_, row, _) in zip(waiting, answers, strict=True)]
+    code = max((code for code, _, _ in answers), default=0)
+    return code, {"agents": rows}, "\n".join(told) or "no agent is paused with something to do"
 
 
 def generated_text(state: AgentState | None, *, short: bool = False) -> str:

@@ -15,9 +15,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TextIO
 
+from pydantic import ValidationError
+
+from app.break_verbs import break_command
 from app.lines import ending_jobs, held_before, line_of
 from app.missions import agent_for, lay_down
 from app.settings import Settings
+from app.verb import Context, GrammarError
 from app.waiting import AgentFaultError, at_rest, wait_until
 from engine.domain import commands as cmd
 from engine.domain.goal import GoalStatus
@@ -84,6 +88,8 @@ class RunOptions:
     """What the agent may take over all its sessions; what is not given the settings say."""
     approve: tuple[str, ...] = ()
     """Rules of calls that may run unasked, until the run has ended."""
+    breaks: tuple[str, ...] = ()
+    """Breakpoints to set before it runs, as in the command bar; the run ends where one holds it."""
     accept: Tier | None = None
     """The weakest jail in which programs may run; the settings say it otherwise."""
 
@@ -127,6 +133,8 @@ class Run:
             given = await self._do(cmd.GrantRule(agent=options.agent, rule=rule))
             if not given.ok:
                 return {"status": Status.FAILED.value, "message": given.message, "reason": "REFUSED"}
+        if refused := await self._set_breaks():
+            return {"status": Status.FAILED.value, "message": refused, "reason": "REFUSED"}
         before = await engine.view(options.agent)
         since = await engine.head()
         for problem in engine.health.library:
@@ -162,6 +170,19 @@ class Run:
     async def _do(self, command: cmd.Command) -> cmd.Receipt:
         return await self._engine.submit(command, operator="headless")
 
+    async def _set_breaks(self) -> str:
+        """Set the breakpoints that were asked for; what is wrong with the first that cannot be."""
+        for line in self._options.breaks:
+            state = await self._engine.view(self._options.agent)
+            try:
+                command = break_command(line.strip(), Context(self._options.agent, state))
+            except (GrammarError, ValidationError) as error:
+                return f"--break '{line}': {error}"
+            receipt = await self._do(command)
+            if not receipt.ok:
+                return f"--break '{line}': {receipt.message}"
+        return ""
+
     async def _start(self, before: AgentState) -> _End | None:
         """Adopt the goal above all others and set the agent running."""
         options = self._options
@@ -177,6 +198,9 @@ class Run:
             if not receipt.ok:
                 return _End(Status.FAILED, receipt.message, "REFUSED")
             text = text or options.mission.goal
+        if options.breaks and not options.step and not before.open_goals:
+            # Already running when the goal comes, so that no breakpoint is met by a plan made before it runs.
+            await self._do(cmd.Run(agent=options.agent, max_loops=options.max_loops, ask=options.ask))
         highest = max((goal.priority for goal in before.open_goals), default=0)
         receipt = await self._do(cmd.AdoptGoal(agent=options.agent, text=text, priority=highest + 1))
         if not receipt.ok:
@@ -267,9 +291,15 @@ class Run:
             return await self._rests()
         if isinstance(said, ev.BudgetReached):
             return _End(Status.BUDGET_EXCEEDED, f"{held_before(said)}: {said.reason}")
-        if isinstance(said, ev.AgentPaused) and said.reason.startswith("MAX_LOOPS"):
-            return _End(Status.FAILED, said.reason, "MAX_LOOPS")
+        if isinstance(said, ev.AgentPaused):
+            return self._held(said.reason)
         return None
+
+    def _held(self, reason: str) -> _End | None:
+        """A breakpoint ends the run, unless somebody steps it; so do loops that are over."""
+        if reason.startswith("breakpoint") and not self._options.step:
+            return _End(Status.NEEDS_OPERATOR, reason, "BREAKPOINT")
+        return _End(Status.FAILED, reason, "MAX_LOOPS") if reason.startswith("MAX_LOOPS") else None
 
     async def _plans_held(self, said: ev.PlansHeld) -> _End | None:
         """Generated plans wait for approval: that ends the run, or the plans where nobody is to be asked."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.domain.action import ResultStatus
+from engine.domain.break_lines import write_break
 from engine.domain.goal import GoalStatus
 from engine.domain.metacognition import JobOutcome
 from engine.domain.plan import StepStatus
@@ -353,8 +354,16 @@ def _say_trouble(said: ev.Payload) -> tuple[str, str, str] | None:
             return "◉", "operator", f"breakpoint on {said.step}"
         case ev.BreakpointCleared():
             return "◎", "operator", f"no breakpoint on {said.step}"
-        case ev.BreakpointHit():
+        case ev.BreakpointHit(breakpoint=""):
             return "◉", "warning", f"breakpoint reached: {said.step}"
+        case ev.BreakpointHit():
+            return "◉", "warning", f"breakpoint {said.breakpoint}: {said.what}"
+        case ev.BreakpointAdded():
+            return "◉", "operator", f"breakpoint {said.breakpoint}: {write_break(said.spec)}"
+        case ev.BreakpointChanged(cleared=True):
+            return "◎", "operator", f"no breakpoint {said.breakpoint}"
+        case ev.BreakpointChanged():
+            return "◉", "operator", f"breakpoint {said.breakpoint} {'on' if said.enabled else 'off'}"
     return None
 
 

@@ -15,7 +15,6 @@ PROGRAM_LIMIT = 1_000_000
 """Bytes of a program's file."""
 STEERED = ("suspend", "resume", "drop", "fail")
 DECISIONS = {"approve": "install them", "reject": "with a reason", "again": "ask the model once more"}
-BREAKS = ("step", "belief", "goal", "plan", "error")
 
 
 def reads_program(config: dict[str, Any]) -> dict[str, Any]:
@@ -81,24 +80,6 @@ def _intentions(context: Context) -> Iterable[tuple[str, str]]:
         yield f"{number} drop", f"{goal} {view.state}"
 
 
-def _read_breaks(rest: str, context: Context) -> Intent:
-    if not rest:
-        return Local("breakpoints")
-    ident, how = word(rest, "a breakpoint")
-    if how not in ("on", "off", "clear"):
-        raise GrammarError("say what is to become of it: on, off or clear")
-    return cmd.ChangeBreak(
-        agent=context.agent, breakpoint=ident, enabled=how != "off", cleared=how == "clear"
-    )
-
-
-def _breaks(context: Context) -> Iterable[tuple[str, str]]:
-    for one in context.state.mind_breakpoints.values() if context.state else ():
-        about = f"{one.on} {one.pattern}"
-        yield f"{one.id} {'off' if one.enabled else 'on'}", about
-        yield f"{one.id} clear", about
-
-
 def _read_trace(rest: str, context: Context) -> Intent:
     if rest not in ("on", "off"):
         raise GrammarError("say on or off")
@@ -131,8 +112,6 @@ def _plans(context: Context) -> Iterable[tuple[str, str]]:
 VERBS: tuple[Verb, ...] = (
     Verb("intention", "intention N suspend|resume|drop|fail [REASON]", "steer an intention of a reasoner",
          _read_intention, "Mind", choices=_intentions),
-    Verb("breaks", "breaks [ID on|off|clear]", "the breakpoints on beliefs, goals, plans and errors",
-         _read_breaks, "Mind", choices=_breaks),
     Verb("trace", "trace on|off", "journal every change of beliefs, events and intentions", _read_trace,
          "Mind", choices=lambda c: [("on", "every change"), ("off", "only what the panes need")]),
     Verb("plans", "plans [approve|reject|again ID [TEXT]]", "decide on plans that a model made", _read_plans,
@@ -140,13 +119,3 @@ VERBS: tuple[Verb, ...] = (
     Verb("world", "world", "the small world that the agent lives in, or its session again",
          lambda rest, c: Local("world", only(rest, "nothing") if rest else ""), "Mind"),
 )  # fmt: skip
-
-
-def read_break(rest: str, context: Context) -> Intent | None:
-    """A breakpoint on what a reasoner believes, pursues, chooses or fails at; None when it is on a step."""
-    on, _, pattern = rest.partition(" ")
-    if on in BREAKS and pattern.strip():
-        return cmd.BreakOn.model_validate({"agent": context.agent, "on": on, "pattern": pattern.strip()})
-    if context.state is not None and context.state.reasons:
-        raise GrammarError("say on what: break belief obstacle(_), break goal +!reach(X), break plan p1, …")
-    return None

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from app import (
     approval_verbs,
+    break_verbs,
     budget_verbs,
     dispute_verbs,
     inquiry_verbs,
@@ -22,6 +23,7 @@ from app import (
     stop_verbs,
     time_verbs,
 )
+from app.break_verbs import step_id as _step
 from app.coder import LineError, parse_line
 from app.verb import Context, GrammarError, Intent, Local, Reader, Verb, only, split_word, word
 from engine.domain import commands as cmd
@@ -63,16 +65,6 @@ def complaint(error: ValidationError) -> str:
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     return f"{where}: {first['msg'].removeprefix('Value error, ')}"
-
-
-def _step(rest: str, context: Context, what: str = "a step") -> str:
-    """A step's id; `this` or nothing means the step that would run next."""
-    state = context.state
-    if rest in ("", "this", "."):
-        if state is None or state.step is None:
-            raise GrammarError(f"{what} is missing, and no step is pending")
-        return state.step.id
-    return rest.lower() if rest[0] in "sS" else f"s{rest}"
 
 
 def _goal_id(rest: str, context: Context) -> str:
@@ -232,17 +224,6 @@ def _read_forget(rest: str, context: Context) -> Intent:
     return cmd.Forget(agent=context.agent, key=only(rest, "a key"))
 
 
-def _read_step(rest: str, context: Context) -> Intent:
-    if rest not in ("", "over", "out"):
-        raise GrammarError("nothing, over or out may follow")
-    return cmd.Step.model_validate({"agent": context.agent, "scope": rest or "step"})
-
-
-def _read_break(rest: str, context: Context) -> Intent:
-    on_mind = mind_verbs.read_break(rest, context)
-    return on_mind or cmd.SetBreakpoint(agent=context.agent, step=_step(rest, context))
-
-
 def _read_settle(rest: str, context: Context) -> Intent:
     words = rest.split() or ["all"]
     if "all" in words:
@@ -274,12 +255,6 @@ def _read_create(rest: str, context: Context) -> Intent:
 def _steps(context: Context) -> Iterable[tuple[str, str]]:
     plan = context.state.plan if context.state else None
     return [(step.id, step.description) for step in plan.steps if not step.status.terminal] if plan else []
-
-
-def _breakable(context: Context) -> Iterable[tuple[str, str]]:
-    if context.state is None or not context.state.reasons:
-        return _steps(context)
-    return [(f"{on} ", f"on a {on}") for on in mind_verbs.BREAKS]
 
 
 def _goals(context: Context) -> Iterable[tuple[str, str]]:
@@ -363,8 +338,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("until", "until [GOAL]", "run until this goal ends, then pause", _read_until, "Steering",
          choices=_goals),
     Verb("pause", "pause", "start no new action", _none(lambda c: cmd.Pause(agent=c.agent)), "Steering"),
-    Verb("step", "step [over|out]", "allow exactly one action; of a reasoner a body step, or a whole goal",
-         _read_step, "Steering", choices=lambda c: [("over", "the pending step"), ("out", "of its plan")]),
+    *break_verbs.VERBS,
     *stop_verbs.VERBS,
     *budget_verbs.VERBS,
     Verb("intervene", "intervene", "take the agent's turn",
@@ -392,11 +366,6 @@ VERBS: tuple[Verb, ...] = (
     Verb("unsaved", "unsaved [STEP]", "run a step once without saving the files first; it cannot be undone",
          lambda rest, c: cmd.WaiveSnapshot(agent=c.agent, step=_step(rest, c)), "Plan", choices=_steps),
     Verb("result", "result STEP TEXT", "settle a step with a result you vouch for", _read_result, "Plan",
-         choices=_steps),
-    Verb("break", "break [STEP] | break belief|goal|plan|error PATTERN", "hold the agent there",
-         _read_break, "Plan", choices=_breakable),
-    Verb("unbreak", "unbreak [STEP]", "clear a breakpoint",
-         lambda rest, c: cmd.SetBreakpoint(agent=c.agent, step=_step(rest, c), on=False), "Plan",
          choices=_steps),
     Verb("believe", "believe KEY VALUE", "put a belief into the agent's mind", _read_believe, "Mind",
          choices=_beliefs),

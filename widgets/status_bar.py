@@ -31,6 +31,9 @@ MODE_MARKS: dict[str, tuple[str, str]] = {
 }
 METER_CELLS = 5
 
+HEAD_CELLS = 14
+"""Cells of the short form of where a held agent stands."""
+
 
 @dataclass(frozen=True, slots=True)
 class StatusModel:
@@ -186,7 +189,7 @@ def _cells(model: StatusModel) -> list[_Cell]:
     cells = [
         _Cell(5, (Piece(clean_line(model.app), "accent"),)),
         _Cell(80, _some(agent, "strong"), _some(cut_text(agent, 14), "strong")),
-        _Cell(100, (word, Piece(f" {point}")) if point else (word,), (word,)),
+        _Cell(100, (word, Piece(f" {point}")) if point else (word,), (word, *_head(point))),
         _Cell(60, _named("tick", str(model.tick)), (Piece(f"t{model.tick}"),)),
         _Cell(
             20, _some(clean_line(model.thinker), "dim"), _some(cut_text(clean_line(model.thinker), 10), "dim")
@@ -208,6 +211,12 @@ def _cells(model: StatusModel) -> list[_Cell]:
         words = clean_line(model.fault)
         cells.append(_Cell(94, (Piece(f"✗ fault: {words}", "error"),), (Piece("✗ fault", "error"),)))
     return [cell for cell in cells if cell.full]
+
+
+def _head(point: str) -> Pieces:
+    """What stands before a colon, such as which breakpoint holds the agent, where that is short."""
+    head, colon, _ = point.partition(":")
+    return (Piece(f" {head}"),) if colon and len(head) <= HEAD_CELLS else ()
 
 
 def _sandbox(model: StatusModel) -> list[_Cell]:

@@ -246,10 +246,17 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 self._say(f"{agent} has plans for you to approve: press n", "error")
             case ev.MindBreakpointHit() if agent == self._agent:
                 self._say(f"breakpoint {payload.breakpoint}: {payload.what}; s steps, space goes on", "note")
-            case ev.MindBreakpointChanged() if agent == self._agent:
+            case (
+                ev.MindBreakpointChanged()
+                | ev.BreakpointAdded()
+                | ev.BreakpointChanged()
+                | ev.BreakpointSet()
+            ):
                 self.call_later(self._show_breakpoints)
-            case ev.BreakpointHit() if agent == self._agent:
+            case ev.BreakpointHit(breakpoint="") if agent == self._agent:
                 self._say(f"held before {payload.step} by its breakpoint; s runs it, space goes on", "note")
+            case ev.BreakpointHit():
+                self.call_later(self._tell_held, agent, f"breakpoint {payload.breakpoint}: {payload.what}")
 
     # -------------------------------------------------------------- drawing
 

@@ -18,7 +18,6 @@ from app.cockpit.sandbox_keys import SandboxKeys
 from app.cockpit.search_keys import SearchKeys
 from app.cockpit.stop_keys import StopKeys
 from app.cockpit.time_keys import TimeKeys
-from app.cockpit.why_keys import WhyKeys
 from app.doing import context_of, generated_text, help_text
 from app.grammar import complete, read_line
 from app.missions import agent_for, free_name, lay_down
@@ -47,7 +46,6 @@ class CommandLine(
     TimeKeys,
     SearchKeys,
     StopKeys,
-    WhyKeys,
     RecapKeys,
 ):
     """What is typed in the bar, and the words it knows."""
@@ -165,7 +163,11 @@ class CommandLine(
             case "world":
                 self.action_world()
             case "breakpoints":
-                self.action_breakpoint()
+                self.action_breakpoints()
+            case "break_dry":
+                self._dry_entered(intent.argument)
+            case "step_all":
+                self._step_all(intent.argument)
             case "generated_plans":
                 if not self._open_plans():
                     self._say(generated_text(self._projector.state, short=True), "note")

@@ -67,8 +67,14 @@ class Key:
 KEYS: tuple[Key, ...] = (
     Key("space", "toggle_run", "run/pause", "Run", "Let the agent run, or start no new action", shown=True),
     Key("s", "step", "step", "Run", "Run exactly one action", shown=True),
-    Key("S", "step_over", "step over", "Run", "Of a reasoner: the pending step with all goals below it"),
-    Key("O", "step_out", "step out", "Run", "Of a reasoner: go on until the pending step's plan is through"),
+    Key("S", "step_over", "step over", "Run", "Run the pending step with the whole sub-goal below it"),
+    Key(
+        "O",
+        "step_out",
+        "step out",
+        "Run",
+        "Go on until the present sub-goal is through, and its parent goes on",
+    ),
     Key("o", "until", "until goal ends", "Run", "Run until the present goal ends, then pause"),
     Key("full_stop", "stop", "stop", "Run", "End all that runs of the agent, and say what was", shown=True),
     Key("X", "stop_panel", "stop …", "Run", "Stop in grades, this agent, its children or all; the receipt"),
@@ -76,6 +82,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         "b", "breakpoint", "break", "Plan", "Breakpoint: hold the agent before the selected step", shown=True
     ),
+    Key("B", "breakpoints", "breakpoints", "Run", "All breakpoints: tools, beliefs, goals, errors, spend, …"),
     Key("e", "edit", "edit", "Plan", "Change the selected or pending step", shown=True),
     Key("x", "skip", "skip", "Plan", "Go on without the selected or pending step"),
     Key("insert,I", "insert", "insert", "Plan", "Put a new step before the selected one"),

@@ -6,6 +6,7 @@ from functools import partial
 
 from textual import on
 
+from app.cockpit.break_keys import BreakKeys
 from app.cockpit.memory_keys import MemoryKeys
 from app.cockpit.run_keys import RunKeys
 from app.projection import mind_views
@@ -14,7 +15,6 @@ from engine.domain.state import AgentState
 from engine.engine import Engine
 from widgets import BeliefsPane, GoalStack
 from widgets.dialogs import (
-    BreakpointsDialog,
     ConfirmDialog,
     ConfirmModel,
     GeneratedPlansChoice,
@@ -31,7 +31,7 @@ _DECISIONS = {
 }
 
 
-class MindKeys(RunKeys, MemoryKeys):
+class MindKeys(RunKeys, BreakKeys, MemoryKeys):
     """What the operator does with a reasoner, beyond what they do with every agent."""
 
     _arranged = (False, False)
@@ -80,42 +80,14 @@ class MindKeys(RunKeys, MemoryKeys):
             sources = ", ".join(held.sources)
             self._say(f"{held.text}: from {sources}, since tick {held.tick}, by {held.event}", "note")
 
-    # -------------------------------------------------------------- stepping and breakpoints
-
-    def action_step_over(self) -> None:
-        """One step with everything below it."""
-        self._send(cmd.Step(agent=self._agent, scope="over"))
-
-    def action_step_out(self) -> None:
-        """Until the pending step's plan is through."""
-        self._send(cmd.Step(agent=self._agent, scope="out"))
+    # -------------------------------------------------------------- breakpoints
 
     def action_breakpoint(self) -> None:
         """The breakpoints of a reasoner; of other agents one on the selected step."""
-        state = self._reasoner()
-        if state is None:
+        if self._reasoner() is None:
             super().action_breakpoint()
-        elif not self._refused_in_past() and len(self.screen_stack) == 1:
-            model = mind_views.breakpoints(state)
-            self.push_screen(BreakpointsDialog(model, Engine.check_breakpoint))
-
-    def _show_breakpoints(self) -> None:
-        """Bring an open dialog up to date."""
-        state = self._reasoner()
-        if state is not None and isinstance(self.screen, BreakpointsDialog):
-            self.screen.show(mind_views.breakpoints(state))
-
-    @on(BreakpointsDialog.AddRequested)
-    def _add_breakpoint(self, event: BreakpointsDialog.AddRequested) -> None:
-        self._send(cmd.BreakOn(agent=self._agent, on=event.kind, pattern=event.pattern))
-
-    @on(BreakpointsDialog.SwitchRequested)
-    def _switch_breakpoint(self, event: BreakpointsDialog.SwitchRequested) -> None:
-        self._send(cmd.ChangeBreak(agent=self._agent, breakpoint=event.breakpoint_id, enabled=event.enabled))
-
-    @on(BreakpointsDialog.RemoveRequested)
-    def _remove_breakpoint(self, event: BreakpointsDialog.RemoveRequested) -> None:
-        self._send(cmd.ChangeBreak(agent=self._agent, breakpoint=event.breakpoint_id, cleared=True))
+        else:
+            self.action_breakpoints()
 
     # -------------------------------------------------------------- intentions
 

@@ -18,12 +18,9 @@ from widgets import (
     WorldModel,
 )
 from widgets.dialogs import (
-    BreakpointLine,
-    BreakpointsModel,
     GeneratedPlansModel,
     ProposedPlan,
 )
-from widgets.dialogs.breakpoints import BreakpointKind
 from widgets.intentions import IntentionMark
 from widgets.plan import StepMark
 from widgets.world import SignKind, WorldSign
@@ -165,7 +162,7 @@ def world(state: AgentState) -> WorldModel:
     )
 
 
-# ------------------------------------------------------------------ generated plans and breakpoints
+# ------------------------------------------------------------------ generated plans
 
 
 def held_generation(state: AgentState) -> Generation | None:
@@ -200,20 +197,3 @@ def _problems(one: Generation) -> Iterable[str]:
     if one.reason:
         yield one.reason
     yield from one.problems
-
-
-def breakpoints(state: AgentState) -> BreakpointsModel:
-    """The breakpoints on what the reasoner believes, pursues, chooses and fails at."""
-    kinds: dict[str, BreakpointKind] = {
-        "step": "step",
-        "belief": "belief",
-        "goal": "goal",
-        "plan": "plan",
-        "error": "error",
-    }
-    lines = tuple(
-        BreakpointLine(one.id, kinds[one.on], one.pattern, one.enabled, one.hits)
-        for one in state.mind_breakpoints.values()
-        if one.on in kinds
-    )
-    return BreakpointsModel(lines, state.agent_id)

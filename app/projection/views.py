@@ -11,6 +11,7 @@ from app.projection import mind_views
 from app.projection.error_views import open_failures
 from engine import inquiry
 from engine.domain.action import SandboxSession
+from engine.domain.breakpoints import BreakKind
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, Plan, PlanStep, StepStatus
 from engine.domain.state import AgentState, Mode
@@ -50,6 +51,8 @@ BELIEFS_SHOWN = 40
 RESULTS_SHOWN = 5
 POINT_CELLS = 28
 """Cells of the status line that the running action may take."""
+HELD_CELLS = 44
+"""Cells of the status line for the breakpoint that holds the agent."""
 
 _GOAL_MARKS: Mapping[GoalStatus, GoalMark] = {
     GoalStatus.PENDING: "pending",
@@ -183,7 +186,7 @@ def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLi
         id=step.id,
         text=step_text(step),
         status=mark,
-        breakpoint=step.id in state.breakpoints,
+        breakpoint=step.id in state.breakpoints or step.id in _watched_steps(state),
         held=is_next and state.mode in (Mode.PAUSED, Mode.INTERVENTION, Mode.SHELL, Mode.FROZEN),
         tool=step.tool,
         command=step.command or step.op.value,
@@ -213,6 +216,12 @@ def _course(state: AgentState, step: PlanStep) -> str:
     own = next((one for one in accepted.steps if one.id == step.id), None)
     same = own is not None and call_of_step(own) == call_of_step(found[1])
     return CourseKind.ON_PLAN if same else CourseKind.OFF_PLAN
+
+
+def _watched_steps(state: AgentState) -> set[str]:
+    """Steps that breakpoints with a condition or a count are on."""
+    waiting = (one for one in state.points.values() if one.enabled)
+    return {one.spec.subject for one in waiting if one.spec.kind is BreakKind.STEP}
 
 
 def shown_by(state: AgentState, goal: str) -> str:
@@ -326,11 +335,11 @@ def _point(state: AgentState) -> str:
             return "may it? (a, d)"
         case _ if state.approvals.held:
             return "a re-plan waits (a, d)"
+        case Mode.PAUSED if state.run_reason.startswith("breakpoint"):
+            return cut_text(clean_line(state.run_reason), HELD_CELLS)
         case Mode.PAUSED:
             reason = (
-                f" · {state.run_reason}"
-                if state.run_reason.startswith(("breakpoint", "MAX", "BUDGET", "STUCK"))
-                else ""
+                f" · {state.run_reason}" if state.run_reason.startswith(("MAX", "BUDGET", "STUCK")) else ""
             )
             return f"{state.pause_point.value}{reason}"
         case Mode.INTERVENTION:

@@ -78,8 +78,6 @@ class Breakpoint:
     id: str
     spec: BreakSpec
     enabled: bool = True
-    matched: int = 0
-    """How often it came."""
     stopped: int = 0
     """How often it held the agent."""
     event: str = ""

@@ -291,6 +291,8 @@ class AgentState:
     """All other breakpoints, by id."""
     watched: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The breakpoints that count, by the kinds of events that can come to them."""
+    came: dict[str, int] = field(default_factory=dict)
+    """How often each of them came."""
     reached: tuple[Reached, ...] = ()
     """Breakpoints that have come and for which the agent is to be held now."""
 

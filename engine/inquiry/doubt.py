@@ -24,11 +24,12 @@ _OF_CONTENT = frozenset({Relation.AFTER, Relation.BELIEF, Relation.FILE})
 def doubted(record: Record) -> Mapping[str, str]:
     """The events that stand on one that is marked as wrong, each with the marked one, without these."""
     found: dict[str, str] = {}
-    for root in record.disputes:
+    marked = record.disputes
+    for root in marked:
         todo = [basis.ref for basis in record.followers(root)]
         while todo:
             ref = todo.pop()
-            if ref not in found and ref not in record.disputes:
+            if ref not in found and ref not in marked:
                 found[ref] = root
                 todo += [basis.ref for basis in record.followers(ref)]
     return found

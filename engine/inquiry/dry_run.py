@@ -79,7 +79,7 @@ class DryRun:
         self.results = {f"b{number}": DryResult(spec) for number, spec in enumerate(specs, 1)}
         self.events = 0
         self._state = state if state is not None else AgentState()
-        self._state.points, self._state.watched, self._state.reached = {}, {}, ()
+        self._state.points, self._state.came, self._state.watched, self._state.reached = {}, {}, {}, ()
         for ident, one in self.results.items():
             break_fold.put(self._state, Breakpoint(ident, one.spec))
 
@@ -113,8 +113,8 @@ class DryRun:
 
     def told(self) -> tuple[DryResult, ...]:
         """What each breakpoint would have done so far, in the order given."""
-        for ident, one in self._state.points.items():
-            self.results[ident].matched = one.matched
+        for ident, came in self._state.came.items():
+            self.results[ident].matched = came
         return tuple(self.results.values())
 
 

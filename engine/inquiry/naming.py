@@ -92,8 +92,6 @@ class Names:
         self.streams: dict[str, StreamNames] = {}
         self.touched: Mapping[tuple[str, str], Touched] = {}
         """Files that actions changed without naming them, by stream and action."""
-        self.disputes: dict[str, str] = {}
-        """Events that are marked as wrong, to why."""
 
     def note(self, event: Event) -> Iterable[Basis]:
         """Take the next event in; gives what its body names, an empty reference where that is not known."""
@@ -337,15 +335,6 @@ def _failure(names: Names, stream: StreamNames, event: Event, said: dict[str, An
 @_on(ev.BackgroundStarted, ev.JobStarted, ev.JobEnded)
 def _job(names: Names, stream: StreamNames, event: Event, said: dict[str, Any]) -> Iterator[Basis]:
     names.name(event.stream, _text(said, "job"), event.ref)
-    yield from ()
-
-
-@_on(ev.ResultDisputed)
-def _disputed(names: Names, stream: StreamNames, event: Event, said: dict[str, Any]) -> Iterator[Basis]:
-    if said.get("lifted"):
-        names.disputes.pop(_text(said, "event"), None)
-    else:
-        names.disputes[_text(said, "event")] = _text(said, "reason")
     yield from ()
 
 

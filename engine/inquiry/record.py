@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from engine.inquiry.changed_files import touched_files
-from engine.inquiry.naming import Basis, Names, plain_path, texts
+from engine.inquiry.naming import Basis, Names, body_of, plain_path, texts
+from engine.journal.dispute_events import ResultDisputed
 from engine.journal.event import Event
 
 _ID = re.compile(r"(?:[asgpqj]|bg)[0-9]+", re.I)
@@ -104,7 +105,14 @@ class Record:
     @property
     def disputes(self) -> Mapping[str, str]:
         """The events that the operator marked as wrong, to why."""
-        return self._names.disputes
+        marked: dict[str, str] = {}
+        for event in self.of_kind(ResultDisputed.kind):
+            said = body_of(event)
+            if said.get("lifted"):
+                marked.pop(str(said.get("event")), None)
+            else:
+                marked[str(said.get("event"))] = str(said.get("reason", ""))
+        return marked
 
     def bases(self, ref: str) -> tuple[Basis, ...]:
         """What an event stands on: recorded causes first."""

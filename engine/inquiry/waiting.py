@@ -86,6 +86,8 @@ def waiting_for(state: AgentState, *, trouble: str = "") -> Waiting:
         return Waiting(WaitKind.JOURNAL, f"the journal cannot record: {trouble}", state.at)
     if state.deleted:
         return Waiting(WaitKind.NOTHING, "the agent was deleted", event=state.run_event)
+    if state.frozen:
+        return Waiting(WaitKind.GATE, "you: its processes are frozen; thaw or run it", event=state.run_event)
     found = _on_what_runs(state) or _on_the_operator(state) or _on_its_own(state) or _on_nothing(state)
     if state.meta.stuck is not None and found.kind in _GOING_ON:
         return replace(found, what=f"{found.what}; it may be stuck: {state.meta.stuck.text}")
@@ -116,6 +118,10 @@ def in_particular(found: Waiting, newest: Event | None) -> Waiting:
 
 
 def _on_what_runs(state: AgentState) -> Waiting | None:
+    back = state.rewinding
+    if back is not None:
+        what = f"its files are brought back to event {back.to}"
+        return Waiting(WaitKind.WORKSPACE, what, event=back.event)
     action = state.action
     if action is None or not (action.started or not action.step):
         return None
@@ -167,7 +173,7 @@ def _on_the_operator(state: AgentState) -> Waiting | None:
         return Waiting(WaitKind.GATE, what, event=state.run_event)
     if state.run is not RunState.PAUSED or state.grants or not state.has_work:
         return None
-    if state.run_reason.startswith(BUDGET):
+    if state.held_by is not None or state.run_reason.startswith(BUDGET):
         return Waiting(WaitKind.BUDGET, state.run_reason, event=state.run_event)
     if state.breakpoint_hit:
         what = f"you: it stands at the breakpoint on {state.breakpoint_hit}"

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from engine.domain.breakpoints import BEFORE_ACTING, BreakKind, Breakpoint, BreakSpec, Reached
 from engine.domain.budgets import Spent
@@ -27,6 +28,8 @@ WHAT_LIMIT = 200
 """Characters of what is said to have come."""
 REACHED_KEPT = 20
 """Breakpoints that are told of at one hold."""
+SUSPENDED = "suspended"
+_STEP_ID, _GOAL_ID = re.compile(r"s\d+"), re.compile(r"g\d+")
 _BELIEFS = (ev.BeliefAdded, ev.BeliefRemoved, ev.WorldPerceived, ev.JobStarted, ev.JobEnded)
 _ENDS = (ev.ActionFinished, ev.ActionCancelled, ev.ActionOutcomeUnknown)
 BEGINNINGS = (ev.ActionStarted, ev.DecisionAsked, ev.GoalAdopted)
@@ -46,19 +49,18 @@ WAITED_FOR: dict[BreakKind, tuple[type[ev.Payload], ...]] = {
 """The events that can come to a breakpoint of each kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """What counts of the state before an event."""
+class Noted(NamedTuple):
+    """What counts of the state before an event; a named tuple, because they are made by the thousand."""
 
     waiting: tuple[str, ...]
     """The breakpoints that wait for such an event."""
     action: ActiveAction | None = None
     passed: tuple[str, ...] = ()
     """Breakpoints on the step that has just passed the gate."""
-    beliefs: Mapping[str, str | None] = field(default_factory=dict)
+    beliefs: Mapping[str, str | None] = MappingProxyType({})
     """Values of the beliefs that the event is about, as text."""
     goal: Goal | None = None
-    spent: Mapping[str, Spent] = field(default_factory=dict)
+    spent: Mapping[str, Spent] = MappingProxyType({})
     suspended: frozenset[int] = frozenset()
 
 
@@ -70,32 +72,40 @@ def noted(state: AgentState, said: ev.Payload) -> Noted | None:
     waiting = state.watched.get(said.kind, ())
     if not waiting:
         return None
-    match said:
-        case ev.ActionStarted() | ev.DecisionAsked() | ev.GoalAdopted():
-            passed = tuple(one.id for one, _ in _before(state, step_begun(state, said)))
-            return Noted(waiting, passed=passed)
-        case ev.GoalEnded():
-            return Noted(waiting, goal=state.goals.get(said.goal))
-        case ev.ActionFinished() | ev.ActionCancelled() | ev.ActionOutcomeUnknown():
-            return Noted(waiting, action=state.action)
-        case ev.ModelCalled():
-            return Noted(waiting, spent=dict(state.spent))
-        case ev.ReasonerAdvanced():
-            known = (state.intentions.get(one.id) for one in said.intentions)
-            return Noted(waiting, suspended=frozenset(one.id for one in known if one and _is_suspended(one)))
-    return Noted(waiting, beliefs={key: _believed(state, key) for key in _keys(said)})
+    kind = type(said)  # asking a payload whether it is of another class is slow
+    if kind in _STEP_BEGUN:
+        return Noted(waiting, passed=tuple(one.id for one, _ in _before(state, step_begun(state, said))))
+    if kind in _ENDS:
+        return Noted(waiting, action=state.action)
+    if kind in _BELIEFS:
+        return Noted(waiting, beliefs={key: _believed(state, key) for key in _keys(said)})
+    note = _NOTES.get(kind)
+    return note(state, said, waiting) if note is not None else Noted(waiting)
+
+
+_NOTES: dict[type[ev.Payload], Callable[[AgentState, Any, tuple[str, ...]], Noted]] = {
+    ev.GoalEnded: lambda state, said, waiting: Noted(waiting, goal=state.goals.get(said.goal)),
+    ev.ModelCalled: lambda state, said, waiting: Noted(waiting, spent=dict(state.spent)),
+    ev.ReasonerAdvanced: lambda state, said, waiting: Noted(waiting, suspended=_suspended(state, said)),
+}
+
+
+def _suspended(state: AgentState, said: ev.ReasonerAdvanced) -> frozenset[int]:
+    known = (state.intentions.get(one.id) for one in said.intentions)
+    return frozenset(one.id for one in known if one is not None and one.state == SUSPENDED)
 
 
 def step_begun(state: AgentState, said: ev.Payload) -> str:
     """The step that passes the gate with an event; empty for none, and for what the operator does."""
-    match said:
-        case ev.ActionStarted():
-            return state.action.step if state.action is not None else ""
-        case ev.DecisionAsked():
-            return said.step
-        case ev.GoalAdopted():
-            return said.parent_step or ""
-    return ""
+    begun = _STEP_BEGUN.get(type(said))
+    return begun(state, said) if begun is not None else ""
+
+
+_STEP_BEGUN: dict[type[ev.Payload], Callable[[AgentState, Any], str]] = {
+    ev.ActionStarted: lambda state, said: state.action.step if state.action is not None else "",
+    ev.DecisionAsked: lambda state, said: said.step,
+    ev.GoalAdopted: lambda state, said: said.parent_step or "",
+}
 
 
 def match(state: AgentState, before: Noted, said: ev.Payload, event: Event) -> None:
@@ -108,9 +118,8 @@ def match(state: AgentState, before: Noted, said: ev.Payload, event: Event) -> N
         words = _TOLD[one.spec.kind](one.spec, before, state, said, event)
         if not words or not _condition_holds(one.spec, state):
             continue
-        one = replace(one, matched=one.matched + 1)
-        state.points[ident] = one
-        if not fires(one.spec, one.matched):
+        state.came[ident] += 1
+        if not fires(one.spec, state.came[ident]):
             continue
         if len(state.reached) < REACHED_KEPT and all(known.breakpoint != ident for known in state.reached):
             what = clean_line(words, limit=WHAT_LIMIT)
@@ -119,18 +128,20 @@ def match(state: AgentState, before: Noted, said: ev.Payload, event: Event) -> N
             put(state, replace(one, enabled=False))
 
 
-def fires(spec: BreakSpec, matched: int) -> bool:
+def fires(spec: BreakSpec, came: int) -> bool:
     """Whether a breakpoint holds when it comes for the n-th time."""
-    return matched % spec.after == 0 if spec.kind is BreakKind.EVERY else matched >= spec.after
+    return came % spec.after == 0 if spec.kind is BreakKind.EVERY else came >= spec.after
 
 
 def due(state: AgentState, step: str) -> tuple[Reached, ...]:
     """The breakpoints right before a step of the agent's that would run now."""
+    if not step or ev.ActionStarted.kind not in state.watched:
+        return ()
     key, cause = _place(state, step)
     return tuple(
         Reached(one.id, clean_line(words, limit=WHAT_LIMIT), cause)
         for one, words in _before(state, step)
-        if one.at != key and fires(one.spec, one.matched + 1)
+        if one.at != key and fires(one.spec, state.came[one.id] + 1)
     )
 
 
@@ -152,19 +163,32 @@ def _before(state: AgentState, step: str) -> Iterable[tuple[Breakpoint, str]]:
     if not step:
         return
     action = state.action if state.action is not None and state.action.step == step else None
-    found = state.find_step(step)
+    named = f"{action.tool}.{action.command}" if action is not None else ""
+    found: PlanStep | None = None
     for ident in state.watched.get(ev.ActionStarted.kind, ()):
         one = state.points[ident]
-        words = _fits_call(one.spec, action) or _fits_step(one.spec, found[1] if found else None)
+        if one.spec.kind is BreakKind.TOOL:
+            words = _fits_call(one.spec, action, named) if action is not None else ""
+        elif _STEP_ID.fullmatch(one.spec.subject) and one.spec.subject != step:
+            continue
+        else:
+            found = found or _step_of(state, step)
+            words = _fits_step(one.spec, found)
         if words and _condition_holds(one.spec, state):
             yield one, words
 
 
+def _step_of(state: AgentState, step: str) -> PlanStep | None:
+    found = state.find_step(step)
+    return found[1] if found is not None else None
+
+
 def _count_passed(state: AgentState, one: Breakpoint, has_passed: bool) -> None:
     """Where it held before this the hold has been counted; whatever begins ends the leave to pass."""
-    counted = has_passed and not one.at
-    if counted or one.at:
-        state.points[one.id] = replace(one, matched=one.matched + counted, at="")
+    if one.at:
+        state.points[one.id] = replace(one, at="")
+    elif has_passed:
+        state.came[one.id] += 1
 
 
 # ------------------------------------------------------------------ what changes breakpoints
@@ -183,7 +207,7 @@ def _changed(state: AgentState, said: ev.BreakpointChanged, event: Event) -> Non
         return
     state.reached = tuple(known for known in state.reached if known.breakpoint != one.id)
     if said.cleared:
-        del state.points[one.id]
+        del state.points[one.id], state.came[one.id]
         _arrange(state)
     else:
         put(state, replace(one, enabled=said.enabled, event=event.ref))
@@ -199,7 +223,8 @@ def _hit(state: AgentState, said: ev.BreakpointHit, event: Event) -> None:
         return
     held = replace(one, stopped=one.stopped + 1, last=said.came or event.ref)
     if said.at:
-        held = replace(held, at=said.at, matched=one.matched + 1, enabled=one.enabled and not one.spec.once)
+        state.came[one.id] += 1
+        held = replace(held, at=said.at, enabled=one.enabled and not one.spec.once)
     put(state, held)
 
 
@@ -215,6 +240,7 @@ def put(state: AgentState, one: Breakpoint) -> None:
     """Keep a breakpoint as it is now."""
     known = state.points.get(one.id)
     state.points[one.id] = one
+    state.came.setdefault(one.id, 0)
     if known is None or known.enabled != one.enabled:
         _arrange(state)
 
@@ -269,25 +295,28 @@ def value_of(state: AgentState, name: str) -> Any:
     return getattr(state, name)  # actions, failed_actions, loops, tokens
 
 
-def _fits_call(spec: BreakSpec, action: ActiveAction | None) -> str:
-    if spec.kind is not BreakKind.TOOL or action is None or not _is_call(spec.subject, action):
+def _fits_call(spec: BreakSpec, action: ActiveAction, named: str) -> str:
+    if not _is_call(spec.subject, action.command, named):
         return ""
     for name, pattern in spec.args:
         if name not in action.args or not fits(pattern, _text(action.args[name])):
             return ""
     shown = ", ".join(f"{name} {_text(action.args[name])}" for name, _ in spec.args)
-    return f"before {action.id} {action.tool}.{action.command}" + (f": {shown}" if shown else "")
+    return f"before {action.id} {named}" + (f": {shown}" if shown else "")
 
 
-def _is_call(subject: str, action: ActiveAction) -> bool:
-    return fits(subject, f"{action.tool}.{action.command}") or fits(subject, action.command)
+def _is_call(subject: str, command: str, named: str) -> bool:
+    if "*" not in subject and "?" not in subject:
+        return subject in (command, named)
+    return fits(subject, named) or fits(subject, command)
 
 
 def _fits_step(spec: BreakSpec, step: PlanStep | None) -> str:
-    if spec.kind is not BreakKind.STEP or step is None:
+    if step is None:
         return ""
-    named = re.fullmatch(r"s\d+", spec.subject)
-    if not (spec.subject == step.id if named else holds(spec.subject, step.description)):
+    if spec.subject != step.id and (
+        _STEP_ID.fullmatch(spec.subject) or not holds(spec.subject, step.description)
+    ):
         return ""
     return f"before {step.id} {step.description}"
 
@@ -295,33 +324,31 @@ def _fits_step(spec: BreakSpec, step: PlanStep | None) -> str:
 def _goal_fits(subject: str, goal: Goal | None, ident: str) -> bool:
     if not subject or subject == ident:
         return True
-    named = re.fullmatch(r"g\d+", subject)
-    return not named and goal is not None and holds(subject, goal.text)
+    return goal is not None and not _GOAL_ID.fullmatch(subject) and holds(subject, goal.text)
 
 
-def _goal(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
-    assert isinstance(said, ev.GoalAdopted | ev.GoalEnded)
-    goal = state.goals.get(said.goal)
+def _goal(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
+    ident: str = said.goal
+    goal = state.goals.get(ident)
     change = "adopted"
-    if isinstance(said, ev.GoalEnded):
+    if type(said) is ev.GoalEnded:
         if before.goal is None or before.goal.status.terminal:
             return ""
         change = GoalStatus(said.status).value
     wanted = spec.change in ("", change) or (spec.change == "ended" and change != "adopted")
-    if not wanted or not _goal_fits(spec.subject, goal, said.goal):
+    if not wanted or not _goal_fits(spec.subject, goal, ident):
         return ""
-    return f"goal {said.goal} {change}" + (f": {goal.text}" if goal is not None else "")
+    return f"goal {ident} {change}" + (f": {goal.text}" if goal is not None else "")
 
 
-def _plan(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
-    assert isinstance(said, ev.PlanAdopted | ev.PlanRevised)
-    revised = isinstance(said, ev.PlanRevised)
+def _plan(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
+    revised = type(said) is ev.PlanRevised
     if revised and event.actor != "agent":
         return ""
     change = "revised" if revised else "adopted"
     if spec.change not in ("", change) or not _goal_fits(spec.subject, state.goals.get(said.goal), said.goal):
         return ""
-    about = f": {said.change}" if isinstance(said, ev.PlanRevised) else f": {len(said.steps)} steps"
+    about = f": {said.change}" if revised else f": {len(said.steps)} steps"
     return f"plan {said.plan} of {said.goal} {change}{about}"
 
 
@@ -334,18 +361,14 @@ def _believed(state: AgentState, key: str) -> str | None:
     return _text(held.value) if held is not None else None
 
 
-def _keys(said: ev.Payload) -> Iterable[str]:
-    match said:
-        case ev.BeliefAdded() | ev.BeliefRemoved():
-            return (said.key,)
-        case ev.WorldPerceived():
-            return said.facts
-        case ev.JobStarted() | ev.JobEnded():
-            return (f"job.{said.job}",)
-    return ()
+def _keys(said: Any) -> Iterable[str]:
+    """Keys of the beliefs that an event is about."""
+    if type(said) is ev.WorldPerceived:
+        return said.facts
+    return (f"job.{said.job}",) if type(said) in (ev.JobStarted, ev.JobEnded) else (said.key,)
 
 
-def _belief(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
+def _belief(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
     for key, old in before.beliefs.items():
         if not fits(spec.subject, key) or (new := _believed(state, key)) == old:
             continue
@@ -365,27 +388,28 @@ def _shown(value: str | None) -> str:
     return "none" if value is None else clean_line(value, limit=60)
 
 
-def _error(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
-    assert isinstance(said, ev.FailureRecorded)
+def _error(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
     if said.escalated_from or not fits(spec.subject or "*", said.failure.value):
         return ""
     return f"{said.failure.value}: {said.message}"
 
 
-def _result(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
-    assert isinstance(said, ev.ActionFinished)
+def _result(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
     action = before.action
-    if action is None or not action.step or (spec.subject and not _is_call(spec.subject, action)):
+    if action is None or not action.step:
+        return ""
+    if spec.subject and not _is_call(spec.subject, action.command, f"{action.tool}.{action.command}"):
         return ""
     if spec.exit is not None and said.result.get("return_code") != spec.exit:
         return ""
-    texts = (said.summary, *(value for value in said.result.values() if isinstance(value, str)))
-    if spec.text and not any(holds(spec.text, text) for text in texts):
-        return ""
+    if spec.text and not holds(spec.text, said.summary):
+        texts = (value for value in said.result.values() if isinstance(value, str))
+        if not any(holds(spec.text, text) for text in texts):
+            return ""
     return f"{action.id} {action.command} shows {spec.text or f'exit {spec.exit}'}: {said.summary}"
 
 
-def _spend(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
+def _spend(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
     then, now = (_taken(spec, state, spent) for spent in (before.spent, state.spent))
     limit = spec.usd if spec.usd is not None else (spec.tokens or 0)
     if not then < limit <= now:
@@ -404,24 +428,19 @@ def _taken(spec: BreakSpec, state: AgentState, spent: Mapping[str, Spent]) -> fl
     return sum(one.usd if spec.usd is not None else one.tokens for one in counted)
 
 
-def _every(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
+def _every(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
     action = before.action
     if action is None or not action.step or not action.started:
         return ""
     return f"{spec.after} actions since the last look"
 
 
-def _is_suspended(view: Any) -> bool:
-    return bool(view.state == "suspended")
-
-
-def _intention(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
-    assert isinstance(said, ev.ReasonerAdvanced)
+def _intention(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
     changes = [(one.intention, one.change, one.reason) for one in said.ended]
     changes += [
-        (one.id, "suspended", one.reason)
+        (one.id, SUSPENDED, one.reason)
         for one in said.intentions
-        if _is_suspended(one) and one.id not in before.suspended
+        if one.state == SUSPENDED and one.id not in before.suspended
     ]
     for number, change, reason in changes:
         if spec.change in ("", change) and spec.subject in ("", "*", str(number)):
@@ -429,7 +448,7 @@ def _intention(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Paylo
     return ""
 
 
-_Told = Callable[[BreakSpec, Noted, AgentState, ev.Payload, Event], str]
+_Told = Callable[[BreakSpec, Noted, AgentState, Any, Event], str]
 _TOLD: dict[BreakKind, _Told] = {
     BreakKind.GOAL: _goal,
     BreakKind.PLAN: _plan,

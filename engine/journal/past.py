@@ -41,9 +41,10 @@ class MarkKind(StrEnum):
     FAILURE = "failure"
     OPERATOR = "operator"
     """The operator was asked for a decision, or made a mark."""
+    REWIND = "rewind"
+    """It was brought back to what it had been, or began as a fork."""
     HELD = "held"
     """It was held: at a breakpoint, by a budget, or for being stuck."""
-    REWIND = "rewind"
 
 
 _KINDS: dict[str, MarkKind] = {
@@ -57,10 +58,10 @@ _KINDS: dict[str, MarkKind] = {
     ev.ActionOutcomeUnknown.kind: MarkKind.ACTION,
     ev.FailureRecorded.kind: MarkKind.FAILURE,
     ev.InterventionOpened.kind: MarkKind.OPERATOR,
-    ev.ChangesOffered.kind: MarkKind.OPERATOR,
-    ev.PlansHeld.kind: MarkKind.OPERATOR,
     ev.ApprovalAsked.kind: MarkKind.OPERATOR,
     ev.ReplanHeld.kind: MarkKind.OPERATOR,
+    ev.ChangesOffered.kind: MarkKind.OPERATOR,
+    ev.PlansHeld.kind: MarkKind.OPERATOR,
     ev.ResultDisputed.kind: MarkKind.OPERATOR,
     ev.BreakpointHit.kind: MarkKind.HELD,
     ev.MindBreakpointHit.kind: MarkKind.HELD,

@@ -1,10 +1,11 @@
 """Verification: is the journal what was written?
 
 Every stream is a hash chain; the places in the workspace have no gap; an event follows the events that it
-names as its causes; blobs hold what their names say; and the database's own indexes fit its rows. What cannot be
-seen: someone who recomputes all hashes behind a change, and two events of different streams that changed places
-though neither follows from the other (the order of streams that run side by side is not part of any hash).
-Against the first, compare `head` with one noted elsewhere. Source: ARCHITECTURE.md, events; CONTRACTS.md, `sessions verify`.
+names as its causes; blobs hold what their names say; and the database's own indexes fit its rows. What cannot
+be seen: someone who recomputes all hashes behind a change, and two events of different streams that changed
+places though neither follows from the other (the order of streams that run side by side is not part of any
+hash). Against the first, compare `head` with one noted elsewhere. Source: ARCHITECTURE.md, events;
+CONTRACTS.md, `sessions verify`.
 """
 
 from __future__ import annotations

@@ -56,10 +56,12 @@ class _Stop:
 
     agent: Agent
     grade: StopGrade
-    things: list[_Thing]
-    was: tuple[RunState, str, bool, int]
+    things: list[_Thing] = field(default_factory=list)
+    acted: bool = False
+    """Whether the agent stands otherwise than before."""
     begun: float = field(default_factory=time.monotonic)
     ref: str = ""
+    """The event that recorded the request."""
 
     def since_ms(self) -> int:
         return round((time.monotonic() - self.begun) * 1000)
@@ -79,10 +81,10 @@ class Stops:
         """
         stops, answers = [], []
         for agent in agents:
-            stop = _Stop(agent, StopGrade(said.grade), [], _standing(agent.state))
-            stop.things = _things(stop)
+            stop = _Stop(agent, StopGrade(said.grade))
+            stop.things, before = _things(stop), _standing(agent.state)
             answer = agent.handle(said.model_copy(update={"agent": agent.state.agent_id}), actor)
-            stop.ref = answer.event
+            stop.ref, stop.acted = answer.event, before != _standing(agent.state)
             stops.append(stop)
             answers.append(answer)
         kept = asyncio.gather(*(stop.agent.log.commit() for stop in stops), return_exceptions=True)
@@ -165,7 +167,7 @@ def _record(stop: _Stop, *, complete: bool) -> StopReceipt:
         stop=stop.ref,
         agent=agent.state.agent_id,
         grade=stop.grade,
-        changed=stop.was != _standing(agent.state) or any(t.fresh and not t.runs for t in stop.things),
+        changed=stop.acted or any(thing.fresh and not thing.runs for thing in stop.things),
         complete=complete,
         stopped=stopped,
         running=tuple(thing.item for thing in stop.things if thing.runs),
@@ -260,10 +262,27 @@ def _acting(stop: _Stop, trees: dict[str, ProcessTree]) -> list[_Thing]:
         return []
     item = _item(ItemKind.TOOL, action.id, _call_words(action.command, action.args))
     if stop.grade is StopGrade.FREEZE:
-        # It has nothing to freeze: what a thread does to files is over in a moment, and is waited for.
-        return [_waited(stop, item, pipeline.rests.wait, "ended by itself")]
+        return [
+            _Thing(replace(item, fate="ends by itself"), lambda: _without_processes(stop, item), fresh=False)
+        ]
     cuts = _does(stop, StopGrade.CANCEL)
     return [_waited(stop, item, pipeline.rests.wait if cuts else _never, "cancelled" if cuts else "")]
+
+
+async def _without_processes(stop: _Stop, item: StopItem) -> tuple[StopItem, bool]:
+    """An action that has nothing to freeze: what a thread does to files is over in a moment.
+
+    One that was about to start a program starts it when it is thawed.
+    """
+    agent = stop.agent
+    with suppress(TimeoutError):
+        await asyncio.wait_for(agent.pipeline.rests.wait(), LOOK_S)
+    if agent.pipeline.rests.is_set():
+        return replace(item, fate="ended by itself", took_ms=stop.since_ms()), False
+    trees = agent.around.control.processes(agent.state.agent_id)
+    waits = any(tree.name == item.name and not tree.running for tree in trees)
+    fate = "frozen before it began" if waits else "ends by itself"
+    return replace(item, fate=fate, took_ms=stop.since_ms()), not waits
 
 
 def _tree(stop: _Stop, tree: ProcessTree) -> _Thing:

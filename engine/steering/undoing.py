@@ -399,6 +399,7 @@ CANNOT: dict[type[cmd.Command], str] = {
     cmd.ReturnShell: f"the shell has ended; {_REWIND}",
     cmd.SettleChanges: f"the agent was told; forget BELIEF takes one back, and {_REWIND}",
     cmd.Stop: "what was cut off stays cut off; run lets the agent go on",
+    cmd.Thaw: "its processes went on; stop freeze freezes them again",
     cmd.DropGoal: "a goal that was given up is not taken up again; rewind state {at} brings it back",
     cmd.AbortGoal: "a goal that was given up is not taken up again; rewind state {at} brings it back",
     cmd.HandBack: "the agent has its turn; i takes it again",

@@ -71,6 +71,13 @@ LINES = [
     ("budget usual", _pilot(cmd.SetBudget)),
     ("search pump 'not' \"so dry\"", Local("search", "pump 'not' \"so dry\"")),
     ("find pump", Local("search", "pump")),
+    ("rewind 31", Local("rewind", "31")),
+    ("rewind files -40 src --yes", Local("rewind", "files -40 src --yes")),
+    ("fork 31 x5 with belief tests_green=true", Local("fork", "31 x5 with belief tests_green=true")),
+    ("adopt pilot-2 --yes", Local("adopt", "pilot-2 --yes")),
+    ("outcomes", Local("outcomes", "")),
+    ("undo", Local("undo", "")),
+    ("redo --dry-run", Local("redo", "--dry-run")),
     ("recap", Local("recap")),
     ("recap 12", Local("recap", "12")),
     ("drop", _pilot(cmd.DropGoal, goal="g2")),
@@ -144,7 +151,17 @@ LINES = [
     ("break", _pilot(cmd.SetBreakpoint, step="s7")),
     ("unbreak 8", _pilot(cmd.SetBreakpoint, step="s8", on=False)),
     ("step over", _pilot(cmd.Step, scope="over")),
-    ("break goal +!reach(X)", _pilot(cmd.BreakOn, on="goal", pattern="+!reach(X)")),
+    ("step all over", Local("step_all", "over")),
+    ("break goal failed  fix it", _pilot(cmd.SetBreak, line="goal failed  fix it")),
+    (
+        "break tool write path=*.toml when errors > 2 once",
+        _pilot(cmd.SetBreak, line="tool write path=*.toml when errors > 2 once"),
+    ),
+    ("break step s7", _pilot(cmd.SetBreakpoint, step="s7")),
+    ("break step s7 after 2", _pilot(cmd.SetBreak, line="step s7 after 2")),
+    ("break dry error * last 500", Local("break_dry", "error * last 500")),
+    ("break off b1", _pilot(cmd.ChangeBreak, breakpoint="b1", enabled=False)),
+    ("unbreak b2", _pilot(cmd.ChangeBreak, breakpoint="b2", cleared=True)),
     ("breaks", Local("breakpoints")),
     ("breaks b1 off", _pilot(cmd.ChangeBreak, breakpoint="b1", enabled=False)),
     ("breaks b1 clear", _pilot(cmd.ChangeBreak, breakpoint="b1", cleared=True)),
@@ -352,7 +369,8 @@ ANYTHING_GOES = {
     "help",
 }
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
-ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw", "deny"}
+ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw", "deny", "outcomes", "undo", "redo"}
+ANYTHING_GOES |= {"approve", "approvals"}
 """Verbs whose argument may be left out or be any word."""
 
 

@@ -18,6 +18,7 @@ NAMES = (
     "snapshot",
     "rewinding",
     "bdi",
+    "breakpoints",
     "killing",
 )
 

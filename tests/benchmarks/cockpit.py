@@ -64,13 +64,13 @@ FLOOD = (
 class Screen:
     """A program on a pseudo-terminal of its own."""
 
-    def __init__(self, argv: Sequence[str], *, columns: int = COLUMNS) -> None:
+    def __init__(self, argv: Sequence[str], *, columns: int = COLUMNS, lines: int = LINES) -> None:
         self.began = time.monotonic()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LC_ALL="C.UTF-8")
             os.execv(argv[0], list(argv))
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, columns, 0, 0))
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def __enter__(self) -> Screen:
         return self

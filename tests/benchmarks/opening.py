@@ -25,7 +25,7 @@ from engine.domain.ports import SystemClock
 from engine.domain.state import AgentConfig
 from engine.engine import Engine
 from engine.journal import events as ev
-from engine.journal.event import GENESIS, Event
+from engine.journal.event import GENESIS
 from engine.journal.log import StreamLog
 from engine.journal.store import JournalStore
 
@@ -34,13 +34,12 @@ STEPS = 10
 LIMIT_S = 2.0
 
 
-class _Flight:
+class Flight:
     """Writes the stream of an agent that works through goals of ten actions each."""
 
     def __init__(self, log: StreamLog) -> None:
         self._log = log
         self._last = ""
-        self.events: list[Event] = []
 
     def say(self, payload: ev.Payload) -> None:
         causes = (self._last,) if self._last else ()
@@ -75,7 +74,7 @@ async def _make(workspace: Path) -> None:
     clock = SystemClock()
     store = await JournalStore.open(workspace, clock=clock)
     log = StreamLog("pilot", 0, GENESIS, clock, store.commit)
-    flight = _Flight(log)
+    flight = Flight(log)
     config = AgentConfig(thinker="procedural")
     flight.say(ev.AgentCreated(agent_id="pilot", agent_type="bdi_agent", config=config))
     number = 0

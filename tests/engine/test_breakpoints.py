@@ -59,7 +59,7 @@ async def test_it_stands_before_the_next_effect_with_settled_arguments_and_goes_
     assert await flight.started() == steps[:2]
     await flight.reopen()
     state = await flight.state()
-    assert {ident: (one.matched, one.stopped) for ident, one in state.points.items()} == {
+    assert {ident: (state.came[ident], one.stopped) for ident, one in state.points.items()} == {
         "b1": (1, 1),
         "b2": (1, 1),
         "b3": (1, 1),
@@ -88,7 +88,7 @@ async def test_single_steps_pass_what_the_operator_has_in_view_and_the_rest_hold
     await flight.at_gate(steps[0])
     await flight.do(cmd.Step)
     state = await flight.until(lambda s: s.actions == 1 and s.action and s.action.step == steps[1])
-    assert (state.points["b1"].matched, state.points["b1"].stopped) == (1, 0)
+    assert (state.came["b1"], state.points["b1"].stopped) == (1, 0)
     await flight.do(cmd.ChangeBreak, breakpoint="b1", enabled=False)
     await flight.do(cmd.Run)
     await flight.until(lambda s: not s.open_goals)

@@ -347,9 +347,10 @@ async def test_an_agent_with_a_reasoner_is_held_between_its_actions_by_actions_a
 ) -> None:
     clock = timed.clock
     assert isinstance(clock, SetClock)
-    program = '!make.\n+!make <- mkdir("a"); mkdir("b"); run("sleep 60"); mkdir("c").'
+    program = '!make.\n+!make <- mkdir("a"); mkdir("b"); run("python wait.py"); mkdir("c").'
     await timed.do(cmd.CreateAgent, agent="mind", agent_type="asl_agent", config={"program": program})
     timed.agent = "mind"
+    (timed.sandbox / "wait.py").write_text("import time; time.sleep(60)")
     await timed.do(cmd.SetBudget, actions=1, seconds=60)
     await timed.do(cmd.Run)
     state = await timed.until(held)
@@ -363,3 +364,15 @@ async def test_an_agent_with_a_reasoner_is_held_between_its_actions_by_actions_a
     assert state.held_by is not None
     assert (state.held_by.kind, state.acting, state.run) == ("seconds", True, RunState.PAUSED)
     await timed.do(cmd.Stop)
+
+
+async def test_a_step_that_a_budget_held_is_not_taken_by_itself_once_there_is_more(flight: Flight) -> None:
+    await flight.plan(*made("a"))
+    await flight.do(cmd.SetBudget, actions=0)
+    await flight.do(cmd.Step)
+    await flight.until(lambda s: held(s) and s.action is not None)
+    assert (await flight.do(cmd.SetBudget, actions=1)).message == "budget: 1 actions"
+    state = await flight.state()
+    assert (state.run, state.run_reason) == (RunState.PAUSED, "paused; there is more of the budget now")
+    await flight.do(cmd.Step)
+    await flight.until(done)

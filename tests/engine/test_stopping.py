@@ -135,6 +135,9 @@ async def test_kill_ends_jobs_too_and_twice_says_that_nothing_changed(flight: Fl
     await flight.until(lambda s: s.acting and s.action.command == "wait_job" and len(sizes(flight)) == 2)
     held = await stopped(flight, "hold")
     assert told(held.running) == [("tool", "ends by itself", 0), ("job", "goes on", 2)]
+    frozen = await stopped(flight, "freeze")
+    assert (frozen.complete, told(frozen.stopped)) == (True, [("job", "frozen", 2)])
+    assert told(frozen.running) == [("tool", "ends by itself", 0)]
     first, again = await asyncio.gather(
         flight.submit(cmd.Stop), flight.engine.submit(cmd.Stop(agent="pilot"), operator="second")
     )

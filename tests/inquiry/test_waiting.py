@@ -16,6 +16,7 @@ from engine.domain.state import (
     Intervention,
     OperatorRequest,
     Retry,
+    Rewinding,
     RunState,
 )
 from engine.inquiry import Waiting, WaitKind, in_particular, waiting_for
@@ -97,6 +98,15 @@ def _is_deleted(state: AgentState) -> None:
     state.deleted = True
 
 
+def _rewinds(state: AgentState) -> None:
+    state.rewinding = Rewinding(7, "both", "old", "now", "pilot:9")
+
+
+def _freezes(state: AgentState) -> None:
+    _acts(state)
+    state.frozen, state.run_event = True, "pilot:9"
+
+
 def _calls(state: AgentState) -> None:
     state.requests.append(OperatorRequest("t", "ls", {}, "operator:o", "pilot:5"))
 
@@ -157,6 +167,8 @@ def _goes_in_a_circle(state: AgentState) -> None:
         (_rests, WaitKind.NOTHING, "a goal", "", "pilot:30"),
         (_looks_back, WaitKind.BACKGROUND, "bg1 reflect", AT, ""),
         (_serves, WaitKind.BACKGROUND, "http.server", AT, ""),
+        (_rewinds, WaitKind.WORKSPACE, "brought back to event 7", "", "pilot:9"),
+        (_freezes, WaitKind.GATE, "its processes are frozen", "", "pilot:9"),
         (_calls, WaitKind.TOOL, "your call t.ls begins", "", "pilot:5"),
         (_takes_the_shell, WaitKind.TOOL, "your shell is opened", "", "pilot:5"),
         (_returns, WaitKind.WORKSPACE, "compared with those before your shell", "", "pilot:6"),

@@ -288,8 +288,9 @@ def test_flights_with_failures_and_commands_at_any_moment_replay(seed: int) -> N
             (cmd.VetoMeta, lambda: {"task": dice.choice(tasks), "lifted": dice.random() < 0.5}),
             (cmd.SetThresholds, lambda: {"reflection": dice.randrange(1, 9)}),
             (cmd.CancelBackground, lambda: {"job": f"bg{dice.randrange(1, 30)}"}),
-            (cmd.Pause, dict), (cmd.Step, dict), (cmd.Run, dict), (cmd.Run, dict), (cmd.Run, dict),
-            (cmd.Stop, dict), (cmd.HandBack, dict), (cmd.HandBack, dict),
+            (cmd.Pause, dict), (cmd.Step, dict), *((cmd.Run, dict) for _ in range(6)),
+            (cmd.Stop, dict), (cmd.HandBack, dict), (cmd.HandBack, dict), (cmd.Thaw, dict),
+            (cmd.Stop, lambda: {"grade": dice.choice(("after", "hold", "cut", "cancel", "freeze"))}),
             (cmd.AdoptGoal, lambda: {"text": f"goal {dice.random()}", "priority": dice.randrange(3)}),
         ]  # fmt: skip
         for _ in range(120):

@@ -68,7 +68,8 @@ def programs(draw: st.DrawFn) -> str:
 pauses = st.integers(0, 60)
 """Turns of the event loop between two commands."""
 commands = st.one_of(
-    *[st.just((kind, {})) for kind in (cmd.Run, cmd.Run, cmd.Run, cmd.Pause, cmd.Stop)],
+    *[st.just((kind, {})) for kind in (cmd.Run, cmd.Run, cmd.Run, cmd.Pause, cmd.Stop, cmd.Thaw)],
+    st.sampled_from(["after", "hold", "cut", "cancel", "freeze"]).map(lambda g: (cmd.Stop, {"grade": g})),
     st.sampled_from(["step", "step", "over", "out"]).map(lambda scope: (cmd.Step, {"scope": scope})),
     st.tuples(values, st.booleans()).map(
         lambda told: (cmd.TellBelief, {"literal": f"b({told[0]})", "removed": told[1]})

@@ -101,7 +101,7 @@ def test_a_breakpoint_comes_where_it_should_and_a_dry_run_says_the_same(line: st
         dry = DryRun([spec])
         dry.take(events)
         (told,) = dry.told()
-        assert (told.matched, told.stopped) == (point.matched, point.stopped)
+        assert (told.matched, told.stopped) == (lived.state.came["b1"], point.stopped)
         assert [stop.what for stop in told.stops] == [what for _, what in lived.held]
 
 
@@ -113,7 +113,7 @@ def test_one_that_is_off_or_cleared_holds_nothing_and_counts_nothing() -> None:
     one.plan(*steps(2))
     assert one.act(1, path="a", beliefs={"y": 2})
     assert not one.held
-    assert (one.state.points["b1"].matched, one.state.watched) == (0, {})
+    assert (one.state.came["b1"], one.state.watched) == (0, {})
     one.add(ev.BreakpointChanged(breakpoint="b1"))
     assert not one.act(2, path="b")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -19,20 +19,33 @@ from widgets.dialogs.box import BoxDialog
 from widgets.pieces import Piece
 from widgets.rows import Row, RowPane
 
-BreakpointKind = Literal["step", "belief", "goal", "plan", "error"]
 BreakpointCheck = Callable[[str, str], str]
 """Takes kind and pattern, and gives what is wrong with them in a sentence, or nothing."""
 
-KINDS: dict[BreakpointKind, tuple[str, str, str]] = {
-    "step": ("s", "before an action that fits is started", "move(_)"),
-    "belief": ("b", "when a belief that fits comes or goes", "there_is(home, _)"),
-    "goal": ("g", "when a goal that fits is taken up", "reach(_)"),
-    "plan": ("p", "when a plan that fits is chosen", "go_home"),
-    "error": ("e", "when a failure that fits occurs", "no_plan"),
-}
-"""Key, when it stops the agent, and an example of a pattern."""
-PATTERN_LIMIT = 500
+PATTERN_LIMIT = 900
 """Characters of a pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindLine:
+    """A kind of breakpoint that can be added."""
+
+    kind: str
+    key: str
+    what: str
+    """When it holds the agent."""
+    example: str
+    """How it is written."""
+
+
+MIND_KINDS = (
+    KindLine("step", "s", "before an action that fits is started", "such as move(_)"),
+    KindLine("belief", "b", "when a belief that fits comes or goes", "such as there_is(home, _)"),
+    KindLine("goal", "g", "when a goal that fits is taken up", "such as reach(_)"),
+    KindLine("plan", "p", "when a plan that fits is chosen", "such as go_home"),
+    KindLine("error", "e", "when a failure that fits occurs", "such as no_plan"),
+)
+"""What a reasoner's program does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +53,15 @@ class BreakpointLine:
     """One breakpoint."""
 
     id: str
-    kind: BreakpointKind
+    kind: str
     pattern: str
     enabled: bool = True
     hits: int = 0
     """How often it stopped the agent."""
+    matched: int = 0
+    """How often it came; 0 where that is not counted."""
+    last: str = ""
+    """The event at which it stopped the agent last; empty for none that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +70,7 @@ class BreakpointsModel:
 
     breakpoints: tuple[BreakpointLine, ...] = ()
     agent: str = ""
+    kinds: tuple[KindLine, ...] = MIND_KINDS
 
 
 class BreakpointList(RowPane):
@@ -79,8 +97,13 @@ class KindList(RowPane):
 
     BINDING_GROUP_TITLE = "Kinds"
     DEFAULT_CSS = """
-    KindList, KindList:focus { border: none; height: 5; }
+    KindList, KindList:focus { border: none; max-height: 60%; }
     """
+
+    def __init__(self, kinds: tuple[KindLine, ...]) -> None:
+        super().__init__()
+        self._kinds = kinds
+        self.styles.height = len(kinds)
 
     @dataclass
     class Chosen(Message):
@@ -90,11 +113,11 @@ class KindList(RowPane):
 
     def on_key(self, event: events.Key) -> None:
         """The key of a kind chooses it; `g` is one of them, and no chord here."""
-        for kind, (key, _, _) in KINDS.items():
-            if event.character == key:
+        for one in self._kinds:
+            if event.character == one.key:
                 event.stop()
                 event.prevent_default()
-                self.row_chosen(kind)
+                self.row_chosen(one.kind)
 
     def row_clicked(self, key: str, chain: int) -> None:
         """One click chooses."""
@@ -119,14 +142,28 @@ class BreakpointsDialog(BoxDialog[None]):
         Binding("a,insert", "add", "Add", id="breakpoints.add"),
         Binding("space", "switch", "On or off", id="breakpoints.switch"),
         Binding("delete,D", "remove", "Delete", id="breakpoints.remove"),
+        Binding("w", "why", "Why", id="breakpoints.why"),
     ]
 
     @dataclass
     class AddRequested(Message):
         """The operator wants a new breakpoint."""
 
-        kind: BreakpointKind
+        kind: str
         pattern: str
+
+    @dataclass
+    class DryRunRequested(Message):
+        """The operator types a breakpoint; how often would it have stopped the agent?"""
+
+        kind: str
+        pattern: str
+
+    @dataclass
+    class WhyRequested(Message):
+        """The operator asks about the event at which a breakpoint stopped the agent last."""
+
+        event: str
 
     @dataclass
     class SwitchRequested(Message):
@@ -145,9 +182,9 @@ class BreakpointsDialog(BoxDialog[None]):
         super().__init__()
         self._model = model
         self._check = check
-        self._kind: BreakpointKind | None = None
+        self._kind: KindLine | None = None
         self._list = BreakpointList()
-        self._kinds = KindList()
+        self._kinds = KindList(model.kinds)
         self._line = Static(id="line")
         self._input = Input(max_length=PATTERN_LIMIT)
 
@@ -165,7 +202,8 @@ class BreakpointsDialog(BoxDialog[None]):
                 Content.from_markup(
                     "[@click=screen.add][bold]a[/] add[/]   "
                     "[@click=screen.switch][bold]space[/] on, off[/]   "
-                    "[@click=screen.remove][bold]del[/] delete[/]"
+                    "[@click=screen.remove][bold]del[/] delete[/]   "
+                    "[@click=screen.why][bold]w[/] why it held last[/]"
                 ),
                 classes="-keys",
             )
@@ -174,8 +212,11 @@ class BreakpointsDialog(BoxDialog[None]):
         """The breakpoints have the focus."""
         self._kinds.set_rows(
             [
-                Row(kind, (Piece(f"{key}  ", "accent"), Piece(f"{kind:<8}"), Piece(what, "dim")))
-                for kind, (key, what, _) in KINDS.items()
+                Row(
+                    one.kind,
+                    (Piece(f"{one.key}  ", "accent"), Piece(f"{one.kind:<10}"), Piece(one.what, "dim")),
+                )
+                for one in self._model.kinds
             ]
         )
         self._show()
@@ -212,6 +253,19 @@ class BreakpointsDialog(BoxDialog[None]):
         if self._list.cursor and not self._adding:
             self.post_message(self.RemoveRequested(self._list.cursor))
 
+    def action_why(self) -> None:
+        """Ask about the event at which the breakpoint under the cursor stopped the agent last."""
+        chosen = next((each for each in self._model.breakpoints if each.id == self._list.cursor), None)
+        if chosen is None or self._adding:
+            return
+        if chosen.last:
+            self.post_message(self.WhyRequested(chosen.last))
+            self.dismiss(None)
+        else:
+            self._say(
+                "it has not held the agent yet" if not chosen.hits else "where it held is in the mind stream"
+            )
+
     # A new one
 
     def action_add(self) -> None:
@@ -222,22 +276,25 @@ class BreakpointsDialog(BoxDialog[None]):
     def on_kind_list_chosen(self, event: KindList.Chosen) -> None:
         """A kind was chosen in the list."""
         event.stop()
-        self._choose(next(kind for kind in get_args(BreakpointKind) if kind == event.kind))
+        self._choose(next(one for one in self._model.kinds if one.kind == event.kind))
 
-    def _choose(self, kind: BreakpointKind) -> None:
+    def _choose(self, kind: KindLine) -> None:
         self._kind = kind
-        _, what, example = KINDS[kind]
         self._input.value = ""
-        self._input.placeholder = f"such as {example}"
-        self._step("-writing", f"{kind}: {what} — enter adds it, esc goes back")
+        self._input.placeholder = kind.example
+        self._step("-writing", f"{kind.kind}: {kind.what} — enter adds it, esc goes back")
         self._input.focus()
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         """Say what is wrong as it is typed."""
-        if self._kind is not None:
-            problem = clean_line(self._check(self._kind, event.value.strip())) if event.value.strip() else ""
-            self._say(f"✗ {problem}" if problem else f"{self._kind}: {KINDS[self._kind][1]} — enter adds it")
+        pattern = event.value.strip()
+        if self._kind is None:
+            return
+        problem = clean_line(self._check(self._kind.kind, pattern)) if pattern else ""
+        self._say(f"✗ {problem}" if problem else f"{self._kind.kind}: {self._kind.what} — enter adds it")
+        if pattern and not problem:
+            self.post_message(self.DryRunRequested(self._kind.kind, pattern))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
@@ -245,11 +302,16 @@ class BreakpointsDialog(BoxDialog[None]):
         if self._kind is None:
             return
         pattern = event.value.strip()
-        if problem := clean_line(self._check(self._kind, pattern)):
+        if problem := clean_line(self._check(self._kind.kind, pattern)):
             self._say(f"✗ {problem}")
         else:
-            self.post_message(self.AddRequested(self._kind, pattern))
+            self.post_message(self.AddRequested(self._kind.kind, pattern))
             self._done()
+
+    def tell(self, kind: str, pattern: str, told: str) -> None:
+        """Show what a dry run says, if that is still what is being written."""
+        if self._kind is not None and (self._kind.kind, self._input.value.strip()) == (kind, pattern):
+            self._say(f"{clean_line(told)} — enter adds it")
 
     def action_close(self) -> None:
         """Go back from a new breakpoint; else close."""
@@ -277,6 +339,8 @@ class BreakpointsDialog(BoxDialog[None]):
 
 def _row(each: BreakpointLine) -> Row:
     hits = f"{each.hits:,} hit{'' if each.hits == 1 else 's'}" if each.hits else ""
+    if each.matched > each.hits:
+        hits = f"{hits} of {each.matched:,}".strip() if hits else f"came {each.matched:,}"
     off = "" if each.enabled else "off"
     return Row(
         each.id,

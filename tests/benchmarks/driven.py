@@ -1,0 +1,96 @@
+"""A cockpit that is told from outside how many events its agent is to record; for measuring in a terminal.
+
+Run as `python -m tests.benchmarks.driven WORKSPACE ORDERS NOTES`: lines that arrive on the file descriptor
+ORDERS (`rate N` events a second, `burst N` events at once) are carried out in the cockpit's own loop. The
+file NOTES gets `d N SECONDS` when event N is durable, `b N` behind a burst, and `s SECONDS` for each turn of
+the loop that others had to wait for longer than a frame, by the clock that all processes share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TextIO
+
+from app.cockpit import app as cockpit
+from app.settings import Settings
+from engine.engine import Engine
+from engine.journal import events as ev
+
+TURN_S = 0.02
+SLICE = 16
+"""Events recorded between two turns of the loop."""
+
+
+class Driven(cockpit.Cockpit):
+    """The cockpit, and what its agent is to record."""
+
+    CSS_PATH = str(Path(cockpit.__file__).with_name("cockpit.tcss"))
+    orders = -1
+    notes: TextIO
+    rate = 0
+    count = 0
+
+    async def on_mount(self) -> None:
+        """Begin to listen once the screen stands."""
+        os.set_blocking(self.orders, False)
+        asyncio.get_running_loop().add_reader(self.orders, self._ordered)
+        self.run_worker(self._record(), name="driven", exit_on_error=False)
+        self.run_worker(self._beat(), name="beat", exit_on_error=False)
+
+    def _ordered(self) -> None:
+        for line in os.read(self.orders, 1 << 16).decode().splitlines():
+            what, _, number = line.partition(" ")
+            match what:
+                case "rate":
+                    self.rate = int(number)
+                case "burst":
+                    self.run_worker(self._burst(int(number)), name="burst", exit_on_error=False)
+
+    async def _beat(self) -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.005)
+            late = time.monotonic() - before - 0.005
+            if late > 1 / 30:
+                print(f"s {late:.4f}", file=self.notes, flush=True)
+
+    async def _record(self) -> None:
+        due, before = 0.0, time.monotonic()
+        while True:
+            await asyncio.sleep(TURN_S)
+            now = time.monotonic()
+            due, before = due + self.rate * (now - before), now
+            if self._engine is not None and due >= 1:
+                await self._think(self._engine, int(due))
+                due -= int(due)
+
+    async def _burst(self, many: int) -> None:
+        if self._engine is not None:
+            await self._think(self._engine, many)
+            print(f"b {many}", file=self.notes, flush=True)
+
+    async def _think(self, engine: Engine, many: int) -> None:
+        agent = engine._agents[engine.agents[0]]
+        first = self.count + 1
+        for number in range(first, first + many):
+            agent.append(ev.ThoughtRecorded(text=f"mark{number:07d}"), "agent")
+            if not number % SLICE:
+                await asyncio.sleep(0)
+        self.count += many
+        await agent.log.commit()
+        print(f"d {self.count} {time.monotonic():.6f}", file=self.notes, flush=True)
+
+
+def main(workspace: Path, orders: int, notes: Path) -> None:
+    """Run it until its terminal is gone."""
+    with notes.open("w") as file:
+        Driven.orders, Driven.notes = orders, file
+        Driven(workspace, settings=Settings(home=workspace)).run()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
