@@ -369,7 +369,21 @@ ANYTHING_GOES = {
     "help",
 }
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
-ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw", "deny", "outcomes", "undo", "redo"}
+ANYTHING_GOES |= {
+    "memory",
+    "compare",
+    "recap",
+    "stop",
+    "thaw",
+    "deny",
+    "accept",
+    "approve",
+    "approvals",
+    "envelope",
+    "outcomes",
+    "undo",
+    "redo",
+}
 ANYTHING_GOES |= {"approve", "approvals"}
 """Verbs whose argument may be left out or be any word."""
 
