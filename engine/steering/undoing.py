@@ -13,8 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from engine.domain import commands as cmd
+from engine.domain.break_lines import write_break
 from engine.domain.budgets import SpendingLimits
 from engine.domain.plan import Plan, PlanStep
+from engine.domain.reasoning import MindBreakpoint
 from engine.domain.state import AgentState, RunState
 from engine.journal import events as ev
 from engine.journal.event import Event
@@ -265,9 +267,28 @@ def _break_on(said: cmd.BreakOn, around: Around) -> tuple[cmd.Command, str]:
     return back, f"clear breakpoint {made} on {said.on} {said.pattern}"
 
 
+def _set_break(said: cmd.SetBreak, around: Around) -> tuple[cmd.Command, str]:
+    agent, made = around.now.agent_id, _new(around.before.points, around.after.points)
+    if made:
+        back = cmd.ChangeBreak(agent=agent, breakpoint=made, cleared=True)
+        return back, f"clear breakpoint {made}: {said.line}"
+    was, became = around.before.points, around.after.points
+    ident = next((ident for ident, one in became.items() if one.enabled != was[ident].enabled), "")
+    if not ident:
+        raise UndoError("it changed nothing: there was such a breakpoint already")
+    return cmd.ChangeBreak(agent=agent, breakpoint=ident, enabled=False), f"breakpoint {ident} off again"
+
+
 def _change_break(said: cmd.ChangeBreak, around: Around) -> tuple[cmd.Command, str]:
-    was = around.before.mind_breakpoints[said.breakpoint]
-    if said.cleared:
+    if said.breakpoint in around.before.breakpoints:
+        step = cmd.SetBreakpoint(agent=around.now.agent_id, step=said.breakpoint)
+        return step, f"set the breakpoint on {said.breakpoint}"
+    point = around.before.points.get(said.breakpoint)
+    if point is not None and said.cleared:
+        line = write_break(point.spec)
+        return cmd.SetBreak(agent=around.now.agent_id, line=line), f"a breakpoint on {line} again"
+    was = point or around.before.mind_breakpoints[said.breakpoint]
+    if isinstance(was, MindBreakpoint) and said.cleared:
         again = {"agent": around.now.agent_id, "on": was.on, "pattern": was.pattern}
         return cmd.BreakOn.model_validate(again), f"a breakpoint on {was.on} {was.pattern} again"
     back = cmd.ChangeBreak(agent=around.now.agent_id, breakpoint=said.breakpoint, enabled=was.enabled)
@@ -337,6 +358,7 @@ COMPENSATIONS: dict[type[cmd.Command], Compensation] = {
     cmd.MoveGoal: _moved_goal,
     cmd.SetBreakpoint: _breakpoint,
     cmd.BreakOn: _break_on,
+    cmd.SetBreak: _set_break,
     cmd.ChangeBreak: _change_break,
     cmd.SetBudget: _budget,
     cmd.Pause: _paused,

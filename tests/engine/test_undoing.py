@@ -60,6 +60,13 @@ async def test_beliefs_goals_breakpoints_and_runs(flight: Flight) -> None:
     await flight.do(cmd.Believe, key="door", value="open")
     await flight.do(cmd.Believe, key="door", value="shut")
     await flight.do(cmd.SetBreakpoint, step=steps[1])
+    await flight.do(cmd.SetBreak, line="error * once")
+    await flight.do(cmd.ChangeBreak, breakpoint="b1", enabled=False)
+    assert await undo(flight) == "breakpoint b1 on again"
+    await flight.do(cmd.SetBreak, line="belief door")
+    assert await undo(flight) == "clear breakpoint b2: belief door"
+    assert await undo(flight) == "clear breakpoint b1: error * once"
+    assert not (await flight.state()).points
     await flight.do(cmd.SetBudget, actions=5, seconds=9)
     await flight.do(cmd.SetBudget, goal="g1", usd=1)
     await flight.do(cmd.SetBudget, usd=2, keep=True, lifted=("actions",))
