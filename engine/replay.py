@@ -400,6 +400,8 @@ class _ReplayedAgent(Agent):
                     self.handle(parse_recorded(payload.command), expected.actor)
                 else:
                     self.append(payload, expected.actor, *expected.causes)
+                if isinstance(payload, ev.BudgetReached | ev.BudgetEased):
+                    self.poke()
         finally:
             self._feeding = False
 

@@ -88,7 +88,8 @@ Enter asks why.
         added = 0
         for entry in model.entries[-CAPACITY:]:
             before = self._known.get(entry.id)
-            if before is not None and before[0] == entry:
+            # Most are the very same, and there may be thousands of them.
+            if before is not None and (before[0] is entry or before[0] == entry):
                 known[entry.id] = before
             else:
                 known[entry.id] = (entry, _row(entry))

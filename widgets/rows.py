@@ -7,8 +7,9 @@ changed. A row that is not in the new list loses the cursor to its nearest neigh
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import ClassVar
 
 from textual import events
@@ -96,7 +97,8 @@ class RowPane(LinePane):
         if self._cursor not in self._index:
             self._cursor = self._nearest_key(old, self._cursor)
         starts, total = self._starts, len(self._lines)
-        self._lay_out()
+        if not self._slide(old, before_index):
+            self._lay_out()
         if before_index == self._index and starts == self._starts and total == len(self._lines):
             for at, (before, after) in enumerate(zip(old, self._rows, strict=True)):
                 if before is not after and before != after:
@@ -153,20 +155,44 @@ class RowPane(LinePane):
         end = self._starts[at + 1] if at + 1 < len(self._starts) else len(self._lines)
         return range(self._starts[at], end)
 
+    def _slide(self, old: tuple[Row, ...], places: Mapping[str, int]) -> bool:
+        """Lay out only what is new, where rows went at the beginning and came at the end; False otherwise.
+
+        Args:
+            old: the rows that are laid out.
+            places: where each of them is, by key.
+        """
+        gone = places.get(self._rows[0].key, -1) if self._rows else -1
+        kept = len(old) - gone
+        if gone < 0 or kept > len(self._rows) or self.text_width != self._laid_out_width:
+            return False
+        if not all(map(is_, old[gone:], self._rows)):
+            return False
+        lines = self._starts[gone]
+        # New lists, as whoever asks what has changed compares them with the old ones.
+        self._lines, self._starts = self._lines[lines:], [start - lines for start in self._starts[gone:]]
+        for row in old[:gone]:
+            del self._laid_out[row.key]
+        for row in self._rows[kept:]:
+            self._add_lines(row, self._broken(row, self._laid_out_width))
+        return True
+
+    def _add_lines(self, row: Row, lines: tuple[Pieces, ...]) -> None:
+        self._laid_out[row.key] = (row, lines)
+        self._starts.append(len(self._lines))
+        self._lines.extend(lines)
+
     def _lay_out(self) -> None:
         """Break the rows into lines; rows laid out before at the same width are not broken again."""
         width = self.text_width
         known = self._laid_out if width == self._laid_out_width else {}
-        laid_out: dict[str, tuple[Row, tuple[Pieces, ...]]] = {}
+        self._laid_out, self._laid_out_width = {}, width
         self._lines, self._starts = [], []
         for row in self._rows:
             before = known.get(row.key)
             same = before is not None and (before[0] is row or before[0] == row)
             lines = before[1] if before is not None and same else self._broken(row, width)
-            laid_out[row.key] = (row, lines)
-            self._starts.append(len(self._lines))
-            self._lines.extend(lines)
-        self._laid_out, self._laid_out_width = laid_out, width
+            self._add_lines(row, lines)
 
     def _broken(self, row: Row, width: int) -> tuple[Pieces, ...]:
         if row.most == 1:

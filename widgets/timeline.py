@@ -18,7 +18,7 @@ from widgets.pieces import Piece, Pieces, cut_text, width_of
 GLYPHS: dict[str, tuple[str, str]] = {
     "operator": ("!", "error"),
     "failure": ("✗", "error"),
-    "rewind": ("↶", "accent"),
+    "rewind": ("◂", "accent"),
     "held": ("‖", "accent"),
     "goal": ("●", "accent"),
     "plan": ("◆", "accent"),

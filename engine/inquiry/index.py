@@ -67,14 +67,16 @@ select seq / {GROUP}, group_concat(stream || ' ' || kind || ' ' || body
     || case when {LARGE} then char(10) || blob_text(body) else '' end, char(10))
 from journal.events where seq >= ? and seq < ? and stream <> '{MEMORYS}' group by seq / {GROUP}
 """
-_RUN = re.compile(r"[ !#-\[\]-~]{3,}")
-"""Letters that stand in stored JSON as they are; three at least, as fewer are not in the index."""
+_RUN = re.compile(r"[ !#-\[\]-~]{2,}")
+"""Letters that stand in stored JSON as they are; two at least, as one is everywhere."""
+FEW = 200
+"""Triples that two letters may stand in; where there are more, they are no help."""
 
 
 def pieces(text: str) -> list[str]:
-    """What of a text must be in the index where the text is in the journal: each three letters of it."""
-    runs = _RUN.findall(text)
-    return list(dict.fromkeys(run[at : at + 3].lower() for run in runs for at in range(len(run) - 2)))
+    """What of a text must be in the index where the text is in the journal: three letters each, or two."""
+    runs = [run.lower() for run in _RUN.findall(text)]
+    return list(dict.fromkeys(run[at : at + 3] for run in runs for at in range(max(1, len(run) - 2))))
 
 
 def open_index(workspace: Path) -> tuple[sqlite3.Connection, int] | None:
@@ -105,15 +107,32 @@ def groups_with(connection: sqlite3.Connection, texts: Sequence[str], below: int
     Raises:
         sqlite3.Error: the index cannot be read.
     """
-    wanted = [piece for text in texts for piece in pieces(text)]
+    wanted = [query for text in texts for piece in pieces(text) if (query := _query(connection, piece))]
     if not wanted:
         return list(range((below - 1) // GROUP, -1, -1))
-    query = " AND ".join('"' + piece.replace('"', '""') + '"' for piece in wanted)
     found = connection.execute(
         "select rowid from words where words match ? and rowid < ? order by rowid desc",
-        (query, below // GROUP),
+        (" AND ".join(wanted), below // GROUP),
     )
     return [group for (group,) in found]
+
+
+def _query(connection: sqlite3.Connection, piece: str) -> str:
+    """The question for three letters, or for those that two stand in; empty where that is no help."""
+    if len(piece) == 3:
+        return _quoted(piece)
+    connection.execute("create virtual table if not exists temp.triples using fts5vocab(main, words, row)")
+    found = connection.execute(
+        "select term from temp.triples where instr(term, ?) limit ?", (piece, FEW + 1)
+    ).fetchall()
+    if len(found) > FEW:
+        return ""
+    # Where the letters are nowhere, three of them that are nowhere either stand for them.
+    return "(" + " OR ".join(_quoted(term) for (term,) in found or [(piece + piece[:1],)]) + ")"
+
+
+def _quoted(term: str) -> str:
+    return '"' + term.replace('"', '""') + '"'
 
 
 def _connected(database: str, workspace: Path) -> sqlite3.Connection:
@@ -254,6 +273,8 @@ class JournalIndex:
 
     def _let_go(self) -> None:
         if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.execute("pragma wal_checkpoint(truncate)")
             self._connection.close()
         self._connection = self._record = None
 

@@ -36,6 +36,9 @@ from engine.journal.rows import START, Head, Row, insert, placed, to_row
 GROUP_LIMIT = 256
 """Events at which a group is closed; one that a large batch takes beyond goes as an explicit transaction."""
 
+AT_ONCE = 1_024
+"""Events of a large batch that are given their places between two turns of the loop."""
+
 Statement = tuple[str, tuple[Any, ...]]
 """SQL and its parameters."""
 
@@ -78,10 +81,12 @@ class _Group:
     """Heads of the streams that move with this group."""
     answers: list[tuple[_Batch, list[Event]]] = field(default_factory=list)
 
-    def add(self, batch: _Batch, heads: Mapping[str, Head]) -> None:
+    async def add(self, batch: _Batch, heads: Mapping[str, Head]) -> None:
         """Give a batch its place behind those before it, or raise JournalConflict and stay as it is."""
         moved: dict[str, Event] = {}
-        for event in batch.events:
+        for number, event in enumerate(batch.events, 1):
+            if not number % AT_ONCE:
+                await asyncio.sleep(0)
             stream = event.stream
             head: Event | Head = moved.get(stream) or self.heads.get(stream) or heads.get(stream, START)
             if event.version != head.version + 1:
@@ -90,8 +95,12 @@ class _Group:
                     f"{head.version + 1} and not {event.version}; nothing of this batch was written."
                 )
             moved[stream] = event
-        answer = [placed(event, seq) for seq, event in enumerate(batch.events, self.seq + 1)]
-        self.rows += map(to_row, answer)
+        answer: list[Event] = []
+        for number, event in enumerate(batch.events, 1):
+            answer.append(placed(event, self.seq + number))
+            self.rows.append(to_row(answer[-1]))
+            if not number % AT_ONCE:
+                await asyncio.sleep(0)
         self.seq += len(answer)
         self.heads.update((stream, Head(last.version, last.hash)) for stream, last in moved.items())
         self.answers.append((batch, answer))
@@ -184,7 +193,7 @@ class GroupWriter:
         group = _Group(self.last_seq)
         for batch in batches:
             try:
-                group.add(batch, self.heads)
+                await group.add(batch, self.heads)
             except JournalConflict as error:
                 _fail(batch, error)
         if not group.rows:

@@ -138,6 +138,8 @@ class RecordingAgent:
     def overheard(self, payload: ev.ModelSaid | ev.ModelCalled | ev.BudgetReached) -> None:
         """See `engine.loop.voice.Listener` and `engine.loop.purse.Spender`."""
         self._observe(payload, "thinker", self.asked)
+        if isinstance(payload, ev.BudgetReached):
+            self.poke()  # what waits at the gate says so, in a replay at the same place
 
     def typed(self, action: str, text: str | None) -> None:
         """See `engine.domain.ports.SessionObserver`."""

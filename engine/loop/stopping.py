@@ -56,10 +56,12 @@ class _Stop:
 
     agent: Agent
     grade: StopGrade
-    things: list[_Thing]
-    was: tuple[RunState, str, bool, int]
+    things: list[_Thing] = field(default_factory=list)
+    acted: bool = False
+    """Whether the agent stands otherwise than before."""
     begun: float = field(default_factory=time.monotonic)
     ref: str = ""
+    """The event that recorded the request."""
 
     def since_ms(self) -> int:
         return round((time.monotonic() - self.begun) * 1000)
@@ -79,10 +81,10 @@ class Stops:
         """
         stops, answers = [], []
         for agent in agents:
-            stop = _Stop(agent, StopGrade(said.grade), [], _standing(agent.state))
-            stop.things = _things(stop)
+            stop = _Stop(agent, StopGrade(said.grade))
+            stop.things, before = _things(stop), _standing(agent.state)
             answer = agent.handle(said.model_copy(update={"agent": agent.state.agent_id}), actor)
-            stop.ref = answer.event
+            stop.ref, stop.acted = answer.event, before != _standing(agent.state)
             stops.append(stop)
             answers.append(answer)
         kept = asyncio.gather(*(stop.agent.log.commit() for stop in stops), return_exceptions=True)
@@ -165,7 +167,7 @@ def _record(stop: _Stop, *, complete: bool) -> StopReceipt:
         stop=stop.ref,
         agent=agent.state.agent_id,
         grade=stop.grade,
-        changed=stop.was != _standing(agent.state) or any(t.fresh and not t.runs for t in stop.things),
+        changed=stop.acted or any(thing.fresh and not thing.runs for thing in stop.things),
         complete=complete,
         stopped=stopped,
         running=tuple(thing.item for thing in stop.things if thing.runs),

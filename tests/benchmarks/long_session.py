@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from engine.domain.ports import SystemClock
@@ -39,6 +39,12 @@ def named(number: int) -> str:
 
 def make(workspace: Path, count: int) -> None:
     """Record a session of at least so many events in an empty workspace."""
+    asyncio.run(_write(workspace, list(_again(list(_flown()), count))))
+
+
+@cache
+def _flown() -> tuple[Event, ...]:
+    """The agent's events of the first mission, flown once in this process' life."""
     with tempfile.TemporaryDirectory() as place:
         flown = [sys.executable, "-m", "app.cli", "run", "--workspace", place, "--mission", "first-flight"]
         subprocess.run([*flown, "--quiet"], check=True, capture_output=True)
@@ -46,8 +52,7 @@ def make(workspace: Path, count: int) -> None:
             sqlite3.connect(read_only_uri(Path(place, ".pilothouse/journal.db")), uri=True)
         ) as database:
             rows = database.execute(f"select {COLUMNS} from events where stream = ? order by seq", (AGENT,))
-            events = [to_event(row) for row in rows]
-    asyncio.run(_write(workspace, list(_again(events, count))))
+            return tuple(to_event(row) for row in rows)
 
 
 def _again(events: list[Event], count: int) -> Iterator[Event]:

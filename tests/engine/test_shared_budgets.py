@@ -363,3 +363,15 @@ async def test_an_agent_with_a_reasoner_is_held_between_its_actions_by_actions_a
     assert state.held_by is not None
     assert (state.held_by.kind, state.acting, state.run) == ("seconds", True, RunState.PAUSED)
     await timed.do(cmd.Stop)
+
+
+async def test_a_step_that_a_budget_held_is_not_taken_by_itself_once_there_is_more(flight: Flight) -> None:
+    await flight.plan(*made("a"))
+    await flight.do(cmd.SetBudget, actions=0)
+    await flight.do(cmd.Step)
+    await flight.until(lambda s: held(s) and s.action is not None)
+    assert (await flight.do(cmd.SetBudget, actions=1)).message == "budget: 1 actions"
+    state = await flight.state()
+    assert (state.run, state.run_reason) == (RunState.PAUSED, "paused; there is more of the budget now")
+    await flight.do(cmd.Step)
+    await flight.until(done)

@@ -303,3 +303,24 @@ async def test_a_killed_cockpit_leaves_no_shell_and_reopening_offers_the_files(t
     assert len(await flight.payloads(ev.ActionOutcomeUnknown)) == 1
     await flight.engine.close()
     await journal_holds_together(tmp_path)
+
+
+async def test_a_frozen_shell_runs_what_was_typed_once_it_is_thawed(flight: Flight, hands: Hands) -> None:
+    await hands.take()
+    await hands.does("sleep 1000 &")
+    await flight.do(cmd.Stop, grade="freeze")
+    await flight.engine.stopped()
+    state = await flight.state()
+    assert state.stop_receipt is not None
+    (shell,) = state.stop_receipt.stopped
+    assert (shell.kind, shell.fate, shell.processes) == ("shell", "frozen", len(alive(flight.sandbox)))
+    assert state.mode is Mode.FROZEN
+    hands.types("touch made; echo $((40 + 2)); jobs\n")
+    assert "frozen" in await flight.refused(cmd.ReturnShell)
+    await asyncio.sleep(0.1)
+    assert not (flight.sandbox / "made").exists()
+    await flight.do(cmd.Thaw)
+    await hands.sees("42\r\n")
+    await hands.sees("Running")
+    assert (flight.sandbox / "made").exists()
+    await hands.hand_back()

@@ -62,6 +62,8 @@ SEARCHES = [
     ("Größe", {}),
     ('say "\\ {', {}),
     ("nowhere at all", {}),
+    ("zq", {}),
+    ("s9 x", {"limit": 10_000}),
     ("navigation", {"kind": "goal", "limit": 10_000}),
     ("navigation", {"agent": "nobody"}),
 ]
