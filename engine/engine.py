@@ -828,12 +828,22 @@ class Engine:
 
     async def _fork(self, agent: Agent, command: cmd.ForkAgent, actor: str) -> cmd.Receipt:
         """A new agent from an event of another one; nothing of the other one's stream or files changes."""
-        from engine.loop.forking import begun_at
-
         if command.name in await self.store.streams():
             return cmd.Receipt(
                 ok=False, message=f"there is an agent {command.name}, or was; choose another id"
             )
+        planned = AgentState(command.name, agent.state.agent_type, config=agent.state.config)
+        if why := self._budgets.ledger.admit(planned, thinks=self._thinks(planned)):
+            return cmd.Receipt(ok=False, message=f"no fork was made: {why}")
+        try:
+            return await self._begin_fork(agent, command, actor)
+        finally:
+            # The real one stands for it once it is there.
+            self._budgets.ledger.leave(planned)
+
+    async def _begin_fork(self, agent: Agent, command: cmd.ForkAgent, actor: str) -> cmd.Receipt:
+        from engine.loop.forking import begun_at
+
         await agent.log.commit()
         lacks: list[str] = []
         own = (self.config.policy.home, self.config.policy.tmp)
@@ -850,7 +860,9 @@ class Engine:
         first = log.append(created, actor=actor, causes=(), tick=0)
         second = log.append(forked, actor=actor, causes=(first.ref, forked.parent), tick=0)
         await log.commit()
-        await self._take_up(fold([first, second]))
+        state = fold([first, second])
+        self._budgets.ledger.join(state)
+        await self._take_up(state)
         files = f"files of its own in {FORKS_DIRECTORY}/{command.name}"
         message = f"{command.name} begins where {forked.parent} stood, with {files}; no model was asked"
         if lacks:

@@ -370,7 +370,7 @@ ANYTHING_GOES = {
 }
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
 ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw", "deny", "outcomes", "undo", "redo"}
-ANYTHING_GOES |= {"approve", "approvals"}
+ANYTHING_GOES |= {"approve", "approvals", "accept", "reject", "envelope", "inbox"}
 """Verbs whose argument may be left out or be any word."""
 
 

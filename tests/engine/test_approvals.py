@@ -278,7 +278,7 @@ async def test_what_was_granted_and_asked_for_is_undone(flight: Flight) -> None:
         receipt = await flight.engine.submit(offer.as_command("pilot"))
         assert receipt.ok, receipt.message
     known = (await flight.state()).approvals
-    assert not (known.envelopes or known.grants or known.policies)
+    assert (known.envelopes, known.grants, known.policies) == ({}, (), {})
 
 
 async def test_what_an_answer_says_is_durable_before_its_receipt(asking: Flight) -> None:

@@ -60,13 +60,6 @@ async def test_beliefs_goals_breakpoints_and_runs(flight: Flight) -> None:
     await flight.do(cmd.Believe, key="door", value="open")
     await flight.do(cmd.Believe, key="door", value="shut")
     await flight.do(cmd.SetBreakpoint, step=steps[1])
-    await flight.do(cmd.SetBreak, line="error * once")
-    await flight.do(cmd.ChangeBreak, breakpoint="b1", enabled=False)
-    assert await undo(flight) == "breakpoint b1 on again"
-    await flight.do(cmd.SetBreak, line="belief door")
-    assert await undo(flight) == "clear breakpoint b2: belief door"
-    assert await undo(flight) == "clear breakpoint b1: error * once"
-    assert not (await flight.state()).points
     await flight.do(cmd.SetBudget, actions=5, seconds=9)
     await flight.do(cmd.SetBudget, goal="g1", usd=1)
     await flight.do(cmd.SetBudget, usd=2, keep=True, lifted=("actions",))
@@ -74,7 +67,7 @@ async def test_beliefs_goals_breakpoints_and_runs(flight: Flight) -> None:
     assert await undo(flight) == "no budget of g1 again"
     state = await flight.state()
     assert (state.budget, state.goal_budgets) == (SpendingLimits(actions=5, seconds=9), {})
-    assert await undo(flight) == "the workspace's budget again"
+    assert await undo(flight) == "no budget of its own again"
     await flight.do(cmd.ChangeGoal, goal="g1", priority=7)
     assert await undo(flight) == "goal g1 is again: list the files (priority 1)"
     assert await undo(flight) == f"clear the breakpoint on {steps[1]}"
@@ -114,3 +107,25 @@ async def test_a_rewind_is_undone_by_a_rewind_and_a_refused_command_is_passed_ov
     assert not state.open_goals
     assert state.run is RunState.PAUSED
     assert len(await flight.payloads(ev.Rewound)) == 2
+
+
+async def test_breakpoints_budgets_and_rules_of_other_rooms(flight: Flight) -> None:
+    await flight.plan(*WRITES)
+    before = await flight.state()
+    await flight.do(cmd.SetBreak, line="tool write")
+    (point,) = (await flight.state()).points
+    await flight.do(cmd.ChangeBreak, breakpoint=point, cleared=True)
+    await flight.do(cmd.SetBudget, tokens=100)
+    await flight.do(cmd.SetBudget, tokens=200, goal="g1")
+    await flight.do(cmd.GrantRule, rule="simple_coder.ls")
+    for words in (
+        "revoke ",
+        "no budget of g1",
+        "no budget of its own",
+        "break again at tool write",
+        "clear ",
+    ):
+        assert (await undo(flight)).startswith(words)
+    after = await flight.state()
+    assert (after.points, after.budget, after.goal_budgets) == ({}, None, {})
+    assert after.approvals.grants == before.approvals.grants
