@@ -38,10 +38,6 @@ class BreakKind(StrEnum):
     """An intention of a reasoner is suspended or ends."""
 
 
-BEFORE_ACTING = frozenset({BreakKind.STEP, BreakKind.TOOL})
-"""Kinds that are met at the gate and not by an event."""
-
-
 @dataclass(frozen=True, slots=True)
 class BreakSpec:
     """What is watched for; which fields count depends on the kind."""

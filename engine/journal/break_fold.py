@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from engine.domain.breakpoints import BEFORE_ACTING, BreakKind, Breakpoint, BreakSpec, Reached
+from engine.domain.breakpoints import BreakKind, Breakpoint, BreakSpec, Reached
 from engine.domain.budgets import Spent
 from engine.domain.conditions import BELIEF, is_met, read_condition
 from engine.domain.globs import fits, holds
@@ -29,6 +29,7 @@ WHAT_LIMIT = 200
 REACHED_KEPT = 20
 """Breakpoints that are told of at one hold."""
 SUSPENDED = "suspended"
+_STEP, _TOOL = BreakKind.STEP, BreakKind.TOOL
 _STEP_ID, _GOAL_ID = re.compile(r"s\d+"), re.compile(r"g\d+")
 _BELIEFS = (ev.BeliefAdded, ev.BeliefRemoved, ev.WorldPerceived, ev.JobStarted, ev.JobEnded)
 _ENDS = (ev.ActionFinished, ev.ActionCancelled, ev.ActionOutcomeUnknown)
@@ -112,10 +113,11 @@ def match(state: AgentState, before: Noted, said: ev.Payload, event: Event) -> N
     """Count what the event came to, and leave in the state what the agent is to be held for."""
     for ident in before.waiting:
         one = state.points[ident]
-        if one.spec.kind in BEFORE_ACTING:
+        kind = one.spec.kind
+        if kind is _TOOL or kind is _STEP:
             _count_passed(state, one, ident in before.passed)
             continue
-        words = _TOLD[one.spec.kind](one.spec, before, state, said, event)
+        words = _TOLD[kind](one.spec, before, state, said, event)
         if not words or not _condition_holds(one.spec, state):
             continue
         state.came[ident] += 1
@@ -167,7 +169,7 @@ def _before(state: AgentState, step: str) -> Iterable[tuple[Breakpoint, str]]:
     found: PlanStep | None = None
     for ident in state.watched.get(ev.ActionStarted.kind, ()):
         one = state.points[ident]
-        if one.spec.kind is BreakKind.TOOL:
+        if one.spec.kind is _TOOL:
             words = _fits_call(one.spec, action, named) if action is not None else ""
         elif _STEP_ID.fullmatch(one.spec.subject) and one.spec.subject != step:
             continue
