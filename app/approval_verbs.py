@@ -26,6 +26,21 @@ def _is_scope(text: str) -> bool:
     return text in list(Scope)
 
 
+def _is_action(text: str) -> bool:
+    return bool(_ACTION.fullmatch(text))
+
+
+def _check(rule: str) -> None:
+    """Refuse a rule that cannot be read, before anything is sent."""
+    from engine.steering.rules import RuleError, read_rule
+
+    if rule:
+        try:
+            read_rule(rule)
+        except RuleError as error:
+            raise GrammarError(str(error)) from None
+
+
 def _read_approve(rest: str, context: Context) -> Intent:
     """`approve`, `approve a12 always write paths=src/**`, `approve all session …`, `approve {"path": …}`."""
     head, _, tail = split_word(rest)
@@ -33,11 +48,13 @@ def _read_approve(rest: str, context: Context) -> Intent:
         scope, rule = _head(tail.strip(), _is_scope)
         if not rule:
             raise GrammarError("say what is allowed: approve all [once|session|always] write paths=src/**")
+        _check(rule)
         return Local("approve_all", f"{scope or Scope.ONCE} {rule}")
-    action, rest = _head(rest, _ACTION.fullmatch)
+    action, rest = _head(rest, _is_action)
     if rest.startswith("{"):
         return cmd.AnswerApproval(agent=context.agent, action=action, allow=True, args=_arguments(rest))
     scope, rule = _head(rest, _is_scope)
+    _check(rule)
     return cmd.AnswerApproval.model_validate(
         {"agent": context.agent, "action": action, "allow": True, "scope": scope or "once", "rule": rule}
     )
@@ -62,6 +79,7 @@ def _read_allow(rest: str, context: Context) -> Intent:
     scope, rule = _head(rest, lambda text: _is_scope(text) and text != Scope.ONCE)
     if not rule:
         raise GrammarError("say what is allowed unasked: allow [session|always] write paths=src/**")
+    _check(rule)
     return cmd.GrantRule.model_validate({"agent": context.agent, "rule": rule, "scope": scope or "session"})
 
 
@@ -99,7 +117,10 @@ def _read_accept(rest: str, context: Context) -> Intent:
 
 
 def _read_envelope(rest: str, context: Context) -> Intent:
-    return Local("envelope", _goal(rest, context)[0])
+    goal, tail = _goal(rest, context)
+    if tail:
+        raise GrammarError(f"only a goal is expected; '{tail[:40]}' is too much; accept changes an envelope")
+    return Local("envelope", goal)
 
 
 def _read_reject(rest: str, context: Context) -> Intent:

@@ -16,9 +16,9 @@ from engine.domain.text import clean_line
 from widgets.pieces import Piece, Pieces, cut_text, width_of
 
 GLYPHS: dict[str, tuple[str, str]] = {
-    "rewind": ("◂", "accent"),
     "operator": ("!", "error"),
     "failure": ("✗", "error"),
+    "rewind": ("◂", "accent"),
     "held": ("‖", "accent"),
     "goal": ("●", "accent"),
     "plan": ("◆", "accent"),

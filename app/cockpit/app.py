@@ -224,6 +224,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
             case ev.GoalEnded() if agent == self._agent and state and not state.goals[payload.goal].parent:
                 good = payload.status is GoalStatus.ACHIEVED
                 why = f": {payload.reason}" if payload.reason and not good else ""
+                why = views.shown_by(state, payload.goal) if good else why
                 self._say(f"goal {payload.goal} {payload.status}{why}", "ok" if good else "error")
             case ev.StopObserved():
                 self._take_receipt(payload.receipt)

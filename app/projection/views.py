@@ -224,6 +224,15 @@ def _watched_steps(state: AgentState) -> set[str]:
     return {one.spec.subject for one in waiting if one.spec.kind is BreakKind.STEP}
 
 
+def shown_by(state: AgentState, goal: str) -> str:
+    """The newest result of a goal's plan, which shows that it was achieved; empty where there is none."""
+    plan = state.plans.get(goal)
+    done = [step for step in plan.steps if step.status is StepStatus.COMPLETED] if plan else []
+    if not done:
+        return ""
+    return f", shown by {done[-1].id}: {done[-1].summary or done[-1].description} (drift shows the rest)"
+
+
 def step_text(step: PlanStep) -> str:
     """A step as a person would type it."""
     if step.op is Op.ACHIEVE:

@@ -27,6 +27,8 @@ def fits(pattern: str, text: str) -> bool:
     if "*" not in pattern and "?" not in pattern:
         return pattern == text
     text = text[:LOOKED_AT]
+    if "?" not in pattern:
+        return _fits_stars(pattern, text)
     first, *rest = _pieces(pattern)
     if not rest:
         return first.fullmatch(text) is not None
@@ -42,6 +44,19 @@ def fits(pattern: str, text: str) -> bool:
         at = found.end()
     length = len(pattern) - pattern.rindex("*") - 1
     return len(text) - length >= at and last.fullmatch(text, len(text) - length) is not None
+
+
+def _fits_stars(pattern: str, text: str) -> bool:
+    first, *between, last = pattern.split("*")
+    if not text.startswith(first):
+        return False
+    at = len(first)
+    for piece in between:
+        found = text.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return len(text) - len(last) >= at and text.endswith(last)
 
 
 def holds(pattern: str, text: str) -> bool:

@@ -14,6 +14,7 @@ from engine.domain.approval import Question
 from engine.domain.reasoning import GenerationStage
 from engine.domain.state import AgentState, RunState
 from engine.inquiry.waiting import BUDGET
+from engine.journal.meta_fold import STUCK
 from engine.steering.rules import rule_text, shape
 
 UNKNOWN = "outcome unknown"
@@ -30,6 +31,7 @@ class NeedKind(StrEnum):
     PLANS = "plans"
     HANDOVER = "hand-over"
     BUDGET = "budget"
+    STUCK = "stuck"
     BREAKPOINT = "breakpoint"
 
 
@@ -122,5 +124,7 @@ def _paused(state: AgentState) -> Iterator[Need]:
     agent, reason = state.agent_id, state.run_reason
     if reason.startswith(BUDGET):
         yield Need(agent, NeedKind.BUDGET, state.current_goal, reason, event=state.run_event)
+    elif reason.startswith(STUCK):
+        yield Need(agent, NeedKind.STUCK, state.current_goal, reason, event=state.run_event)
     elif reason.startswith("breakpoint"):
         yield Need(agent, NeedKind.BREAKPOINT, state.breakpoint_hit, reason, event=state.run_event)

@@ -128,9 +128,6 @@ def _on_what_runs(state: AgentState) -> Waiting | None:
     if action.shell and action.started:
         return Waiting(WaitKind.OPERATOR, "you hold its shell", action.at, action.event)
     if action.started:
-        if state.frozen:
-            what = f"you: {action.id} {action.tool}.{action.command} stands still, its processes are frozen"
-            return Waiting(WaitKind.GATE, what, event=state.run_event or action.event)
         ends = ""
         if state.run is RunState.STOPPED and action.step:
             ends = " (stopped: it is being ended)"

@@ -28,6 +28,7 @@ WHAT_LIMIT = 200
 """Characters of what is said to have come."""
 REACHED_KEPT = 20
 """Breakpoints that are told of at one hold."""
+SUSPENDED = "suspended"
 _STEP_ID, _GOAL_ID = re.compile(r"s\d+"), re.compile(r"g\d+")
 _BELIEFS = (ev.BeliefAdded, ev.BeliefRemoved, ev.WorldPerceived, ev.JobStarted, ev.JobEnded)
 _ENDS = (ev.ActionFinished, ev.ActionCancelled, ev.ActionOutcomeUnknown)
@@ -71,32 +72,40 @@ def noted(state: AgentState, said: ev.Payload) -> Noted | None:
     waiting = state.watched.get(said.kind, ())
     if not waiting:
         return None
-    match said:
-        case ev.ActionStarted() | ev.DecisionAsked() | ev.GoalAdopted():
-            passed = tuple(one.id for one, _ in _before(state, step_begun(state, said)))
-            return Noted(waiting, passed=passed)
-        case ev.GoalEnded():
-            return Noted(waiting, goal=state.goals.get(said.goal))
-        case ev.ActionFinished() | ev.ActionCancelled() | ev.ActionOutcomeUnknown():
-            return Noted(waiting, action=state.action)
-        case ev.ModelCalled():
-            return Noted(waiting, spent=dict(state.spent))
-        case ev.ReasonerAdvanced():
-            known = (state.intentions.get(one.id) for one in said.intentions)
-            return Noted(waiting, suspended=frozenset(one.id for one in known if one and _is_suspended(one)))
-    return Noted(waiting, beliefs={key: _believed(state, key) for key in _keys(said)})
+    kind = type(said)  # asking a payload whether it is of another class is slow
+    if kind in _STEP_BEGUN:
+        return Noted(waiting, passed=tuple(one.id for one, _ in _before(state, step_begun(state, said))))
+    if kind in _ENDS:
+        return Noted(waiting, action=state.action)
+    if kind in _BELIEFS:
+        return Noted(waiting, beliefs={key: _believed(state, key) for key in _keys(said)})
+    note = _NOTES.get(kind)
+    return note(state, said, waiting) if note is not None else Noted(waiting)
+
+
+_NOTES: dict[type[ev.Payload], Callable[[AgentState, Any, tuple[str, ...]], Noted]] = {
+    ev.GoalEnded: lambda state, said, waiting: Noted(waiting, goal=state.goals.get(said.goal)),
+    ev.ModelCalled: lambda state, said, waiting: Noted(waiting, spent=dict(state.spent)),
+    ev.ReasonerAdvanced: lambda state, said, waiting: Noted(waiting, suspended=_suspended(state, said)),
+}
+
+
+def _suspended(state: AgentState, said: ev.ReasonerAdvanced) -> frozenset[int]:
+    known = (state.intentions.get(one.id) for one in said.intentions)
+    return frozenset(one.id for one in known if one is not None and one.state == SUSPENDED)
 
 
 def step_begun(state: AgentState, said: ev.Payload) -> str:
     """The step that passes the gate with an event; empty for none, and for what the operator does."""
-    match said:
-        case ev.ActionStarted():
-            return state.action.step if state.action is not None else ""
-        case ev.DecisionAsked():
-            return said.step
-        case ev.GoalAdopted():
-            return said.parent_step or ""
-    return ""
+    begun = _STEP_BEGUN.get(type(said))
+    return begun(state, said) if begun is not None else ""
+
+
+_STEP_BEGUN: dict[type[ev.Payload], Callable[[AgentState, Any], str]] = {
+    ev.ActionStarted: lambda state, said: state.action.step if state.action is not None else "",
+    ev.DecisionAsked: lambda state, said: said.step,
+    ev.GoalAdopted: lambda state, said: said.parent_step or "",
+}
 
 
 def match(state: AgentState, before: Noted, said: ev.Payload, event: Event) -> None:
@@ -160,6 +169,8 @@ def _before(state: AgentState, step: str) -> Iterable[tuple[Breakpoint, str]]:
         one = state.points[ident]
         if one.spec.kind is BreakKind.TOOL:
             words = _fits_call(one.spec, action, named) if action is not None else ""
+        elif _STEP_ID.fullmatch(one.spec.subject) and one.spec.subject != step:
+            continue
         else:
             found = found or _step_of(state, step)
             words = _fits_step(one.spec, found)
@@ -316,29 +327,28 @@ def _goal_fits(subject: str, goal: Goal | None, ident: str) -> bool:
     return goal is not None and not _GOAL_ID.fullmatch(subject) and holds(subject, goal.text)
 
 
-def _goal(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
-    assert isinstance(said, ev.GoalAdopted | ev.GoalEnded)
-    goal = state.goals.get(said.goal)
+def _goal(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
+    ident: str = said.goal
+    goal = state.goals.get(ident)
     change = "adopted"
-    if isinstance(said, ev.GoalEnded):
+    if type(said) is ev.GoalEnded:
         if before.goal is None or before.goal.status.terminal:
             return ""
         change = GoalStatus(said.status).value
     wanted = spec.change in ("", change) or (spec.change == "ended" and change != "adopted")
-    if not wanted or not _goal_fits(spec.subject, goal, said.goal):
+    if not wanted or not _goal_fits(spec.subject, goal, ident):
         return ""
-    return f"goal {said.goal} {change}" + (f": {goal.text}" if goal is not None else "")
+    return f"goal {ident} {change}" + (f": {goal.text}" if goal is not None else "")
 
 
-def _plan(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
-    assert isinstance(said, ev.PlanAdopted | ev.PlanRevised)
-    revised = isinstance(said, ev.PlanRevised)
+def _plan(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
+    revised = type(said) is ev.PlanRevised
     if revised and event.actor != "agent":
         return ""
     change = "revised" if revised else "adopted"
     if spec.change not in ("", change) or not _goal_fits(spec.subject, state.goals.get(said.goal), said.goal):
         return ""
-    about = f": {said.change}" if isinstance(said, ev.PlanRevised) else f": {len(said.steps)} steps"
+    about = f": {said.change}" if revised else f": {len(said.steps)} steps"
     return f"plan {said.plan} of {said.goal} {change}{about}"
 
 
@@ -351,18 +361,14 @@ def _believed(state: AgentState, key: str) -> str | None:
     return _text(held.value) if held is not None else None
 
 
-def _keys(said: ev.Payload) -> Iterable[str]:
-    match said:
-        case ev.BeliefAdded() | ev.BeliefRemoved():
-            return (said.key,)
-        case ev.WorldPerceived():
-            return said.facts
-        case ev.JobStarted() | ev.JobEnded():
-            return (f"job.{said.job}",)
-    return ()
+def _keys(said: Any) -> Iterable[str]:
+    """Keys of the beliefs that an event is about."""
+    if type(said) is ev.WorldPerceived:
+        return said.facts
+    return (f"job.{said.job}",) if type(said) in (ev.JobStarted, ev.JobEnded) else (said.key,)
 
 
-def _belief(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
+def _belief(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
     for key, old in before.beliefs.items():
         if not fits(spec.subject, key) or (new := _believed(state, key)) == old:
             continue
@@ -382,15 +388,13 @@ def _shown(value: str | None) -> str:
     return "none" if value is None else clean_line(value, limit=60)
 
 
-def _error(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
-    assert isinstance(said, ev.FailureRecorded)
+def _error(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
     if said.escalated_from or not fits(spec.subject or "*", said.failure.value):
         return ""
     return f"{said.failure.value}: {said.message}"
 
 
-def _result(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
-    assert isinstance(said, ev.ActionFinished)
+def _result(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
     action = before.action
     if action is None or not action.step:
         return ""
@@ -405,7 +409,7 @@ def _result(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload,
     return f"{action.id} {action.command} shows {spec.text or f'exit {spec.exit}'}: {said.summary}"
 
 
-def _spend(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
+def _spend(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
     then, now = (_taken(spec, state, spent) for spent in (before.spent, state.spent))
     limit = spec.usd if spec.usd is not None else (spec.tokens or 0)
     if not then < limit <= now:
@@ -424,24 +428,19 @@ def _taken(spec: BreakSpec, state: AgentState, spent: Mapping[str, Spent]) -> fl
     return sum(one.usd if spec.usd is not None else one.tokens for one in counted)
 
 
-def _every(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
+def _every(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
     action = before.action
     if action is None or not action.step or not action.started:
         return ""
     return f"{spec.after} actions since the last look"
 
 
-def _is_suspended(view: Any) -> bool:
-    return bool(view.state == "suspended")
-
-
-def _intention(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Payload, event: Event) -> str:
-    assert isinstance(said, ev.ReasonerAdvanced)
+def _intention(spec: BreakSpec, before: Noted, state: AgentState, said: Any, event: Event) -> str:
     changes = [(one.intention, one.change, one.reason) for one in said.ended]
     changes += [
-        (one.id, "suspended", one.reason)
+        (one.id, SUSPENDED, one.reason)
         for one in said.intentions
-        if _is_suspended(one) and one.id not in before.suspended
+        if one.state == SUSPENDED and one.id not in before.suspended
     ]
     for number, change, reason in changes:
         if spec.change in ("", change) and spec.subject in ("", "*", str(number)):
@@ -449,7 +448,7 @@ def _intention(spec: BreakSpec, before: Noted, state: AgentState, said: ev.Paylo
     return ""
 
 
-_Told = Callable[[BreakSpec, Noted, AgentState, ev.Payload, Event], str]
+_Told = Callable[[BreakSpec, Noted, AgentState, Any, Event], str]
 _TOLD: dict[BreakKind, _Told] = {
     BreakKind.GOAL: _goal,
     BreakKind.PLAN: _plan,

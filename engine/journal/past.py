@@ -60,8 +60,6 @@ _KINDS: dict[str, MarkKind] = {
     ev.InterventionOpened.kind: MarkKind.OPERATOR,
     ev.ApprovalAsked.kind: MarkKind.OPERATOR,
     ev.ReplanHeld.kind: MarkKind.OPERATOR,
-    ev.Rewound.kind: MarkKind.REWIND,
-    ev.AgentForked.kind: MarkKind.REWIND,
     ev.ChangesOffered.kind: MarkKind.OPERATOR,
     ev.PlansHeld.kind: MarkKind.OPERATOR,
     ev.ResultDisputed.kind: MarkKind.OPERATOR,
@@ -69,6 +67,8 @@ _KINDS: dict[str, MarkKind] = {
     ev.MindBreakpointHit.kind: MarkKind.HELD,
     ev.BudgetReached.kind: MarkKind.HELD,
     ev.StuckNoticed.kind: MarkKind.HELD,
+    ev.Rewound.kind: MarkKind.REWIND,
+    ev.AgentForked.kind: MarkKind.REWIND,
 }
 
 

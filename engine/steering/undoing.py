@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from engine.domain import commands as cmd
+from engine.domain.approval import Policy, Source
 from engine.domain.budgets import SpendingLimits
 from engine.domain.plan import Plan, PlanStep
 from engine.domain.state import AgentState, RunState
@@ -20,6 +21,7 @@ from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.journal.past import Past
 from engine.journal.store import JournalStore
+from engine.steering.rules import rule_text
 
 REACH = 200
 """Newest commands among which the one to undo is looked for."""
@@ -323,6 +325,41 @@ def _told_belief(said: cmd.TellBelief, around: Around) -> tuple[cmd.Command, str
     return back, f"{'believe' if said.removed else 'no longer believe'} {said.literal}"
 
 
+def _granted(said: cmd.GrantRule | cmd.AnswerApproval, around: Around) -> tuple[cmd.Command, str]:
+    """A rule that was given is revoked; a single answer is not taken back."""
+    had = {grant.id for grant in around.before.approvals.grants}
+    given = next((one for one in around.after.approvals.grants if one.id not in had), None)
+    if given is None:
+        raise UndoError("an answer that was for once cannot be undone; a rewind takes back what it let run")
+    if given not in around.now.approvals.grants:
+        raise UndoError(f"{given.id} holds no longer")
+    revoke = cmd.RevokeRule(agent=around.now.agent_id, grant=given.id)
+    return revoke, f"revoke {given.id}: {rule_text(given.rule)}"
+
+
+def _revoked(said: cmd.RevokeRule, around: Around) -> tuple[cmd.Command, str]:
+    kept = {grant.id for grant in around.after.approvals.grants}
+    gone = next((one for one in around.before.approvals.grants if one.id not in kept), None)
+    if gone is None:
+        raise UndoError("an envelope is given again by accepting the plan: accept, or press a")
+    again = {"agent": around.now.agent_id, "rule": rule_text(gone.rule), "scope": gone.scope.value}
+    return cmd.GrantRule.model_validate(again), f"allow again, {gone.scope}: {rule_text(gone.rule)}"
+
+
+def _accepted(said: cmd.AcceptPlan, around: Around) -> tuple[cmd.Command, str]:
+    if said.goal not in around.now.approvals.envelopes:
+        raise UndoError(f"the envelope of {said.goal} holds no longer")
+    words = f"take back the envelope of {said.goal}; its plan stays the accepted one"
+    return cmd.RevokeRule(agent=around.now.agent_id, grant=said.goal), words
+
+
+def _policy(said: cmd.SetApprovals, around: Around) -> tuple[cmd.Command, str]:
+    was = around.before.approvals.policies.get(Source.OPERATOR.value, Policy())
+    rules = [{**asdict(rule), "answer": rule.answer.value} for rule in was.rules]
+    back = cmd.SetApprovals(agent=around.now.agent_id, policy={"default": was.default.value, "rules": rules})
+    return back, "what it is to ask about, as before"
+
+
 Compensation = Callable[[Any, Around], tuple[cmd.Command, str]]
 
 _PUT_BACK: Iterable[type[cmd.Command]] = (
@@ -346,6 +383,11 @@ COMPENSATIONS: dict[type[cmd.Command], Compensation] = {
     cmd.SetTracing: _tracing,
     cmd.Intervene: _intervened,
     cmd.TellBelief: _told_belief,
+    cmd.GrantRule: _granted,
+    cmd.AnswerApproval: _granted,
+    cmd.RevokeRule: _revoked,
+    cmd.AcceptPlan: _accepted,
+    cmd.SetApprovals: _policy,
 }
 """What makes up for each kind of command."""
 
@@ -361,6 +403,7 @@ CANNOT: dict[type[cmd.Command], str] = {
     cmd.DropGoal: "a goal that was given up is not taken up again; rewind state {at} brings it back",
     cmd.AbortGoal: "a goal that was given up is not taken up again; rewind state {at} brings it back",
     cmd.HandBack: "the agent has its turn; i takes it again",
+    cmd.RejectReplan: "the thinker was told; accept the plan that it makes now, or replace it",
     cmd.Guide: "what the thinker was told cannot be unsaid; guide it otherwise",
     cmd.StopJob: "a program that was ended does not go on",
     cmd.CancelBackground: "work that was cut off does not go on",

@@ -71,6 +71,13 @@ LINES = [
     ("budget usual", _pilot(cmd.SetBudget)),
     ("search pump 'not' \"so dry\"", Local("search", "pump 'not' \"so dry\"")),
     ("find pump", Local("search", "pump")),
+    ("rewind 31", Local("rewind", "31")),
+    ("rewind files -40 src --yes", Local("rewind", "files -40 src --yes")),
+    ("fork 31 x5 with belief tests_green=true", Local("fork", "31 x5 with belief tests_green=true")),
+    ("adopt pilot-2 --yes", Local("adopt", "pilot-2 --yes")),
+    ("outcomes", Local("outcomes", "")),
+    ("undo", Local("undo", "")),
+    ("redo --dry-run", Local("redo", "--dry-run")),
     ("recap", Local("recap")),
     ("recap 12", Local("recap", "12")),
     ("drop", _pilot(cmd.DropGoal, goal="g2")),
@@ -93,6 +100,24 @@ LINES = [
     ("stop all", _pilot(cmd.Stop, scope="all")),
     ("thaw", _pilot(cmd.Thaw)),
     ("thaw all", _pilot(cmd.Thaw, scope="all")),
+    ("inbox", Local("inbox")),
+    ("approve", _pilot(cmd.AnswerApproval, allow=True)),
+    ("approve a3 always", _pilot(cmd.AnswerApproval, action="a3", allow=True, scope="always")),
+    (
+        "approve session write paths=src/**",
+        _pilot(cmd.AnswerApproval, allow=True, scope="session", rule="write paths=src/**"),
+    ),
+    ('approve a3 {"path": "x"}', _pilot(cmd.AnswerApproval, action="a3", allow=True, args={"path": "x"})),
+    ("approve all write paths=src/**", Local("approve_all", "once write paths=src/**")),
+    ("deny a3 not  there", _pilot(cmd.AnswerApproval, action="a3", allow=False, reason="not  there")),
+    ("allow always run command='git *'", _pilot(cmd.GrantRule, scope="always", rule="run command='git *'")),
+    ("approvals", Local("approvals")),
+    ("approvals ask-changes", _pilot(cmd.SetApprovals, policy="ask-changes")),
+    ("revoke r2", _pilot(cmd.RevokeRule, grant="r2")),
+    ("accept", _pilot(cmd.AcceptPlan, goal="g2")),
+    ("accept g1 hosts=none spend=2", _pilot(cmd.AcceptPlan, goal="g1", envelope={"hosts": [], "spend": 2.0})),
+    ("envelope g1", Local("envelope", "g1")),
+    ("reject g1 not so", _pilot(cmd.RejectReplan, goal="g1", reason="not so")),
     ("intervene", _pilot(cmd.Intervene)),
     ("hand_back", _pilot(cmd.HandBack)),
     ("take_shell", _pilot(cmd.TakeShell)),
@@ -344,7 +369,8 @@ ANYTHING_GOES = {
     "help",
 }
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
-ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw"}
+ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw", "deny", "outcomes", "undo", "redo"}
+ANYTHING_GOES |= {"approve", "approvals"}
 """Verbs whose argument may be left out or be any word."""
 
 

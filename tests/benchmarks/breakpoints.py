@@ -1,8 +1,8 @@
-"""What breakpoints cost: folding events with 10 and 50 of them beside folding without any, and a dry run.
+"""What breakpoints cost: folding events with 3, 10 and 50 of them beside folding without any, and a dry run.
 
 The events are those of an agent that works through goals of ten actions each, read back from the journal as a
-live agent folds them. None of the breakpoints holds. The baseline is the same fold without breakpoints; `share`
-is what they add of the time that an event takes to be made, hashed, written and folded (limit 0.05).
+live agent folds them. None of the breakpoints holds. The baseline is the same fold without breakpoints;
+`share` is what they add of the time that an event takes to be made, hashed, written and folded (limit 0.05).
 Run it with `python -m tests.benchmarks.breakpoints`.
 """
 
@@ -51,7 +51,7 @@ def rows() -> list[dict[str, Any]]:
     events, writing = asyncio.run(_written(EVENTS))
     few = events[:FOLDED]
     # By turns, so that whatever else the machine does meets all alike.
-    times: dict[int, list[float]] = {0: [], 10: [], 50: []}
+    times: dict[int, list[float]] = {0: [], 3: [], 10: [], 50: []}
     for _ in range(ROUNDS):
         for count in times:
             times[count].append(_per_event(few, count))
@@ -67,7 +67,7 @@ def rows() -> list[dict[str, Any]]:
             "share": round((min(times[count]) - base) / (base + writing), 4),
             "n": FOLDED,
         }
-        for count in (10, 50)
+        for count in (3, 10, 50)
     ]
     dry = DryRun([read_break(line) for line in LINES])
     took = _timed(lambda: dry.take(events))

@@ -17,6 +17,7 @@ from engine.domain.plan import StepStatus
 from engine.domain.state import AgentState, Mode
 from engine.engine import EngineConfig
 from engine.journal import events as ev
+from engine.journal.fold import fold
 from engine.steering.policies import PRESETS, read_policy
 
 WRITE = act("write", path="src/a.py", content="1")
@@ -261,3 +262,31 @@ async def test_a_policy_that_changes_between_sessions_is_taken_up_and_replays(tm
     await live_state_is_the_fold(flight, "pilot")
     await flight.engine.close()
     await journal_holds_together(tmp_path)
+
+
+async def test_what_was_granted_and_asked_for_is_undone(flight: Flight) -> None:
+    await flight.do(cmd.SetApprovals, policy="ask-changes")
+    await flight.do(cmd.GrantRule, rule="write paths=src/**", scope="always")
+    await flight.plan(WRITE)
+    await flight.do(cmd.AcceptPlan, goal="g1")
+    for words in (
+        *("take back the envelope of g1", "step s1 (List .) back", "drop goal g1"),
+        *("revoke r1: write paths=src/**", "ask about"),
+    ):
+        offer = await flight.engine.undo_offer("pilot")
+        assert words in offer.words
+        receipt = await flight.engine.submit(offer.as_command("pilot"))
+        assert receipt.ok, receipt.message
+    known = (await flight.state()).approvals
+    assert not (known.envelopes or known.grants or known.policies)
+
+
+async def test_what_an_answer_says_is_durable_before_its_receipt(asking: Flight) -> None:
+    """A kill right behind the receipt of an always takes nothing of it."""
+    await asking.plan(WRITE)
+    await asking.do(cmd.Run)
+    await asked(asking)
+    await asking.do(cmd.AnswerApproval, allow=True, scope="always")
+    durable = fold(await asking.engine.store.read("pilot"))
+    assert [grant.rule.paths for grant in durable.approvals.grants] == [("src/a.py",)]
+    await done(asking)

@@ -347,9 +347,10 @@ async def test_an_agent_with_a_reasoner_is_held_between_its_actions_by_actions_a
 ) -> None:
     clock = timed.clock
     assert isinstance(clock, SetClock)
-    program = '!make.\n+!make <- mkdir("a"); mkdir("b"); run("sleep 60"); mkdir("c").'
+    program = '!make.\n+!make <- mkdir("a"); mkdir("b"); run("python wait.py"); mkdir("c").'
     await timed.do(cmd.CreateAgent, agent="mind", agent_type="asl_agent", config={"program": program})
     timed.agent = "mind"
+    (timed.sandbox / "wait.py").write_text("import time; time.sleep(60)")
     await timed.do(cmd.SetBudget, actions=1, seconds=60)
     await timed.do(cmd.Run)
     state = await timed.until(held)

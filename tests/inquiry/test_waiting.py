@@ -168,7 +168,7 @@ def _goes_in_a_circle(state: AgentState) -> None:
         (_looks_back, WaitKind.BACKGROUND, "bg1 reflect", AT, ""),
         (_serves, WaitKind.BACKGROUND, "http.server", AT, ""),
         (_rewinds, WaitKind.WORKSPACE, "brought back to event 7", "", "pilot:9"),
-        (_freezes, WaitKind.GATE, "stands still, its processes are frozen", "", "pilot:9"),
+        (_freezes, WaitKind.GATE, "its processes are frozen", "", "pilot:9"),
         (_calls, WaitKind.TOOL, "your call t.ls begins", "", "pilot:5"),
         (_takes_the_shell, WaitKind.TOOL, "your shell is opened", "", "pilot:5"),
         (_returns, WaitKind.WORKSPACE, "compared with those before your shell", "", "pilot:6"),

@@ -96,7 +96,7 @@ class InboxDialog(BoxDialog[None]):
         """The needs, what came of the last answer, and the keys."""
         with Vertical() as box:
             box.border_title = "Inbox: what needs you"
-            box.border_subtitle = "esc close"
+            box.border_subtitle = "on a heading: all below it · esc close"
             yield self._list
             yield self._said
             yield Static(
@@ -104,8 +104,7 @@ class InboxDialog(BoxDialog[None]):
                     "[@click=screen.answer('once')][bold]a[/] allow once[/]   "
                     "[@click=screen.answer('session')][bold]s[/] session …[/]   "
                     "[@click=screen.answer('always')][bold]A[/] always …[/]   "
-                    "[@click=screen.answer('deny')][bold]d[/] deny …[/]   [bold]enter[/] open   "
-                    "on a heading: all below it"
+                    "[@click=screen.answer('deny')][bold]d[/] deny …[/]   [bold]enter[/] open"
                 ),
                 classes="-keys",
             )

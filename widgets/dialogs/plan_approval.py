@@ -85,7 +85,7 @@ class PlanApprovalDialog(BoxDialog[PlanApproval | None]):
             box.border_subtitle = "esc leaves it as it is"
             yield self._text
             yield Static(
-                Content("unasked within this envelope; outside of it you are asked"),
+                Content("unasked within this envelope (globs, | between them); outside of it you are asked"),
                 id="label",
                 classes="-label",
             )
