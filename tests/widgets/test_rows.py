@@ -310,3 +310,15 @@ async def test_a_list_that_begins_with_a_heading_begins_with_it() -> None:
         pane.set_rows(rows)
         await pilot.pause()
         assert pane.top == 0
+
+
+async def test_rows_that_went_and_came_are_laid_out_as_if_all_were_new() -> None:
+    pane, afresh = Tail(), Tail()
+    async with PaneApp(pane).run_test(size=SIZE), PaneApp(afresh).run_test(size=SIZE):
+        ring = rows(range(40), "a row of several words that takes two lines")
+        for begin, end in ((0, 20), (0, 25), (5, 30), (5, 30), (29, 40), (12, 20)):
+            pane.set_rows(ring[begin:end])
+            afresh.set_rows([])
+            afresh.set_rows(ring[begin:end])
+            assert (pane._lines, pane._starts) == (afresh._lines, afresh._starts)
+            assert list(pane._laid_out) == list(afresh._laid_out)
