@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from test_cockpit_in_tmux import Terminal
-from test_cockpit_in_tmux import pytestmark as in_tmux
+from tmux_terminal import NEEDS_TMUX, Terminal
 
 from app.playing import cast_of
 from engine.domain import commands as cmd
@@ -24,7 +22,7 @@ from engine.journal.store import JournalStore
 from tests.engine.engine_flight import Flight, act, journal_holds_together
 from widgets.terminal_screen import BitttyEmulator
 
-pytestmark = [*in_tmux, pytest.mark.slow]
+pytestmark = [*NEEDS_TMUX, pytest.mark.slow]
 
 SECRET = "correct-horse-battery"
 INSTALL = """import getpass
@@ -39,15 +37,6 @@ CHECK = """assert open("installed.txt").read() == "installed\\n", "installed onc
 assert "quick" in open("settings.txt").read()
 print("checked")
 """
-
-
-@pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    home = tmp_path / "home"
-    home.mkdir()
-    terminal = Terminal(home)
-    yield terminal
-    terminal.close()
 
 
 async def prepared(workspace: Path) -> list[str]:

@@ -29,6 +29,8 @@ class Terminal:
 
     def __init__(self, home: Path) -> None:
         self.home = home
+        self.environment: dict[str, str] = {}
+        """Variables that the cockpit is to have besides."""
         self.socket = ""
         self.exit_file = home / "exit"
 
@@ -50,7 +52,8 @@ class Terminal:
             f"sh -c 'echo $$ > {self.home}/pid; exec {COMMAND} {arguments}' {redirect}\n"
             f"echo $? > {self.exit_file}\nexec sleep 1000\n"
         )
-        environment = ["-e", f"PILOTHOUSE_HOME={self.home}", "-e", "TEXTUAL_ANIMATIONS=none"]
+        given = {"PILOTHOUSE_HOME": str(self.home), "TEXTUAL_ANIMATIONS": "none", **self.environment}
+        environment = [word for name, value in given.items() for word in ("-e", f"{name}={value}")]
         self.tmux(
             "-f", "/dev/null", "new-session", "-d", "-s", "t", "-x", "120", "-y", "35", *environment,
             f"sh {script}",
