@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 from rich.cells import cell_len
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -69,6 +69,27 @@ class CompletionList(RowPane, can_focus=False):
     def row_clicked(self, key: str, chain: int) -> None:
         """A click takes the completion."""
         self.post_message(self.Picked(key))
+
+
+class _Line(Input):
+    """The input; what is typed right behind an enter, however fast, belongs to the next line."""
+
+    keeps = False
+    """Whether an enter leaves the line as it is."""
+
+    async def on_key(self, event: events.Key) -> None:
+        """Take an enter here and at once: as a binding it would come behind the letters after it."""
+        if event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            await self.action_submit()
+
+    async def action_submit(self) -> None:
+        """Hand the line on and be empty."""
+        text = self.value
+        if not self.keeps:
+            self.value = ""
+        self.post_message(self.Submitted(self, text))
 
 
 class CommandBar(Vertical):
@@ -145,7 +166,7 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
         self._found = -1
         self._list = CompletionList()
         self._prompt = Static(Content("❯"), id="prompt")
-        self._input = Input(
+        self._input = _Line(
             compact=True, select_on_focus=False, placeholder="a command, or a goal for the agent"
         )
         self._message = Static(Content(HINT), id="message", classes="-note")
@@ -225,7 +246,6 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
         if not self._history or self._history[-1] != text:
             self._history = [*self._history, text][-HISTORY_KEPT:]
         self._place, self._draft = len(self._history), ""
-        self._fill("")
         self.post_message(self.CommandEntered(text))
 
     def action_leave(self) -> None:
@@ -262,6 +282,7 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
         else:
             self._close_popup()
             self._searching, self._draft = True, self._input.value
+            self._input.keeps = True
             self._found = self._older_match(len(self._history))
         self._show_search()
 
@@ -278,6 +299,7 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
     def _end_search(self, *, take: bool) -> None:
         entry = self._history[self._found] if take and self._found >= 0 else self._draft
         self._searching, self._found = False, -1
+        self._input.keeps = False
         self._prompt.update(Content("❯"))
         self._show_message(self._model)
         self._fill(entry)

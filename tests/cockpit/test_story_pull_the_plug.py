@@ -22,10 +22,7 @@ from tmux_terminal import NEEDS_TMUX, ROOT, Terminal
 
 from engine.domain import commands as cmd
 from engine.domain.ports import SystemClock
-from engine.journal import events as ev
-from engine.journal.fold import fold
-from engine.journal.store import JournalStore
-from tests.engine.engine_flight import Flight, act, journal_holds_together
+from tests.engine.engine_flight import Flight, act
 
 pytestmark = [*NEEDS_TMUX, pytest.mark.slow]
 
@@ -68,10 +65,12 @@ class _Pushed(BaseHTTPRequestHandler):
 def remote() -> Iterator[Remote]:
     server = Remote()
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.over.set()
-    server.shutdown()
-    server.server_close()
+    try:
+        yield server
+    finally:
+        server.over.set()
+        server.shutdown()
+        server.server_close()
 
 
 @contextmanager
@@ -82,8 +81,10 @@ def silent_model(home: Path) -> Iterator[str]:
     command = [sys.executable, "-m", "tests.messages_server", str(script)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        yield server.stdout.readline().strip().partition("=")[2]
-        server.kill()
+        try:
+            yield server.stdout.readline().strip().partition("=")[2]
+        finally:
+            server.kill()
 
 
 async def prepared(workspace: Path, url: str) -> tuple[str, str]:
@@ -147,19 +148,19 @@ def test_after_the_plug_was_pulled_nothing_is_lost_and_nothing_is_repeated(
         before = files(workspace)
         terminal.environment = {"ANTHROPIC_BASE_URL": url, "PILOTHOUSE_MODEL": "claude-sonnet-5-5"}
         terminal.fly(f"--workspace {workspace}")
-        terminal.shows("python long.py", "PAUSED")
+        terminal.shows("push.py", "PAUSED")
         enter(terminal, "agent worker")
-        terminal.keys("Escape", "Space")
+        enter(terminal, "run")
         log = workspace / "sandbox" / "long.log"
         terminal.until(lambda: log.exists() and log.read_text(), "the long command")
         enter(terminal, "agent pusher")
         terminal.shows("push.py")
-        terminal.keys("Escape", "Space")
+        enter(terminal, "run")
         terminal.until(pushed.came.is_set, "the push")
         enter(terminal, "agent_create bdi_agent thinker")
         terminal.shows("agent thinker created")
         enter(terminal, "goal think of a name for a ship that no one has thought of")
-        terminal.keys("Escape", "Space")
+        enter(terminal, "run")
         terminal.shows("WAITING")
         enter_half(terminal, workspace)
         time.sleep(random.uniform(0, 0.2))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from cockpit_samples import complete
+from textual import events
 from textual.app import App, ComposeResult
 from textual.content import Content
 from textual.widgets import Static
@@ -47,6 +48,17 @@ async def test_enter_hands_over_the_cleaned_command_and_empties_the_line() -> No
 
         assert app.entered == ["go on"]
         assert app.bar.input.value == ""
+
+
+async def test_what_is_typed_right_behind_an_enter_belongs_to_the_next_line() -> None:
+    app = BarApp(CommandBar())
+    async with app.run_test() as pilot:
+        for key, letter in (("a", "a"), ("enter", "\r"), ("b", "b"), ("enter", "\r"), ("c", "c")):
+            app.post_message(events.Key(key, letter))  # all at once, as a terminal far away sends them
+        await pilot.pause()
+
+        assert app.entered == ["a", "b"]
+        assert app.bar.input.value == "c"
 
 
 async def test_history_goes_back_and_forth_and_keeps_what_was_being_typed() -> None:
