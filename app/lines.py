@@ -17,6 +17,7 @@ from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.steering.envelopes import envelope_text
 from engine.steering.rules import rule_text
+from engine.thinkers.procedural import ProceduralThinker
 
 TEXT_LIMIT = 400
 SLOW_SAVE_MS = 1_000
@@ -135,14 +136,20 @@ def _say_goal(said: ev.Payload) -> tuple[str, str, str] | None:
     return None
 
 
+def _steps(steps: Sequence[object]) -> str:
+    return f"{len(steps)} step{'' if len(steps) == 1 else 's'}"
+
+
 def _say_plan(said: ev.Payload) -> tuple[str, str, str] | None:
     match said:
+        case ev.PlanAsked() if said.thinker != ProceduralThinker.name:
+            return "→", "thought", f"asks {said.thinker} for a plan of {said.goal}"
         case ev.PlanGenerated():
             recipes = sorted({step.provenance.recipe for step in said.steps if step.provenance.recipe})
             by = f"; recipes: {', '.join(recipes)}" if recipes else ""
-            return "≡", "thought", f"{said.thinker} proposes {len(said.steps)} steps{by}"
+            return "≡", "thought", f"{said.thinker} proposes {_steps(said.steps)}{by}"
         case ev.PlanAdopted():
-            return "≡", "plan", f"plan {said.plan} for {said.goal}: {len(said.steps)} steps"
+            return "≡", "plan", f"plan {said.plan} for {said.goal}: {_steps(said.steps)}"
         case ev.PlanRevised():
             return "≡", "plan", f"plan {said.plan}: {said.change}"
         case ev.PlanRejected():

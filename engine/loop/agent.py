@@ -279,6 +279,7 @@ class Agent(DecidingAgent):
             self.state.run_event,
         )
         self.asked = asked.ref
+        self.commit_soon()
         try:
             proposal = await self._while(lambda: self._plan_wanted(goal), self._think(request))
         except ThinkingError as error:
