@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from flight import Flight, cockpit
+from textual import events
 from textual.widgets import TextArea
 
 from engine.domain.goal import GoalStatus
@@ -46,6 +47,15 @@ async def test_it_opens_by_itself_after_two_retries(tmp_path: Path) -> None:
         await flight.shows("INTERVENTION", "your turn (i)", "asks you", "✗ 1 error")
         await flight.press("4", "z")
         await flight.shows("? TOOL_EXECUTION_ERROR run python -m unittest", "waits for you (i)")
+
+
+async def test_a_burst_of_keys_chooses_once(turn: Flight) -> None:
+    for key in ("escape", "e", "s", "escape"):
+        turn.app.post_message(events.Key(key, None if key == "escape" else key))
+    await turn.until(lambda: len(turn.app.screen_stack) == 1, "the dialog is gone")
+    await turn.pilot.pause()
+    assert turn.app.is_running
+    assert turn.state.intervention is not None
 
 
 async def test_escape_leaves_it_open_and_i_or_n_bring_it_back(turn: Flight) -> None:

@@ -131,6 +131,13 @@ def enter_half(terminal: Terminal, workspace: Path) -> None:
     terminal.until(lambda: "half a li" in desk.read_text(), "the half-typed line is kept")
 
 
+def clear_line(terminal: Terminal) -> None:
+    """Empty the command bar."""
+    terminal.keys(":")
+    terminal.keys("C-u")
+    terminal.until(lambda: "half a li" not in terminal.screen, "an empty line")
+
+
 def tear_the_tail(workspace: Path) -> None:
     """Let the last record be half written."""
     with (workspace / ".pilothouse" / "journal.db-wal").open("r+b") as wal:
@@ -171,7 +178,13 @@ def test_after_the_plug_was_pulled_nothing_is_lost_and_nothing_is_repeated(
         tear_the_tail(workspace)
 
         terminal.fly(f"--workspace {workspace}")
-        terminal.shows("goal half a li", "thinker", "PAUSED")
-        time.sleep(0.5)
+        terminal.shows("goal half a li", "thinker", "PAUSED", "pusher    asks you", "worker    asks you")
+        terminal.keys("n")
+        terminal.shows("Manual intervention", "push.py", "whether it took effect is unknown")
+        terminal.keys("Escape")
+        terminal.shows("goes on waiting", "● break")
         assert pushed.pushes == [b"release"], "a push is never repeated by itself"
+        clear_line(terminal)
+        enter(terminal, f"rewind {first}")
+        terminal.shows("Rewind pusher to event", "Cannot be undone", "push.py")
         print(terminal.screen)

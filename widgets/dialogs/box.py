@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import ClassVar, TypeVar
 
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
@@ -56,11 +57,19 @@ class BoxDialog(ModalScreen[Result]):
     def __init__(self, *, unasked: bool = False) -> None:
         super().__init__()
         self._opened = monotonic() if unasked else None
+        self._answered = False
 
     @property
     def unmeant(self) -> bool:
         """Whether a choice made now was hardly meant for this dialog."""
         return self._opened is not None and monotonic() < self._opened + UNMEANT_S
+
+    def dismiss(self, result: Result | None = None) -> AwaitComplete:
+        """Close with a choice; whatever comes behind it in a burst of keys chooses nothing any more."""
+        if self._answered:
+            return AwaitComplete()
+        self._answered = True
+        return super().dismiss(result)
 
     def action_close(self) -> None:
         """Close without choosing anything."""
