@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -22,7 +23,11 @@ from tmux_terminal import NEEDS_TMUX, ROOT, Terminal
 
 from engine.domain import commands as cmd
 from engine.domain.ports import SystemClock
-from tests.engine.engine_flight import Flight, act
+from engine.domain.state import RunState
+from engine.journal import events as ev
+from engine.journal.fold import fold
+from engine.journal.store import JournalStore
+from tests.engine.engine_flight import Flight, act, journal_holds_together
 
 pytestmark = [*NEEDS_TMUX, pytest.mark.slow]
 
@@ -186,5 +191,50 @@ def test_after_the_plug_was_pulled_nothing_is_lost_and_nothing_is_repeated(
         assert pushed.pushes == [b"release"], "a push is never repeated by itself"
         clear_line(terminal)
         enter(terminal, f"rewind {first}")
-        terminal.shows("Rewind pusher to event", "Cannot be undone", "push.py")
-        print(terminal.screen)
+        terminal.shows("Rewind pusher to event", "Cannot be undone", "push.py", "nothing has changed yet")
+        assert files(workspace) != before
+        terminal.keys("y")
+        terminal.shows("rewound to event", "▷ write notes.txt notes")
+        assert files(workspace) == before, "the files are as they were, whatever programs did to them"
+        terminal.keys("Escape")
+        terminal.keys("C-q")
+        assert terminal.ends() == 0
+        assert pushed.pushes == [b"release"], "nothing was repeated by itself"
+    asyncio.run(told_of(workspace, last))
+    a_flipped_byte_is_named(workspace)
+
+
+async def told_of(workspace: Path, breakpoint: str) -> None:  # noqa: A002
+    """Hold the journal to the story: each action under way is unknown, and what the operator set is there."""
+    await journal_holds_together(workspace)
+    store = await JournalStore.open(workspace, clock=SystemClock(), read_only=True)
+    try:
+        streams = {name: await store.read(name) for name in ("worker", "pusher", "thinker")}
+    finally:
+        await store.close()
+    said = {name: [ev.payload_of(event) for event in events] for name, events in streams.items()}
+    for name, command in (("worker", "long.py"), ("pusher", "push.py"), ("thinker", "")):
+        asked = {one.action: str(one.args) for one in said[name] if isinstance(one, ev.ActionRequested)}
+        unknown = [asked[one.action] for one in said[name] if isinstance(one, ev.ActionOutcomeUnknown)]
+        assert len(unknown) == (1 if command else 0)
+        assert all(command in one for one in unknown)
+    state = fold(streams["pusher"])
+    assert breakpoint in state.breakpoints
+    assert state.run is RunState.PAUSED
+    (rewound,) = [event for event in streams["pusher"] if event.kind == ev.Rewound.kind]
+    assert rewound.actor.startswith("operator:")
+
+
+def a_flipped_byte_is_named(workspace: Path) -> None:
+    """The chain is verified without the program's engine, and finds one changed byte."""
+    verify = [sys.executable, "-m", "app.cli", "sessions", "verify", "--workspace", str(workspace), "--json"]
+    whole = subprocess.run(verify, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert json.loads(whole.stdout)["ok"] is True
+    journal = workspace / ".pilothouse" / "journal.db"
+    content = bytearray(journal.read_bytes())
+    content[content.index(b"push.py")] ^= 1
+    journal.write_bytes(content)
+    found = subprocess.run(verify, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    answer = json.loads(found.stdout)
+    assert (found.returncode, answer["ok"]) != (0, True)
+    assert re.fullmatch(r"(worker|pusher):\d+", answer["first_bad"])
