@@ -153,7 +153,7 @@ class Health:
     snapshots: str = ""
     """Why old snapshots could not be cleared away; new ones are taken all the same."""
     states: tuple[str, ...] = ()
-    """Kept states that could not be used and were built again from the journal, with the reason."""
+    """What opening found damaged, and how it went on: a torn end, kept states that were built again."""
     memory: str = ""
     """Why memory is not to be had, or holds not all that it should; agents go on without."""
     memory_behind: int = 0
@@ -1176,6 +1176,15 @@ class Engine:
         except BlobError:
             return None
 
+    def _torn(self) -> str:
+        """What was cut off at the journal's end, in words; empty where it was whole."""
+        if not self.store.torn:
+            return ""
+        return (
+            f"the end of the journal was torn: its last {self.store.torn:,} bytes were never written whole "
+            "and are no part of it; all before them is there"
+        )
+
     @property
     def health(self) -> Health:
         """What does not work now."""
@@ -1193,7 +1202,7 @@ class Engine:
             agents=faults,
             sandbox=self.sandbox().refusal,
             snapshots=untidy,
-            states=tuple(self._rebuilt.values()),
+            states=(*filter(None, [self._torn()]), *self._rebuilt.values()),
             memory=status.trouble or forgets,
             memory_behind=behind,
         )

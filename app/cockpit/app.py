@@ -166,7 +166,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         if problems:
             more = f" · and {len(problems) - 1} more: ? lists them" if len(problems) > 1 else ""
             self._say(f"{problems[0]}{more}", "error")
-        if self._projector.state is not None and views.asks(self._projector.state):
+        elif self._projector.state is not None and views.asks(self._projector.state):
             self._say("the agent waits for your decision: press i", "note")
         self.run_worker(self._recap_on_opening(), name="recap", exit_on_error=False)
         self._offer_no_jail()

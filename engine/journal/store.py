@@ -22,14 +22,17 @@ from engine.journal.reader import JournalReader
 from engine.journal.rows import START, Head, Row
 from engine.journal.schema import prepare, read_only_uri, require_current
 from engine.journal.tail import Tail
+from engine.journal.torn import torn_bytes
 from engine.journal.writer import GroupWriter
 
 T = TypeVar("T")
 
 DATA_DIRECTORY = ".pilothouse"
+"""Where a workspace keeps its data, below its own directory."""
 DATABASE = "journal.db"
 """The journal, in the data directory."""
-"""Where a workspace keeps its data, below its own directory."""
+LOG = f"{DATABASE}-wal"
+"""What was written last, beside it, until a session ends in good order."""
 
 PAGE = 256
 """Events read or handed on at a time; making that many takes about a millisecond."""
@@ -65,6 +68,8 @@ class JournalStore:
         """The database file."""
         self.backup = backup
         """Copy of the journal as it was before it was migrated by this opening, or None."""
+        self.torn = 0
+        """Bytes of the journal's end that this opening found torn, and that are no part of it."""
         self._clock = clock
         self._reader = reader
         self._connections = connections
@@ -106,18 +111,21 @@ class JournalStore:
             raise JournalMissing(f"There is no journal in {directory}: start an agent there first.")
         async with AsyncExitStack() as stack:
             backup: Path | None = None
+            torn = 0
             if read_only:
                 await asyncio.to_thread(require_current, path)
             else:
                 # On the loop, as it takes no time; a thread that outlives a cancelled opening keeps the lock.
                 lock = _claim(data, clock.now())
                 stack.callback(lock.release)
+                torn = await asyncio.to_thread(torn_bytes, data / LOG)
                 backup = await _to_the_end(asyncio.to_thread(prepare, path, clock.now()))
                 connection = await _connect(stack, str(path), synchronous)
             reader = JournalReader(await _connect(stack, read_only_uri(path), None), path)
             heads = {} if read_only else await reader.heads()
             last_seq = await reader.head_seq()
             store = cls(path, clock, reader, stack.pop_all(), backup)
+            store.torn = torn
         if not read_only:
             store._tail = Tail(last_seq, TAIL)
             store._writer = GroupWriter(connection, heads, last_seq, store._publish)

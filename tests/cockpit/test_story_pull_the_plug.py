@@ -184,6 +184,7 @@ def test_after_the_plug_was_pulled_nothing_is_lost_and_nothing_is_repeated(
 
         terminal.fly(f"--workspace {workspace}")
         terminal.shows("goal half a li", "thinker", "PAUSED", "pusher    asks you", "worker    asks you")
+        terminal.shows("the end of the journal was torn")
         terminal.keys("n")
         terminal.shows("Manual intervention", "push.py", "whether it took effect is unknown")
         terminal.keys("Escape")

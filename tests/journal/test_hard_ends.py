@@ -14,6 +14,7 @@ from engine.journal.errors import JournalCorrupt, JournalLocked
 from engine.journal.event import GENESIS
 from engine.journal.log import StreamLog
 from engine.journal.store import JournalStore
+from engine.journal.torn import torn_bytes
 from engine.journal.verify import verify
 from tests.benchmarks.long_session import make
 from tests.benchmarks.storage import LIMIT_BYTES, taken
@@ -33,13 +34,14 @@ async def test_a_log_that_was_cut_off_anywhere_opens_to_the_last_good_event(
     for _ in range(40):
         written += await live.commit(chain.take(dice.randint(1, 12)))
     size = (tmp_path / "live" / LOG).stat().st_size
-    lengths = set()
+    lengths, told = set(), []
     for number, cut in enumerate([0, size, *(dice.randrange(size) for _ in range(14))]):
         torn = tmp_path / f"torn{number}"
         (torn / ".pilothouse").mkdir(parents=True)
         shutil.copy(tmp_path / "live" / DATABASE, torn / DATABASE)
         (torn / LOG).write_bytes((tmp_path / "live" / LOG).read_bytes()[:cut])
         store = await JournalStore.open(torn, clock=SystemClock())
+        told.append((cut, store.torn))
         kept = [event async for event in store.events(0, follow=False)]
         verdict = await verify(store)
         more = await store.commit([_next(new_chain, kept)])
@@ -50,6 +52,27 @@ async def test_a_log_that_was_cut_off_anywhere_opens_to_the_last_good_event(
         lengths.add(len(kept))
     assert max(lengths) == len(written)
     assert len(lengths) > 5
+    assert all(torn == 0 for cut, torn in told if cut in (0, size))
+    assert all(0 <= torn < cut for cut, torn in told if cut)
+    assert sum(torn > 0 for _, torn in told) >= 10, "a log that ends in the middle of something says so"
+
+
+async def test_a_log_with_a_damaged_frame_says_how_much_of_it_is_lost(
+    tmp_path: Path, new_chain, open_store
+) -> None:
+    live = await open_store(tmp_path / "live")
+    chain = new_chain()
+    for _ in range(10):
+        await live.commit(chain.take(5))
+    content = bytearray((tmp_path / "live" / LOG).read_bytes())
+    assert torn_bytes(tmp_path / "live" / LOG) == 0
+    content[len(content) // 2] ^= 1
+    (tmp_path / "log").write_bytes(content)
+    assert len(content) // 2 - 20_000 < torn_bytes(tmp_path / "log") < len(content) // 2 + 20_000
+    for other in (b"", b"no log", content[:40], bytes(5_000)):
+        (tmp_path / "log").write_bytes(other)
+        assert torn_bytes(tmp_path / "log") in (0, 8)
+    assert torn_bytes(tmp_path / "none") == 0
 
 
 def _next(new_chain, kept):
