@@ -329,7 +329,8 @@ def _say_time(said: ev.Payload) -> tuple[str, str, str] | None:
         case ev.RewindCutOff():
             return "!", "warning", f"the rewind to event {said.to} was cut off; how far it came is unknown"
         case ev.Rewound():
-            files = f", {said.changed} paths changed" if said.snapshot else ""
+            several = "path" if said.changed == 1 else "paths"
+            files = f", {said.changed} {several} changed" if said.snapshot else ""
             return "◂", "operator", f"rewound to event {said.to}: {said.what}{files}"
         case ev.AgentForked():
             return "⑂", "operator", f"begins where {said.parent} stood, with files of its own"

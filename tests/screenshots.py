@@ -20,10 +20,13 @@ from app.settings import Settings
 from engine.domain import commands as cmd
 from engine.models import Endpoint
 from engine.models.choice import ModelChoice
+from engine.steering.policies import PRESETS
 from tests.cockpit.flight import Flight, cockpit
 from tests.messages_server import MessagesServer, call, object_call
 from widgets.dialogs import HandoverDialog, InterventionDialog, StepEditor
+from widgets.dialogs.breakpoints import BreakpointsDialog
 from widgets.dialogs.context_meter import ContextDialog
+from widgets.dialogs.inbox import InboxDialog
 from widgets.dialogs.memory_browser import MemoryBrowser
 from widgets.dialogs.metacognition import MetaDialog
 from widgets.dialogs.rewind import RewindDialog
@@ -214,6 +217,75 @@ async def rewind(workspace: Path) -> None:
         await _keep(flight, "rewind")
 
 
+async def timeline(workspace: Path) -> None:
+    """Looking back: every pane as it was, and the timeline with its marks."""
+    async with cockpit(workspace, mission="first-flight", size=(140, 40)) as flight:
+        await flight.type("break result FAILED*")
+        await flight.press("escape")
+        await _stepped(flight, 3)
+        await flight.type("rewind s3")
+        await flight.dialog(RewindDialog)
+        await flight.press("y")
+        await flight.says("is back at event")
+        await flight.press("escape")
+        await _stepped(flight, 6)
+        await flight.press(*["left_square_bracket"] * 5)
+        await flight.shows("PAST")
+        await _keep(flight, "timeline")
+
+
+async def inbox(workspace: Path) -> None:
+    """Three agents ask about what they would change: answered together, each checked against the rule."""
+    asking = Settings(home=workspace.parent / "home", approvals=PRESETS["ask-changes"])
+    goals = {
+        "pilot-1": "create a file named 'harbour.txt'",
+        "builder-2": "create a file named 'beacon.txt'",
+        "tester-3": "run 'python -m unittest'",
+    }
+    async with cockpit(workspace, size=(140, 40), settings=asking) as flight:
+        engine = flight.engine
+        for agent, goal in goals.items():
+            if agent not in engine.agents:
+                await engine.submit(cmd.CreateAgent(agent=agent))
+            await engine.submit(cmd.AdoptGoal(agent=agent, text=goal))
+            await engine.submit(cmd.Run(agent=agent))
+        for agent in goals:
+            await flight.until(lambda agent=agent: _question_of(flight, agent), "the question")  # type: ignore[misc]
+        await flight.press("escape", "A")
+        await flight.dialog(InboxDialog)
+        await _keep(flight, "inbox")
+
+
+def _question_of(flight: Flight, agent: str) -> bool:
+    return any(one.agent_id == agent and one.approvals.question for one in flight.app._live.states)
+
+
+async def stopping(workspace: Path) -> None:
+    """Stopped at once: the receipt names what was stopped and what still runs."""
+    async with cockpit(workspace, size=(140, 40)) as flight:
+        flight.script("sail.py", "import time\nprint('sailing', flush=True)\ntime.sleep(100)\n")
+        await flight.goal("run 'python sail.py'")
+        await flight.press("space")
+        await flight.shows("sailing")
+        await flight.press("full_stop")
+        await flight.shows("stopped")
+        await flight.press("X")
+        await flight.until(lambda: len(flight.app.screen_stack) > 1, "the stop panel")
+        await _keep(flight, "stopping")
+
+
+async def breakpoints(workspace: Path) -> None:
+    """Breakpoints on the mind, with how often each came and how often it held."""
+    async with cockpit(workspace, mission="first-flight", size=(140, 40)) as flight:
+        for line in ("tool write path=*.md", "belief run.last.return_code 0->*", "every 10", "error *"):
+            await flight.type(f"break {line}")
+        await flight.press("escape")
+        await _stepped(flight, 4)
+        await flight.press("B")
+        await flight.dialog(BreakpointsDialog)
+        await _keep(flight, "breakpoints")
+
+
 def _asked(flight: Flight, calls: int) -> bool:
     return flight.state.model_calls == calls and not flight.state.grants
 
@@ -235,6 +307,10 @@ SCENES: tuple[Scene, ...] = (
     deciding,
     why,
     rewind,
+    timeline,
+    inbox,
+    stopping,
+    breakpoints,
 )
 
 

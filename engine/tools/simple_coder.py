@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult
@@ -329,7 +329,8 @@ class SimpleCoder:
         self, prepared: AbstractAsyncContextManager[Held], context: CallContext, limit_s: float
     ) -> ProcessResult:
         async with prepared as (launch, cwd, jail):
-            words = shlex.join(launch.argv)
+            program, *rest = launch.argv
+            words = shlex.join([PurePath(program).name, *rest])
             tree = self.sessions.trees.plant(context.agent, TreeKind.CALL, context.action, words)
             return await self.launcher.run(
                 launch, cwd, jail=jail, limit_s=limit_s, output=context.output, tree=tree
