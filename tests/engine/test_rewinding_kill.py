@@ -16,8 +16,9 @@ from engine_flight import Flight, act, python
 
 from engine.domain import commands as cmd
 from tests.rewinding import tree_hash
+from tests.rounds import rounds
 
-KILLS = 6
+KILLS = rounds(3, full=12)
 MANY = "import os\nfor n in range(300): open(f'file{n}', 'w').write(str(n) * 50)"
 OTHER = "import os\nfor n in range(300): open(f'file{n}', 'w').write('other' * n)"
 

@@ -20,7 +20,7 @@ from tests.messages_server import Reply, Seen, call, plan_call
 from tests.rounds import rounds
 
 AGENTS = ("ada", "ben", "cyd", "dov")
-GOALS = rounds(60, full=200)
+GOALS = rounds(40, full=200)
 CALLS = 3
 """Calls that one question to a model may take: the first, and two to put right what was wrong."""
 PATIENCE_S = 120.0

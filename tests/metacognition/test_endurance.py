@@ -34,7 +34,7 @@ from tests.metacognition.meta_desk import MetaDesk, World, good, read, write
 from tests.metacognition.virtual_time import LoopClock
 from tests.rounds import rounds
 
-LOOPS, PLAN = rounds(1_000, full=2_000), 100
+LOOPS, PLAN = rounds(500, full=2_000), 100
 GROWTH_MB = 50
 FULL_S = 5.0
 """How long the disk has no room."""
