@@ -139,7 +139,8 @@ class ActingAgent(ApprovingAgent):
         # Once an action is requested the reflect stage has its turn after it; before, it goes first.
         reflects = state.action is None and self._attends
         stopped = state.run is RunState.STOPPED or state.stop_event != self._stop
-        anew = goal.id in state.replans  # the operator rejected the re-plan that it belongs to
+        # The operator rejected the re-plan that it belongs to; an open thought decides anew by itself.
+        anew = goal.id in state.replans and state.open_thought(goal.id) is None
         return stopped or bool(state.requests) or reflects or anew or not self._still_current(goal, step)
 
     def _still_current(self, goal: Goal, step: PlanStep) -> bool:

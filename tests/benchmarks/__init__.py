@@ -11,6 +11,7 @@ NAMES = (
     "opening",
     "looking_back",
     "cockpit",
+    "screen",
     "model",
     "stopping",
     "approvals",
@@ -20,6 +21,8 @@ NAMES = (
     "bdi",
     "breakpoints",
     "killing",
+    "flipping",
+    "storage",
 )
 
 

@@ -216,3 +216,10 @@ def test_any_failures_at_all_end_in_a_defined_state_after_bounded_attempts_and_r
         assert replay.matches, replay.difference
 
     asyncio.run(scenario())
+
+
+async def test_an_open_thought_whose_goal_is_to_be_planned_anew_decides_by_itself() -> None:
+    fate = _Fate([None], [(PlanStep("1", "think", op=Op.THINK),), ModelErrorKind.NOT_FOUND, ()])
+    async with asyncio.timeout(20):
+        state, _ = await _run(fate, "claude", ask=False)
+    assert not state.open_goals
