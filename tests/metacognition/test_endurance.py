@@ -173,14 +173,14 @@ async def test_many_loops_with_faults_end_well_and_leave_nothing_behind(tmp_path
     assert fold(events) == state
     ends = [said for event in events if isinstance(said := ev.payload_of(event), ev.BackgroundEnded)]
     outcomes = Counter(said.outcome for said in ends)
-    assert outcomes[JobOutcome.DONE] > LOOPS / 10
+    assert outcomes[JobOutcome.DONE] > rounds(50, full=300)
     assert outcomes[JobOutcome.TIMED_OUT] >= trouble.hung - 3
     assert any(said.message == "database is locked" for said in ends), outcomes
     assert state.meta.running == ()
     assert (runner.free, runner.ages) == (10, {})
     sources = [one for said in ends for one in said.sources if said.made]
     assert len(sources) == len(set(sources)) > LOOPS / 20, "nothing is consolidated twice"
-    assert state.meta.cycle >= LOOPS / 200
+    assert state.meta.cycle > rounds(2, full=20)
     assert MetaTask.MAINTAIN in state.meta.last
     verdict = await verify(room.store)
     assert verdict.ok, verdict.reason
