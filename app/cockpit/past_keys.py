@@ -216,10 +216,11 @@ class PastKeys(Layout):
             self._show_comparison(found)
 
     def _show_comparison(self, found: Comparison) -> None:
-        from widgets.dialogs.comparison import ComparedPart, ComparisonDialog, ComparisonModel
+        from widgets.dialogs.comparison import ComparisonDialog, ComparisonModel
+        from widgets.dialogs.signed_parts import SignedPart
 
         parts = (
-            ComparedPart(
+            SignedPart(
                 title,
                 tuple((one.sign, f"{one.what}: {one.text}" if one.text else one.what) for one in changes),
                 note,

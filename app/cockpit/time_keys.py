@@ -58,9 +58,10 @@ class TimeKeys(AgentKeys):
 
     def _open_preview(self, found: Preview, asked: Asked, here: int | None) -> None:
         from app.rewinding import command_of, parts_of, title_of
-        from widgets.dialogs.rewind import YES, RewindDialog, RewindModel, RewindPart
+        from widgets.dialogs.rewind import YES, RewindDialog, RewindModel
+        from widgets.dialogs.signed_parts import SignedPart
 
-        parts = tuple(RewindPart(one.title, one.lines, one.note) for one in parts_of(found))
+        parts = tuple(SignedPart(one.title, one.lines, one.note) for one in parts_of(found))
         refused = f"files cannot be brought back: {found.trouble}" if found.trouble else ""
         model = RewindModel(title_of(found), parts, "" if asked.paths else asked.scope, refused=refused)
 
@@ -112,7 +113,8 @@ class TimeKeys(AgentKeys):
         """Show what taking over a fork's files would do, and do it when the operator agrees."""
         from app.rewinding import adopted_parts
         from engine.steering.rewinding import RewindError
-        from widgets.dialogs.rewind import YES, RewindDialog, RewindModel, RewindPart
+        from widgets.dialogs.rewind import YES, RewindDialog, RewindModel
+        from widgets.dialogs.signed_parts import SignedPart
 
         if self._engine is None or self._refused_in_past():
             return
@@ -123,7 +125,7 @@ class TimeKeys(AgentKeys):
             return
         if len(self.screen_stack) > 1:
             return
-        shown = tuple(RewindPart(one.title, one.lines, one.note) for one in parts)
+        shown = tuple(SignedPart(one.title, one.lines, one.note) for one in parts)
         model = RewindModel(f"{agent} takes over the files of {fork}", shown, "", yes="take over")
 
         def decided(result: str | None) -> None:
@@ -137,7 +139,8 @@ class TimeKeys(AgentKeys):
 
     async def _show_outcomes(self, agent: str) -> None:
         from app.outcomes import outcomes, parts_of
-        from widgets.dialogs.comparison import ComparedPart, ComparisonDialog, ComparisonModel
+        from widgets.dialogs.comparison import ComparisonDialog, ComparisonModel
+        from widgets.dialogs.signed_parts import SignedPart
 
         if self._engine is None:
             return
@@ -146,7 +149,7 @@ class TimeKeys(AgentKeys):
         agent = state.forked.agent if state is not None and state.forked is not None else agent
         found = await outcomes(self._engine, agent)
         if len(self.screen_stack) == 1:
-            parts = tuple(ComparedPart(title, lines, note) for title, lines, note in parts_of(*found))
+            parts = tuple(SignedPart(title, lines, note) for title, lines, note in parts_of(*found))
             self.push_screen(ComparisonDialog(ComparisonModel(f"{agent} and its forks", parts)))
 
     # -------------------------------------------------------------- undo

@@ -11,20 +11,7 @@ from textual.containers import Vertical
 
 from engine.domain.text import clean_line
 from widgets.dialogs.box import BoxDialog
-from widgets.facts import FactsPane
-from widgets.pieces import Piece, Pieces, wrap
-
-STYLES = {"+": "success", "-": "error", "~": "warning"}
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedPart:
-    """One part of the comparison, such as the beliefs."""
-
-    title: str
-    lines: tuple[tuple[str, str], ...]
-    """Sign (`+`, `-`, `~`) and words of each difference."""
-    note: str = ""
+from widgets.dialogs.signed_parts import SignedPart, SignedText
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,36 +19,7 @@ class ComparisonModel:
     """What the dialog shows."""
 
     title: str
-    parts: tuple[ComparedPart, ...]
-
-
-class ComparisonText(FactsPane):
-    """The parts one below the other; the sign of a difference says what sort it is, without colour too."""
-
-    BINDING_GROUP_TITLE = "Comparison"
-    DEFAULT_CSS = """
-    ComparisonText { height: 1fr; border: none; &:focus { border: none; } }
-    """
-
-    def __init__(self, model: ComparisonModel) -> None:
-        super().__init__()
-        self._model = model
-
-    def lines_for(self, width: int) -> tuple[Pieces, ...]:
-        """Each part under its title."""
-        lines: list[Pieces] = []
-        for part in self._model.parts:
-            lines += [(Piece(""),)] if lines else []
-            note = f"  {clean_line(part.note)}" if part.note else ""
-            lines += wrap(
-                (Piece(clean_line(part.title), "heading"), Piece(note, "dim")), width, indent=2, most=4
-            )
-            for sign, words in part.lines:
-                head = Piece(f"{sign} ", STYLES.get(sign, "text"))
-                lines += wrap((head, Piece(clean_line(words))), width, indent=4, most=6)
-            if not part.lines:
-                lines.append((Piece("  no difference", "dim"),))
-        return tuple(lines)
+    parts: tuple[SignedPart, ...]
 
 
 class ComparisonDialog(BoxDialog[None]):
@@ -77,7 +35,7 @@ class ComparisonDialog(BoxDialog[None]):
     def __init__(self, model: ComparisonModel) -> None:
         super().__init__()
         self._title = clean_line(model.title)
-        self._text = ComparisonText(model)
+        self._text = SignedText(model.parts, nothing="no difference")
 
     def compose(self) -> ComposeResult:
         """The parts."""

@@ -13,21 +13,9 @@ from textual.widgets import Static
 
 from engine.domain.text import clean_line
 from widgets.dialogs.box import BoxDialog
-from widgets.facts import FactsPane
-from widgets.pieces import Piece, Pieces, wrap
+from widgets.dialogs.signed_parts import SignedPart, SignedText
 
-STYLES = {"+": "success", "-": "error", "~": "warning", "!": "error"}
 YES = "yes"
-
-
-@dataclass(frozen=True, slots=True)
-class RewindPart:
-    """One part of the preview, such as the files."""
-
-    title: str
-    lines: tuple[tuple[str, str], ...]
-    """Sign (`+`, `-`, `~`, `!`) and words of each line."""
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,42 +23,13 @@ class RewindModel:
     """What the dialog shows."""
 
     title: str
-    parts: tuple[RewindPart, ...]
+    parts: tuple[SignedPart, ...]
     scope: str = "both"
     """`both`, `files`, `state`; empty where there is no choice."""
     yes: str = "rewind"
     """What `y` does, in a word or two."""
     refused: str = ""
     """Why it cannot be done; `y` then does nothing."""
-
-
-class RewindText(FactsPane):
-    """The parts one below the other; a sign says what sort a line is, without colour too."""
-
-    BINDING_GROUP_TITLE = "Preview"
-    DEFAULT_CSS = """
-    RewindText { height: 1fr; border: none; &:focus { border: none; } }
-    """
-
-    def __init__(self, model: RewindModel) -> None:
-        super().__init__()
-        self._model = model
-
-    def lines_for(self, width: int) -> tuple[Pieces, ...]:
-        """Each part under its title with how much there is."""
-        lines: list[Pieces] = []
-        for part in self._model.parts:
-            lines += [(Piece(""),)] if lines else []
-            count = f" ({len(part.lines)})" if part.lines else ""
-            lines.append((Piece(f"{clean_line(part.title)}{count}", "heading"),))
-            if part.note:
-                lines += wrap((Piece(f"  {clean_line(part.note)}", "dim"),), width, indent=2, most=4)
-            for sign, words in part.lines:
-                head = Piece(f"{sign} ", STYLES.get(sign, "text"))
-                lines += wrap((head, Piece(clean_line(words))), width, indent=4, most=6)
-            if not part.lines:
-                lines.append((Piece("  nothing", "dim"),))
-        return tuple(lines)
 
 
 class RewindDialog(BoxDialog[str]):
@@ -95,7 +54,7 @@ class RewindDialog(BoxDialog[str]):
     def __init__(self, model: RewindModel) -> None:
         super().__init__()
         self._model = model
-        self._text = RewindText(model)
+        self._text = SignedText(model.parts, nothing="nothing", counted=True)
 
     def compose(self) -> ComposeResult:
         """The parts, and the keys below them."""
