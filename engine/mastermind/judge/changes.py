@@ -137,14 +137,17 @@ def _raised(change: Change) -> list[str]:
             continue
         if any(_FIXED.fullmatch(part) for part in parts):
             found.append(f"{key} is a rule on what is allowed, from {old!r} to {new!r}")
-        elif key in before and (any(map(_LIMITED.fullmatch, parts)) or _LIMIT.fullmatch(parts[-1])):
-            if not (_number(old) and _number(new) and float(new or 0) <= float(old or 0)):
-                found.append(f"{key} is a limit, from {old!r} to {'nothing' if new is None else repr(new)}")
+        elif key in before and _limits(parts) and not _lower(old, new):
+            found.append(f"{key} is a limit, from {old!r} to {'nothing' if new is None else repr(new)}")
     return found
 
 
-def _number(value: Any) -> bool:
-    return type(value) in (int, float)
+def _limits(parts: list[str]) -> bool:
+    return any(map(_LIMITED.fullmatch, parts)) or bool(_LIMIT.fullmatch(parts[-1]))
+
+
+def _lower(old: Any, new: Any) -> bool:
+    return type(old) in (int, float) and type(new) in (int, float) and bool(new <= old)
 
 
 def _settings(path: str, data: bytes | None) -> dict[str, Any] | None:

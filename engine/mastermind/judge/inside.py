@@ -327,7 +327,7 @@ class Parent:
     def _follow(
         self, pid: int, hear: int, go: int, ask: dict[str, Any]
     ) -> tuple[bytes, dict[str, float], bool]:
-        """Read until the fork has said its last word; the words, its clock at each stage, whether too late."""
+        """Read until its last word; the words, its clock at each stage, and whether it came too late."""
         nonce, words, seen = ask["nonce"].encode(), b"", 0
         clocks: dict[str, float] = {}
         until = time.monotonic() + ask["limit_s"]

@@ -82,7 +82,9 @@ def gain_of(found: Pairs, checks: Sequence[Check], measure: Measure) -> Gain | N
     costs = [_costs(rounds, found.before, checks, measure) for rounds in (found.before, found.after)]
     if not checks or any(cost is None for side in costs for one in side.values() for cost in one):
         return None
-    old, new = ({name: [c for c in one if c is not None] for name, one in side.items()} for side in costs)
+    old, new = (
+        {name: [cost for cost in one if cost is not None] for name, one in side.items()} for side in costs
+    )
     names = [check.id for check in checks]
     if len(names) >= FEWEST or len(found.before) < FEWEST:
         units = [(statistics.median(old[name]), statistics.median(new[name])) for name in names]
