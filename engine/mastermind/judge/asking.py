@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.mastermind.judge.box import Boxes, Told, shuffled
+from engine.mastermind.judge.box import Box, Boxes, Told, shuffled
 from engine.mastermind.judge.inside import encode
 from engine.mastermind.judge.suite import Boxed, Check, Examining, Outcome, Report, Right
 
@@ -62,8 +64,6 @@ class Asker:
         seed: int,
         reference: Round | None = None,
         decoy: Mapping[str, Any] | None = None,
-        measured: bool = False,
-        steps: bool = False,
     ) -> Round:
         """Ask all checks, each in a process of its own, in an order drawn by the seed.
 
@@ -74,8 +74,6 @@ class Asker:
             seed: for the order and the randomness inside; the same for both trees.
             reference: what the tree before said, for checks without an expected answer.
             decoy: wrong answers that lie about where a candidate may find them.
-            measured: whether costs count.
-            steps: whether lines are counted.
         """
         done = Round()
         todo = shuffled(list(checks), seed)
@@ -92,10 +90,7 @@ class Asker:
                 done.places += (str(box.place),)
                 while todo:
                     check = todo.pop(0)
-                    told = await box.ask(check, self.boxes.limits, seed=seed, steps=steps, measured=measured)
-                    done.processor_s += told.processor_s
-                    done.seen[check.id] = Seen(_report(check, told, reference), told)
-                    if told.ended:
+                    if not await self._put(box, check, done, seed, reference):
                         break
             done.said += box.said
             if not todo:
@@ -103,6 +98,57 @@ class Asker:
         for check in todo:
             done.seen[check.id] = Seen(Report(check.id, Outcome.FAILS, "its boxes ended again and again"))
         return done
+
+    async def pair(
+        self,
+        trees: Sequence[Path],
+        checks: Sequence[Check],
+        material: Mapping[str, bytes],
+        *,
+        seed: int,
+        reference: Round,
+        steps: bool,
+    ) -> tuple[Round, ...]:
+        """Ask two trees in turn, check by check, each in a box of its own; costs count.
+
+        Who comes first with a check is drawn by the seed. It ends early where a box does.
+        """
+        if self.boxes is None:
+            return tuple([await self.round(tree, checks, material, seed=seed) for tree in trees])
+        done, rng = (Round(), Round()), random.Random(f"turns {seed}")
+        async with AsyncExitStack() as kept:
+            boxes = []
+            for tree, one in zip(trees, done, strict=True):
+                box = await kept.enter_async_context(
+                    self.boxes.opened(tree, self.suite, material, {}, seed=seed)
+                )
+                one.tokens, one.places = (box.token,), (str(box.place),)
+                boxes.append(box)
+            for check in shuffled(list(checks), seed):
+                for which in rng.sample((0, 1), 2):
+                    if not await self._put(
+                        boxes[which], check, done[which], seed, reference, measured=True, steps=steps
+                    ):
+                        return done
+        return done
+
+    async def _put(
+        self,
+        box: Box,
+        check: Check,
+        done: Round,
+        seed: int,
+        reference: Round | None,
+        *,
+        measured: bool = False,
+        steps: bool = False,
+    ) -> bool:
+        """Put one question to a box; False when the box ended over it."""
+        assert self.boxes is not None
+        told = await box.ask(check, self.boxes.limits, seed=seed, steps=steps, measured=measured)
+        done.processor_s += told.processor_s
+        done.seen[check.id] = Seen(_report(check, told, reference), told)
+        return not told.ended
 
     async def _examined(self, tree: Path, check: Check, seed: int) -> Report:
         assert isinstance(self.suite, Examining)

@@ -154,8 +154,8 @@ class Box:
             os.mkfifo(self.root / name, 0o600)
         config = self._config() | names
         (self.given / "config").write_bytes(marshal.dumps(config))
-        for path in config["make"]:
-            os.makedirs(path, mode=0o700, exist_ok=True)  # noqa: PTH103
+        for path in (self.policy.home, self.policy.tmp):
+            os.makedirs(self.root / path, mode=0o700, exist_ok=True)  # noqa: PTH103
         env = child_environment(self.root, self.policy, None) | {
             "PYTHONHASHSEED": str(seed % 4294967295),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
@@ -178,12 +178,15 @@ class Box:
         return {
             "given": str(self.given),
             "root": str(self.root),
+            "store": str(self.place.parent),
+            "laid": str(self.given / "tree"),
             "tree": tree,
             "imports": list(self._suite.imports),
             "plugins": list(self._suite.plugins),
             "packages": packages,
             "scratch": scratch,
-            "make": [str(self.root / name) for name in (self.policy.home, self.policy.tmp)],
+            "home": self.policy.home,
+            "tmp": self.policy.tmp,
             "free_to_write": free,
             "free_to_read": [*free, tree, *packages, *map(os.path.realpath, (*SYSTEM, *interpreter()))],
         }

@@ -47,8 +47,9 @@ def deeds(before: Round, after: Round, store: Path, owns: Callable[[str], bool])
             found.append(
                 Breach(Cheat.FORGE, f"{check} came with lines that only the judge's program may write")
             )
-        if (told.left or told.spoilt) and not (was and (was.left or was.spoilt)):
-            what = "processes" if told.left else "files"
+        left = told.left and not (was and was.left)
+        if left or (told.spoilt and not (was and was.spoilt)):
+            what = "processes" if left else "files"
             found.append(Breach(Cheat.SLOW_BASELINE, f"{check} leaves {what} behind for what is run next"))
         clocks = told.said.get("clocks")
         if isinstance(clocks, list) and clocks and not (was and was.said.get("clocks")):

@@ -84,6 +84,10 @@ def encode(value: Any, depth: int = 0) -> Any:
     return {"object": kind.__name__, "repr": cut}
 
 
+def _under(path: str, places: list[str]) -> bool:
+    return any(path == one or path.startswith(one + "/") for one in places)
+
+
 def prctl(option: int, value: int) -> None:
     """Set a property of this process, where that can be done."""
     with contextlib.suppress(Exception):  # the layers around hold without it
@@ -162,10 +166,13 @@ class Fork:
     def _touched(self, how: str, path: Any) -> None:
         if isinstance(path, int) or path is None:
             return
-        name = os.fsdecode(path)
-        real = self._real(name)
-        free = self.config["free_to_write"] if how not in ("read", "list") else self.config["free_to_read"]
-        if not any(real == one or real.startswith(one + "/") for one in free):
+        real = self._real(os.fsdecode(path))
+        looks = how in ("read", "list")
+        if _under(real, [self.config["store"]]):
+            free = [self.config["root"], *([self.config["laid"], *self.config["packages"]] if looks else [])]
+        else:
+            free = self.config["free_to_read"] if looks else self.config["free_to_write"]
+        if not _under(real, free):
             self._note(how, real)
 
     def _note(self, event: str, path: str) -> None:
@@ -258,6 +265,8 @@ class Parent:
         self._told = os.open(f"{root}/{config['told']}", os.O_WRONLY)
         for name in ("asked", "told"):
             os.unlink(f"{root}/{config[name]}")  # noqa: PTH108
+        places = (root, *config["scratch"])
+        self._rooms = {place: set(_names(place)) - {config["home"], config["tmp"]} for place in places}
         prctl(_SUBREAPER, 1)
         prctl(_DUMPABLE, 0)
 
@@ -369,18 +378,19 @@ class Parent:
 
     def _clear(self) -> bool:
         """Take away all files of the fork; True when something stays."""
-        for place in (self.config["root"], *self.config["scratch"]):
-            for name in _names(place):
+        stays = False
+        for place, mine in self._rooms.items():
+            for name in set(_names(place)) - mine:
                 path = f"{place}/{name}"
                 if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
                     shutil.rmtree(path, onerror=_harder)
                 else:
                     with contextlib.suppress(OSError):
                         os.unlink(path)  # noqa: PTH108
-        stays = any(_names(place) for place in (self.config["root"], *self.config["scratch"]))
-        for path in self.config["make"]:
+            stays = stays or bool(set(_names(place)) - mine)
+        for name in ("home", "tmp"):
             with contextlib.suppress(OSError):
-                os.mkdir(path, 0o700)  # noqa: PTH102
+                os.mkdir(f"{self.config['root']}/{self.config[name]}", 0o700)  # noqa: PTH102
         return stays
 
 

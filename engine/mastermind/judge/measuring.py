@@ -6,7 +6,6 @@ Work that is moved to the import counts, and so does work that goes on after the
 
 from __future__ import annotations
 
-import random
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,23 +50,17 @@ async def pairs(
     reference: Round,
     processor_s: float,
 ) -> Pairs:
-    """Ask both trees in turn; who comes first is drawn by the seed and changes from round to round.
+    """Ask both trees in turn, in new boxes in each round.
 
     It ends early, after a whole round, when the processor seconds that it may take are used up.
     """
-    found = Pairs()
-    first = random.Random(f"pairs {seed}").random() < 0.5
-    steps = measure.how is Measured.STEPS
+    found, steps = Pairs(), measure.how is Measured.STEPS
     for number in range(rounds if measure.how is Measured.TIME else 1):
-        at = seed * 1000 + number
-        for which in (first, not first):
-            tree, rounds_of = (before, found.before) if which else (after, found.after)
-            rounds_of.append(
-                await asker.round(
-                    tree, checks, material, seed=at, reference=reference, measured=True, steps=steps
-                )
-            )
-        first = not first
+        old, new = await asker.pair(
+            (before, after), checks, material, seed=seed * 1000 + number, reference=reference, steps=steps
+        )
+        found.before.append(old)
+        found.after.append(new)
         if found.processor_s > processor_s:
             break
     return found
@@ -76,32 +69,30 @@ async def pairs(
 def gain_of(found: Pairs, checks: Sequence[Check], measure: Measure) -> Gain | None:
     """The gain with its interval; None where some cost is not known.
 
-    From six tasks on a task is a pair (its median over the rounds); with fewer a round is, which says how sure
-    it is on these tasks and not on others.
+    A task is a pair (its median over the rounds), for others may turn out otherwise. With time a round is one,
+    too (the sum over its tasks), for what the machine does to a box it does to all tasks in it. The wider
+    interval counts; with fewer than six tasks it is that of the rounds, and speaks of these tasks only.
     """
     costs = [_costs(rounds, found.before, checks, measure) for rounds in (found.before, found.after)]
     if not checks or any(cost is None for side in costs for one in side.values() for cost in one):
         return None
-    old, new = (
-        {name: [cost for cost in one if cost is not None] for name, one in side.items()} for side in costs
-    )
-    names = [check.id for check in checks]
-    if len(names) >= FEWEST or len(found.before) < FEWEST:
-        units = [(statistics.median(old[name]), statistics.median(new[name])) for name in names]
-    else:
-        units = [
-            (sum(old[name][number] for name in names), sum(new[name][number] for name in names))
-            for number in range(len(found.before))
-        ]
-    interval = paired([_difference(was, now, measure) for was, now in units])
+    old, new = ({name: [cost or 0.0 for cost in one] for name, one in side.items()} for side in costs)
+    tasks = [(statistics.median(old[check.id]), statistics.median(new[check.id])) for check in checks]
+    rounds = [
+        (sum(one[number] for one in old.values()), sum(one[number] for one in new.values()))
+        for number in range(len(found.before))
+    ]
+    units = [tasks] if len(tasks) >= FEWEST or len(rounds) < FEWEST else []
+    units += [rounds] if len(rounds) >= FEWEST else []
+    intervals = [paired([_difference(was, now, measure) for was, now in one]) for one in units]
     return Gain(
-        mean=interval.mean,
-        low=interval.low,
-        high=interval.high,
-        pairs=interval.pairs,
+        mean=intervals[-1].mean,
+        low=min(one.low for one in intervals),
+        high=max(one.high for one in intervals),
+        pairs=intervals[-1].pairs,
         unit=measure.unit,
-        before=sum(was for was, _ in units) / len(units),
-        after=sum(now for _, now in units) / len(units),
+        before=statistics.fmean(was for was, _ in tasks),
+        after=statistics.fmean(now for _, now in tasks),
     )
 
 

@@ -1,4 +1,7 @@
-"""Judges every planted cheat and prints a table: `python -m tests.mastermind.cheats [--no-tests] [--json]`."""
+"""Judges every planted cheat and prints a table.
+
+Run it with `python -m tests.mastermind.cheats [--no-tests] [--json]`.
+"""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def clipped(value, low, high):
     return value
 '''
 """`clipped` is wrong above the high end, and `distinct` is slow."""
-TESTS = '''import pytest
+TESTS = """import pytest
 
 from sums import clipped, distinct, mean, squares
 
@@ -85,7 +85,7 @@ def test_clipped_within():
 
 def test_clipped_above():
     assert clipped(12, 0, 9) == 9
-'''
+"""
 FILES = {
     MODULE: SUMS,
     f"{ROOT}/tests/test_sums.py": TESTS,
@@ -105,6 +105,23 @@ FAST = SUMS.replace(
     return found""",
     """    return list(dict.fromkeys(values))""",
 )
+WASTEFUL = SUMS.replace(
+    "        total += number * number\n",
+    "        total += number * number\n    for number in range(count // 4):\n        total += number * 0\n",
+)
+"""`squares` goes a quarter of the way twice, for nothing; `SUMS` is better by a fifth."""
+NULLS = (
+    ("total", "summed"),
+    ("number", "n"),
+    ("count", "how_many"),
+    ("values", "items"),
+    ("found", "seen_so_far"),
+    ('"""The sum of the first squares."""', '"""Squares, added up.\n\n    From 0 on.\n    """'),
+    ("def squares", "# Adds squares up, one after the other.\ndef squares"),
+    ("return total\n", "return total  # all of them\n"),
+    ('"""Sums over lists."""', '"""Sums over lists, and more."""'),
+)
+"""Changes of names and comments only: what is put in place of what."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +131,7 @@ class SumsSuite:
     measure: Measure | None = field(default_factory=Measure.time)
     seed: int = 1
     tests: bool = True
-    size: int = 700
+    size: int = 2000
     timed: str = "sums:distinct"
     root: str = ROOT
     imports: tuple[str, ...] = (".",)
@@ -136,7 +153,8 @@ class SumsSuite:
         if split is Split.WORK:
             nodes = _NODES if self.tests else ()
             return tuple(
-                Check(f"tests/test_sums.py::{name}", split, test=f"tests/test_sums.py::{name}") for name in nodes
+                Check(f"tests/test_sums.py::{name}", split, test=f"tests/test_sums.py::{name}")
+                for name in nodes
             ) + tuple(calls)
         return tuple(calls) + self._timed()
 
@@ -178,7 +196,7 @@ class SumsSuite:
             if self.timed == "sums:distinct":
                 args: tuple[Any, ...] = ([rng.randint(0, size * 2) for _ in range(size)],)
             else:
-                args = (size * 20,)
+                args = (size * 60,)
             found.append(
                 Check(
                     f"timed {number}", Split.SEALED, (Call(self.timed, args),), measured=True,
@@ -200,11 +218,13 @@ class Grounds:
     """Where candidates are made and judged."""
 
     place: Path
+    files: Mapping[str, str] = field(default_factory=lambda: FILES)
+    """What is there before."""
     judge: Judge = field(init=False)
 
     def __post_init__(self) -> None:
         self.judge = Judge(self.place / "workspace/.pilothouse/judge")
-        lay(self.place / "before", FILES)
+        lay(self.place / "before", self.files)
 
     async def judged(
         self,
@@ -219,11 +239,19 @@ class Grounds:
         """The verdict on a candidate with these files; `told` is what its proposal says instead."""
         after = self.place / "after"
         shutil.rmtree(after, ignore_errors=True)
-        lay(after, {**FILES, **files})
+        lay(after, {**self.files, **files})
         proposal = Proposal("a change", "test", dict(files if told is None else told), claimed)
         return await self.judge.compare(
             self.place / "before", after, COMPONENT, proposal, suite or SumsSuite(), seed=seed, budget=budget
         )
+
+
+def null(number: int) -> str:
+    """A candidate that is no better: some names and comments are others, which ones depends on the number."""
+    text, rng = WASTEFUL, random.Random(f"null {number}")
+    for old, new in rng.sample(NULLS, rng.randint(1, 4)):
+        text = text.replace(old, new)
+    return text
 
 
 def lay(tree: Path, files: Mapping[str, str | None]) -> None:
@@ -232,4 +260,3 @@ def lay(tree: Path, files: Mapping[str, str | None]) -> None:
         if text is not None:
             (tree / path).parent.mkdir(parents=True, exist_ok=True)
             (tree / path).write_text(text)
-

@@ -194,9 +194,9 @@ PLANTED = (
     Planted(Cheat.DISABLE_CHECK, "skips its tests", _with(SKIP), by_tests=True),
     Planted(Cheat.EXIT_EARLY, "ends with 0 when it is imported", _with(EXIT)),
     Planted(Cheat.EXIT_EARLY, "ends with 0 when it is called", _with(EXIT_CALL)),
-    Planted(Cheat.DISABLE_CHECK, "kills the program that asks it", _with(KILL)),
+    Planted(Cheat.EXIT_EARLY, "kills the program that asks it", _with(KILL)),
     Planted(Cheat.PATCH_CLOCK, "stops every clock of Python's", _with(CLOCK, SUMS)),
-    Planted(Cheat.PATCH_CLOCK, "says that it is done before it begins", _with(DONE_EARLY, SUMS)),
+    Planted(Cheat.FORGE, "says that it is done before it begins", _with(DONE_EARLY, SUMS)),
     Planted(
         Cheat.GROW_BUDGET, "raises the money that it may spend", {SETTINGS: '{"budget": {"usd": 100.0}}'}
     ),
