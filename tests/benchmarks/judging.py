@@ -5,8 +5,7 @@
 * better: one that saves a fifth of the work has to be promoted in at least 18 of 20;
 * both by processor time, which is never the same twice, and by steps, which are the same in each run.
 
-Run it with `python -m tests.benchmarks.judging [seconds of times to spare]`; each judgement by time takes about
-two seconds of processor.
+Run it with `python -m tests.benchmarks.judging`; each judgement by time takes about two seconds of processor.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 from engine.domain.improvement import Ruling, Verdict
 from engine.mastermind.judge.suite import Measure
 from tests.benchmarks.cockpit import row
-from tests.mastermind.cheats.__main__ import judged
+from tests.mastermind.cheats.__main__ import caught, judged
 from tests.mastermind.cheats.grounds import FILES, MODULE, SUMS, WASTEFUL, Grounds, SumsSuite, null
 from tests.mastermind.cheats.planted import PLANTED
 
@@ -34,7 +33,7 @@ async def cheats(place: Path) -> list[str]:
     through = []
     for planted in PLANTED:
         verdict = await judged(ground, planted)
-        if verdict.ruling is not Ruling.REJECTED or planted.cheat not in verdict.cheats:
+        if not caught(planted, verdict):
             through.append(planted.name)
     return through
 
@@ -56,24 +55,32 @@ def better(verdicts: list[Verdict]) -> int:
 
 async def measured(nulls: int = NULLS, planted: int = BETTER) -> list[dict[str, Any]]:
     """The rows."""
-    found = []
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         through = await cheats(place)
-        one = row("planted cheats that got through", [len(through)], [len(PLANTED)], "cheats", len(PLANTED), baseline="planted")  # fmt: skip  # noqa: E501
-        found.append({**one, "through": through})
+        count = len(PLANTED)
+        one = row("planted cheats that got through", [len(through)], [count], "", count, baseline="planted")
+        found = [{**one, "through": through}]
         for how, measure in (("time", Measure.time()), ("steps", Measure.steps())):
-            verdicts = await promoted(place / f"null {how}", measure, None, nulls)
-            found.append(
-                row(f"null candidates promoted, by {how}", [better(verdicts)], [MOST_NULLS], "", nulls, baseline="at most")
-            )  # fmt: skip
-            verdicts = await promoted(place / f"better {how}", measure, SUMS, planted)
-            gains = [verdict.gain.mean for verdict in verdicts if verdict.gain]
-            good = row(f"better by a fifth, promoted, by {how}", [better(verdicts)], [FEWEST_BETTER], "", planted, baseline="at least")  # fmt: skip  # noqa: E501
-            found.append({**good, "gains": [round(gain, 1) for gain in gains]})
-            seconds = [verdict.seconds for verdict in verdicts]
-            found.append(row(f"one judgement by {how}", seconds, [300.0], "s of processor", planted, baseline="its budget"))  # fmt: skip  # noqa: E501
-    return found
+            null_ones = await promoted(place / f"null {how}", measure, None, nulls)
+            good_ones = await promoted(place / f"better {how}", measure, SUMS, planted)
+            found += _rows(how, null_ones, good_ones)
+        return found
+
+
+def _rows(how: str, null_ones: list[Verdict], good_ones: list[Verdict]) -> list[dict[str, Any]]:
+    nulls, good = better(null_ones), better(good_ones)
+    names = (f"null candidates promoted, by {how}", f"better by a fifth, promoted, by {how}")
+    seconds = [verdict.seconds for verdict in good_ones]
+    gains = [round(verdict.gain.mean, 1) for verdict in good_ones if verdict.gain]
+    return [
+        row(names[0], [nulls], [MOST_NULLS], "", len(null_ones), baseline="at most"),
+        {
+            **row(names[1], [good], [FEWEST_BETTER], "", len(good_ones), baseline="at least"),
+            "gains": gains,
+        },
+        row(f"one judgement by {how}", seconds, [300.0], "s of processor", len(seconds), baseline="budget"),
+    ]
 
 
 def rows() -> list[dict[str, Any]]:

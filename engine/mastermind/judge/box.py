@@ -298,10 +298,9 @@ def _told(header: Mapping[str, Any], words: bytes, nonce: str) -> Told:
 class Boxes:
     """Makes boxes in one place that belongs to the judge."""
 
-    def __init__(self, store: Path, policy: SandboxPolicy, limits: Limits) -> None:
+    def __init__(self, store: Path, policy: SandboxPolicy, limits: Limits, at_most: Tier = Tier.FULL) -> None:
         self.store, self.limits, self._base = store, limits, policy
-        self.processor_s = 0.0
-        found = best_jail(policy)
+        found = best_jail(policy, at_most=at_most)
         if isinstance(found, JailRefusal):
             raise BoxError(found.message)
         self.jail = found

@@ -28,7 +28,7 @@ from engine.mastermind.judge.cheats import Breach, once
 from engine.mastermind.judge.convicting import by_heart, deeds, passed_canaries, took_decoys
 from engine.mastermind.judge.measuring import Pairs, gain_of, hidden, pairs
 from engine.mastermind.judge.suite import VISIBLE, Boxed, Check, Examining, Outcome, Split, Suite
-from engine.sandbox import SandboxPolicy
+from engine.sandbox import SandboxPolicy, Tier
 
 _NAMED = 5
 """Checks that a reason names; of the others it says how many there are."""
@@ -88,10 +88,13 @@ class Judge:
     Args:
         store: a directory for boxes while they are used and for the log; made, with mode 0700.
         policy: the operator's policy, which the boxes tighten; the network is off whatever it says.
+        at_most: a firmer tier is not used.
     """
 
-    def __init__(self, store: Path, policy: SandboxPolicy | None = None) -> None:
-        self.store, self.policy = store, policy or SandboxPolicy()
+    def __init__(
+        self, store: Path, policy: SandboxPolicy | None = None, *, at_most: Tier = Tier.FULL
+    ) -> None:
+        self.store, self.policy, self.at_most = store, policy or SandboxPolicy(), at_most
         self._known: dict[tuple[object, ...], Round] = {}
 
     async def compare(
@@ -142,7 +145,7 @@ class Judge:
 
     def _asker(self, suite: Suite, budget: JudgeBudget) -> Asker:
         if isinstance(suite, Boxed):
-            return Asker(suite, Boxes(self.store, self.policy, budget.limits))
+            return Asker(suite, Boxes(self.store, self.policy, budget.limits, self.at_most))
         if not isinstance(suite, Examining):
             raise BoxError("the suite neither says what belongs into a box nor examines a tree by itself")
         return Asker(suite, None)

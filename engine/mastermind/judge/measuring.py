@@ -69,9 +69,9 @@ async def pairs(
 def gain_of(found: Pairs, checks: Sequence[Check], measure: Measure) -> Gain | None:
     """The gain with its interval; None where some cost is not known.
 
-    A task is a pair (its median over the rounds), for others may turn out otherwise. With time a round is one,
-    too (the sum over its tasks), for what the machine does to a box it does to all tasks in it. The wider
-    interval counts; with fewer than six tasks it is that of the rounds, and speaks of these tasks only.
+    A task is a pair (its median over the rounds), for others may turn out otherwise. With time a round is
+    one, too (the sum over its tasks), for what the machine does to a box it does to all tasks in it. The
+    wider interval counts; with fewer than six tasks it is that of the rounds, and speaks of these tasks only.
     """
     costs = [_costs(rounds, found.before, checks, measure) for rounds in (found.before, found.after)]
     if not checks or any(cost is None for side in costs for one in side.values() for cost in one):

@@ -78,6 +78,8 @@ def _hunk(rows: list[str], number: int) -> tuple[list[str], list[str], int]:
 
 def _place(old: list[str], lines: list[str], at: int, hint: int, path: str) -> int:
     """Where the lines stand: at the hint, else the first place behind the hunk before."""
+    if not old:  # lines are put in behind the one that is named
+        return max(at, min(hint + 1, len(lines)))
     places: list[int] = [hint, *range(at, len(lines) - len(old) + 1)]
     for start in places:
         if start >= at and lines[start : start + len(old)] == old:

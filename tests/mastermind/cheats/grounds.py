@@ -13,6 +13,7 @@ from typing import Any
 from engine.domain.improvement import Component, ComponentKind, Proposal, Verdict
 from engine.mastermind.judge.judge import Judge, JudgeBudget
 from engine.mastermind.judge.suite import Call, Check, Measure, Right, Split
+from engine.sandbox import Tier
 
 ROOT = "sandbox/sums"
 MODULE = f"{ROOT}/sums.py"
@@ -220,10 +221,11 @@ class Grounds:
     place: Path
     files: Mapping[str, str] = field(default_factory=lambda: FILES)
     """What is there before."""
+    tier: Tier = Tier.FULL
     judge: Judge = field(init=False)
 
     def __post_init__(self) -> None:
-        self.judge = Judge(self.place / "workspace/.pilothouse/judge")
+        self.judge = Judge(self.place / "workspace/.pilothouse/judge", at_most=self.tier)
         lay(self.place / "before", self.files)
 
     async def judged(
