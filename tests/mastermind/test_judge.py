@@ -6,7 +6,7 @@ import asyncio
 import difflib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,13 @@ from engine.mastermind.judge.box import Boxes, Limits
 from engine.mastermind.judge.changes import breaches
 from engine.mastermind.judge.cheats import Cheat
 from engine.mastermind.judge.judge import Judge, JudgeBudget
+from engine.mastermind.judge.patches import patched
 from engine.mastermind.judge.suite import Call, Check, Measure, Outcome, Report, Right, Split
 from engine.sandbox import SandboxPolicy, Tier
 from tests.mastermind.cheats.grounds import FILES, MODULE, ROOT, SUMS, WASTEFUL, Grounds, SumsSuite, lay, null
 from tests.sandbox.jail_runs import need
 
-STEPS = SumsSuite(Measure.steps(), tests=False, timed="sums:squares", size=20)
+STEPS = SumsSuite(Measure.steps(), tests=False, timed="sums:squares", size=100)
 RIGHT = SUMS.replace("    if value > high:\n        return low", "    if value > high:\n        return high")
 UNMEASURED = SumsSuite(None, tests=False)
 
@@ -71,7 +72,7 @@ async def test_processor_time_shows_what_steps_do_not(wasteful: Grounds) -> None
 
 
 async def test_a_mended_check_counts_when_nothing_else_breaks(ground: Grounds) -> None:
-    verdict = await ground.judged({MODULE: RIGHT}, SumsSuite(None))
+    verdict = await ground.judged({MODULE: RIGHT}, SumsSuite(None), budget=JudgeBudget(again=1))
     assert verdict.ruling is Ruling.BETTER, verdict
     assert "tests/test_sums.py::test_clipped_above" in verdict.mended
     assert verdict.gain is not None
@@ -237,11 +238,19 @@ def test_the_real_difference_is_no_fake(tmp_path: Path, context: int) -> None:
     )
     claimed = "".join(rows)
     assert _claims(tmp_path / "real", claimed) == []
-    assert _claims(tmp_path / "numbers", claimed.replace("@@ -3", "@@ -1")) == [], "numbers are only a hint"
-    for number, fake in enumerate(
-        (claimed.replace("high", "low"), "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "words")
-    ):
+    if context:
+        moved = claimed.replace("@@ -3", "@@ -1")
+        assert _claims(tmp_path / "numbers", moved) == [], "numbers are only a hint"
+    fakes = (claimed.replace("high", "low"), "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "words")
+    for number, fake in enumerate(fakes):
         assert _claims(tmp_path / f"fake {number}", fake) == [Cheat.FAKE_DIFF], fake
+
+
+def test_a_difference_without_context_puts_lines_where_it_says() -> None:
+    old, new = "a\nb\nc\n", "a\nb\nnew\nc\nlast\n"
+    rows = difflib.unified_diff(old.splitlines(True), new.splitlines(True), "a/x", "b/x", n=0)
+    assert patched("".join(rows), {"x": old}) == {"x": new}
+    assert patched("--- a/x\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-a\n-b\n-c\n", {"x": old}) == {"x": None}
 
 
 def _claims(place: Path, claimed: str) -> list[Cheat]:
@@ -296,7 +305,7 @@ class Words:
     """Counts words: the fewer the better, and `one` has to be there."""
 
     key: str = "words"
-    measure: Measure = Measure("words", "less")
+    measure: Measure = field(default_factory=lambda: Measure("words", "less"))
 
     def checks(self, split: Split) -> tuple[Check, ...]:
         if split is not Split.SEALED:
