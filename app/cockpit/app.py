@@ -63,6 +63,8 @@ PAST_EVENTS = 600
 """Events of each agent that panes show of earlier sessions."""
 BATCH = 32
 """Events brought in between two turns of the loop."""
+GUARD = ControlCharacterFilter()
+"""Textual keeps filtered lines by the filter that they went through: a new one each time would filter every line anew."""
 
 
 class Cockpit(CommandLine, Notices, ThemeWatch):
@@ -110,7 +112,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
 
     def get_line_filters(self) -> list[LineFilter]:
         """Textual's filters, and the one that lets no control character out."""
-        return [*super().get_line_filters(), ControlCharacterFilter()]
+        return [*super().get_line_filters(), GUARD]
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Every key's action in the palette too."""
