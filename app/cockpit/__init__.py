@@ -6,6 +6,12 @@ One class a concern: layout, run keys, plan keys, turn keys, agent keys, command
 
 from __future__ import annotations
 
-from app.cockpit.app import Cockpit, fly
+import os
+
+# Textual reads on import how often it may paint. At its 60 a second, what a key changed waits for up to 33 ms behind
+# any other paint; the cockpit's own frames are no more for it, they come by FRAMES_PER_S.
+os.environ.setdefault("TEXTUAL_FPS", "200")
+
+from app.cockpit.app import Cockpit, fly  # noqa: E402
 
 __all__ = ["Cockpit", "fly"]
