@@ -63,6 +63,9 @@ PAST_EVENTS = 600
 """Events of each agent that panes show of earlier sessions."""
 BATCH = 32
 """Events brought in between two turns of the loop."""
+SWITCH_S = 0.0005
+"""How long a thread, such as the one that writes memory, may go on when the loop wants to. Python's 5 ms would be
+waited for on each of the half a dozen turns of the loop that a key takes to the screen."""
 GUARD = ControlCharacterFilter()
 """Textual keeps filtered lines by the filter that they went through: a new one each time would filter every line anew."""
 
@@ -127,6 +130,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
 
     def on_mount(self) -> None:
         """Keys, signals, and the engine in the background so that the screen is there at once."""
+        sys.setswitchinterval(SWITCH_S)
         self.set_keymap(self._keys)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
