@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 
-# Textual reads on import how often it may paint. At its 60 a second, what a key changed waits for up to 33 ms behind
-# any other paint; the cockpit's own frames are no more for it, they come by FRAMES_PER_S.
+# Textual reads on import how often it may paint. At its 60 times a second, what a key changed would wait for
+# up to 33 ms behind any other paint. The cockpit's frames come no more often for it.
 os.environ.setdefault("TEXTUAL_FPS", "200")
 
-from app.cockpit.app import Cockpit, fly  # noqa: E402
+from app.cockpit.app import Cockpit, fly
 
 __all__ = ["Cockpit", "fly"]

@@ -64,10 +64,10 @@ PAST_EVENTS = 600
 BATCH = 32
 """Events brought in between two turns of the loop."""
 SWITCH_S = 0.0005
-"""How long a thread, such as the one that writes memory, may go on when the loop wants to. Python's 5 ms would be
-waited for on each of the half a dozen turns of the loop that a key takes to the screen."""
+"""How long another thread, such as the one that writes memory, may hold the interpreter when the loop wants
+it: Python's 5 ms would come on top of each of the half a dozen turns that a key takes to the screen."""
 GUARD = ControlCharacterFilter()
-"""Textual keeps filtered lines by the filter that they went through: a new one each time would filter every line anew."""
+"""One for all: Textual keeps the lines that went through a filter, and a new filter has none."""
 
 
 class Cockpit(CommandLine, Notices, ThemeWatch):
