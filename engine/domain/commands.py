@@ -1,7 +1,7 @@
 """Commands: what an operator may ask of the engine, validated at the border.
 
-Every way in (key, command bar, mouse, headless) makes one of these; `Engine.submit` takes them. Each stands in
-the module of its noun (`engine/domain/*_commands.py`) and is had from here.
+Every way in (key, command bar, mouse, headless) makes one of these; `Engine.submit` takes them. Each
+stands in the module of its noun (`engine/domain/*_commands.py`) and is had from here.
 """
 
 from __future__ import annotations
