@@ -17,14 +17,15 @@ from engine.domain.approval import Envelope
 from engine.domain.break_lines import read_break
 from engine.domain.budgets import SpendingLimits
 from engine.domain.health import Health
-from engine.domain.ports import CommandSpec, Ports
+from engine.domain.mastermind import MastermindSettings
+from engine.domain.ports import Clock, CommandSpec, Ids, Ports
 from engine.domain.rewinding import RewindScope
 from engine.domain.state import AgentState
 from engine.inquiry.index_keeping import keep_index
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError, JournalError
-from engine.journal.event import GENESIS, WORKSPACE, Event, of_agent
+from engine.journal.event import GENESIS, MASTERMIND, WORKSPACE, Event, of_agent
 from engine.journal.fold import copy_state
 from engine.journal.log import StreamLog
 from engine.journal.opening import open_store
@@ -38,6 +39,7 @@ from engine.loop.budgets import Budgets
 from engine.loop.door import Door
 from engine.loop.live_agents import MIND, LiveAgents
 from engine.loop.sharing import EngineConfig, Shared
+from engine.mastermind.opening import LateMastermind
 from engine.memory import Memory, MemoryStatus, MemoryUnavailable
 from engine.memory.keeper import Keeper
 from engine.memory.tool import MemoryTool
@@ -61,7 +63,9 @@ from engine.tools.worlds import WorldTool
 from engine.worlds.explorer_world import WORLDS
 
 if TYPE_CHECKING:
+    from engine.mastermind.mastermind import Mastermind
     from engine.memory.requests import Request
+    from engine.models.port import ModelClient
     from engine.steering.undoing import Offer
 
 __all__ = [
@@ -133,6 +137,7 @@ class Engine:
         self._shared: Shared
         self._live: LiveAgents
         self._door: Door
+        self._mastermind = LateMastermind(self)
 
     # -------------------------------------------------------------- life
 
@@ -191,11 +196,16 @@ class Engine:
         self.registry.register(MemoryTool(self._memory, self.kept))
         self._shared = self._all_share(self._memory)
         self._live = LiveAgents(self._shared, self.session, self._agents)
-        self._door = Door(self._shared, self._live, self._budgets, self._log, self.session)
+        self._door = Door(
+            self._shared, self._live, self._budgets, self._log, self.session, self._mastermind.carry_out
+        )
         for stream in streams:
             if of_agent(stream):
                 await self._live.resume(await self._live.restore(stream))
         await self._budgets.restore(self.store)
+        if MASTERMIND in streams:
+            # What the last session left half done is settled without being asked for.
+            self._mastermind.begin()
         self._keeper = Keeper(self._memory, self.store, self.blobs, self._ports.clock, self._live.restore)
         self._keeper.begin()
         index = keep_index(self.workspace, self.store, self._ports.clock, RETRY_JOURNAL_S)
@@ -247,6 +257,7 @@ class Engine:
         """Stop every agent where it stands, record it, and give the workspace up."""
         self._stop.set()
         try:
+            await self._mastermind.close()
             await self._door.close()
             await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
             await self._end_tasks()
@@ -273,6 +284,7 @@ class Engine:
 
     async def _let_go(self) -> None:
         """End what still runs, recorded or not, and give up the sandbox and the journal."""
+        await self._mastermind.close()
         await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
         await self._end_tasks()
         await self._background.close()
@@ -286,6 +298,14 @@ class Engine:
             self._coders.close()
             self._coder.close()
         await self.store.close()
+
+    async def mastermind(self) -> Mastermind:
+        """Who changes the system itself; opened when it is first needed.
+
+        Raises:
+            JournalError: its stream cannot be read.
+        """
+        return await self._mastermind.opened()
 
     async def _embedded(self) -> None:
         """Wait until what was remembered can be found by likeness as well."""
@@ -532,6 +552,31 @@ class Engine:
         """Wait until memory holds what the journal holds now, or cannot be had."""
         if self._keeper is not None:
             await self._keeper.caught_up()
+
+    @property
+    def clock(self) -> Clock:
+        """What time it is."""
+        return self._ports.clock
+
+    @property
+    def ids(self) -> Ids:
+        """Names that are unique."""
+        return self._ports.ids
+
+    @property
+    def model(self) -> ModelClient | None:
+        """Who asks the model that thinks; None where there is none."""
+        return self._client
+
+    @property
+    def model_name(self) -> str:
+        """The model that thinks; empty where there is none."""
+        return self.config.model.name if self.config.model is not None else ""
+
+    @property
+    def mastermind_settings(self) -> MastermindSettings:
+        """How the system improves itself."""
+        return self.config.mastermind
 
     @property
     def memory(self) -> Memory | None:

@@ -72,6 +72,7 @@ from engine.domain.goal_commands import (
     SkipStep,
     WaiveSnapshot,
 )
+from engine.domain.mastermind_commands import AnyMastermindCommand
 from engine.domain.mind_commands import (
     Believe,
     CancelBackground,
@@ -175,7 +176,14 @@ __all__ = [
 ]
 
 AnyCommand = (
-    AgentCommand | GoalCommand | TimeCommand | ApprovalCommand | SandboxCommand | BreakCommand | MindCommand
+    AgentCommand
+    | GoalCommand
+    | TimeCommand
+    | ApprovalCommand
+    | SandboxCommand
+    | BreakCommand
+    | MindCommand
+    | AnyMastermindCommand
 )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from engine.journal import memory_events
+from engine.journal import mastermind_events, memory_events
 from engine.journal.action_events import (
     ActionCancelled,
     ActionFinished,
@@ -267,6 +267,7 @@ __all__ = [
     "WorldPerceived",
     "as_dict",
     "kinds",
+    "mastermind_events",
     "memory_events",
     "payload_of",
 ]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 
 from engine.domain import commands as cmd
+from engine.domain.mastermind_commands import ForMastermind
 from engine.domain.state import RunState
 from engine.domain.strict_json import NESTING_LIMIT, too_deep
 from engine.journal import events as ev
@@ -30,13 +32,20 @@ class Door:
         budgets: what they may take.
         log: the workspace's own stream.
         session: the session's id.
+        mastermind: carries out what is asked of the system itself.
     """
 
     def __init__(
-        self, shared: Shared, live: LiveAgents, budgets: Budgets, log: StreamLog, session: str
+        self,
+        shared: Shared,
+        live: LiveAgents,
+        budgets: Budgets,
+        log: StreamLog,
+        session: str,
+        mastermind: Callable[[ForMastermind, str], Awaitable[cmd.Receipt]],
     ) -> None:
         self._shared, self._live, self._budgets = shared, live, budgets
-        self._log, self._session = log, session
+        self._log, self._session, self._mastermind = log, session, mastermind
         self.stops = Stops()
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
 
@@ -62,6 +71,8 @@ class Door:
                 return await self._live.create(command, actor)
             if isinstance(command, cmd.AcceptTier):
                 return await self._accept_tier(command, actor)
+            if isinstance(command, ForMastermind):
+                return await self._mastermind(command, actor)
             if isinstance(command, cmd.Remember):
                 return await self._remember(command, actor)
             if isinstance(command, cmd.Stop | cmd.Thaw):

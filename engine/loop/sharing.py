@@ -12,6 +12,7 @@ from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule
 from engine.domain.approval import Policy
 from engine.domain.budgets import SpendingLimits, check_limits
+from engine.domain.mastermind import MastermindSettings
 from engine.domain.ports import Ports, SessionControl
 from engine.domain.reasoning import REASONER, SentMessage
 from engine.domain.state import AgentConfig, AgentState
@@ -67,6 +68,8 @@ class EngineConfig:
     """What all agents together may take over all sessions."""
     agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
     """What each agent may take, with those that work for it."""
+    mastermind: MastermindSettings = field(default_factory=MastermindSettings)
+    """How the system improves itself."""
     answerer: Callable[[AgentState], pgp.Answerer | None] | None = None
     """Who makes plans for an agent's reasoner; by default the recorded answers that it was created with."""
 
