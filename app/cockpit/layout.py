@@ -142,7 +142,11 @@ class Layout(CockpitBase):
         """Show and focus a pane."""
         self._choose(name)
         self._lay_out()
-        self.call_after_refresh(self._pane(name).focus)
+        pane = self._pane(name)
+        if pane.focusable:  # at once, so that a key right behind is for this pane
+            self.screen.set_focus(pane)
+        else:
+            self.call_after_refresh(pane.focus)
 
     def _show_beside(self, pane: str) -> None:
         """Show a pane beside the plan where the layout is narrow; the focus stays where it is."""
