@@ -8,14 +8,14 @@ open, `create` makes the agent; `removal` and `remove` take one away. Nothing he
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.domain import commands as cmd
-from engine.domain.state import AgentState
+from engine.domain.state import CORE_STAYS, AgentState
 from engine.domain.text import clean_line
 from engine.journal.event import of_agent
 from engine.journal.store import JournalStore
@@ -147,17 +147,19 @@ async def create(
     receipt = await helm.submit(commands[0], operator=operator)
     if not receipt.ok:
         raise CreationError(clean_line(receipt.message, limit=1_000))
-    try:
-        for command in commands[1:]:
-            adopted = await helm.submit(command, operator=operator)
-            if not adopted.ok:
-                raise CreationError(clean_line(adopted.message, limit=1_000))
-    except CreationError as error:
-        await helm.submit(cmd.DeleteAgent(agent=said.id), operator=operator)
-        raise CreationError(f"{error}; {said.id} was deleted again, its history has the name") from None
+    for command in commands[1:]:
+        adopted = await helm.submit(command, operator=operator)
+        if not adopted.ok:
+            await helm.submit(cmd.DeleteAgent(agent=said.id), operator=operator)
+            why = clean_line(adopted.message, limit=1_000)
+            raise CreationError(f"{why}; {said.id} was deleted again, its history has the name")
     goals = tuple((await helm.view(said.id)).goals)
     address, note = await _identity(identities, said.id, operator)
-    what = f"{len(goals)} goal{'s' if len(goals) != 1 else ''}" if goals else "no goal yet: goal TEXT gives it one"
+    what = (
+        f"{len(goals)} goal{'s' if len(goals) != 1 else ''}"
+        if goals
+        else "no goal yet: goal TEXT gives it one"
+    )
     message = f"agent {said.id} created, a {said.kind.name}, with {what}; it is paused{note}"
     return Created(said.id, said.kind.name, goals, address, message, receipt.event)
 
@@ -195,7 +197,7 @@ class AgentSketch(BaseModel):
     """`decide` where each action depends on what the one before found, else `plan`."""
 
 
-_SYSTEM = """You turn an operator's sentence about a new agent into what the agent is to do. The agent works in a
+_SYSTEM = """You turn an operator's sentence about a new agent into what the agent is to do. It works in a
 sandboxed directory. Say what the sentence means and nothing that it does not; ask for no other rights, money,
 network or programs: these are the operator's, and nothing that you say changes them."""
 
@@ -230,12 +232,10 @@ async def complete(
     def wrong(sketch: AgentSketch) -> list[str]:
         return [why for text in sketch.goals if (why := said.kind.check_goal(text))]
 
-    request = ModelRequest(
-        helm.model_name,
-        (told(f"The agent is a {said.kind.name}: {said.kind.about}.\n{fence('the sentence', understood.text)}"),),
-        (Text(f"{_SYSTEM}\n\n{RULE}", "role"),),
-        max_tokens=2_000,
-    )
+    about = f"The agent is a {said.kind.name}: {said.kind.about}."
+    question = told(f"{about}\n{fence('the sentence', understood.text)}")
+    system = (Text(f"{_SYSTEM}\n\n{RULE}", "role"),)
+    request = ModelRequest(helm.model_name, (question,), system, max_tokens=2_000)
     found = await ask_for(helm.model, request, AgentSketch, name="agent", check=wrong, record=record)
     rule = f"proposed by {helm.model_name}"
     parts = [Part("goal", " ".join(text.split()), "", rule) for text in found.value.goals]
@@ -243,7 +243,7 @@ async def complete(
         parts.append(Part("style", found.value.style, "", rule))
     filled = of_understood(said.kind, said.id, with_parts(understood, parts))
     line = f"{helm.model_name} filled in {len(found.value.goals)} goal(s); look at them before you create it"
-    return checked(replace(filled), allowed(helm)), line
+    return checked(filled, allowed(helm)), line
 
 
 # ------------------------------------------------------------------ taking away
@@ -286,7 +286,8 @@ async def remove(helm: Helm, ident: str, *, operator: str = "operator") -> Remov
     fresh = seen is not None and seen != before.stop_receipt
     ended = sum(item.processes for item in seen.stopped) if fresh and seen is not None else 0
     alive = seen.alive if fresh and seen is not None else 0
-    told = f"agent {ident} deleted; {ended} of its processes were ended; its history of {state.version} events stays"
+    history = f"its history of {state.version} events stays"
+    told = f"agent {ident} deleted; {ended} of its processes were ended; {history}"
     if alive:
         told += f"; {alive} processes could not be ended"
     return Removed(ident, ended, alive, told, receipt.event)
@@ -304,7 +305,9 @@ async def _removable(helm: Helm, ident: str) -> AgentState:
     if ident not in helm.agents or not of_agent(ident):
         raise RemovalError(f"there is no agent '{shown}'; agents: {', '.join(helm.agents) or 'none yet'}")
     if state.core:
-        raise RemovalError(state.core_words)
+        raise RemovalError(f"{shown} {CORE_STAYS}")
     if why := helm.fault(ident):
-        raise RemovalError(f"{shown} cannot be taken up, so it cannot be deleted here: {clean_line(why, limit=300)}")
+        raise RemovalError(
+            f"{shown} cannot be taken up, so it cannot be deleted here: {clean_line(why, limit=300)}"
+        )
     return state

@@ -211,9 +211,7 @@ def _from_sentence(
 
 def of_understood(kind: AgentType, ident: str, understood: Understood) -> Specification:
     """The specification that a sentence says; its words are the agent's description."""
-    return Specification(
-        kind, ident, understood.text, understood.settings, understood.goals, understood
-    )
+    return Specification(kind, ident, understood.text, understood.settings, understood.goals, understood)
 
 
 def covers(text: str, library: PlanLibrary) -> bool:

@@ -344,7 +344,8 @@ _NEXT_NAME = re.compile(r"(?P<joint>\s*(?:,\s*and|,|\band)\s+)?(?P<name>[\w+-]+(
 
 def _tools(reader: _Reader) -> None:
     for match in reader.found(_ONLY):
-        names, end = [], match.end()
+        names: list[str] = []
+        end = match.end()
         while (following := _NEXT_NAME.match(reader.masked, end)) and bool(following["joint"]) == bool(names):
             if following["name"] not in reader.programs:
                 rest = reader.masked[following.end() :].lstrip(" .")
