@@ -75,9 +75,10 @@ class Introspection:
         return "\n".join(said)
 
 
-_SYSTEM = """You write system prompts. You are given a role, and what an agent in that role can really do here. Write
-the prompt in the first person (“I am …”), in plain words, at most 250 words: who I am, what I answer for, how I
-work, when I ask the operator. Claim no tool, right or knowledge that is not listed. Answer with the prompt alone."""
+_SYSTEM = """You write system prompts. You are given a role, and what an agent in that role can really do here.
+Write the prompt in the first person, beginning with "I am", in plain words, at most 250 words: who I am, what I
+answer for, how I work, when I ask the operator. Claim no tool, right or knowledge that is not listed. Answer with
+the prompt alone."""
 
 
 async def introspect(helm: Helm, role: str, *, record: Recorder = unrecorded) -> Introspection:
@@ -142,9 +143,9 @@ async def _computed(helm: Helm, role: str, agent: str) -> Introspection:
 
 def _parts_in_force(helm: Helm, *, decides: bool) -> dict[str, str]:
     """The stable parts of the prompt by which a model thinks for an agent."""
-    from engine.thinkers.claude_prompt import decider_blocks, stable_blocks
+    from engine.thinkers.claude_prompt import decider_blocks, system_blocks
 
-    blocks = decider_blocks() if decides else stable_blocks(helm.registry)
+    blocks = decider_blocks() if decides else system_blocks(helm.registry)
     return {block.name: block.text for block in blocks}
 
 
@@ -152,7 +153,7 @@ def keep(workspace: Path, found: Introspection) -> Path:
     """Keep a prompt as `prompts/ROLE.md`, where it can be improved as any other component.
 
     Raises:
-        IntrospectionError: there is none, one of this name is there with other words, or it cannot be written.
+        IntrospectionError: there is none, another one has the name, or it cannot be written.
     """
     if not found.prompt:
         raise IntrospectionError(f"there is no prompt to keep: {found.note}")
