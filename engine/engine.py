@@ -86,6 +86,7 @@ from engine.worlds.explorer_world import WORLDS
 
 if TYPE_CHECKING:
     from engine.inquiry.index import JournalIndex
+    from engine.mastermind.desk import Desk
     from engine.mastermind.mastermind import Mastermind
     from engine.memory.requests import Request
     from engine.models.port import ModelClient
@@ -219,6 +220,7 @@ class Engine:
         self._savers: dict[str, WorkspaceSaver] = {}
         """Who saves the files of those."""
         self._mastermind: asyncio.Task[Mastermind] | None = None
+        self._desk: Desk | None = None
 
     # -------------------------------------------------------------- life
 
@@ -373,6 +375,16 @@ class Engine:
         """
         return await asyncio.shield(self._begin_mastermind())
 
+    async def desk(self) -> Desk:
+        """What can be done with agents, identities and registries; opened with Mastermind.
+
+        Raises:
+            JournalError: its stream cannot be read.
+        """
+        await self.mastermind()
+        assert self._desk is not None
+        return self._desk
+
     def _begin_mastermind(self) -> asyncio.Task[Mastermind]:
         begun = self._mastermind
         if begun is None or (begun.done() and (begun.cancelled() or begun.exception() is not None)):
@@ -385,6 +397,8 @@ class Engine:
     async def _open_mastermind(self) -> Mastermind:
         module = await asyncio.to_thread(import_module, "engine.mastermind.mastermind")
         opened: Mastermind = await module.Mastermind.open(self)
+        desk = await asyncio.to_thread(import_module, "engine.mastermind.desk")
+        self._desk = desk.take_part(opened, self)
         return opened
 
     async def _close_mastermind(self) -> None:

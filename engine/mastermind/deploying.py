@@ -165,9 +165,9 @@ class DeploymentSketch(BaseModel):
     delete: bool = False
 
 
-_SYSTEM = """You turn an operator's directive into agents that are created, run and perhaps deleted. Each works
-in the same sandboxed directory and gets one goal. Use the fewest agents that do what is asked. You cannot give
-money, rights, network or programs: these are the operator's."""
+_SYSTEM = """You turn an operator's directive into agents that are created, run and perhaps deleted. Each
+works in the same sandboxed directory and gets one goal. Use the fewest agents that do what is asked. Money,
+rights, network and programs are the operator's: you cannot give any."""
 
 
 async def read_deployment(helm: Helm, directive: str, *, record: Recorder = unrecorded) -> Deployment:

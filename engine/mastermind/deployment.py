@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
 
 from engine.domain.commands import check_agent_id
 from engine.domain.text import clean_line
@@ -63,6 +64,23 @@ class Deployment:
     def count(self) -> int:
         """How many agents there will be."""
         return sum(group.count for group in self.groups)
+
+    def as_json(self) -> dict[str, Any]:
+        """The deployment as plain values, from which `from_json` makes it again."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Deployment:
+        """The deployment of such values.
+
+        Raises:
+            DeployError: they are none.
+        """
+        try:
+            groups = tuple(Group(**group) for group in value["groups"])
+            return checked(cls(**{**value, "groups": groups}))
+        except (KeyError, TypeError):
+            raise DeployError("what was approved cannot be read; look at the steps again") from None
 
     def ids(self, taken: Collection[str]) -> tuple[tuple[str, Group], ...]:
         """An id for each agent that nobody bears or bore."""

@@ -6,7 +6,7 @@ The cockpit and the command line call its methods and get typed answers; what ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,10 @@ from engine.domain.mastermind import JobStatus
 from engine.journal.store import DATA_DIRECTORY
 from engine.mastermind import creating, deploying, registry
 from engine.mastermind import introspect as looking
-from engine.mastermind.addresses import IdentityError
 from engine.mastermind.agent_types import CreationError
 from engine.mastermind.creating import Created, RemovalError, Removed
 from engine.mastermind.deploying import DeployHelm
-from engine.mastermind.deployment import DeployError, DeployStep, digest_of
+from engine.mastermind.deployment import DeployError, Deployment, DeployStep, digest_of
 from engine.mastermind.identities import Identities, IdentityRow, Made, Signed, Verified
 from engine.mastermind.introspect import Introspection, IntrospectionError
 from engine.mastermind.keys import KEYS_DIRECTORY, KeyRing
@@ -26,7 +25,7 @@ from engine.mastermind.mastermind import Mastermind
 from engine.mastermind.parts import Asked, JobRefused, Outcome, Progress
 from engine.mastermind.recorded import RecordedIdentities
 from engine.mastermind.registry import AgentRow, ToolRow
-from engine.mastermind.specifying import Specification
+from engine.mastermind.specifying import Specification, argument_of
 from engine.mastermind.state import Spine
 from engine.models import ModelAnswer, ModelError, ModelRequest
 
@@ -84,7 +83,7 @@ class Desk:
         Raises:
             ModelError: the model could not be asked, or gave nothing that can be used.
         """
-        return await creating.complete(said, self.helm, record=self._called)
+        return await creating.complete(said, self.helm, record=self.called)
 
     async def removal(self, ident: str) -> tuple[str, ...]:
         """What deleting an agent would do, line by line.
@@ -159,7 +158,7 @@ class Desk:
 
     async def introspect(self, role: str) -> Introspection:
         """What a role is; see `introspect.introspect`."""
-        return await looking.introspect(self.helm, role, record=self._called)
+        return await looking.introspect(self.helm, role, record=self.called)
 
     def keep(self, found: Introspection) -> Path:
         """Keep a prompt below `prompts/`; see `introspect.keep`."""
@@ -169,7 +168,7 @@ class Desk:
         self._spine.tell(topic, text, dict(data), actor=f"operator:{operator}")
         await self._spine.commit()
 
-    def _called(self, request: ModelRequest, came: ModelAnswer | ModelError) -> None:
+    def called(self, request: ModelRequest, came: ModelAnswer | ModelError) -> None:
         """Put a call of the model into Mastermind's log."""
         answer = came if isinstance(came, ModelAnswer) else came.answer
         tokens = answer.usage.input_tokens + answer.usage.output_tokens if answer is not None else 0
@@ -199,16 +198,27 @@ class _Jobs:
         self._desk = desk
 
     async def create(self, asked: Asked, progress: Progress) -> Outcome:
-        """`agent_create`; the option `confirmed` takes what a model filled in."""
+        """`agent_create`; with the option `fill` a model fills in goals that a sentence leaves open.
+
+        What a model filled in is shown first: `argument` in the answer is what creates just that.
+        """
         try:
             said = self._desk.understand(asked.argument)
             if said.understood is not None and said.understood.questions:
                 lines = [one.line for one in said.understood.questions]
                 return Outcome(JobStatus.NEEDS_OPERATOR, "\n".join(lines), {"understood": list(said.lines)})
+            if asked.options.get("fill"):
+                progress.tell(0, 2, "asking the model what it is to do")
+                filled, told = await self._desk.complete(said)
+                if told:
+                    shown = {"understood": list(filled.lines), "argument": argument_of(filled)}
+                    return Outcome(JobStatus.NEEDS_OPERATOR, "\n".join([told, *filled.lines]), shown)
             progress.tell(0, 1, f"creating {said.id}")
             made = await self._desk.create(said, operator=_name(asked))
         except CreationError as error:
             raise JobRefused(str(error)) from None
+        except ModelError as error:
+            return Outcome(JobStatus.FAILED, f"the model: {error.message}; no agent was created")
         answer = {"agent": made.agent, "goals": list(made.goals), "address": made.address}
         return Outcome(JobStatus.DONE, made.message, {**answer, "understood": list(said.lines)})
 
@@ -237,21 +247,28 @@ class _Jobs:
         return Outcome(JobStatus.DONE, told, {**found.as_json(), "kept": kept})
 
     async def deploy(self, asked: Asked, progress: Progress) -> Outcome:
-        """`deploy`: first it shows its steps and a digest; with `approved` set to that digest it does them."""
+        """`deploy`: first it shows its steps and a digest of them.
+
+        With the option `approved` set to that digest, and `deployment` to what was shown, it does them.
+        """
         desk = self._desk
+        given = asked.options.get("deployment")
         try:
-            said = await deploying.read_deployment(desk.helm, asked.argument, record=desk._called)
+            if given is None:
+                said = await deploying.read_deployment(desk.helm, asked.argument, record=desk.called)
+            else:
+                said = Deployment.from_json(given)
             ready = deploying.prepare(desk.helm, said)
         except DeployError as error:
             raise JobRefused(str(error)) from None
         except ModelError as error:
             return Outcome(JobStatus.FAILED, f"the model: {error.message}")
-        digest = digest_of(ready.steps)
-        shown = {"steps": [step.line for step in ready.steps], "approve": digest, "read": said.origin}
+        digest, lines = digest_of(ready.steps), [step.line for step in ready.steps]
+        shown = {"steps": lines, "approve": digest, "deployment": said.as_json()}
         if asked.options.get("approved") != digest:
             again = "these steps are others than those approved; " if asked.options.get("approved") else ""
-            lines = "\n".join(_shown(ready.steps))
-            return Outcome(JobStatus.NEEDS_OPERATOR, f"{again}to be approved:\n{lines}", shown)
+            told = "\n".join([f"{again}to be approved:", *lines])
+            return Outcome(JobStatus.NEEDS_OPERATOR, told, shown)
 
         async def approved(_step: DeployStep) -> bool:
             return True
@@ -269,12 +286,5 @@ class _Jobs:
         return Outcome(status, came.message, {**shown, **came.as_json()})
 
 
-def _shown(steps: Sequence[DeployStep]) -> list[str]:
-    return [step.line for step in steps]
-
-
 def _name(asked: Asked) -> str:
     return asked.actor.removeprefix("operator:") or "operator"
-
-
-__all__ = ["CreationError", "Desk", "IdentityError", "RemovalError", "take_part"]

@@ -75,10 +75,10 @@ class Introspection:
         return "\n".join(said)
 
 
-_SYSTEM = """You write system prompts. You are given a role, and what an agent in that role can really do here.
-Write the prompt in the first person, beginning with "I am", in plain words, at most 250 words: who I am, what I
-answer for, how I work, when I ask the operator. Claim no tool, right or knowledge that is not listed. Answer with
-the prompt alone."""
+_SYSTEM = """You write system prompts. You are given a role, and what an agent in that role can really do.
+Write the prompt in the first person, beginning with "I am", in plain words, at most 250 words: who I am, what
+I answer for, how I work, when I ask the operator. Claim no tool, right or knowledge that is not listed.
+Answer with the prompt alone."""
 
 
 async def introspect(helm: Helm, role: str, *, record: Recorder = unrecorded) -> Introspection:

@@ -13,6 +13,7 @@ from typing import Any
 from engine.domain.commands import check_agent_id
 from engine.domain.strict_json import StrictJsonError, read_json
 from engine.domain.text import clean_line
+from engine.journal.event import canonical
 from engine.library import PlanLibrary
 from engine.mastermind.agent_types import AgentType, Allowed, CreationError, check_settings, type_of
 from engine.mastermind.understanding import SENTENCE_LIMIT, Understood, understand
@@ -96,6 +97,8 @@ def specify(
     if ident in taken:
         raise CreationError(f"agent {ident} exists already, or its history bears the name; choose another id")
     config = settings_in(rest)
+    if config is None and covers(f"{ident} {rest}", library) and not covers(rest, library):
+        raise CreationError(f"'{ident}' begins what it is to do; put an id before it: {_USAGE}")
     if config is None:
         return checked(_from_sentence(kind, ident, rest, allowed, library), allowed)
     config = prepare(config)
@@ -212,6 +215,12 @@ def _from_sentence(
 def of_understood(kind: AgentType, ident: str, understood: Understood) -> Specification:
     """The specification that a sentence says; its words are the agent's description."""
     return Specification(kind, ident, understood.text, understood.settings, understood.goals, understood)
+
+
+def argument_of(said: Specification) -> str:
+    """What is typed behind `agent_create` for exactly this specification, as JSON."""
+    config = {**said.config, "description": said.description, "goals": list(said.goals)}
+    return f"{said.kind.name} {said.id} {canonical(config)}"
 
 
 def covers(text: str, library: PlanLibrary) -> bool:
