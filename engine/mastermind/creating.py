@@ -34,6 +34,8 @@ class Helm(Protocol):
     """What is needed of the engine; `engine.engine.Engine` is one."""
 
     workspace: Path
+    root: Path
+    """Where agents work: the sandbox."""
     library: PlanLibrary
     registry: ToolRegistry
     store: JournalStore

@@ -215,7 +215,7 @@ async def deploy(
 ) -> Deployed:
     """Do the steps of a deployment in order; agents that are run, run side by side.
 
-    Cancelled, it pauses the agents that it set running; they stay, with what they did.
+    Cancelled, it stops the agents that it set running with all their programs; they stay, with what they did.
 
     Args:
         helm: the engine.
@@ -233,7 +233,7 @@ async def deploy(
         for step in work.of(Act.DELETE):
             await work.delete(step)
     except asyncio.CancelledError:
-        await work.pause()
+        await work.stop()
         raise
     return work.came
 
@@ -322,9 +322,13 @@ class _Work:
         else:
             self.came.outcomes[step.agent] = replace(there, deleted=True)
 
-    async def pause(self) -> None:
-        for agent in sorted(self.running):
-            await self.helm.submit(cmd.Pause(agent=agent), operator=self.operator)
+    async def stop(self) -> None:
+        """End what the agents that were set running do; they stay, and can be run again."""
+        stops = [
+            cmd.Stop(agent=agent, reason="the deployment was cancelled") for agent in sorted(self.running)
+        ]
+        await asyncio.gather(*(self.helm.submit(stop, operator=self.operator) for stop in stops))
+        await self.helm.stopped()
 
 
 def _reached(state: AgentState) -> bool:

@@ -48,7 +48,7 @@ class Desk:
     def __init__(self, helm: DeployHelm, spine: Spine) -> None:
         self.helm = helm
         self._spine = spine
-        keys = KeyRing(Path(helm.workspace) / DATA_DIRECTORY / KEYS_DIRECTORY)
+        keys = KeyRing(helm.workspace / DATA_DIRECTORY / KEYS_DIRECTORY, helm.root)
         self.identities = Identities(keys, RecordedIdentities(spine))
 
     @classmethod
@@ -162,7 +162,7 @@ class Desk:
 
     def keep(self, found: Introspection) -> Path:
         """Keep a prompt below `prompts/`; see `introspect.keep`."""
-        return looking.keep(Path(self.helm.workspace), found)
+        return looking.keep(self.helm.workspace, found)
 
     async def _note(self, topic: str, text: str, data: Mapping[str, Any], operator: str) -> None:
         self._spine.tell(topic, text, dict(data), actor=f"operator:{operator}")

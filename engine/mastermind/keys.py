@@ -38,10 +38,12 @@ class KeyRing:
 
     Args:
         directory: where the files are; made, with mode 0700, when the first key is.
+        jail: what programs of agents can read; no key is kept below it.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, jail: Path | None = None) -> None:
         self.directory = directory
+        self._jail = jail
 
     def create(self) -> str:
         """Make a key pair; the address under which its private key is kept.
@@ -51,6 +53,11 @@ class KeyRing:
         """
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+        if self._jail is not None and self.directory.resolve().is_relative_to(self._jail.resolve()):
+            raise IdentityError(
+                f"{self.directory} lies inside of the sandbox, where agents read: no key is kept there; give "
+                "the sandbox a directory of its own"
+            )
         key = Ed25519PrivateKey.generate()
         address = address_of(key.public_key().public_bytes_raw())
         try:

@@ -12,6 +12,7 @@ import pytest
 
 from engine.domain import commands as cmd
 from engine.domain.mastermind import JobStatus
+from engine.domain.state import RunState
 from engine.engine import EngineConfig
 from engine.mastermind import deploying
 from engine.mastermind.deployment import Act, DeployError, Deployment, DeployStep, parse_deployment
@@ -148,7 +149,7 @@ async def test_an_agent_that_needs_the_operator_is_not_deleted(tmp_path: Path) -
         await flight.do(cmd.Stop, agent="worker-1")
 
 
-async def test_a_cancelled_deployment_pauses_what_it_set_running(tmp_path: Path) -> None:
+async def test_a_cancelled_deployment_stops_what_it_set_running(tmp_path: Path) -> None:
     async with desk_flight(tmp_path) as (flight, desk):
         sleep = "run `python -c 'import time; time.sleep(600)'`"
         work = asyncio.create_task(
@@ -162,9 +163,10 @@ async def test_a_cancelled_deployment_pauses_what_it_set_running(tmp_path: Path)
         with pytest.raises(asyncio.CancelledError):
             await work
         state = await flight.state("worker-1")
-        assert state.run.value == "paused"
-        await flight.do(cmd.Stop, agent="worker-1")
-        await flight.engine.stopped()
+        assert state.run is RunState.STOPPED
+        assert state.stop_receipt is not None
+        assert not state.stop_receipt.alive
+        assert state.open_goals
 
 
 class Told:
@@ -219,13 +221,8 @@ def model(server: MessagesServer) -> EngineConfig:
 async def test_a_model_reads_what_does_not_parse_and_gives_no_rights(tmp_path: Path) -> None:
     goal = "list the files with a budget of $9 with the network"
     sketch = {"groups": [{"count": 1, "goal": goal}], "run": True, "delete": True}
-    async with (
-        MessagesServer([call("deployment", sketch)]) as server,
-        desk_flight(tmp_path, model(server)) as (
-            _,
-            desk,
-        ),
-    ):
+    answer = call("deployment", sketch)
+    async with MessagesServer([answer]) as server, desk_flight(tmp_path, model(server)) as (flight, desk):
         said = await deploying.read_deployment(desk.helm, "look around for me", record=desk.called)
         ready = deploying.prepare(desk.helm, said)
         assert said.origin == "claude-opus-4-6"

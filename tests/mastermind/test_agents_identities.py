@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from engine.domain import commands as cmd
+from engine.engine import EngineConfig
 from engine.mastermind import keys as keys_module
 from engine.mastermind.addresses import IdentityError, address_of, holds, public_key_of, signed_bytes
 from engine.mastermind.keys import KeyRing
@@ -234,6 +235,16 @@ async def test_what_is_no_name_has_no_identity(tmp_path: Path, entity: str) -> N
         with pytest.raises(IdentityError) as told:
             await desk.id_create(entity)
         assert str(told.value).isprintable()
+        assert not (tmp_path / ".pilothouse" / "keys").exists()
+
+
+async def test_no_key_is_kept_where_agents_read(tmp_path: Path) -> None:
+    async with desk_flight(tmp_path, EngineConfig(sandbox=tmp_path)) as (_, desk):
+        made = await desk.create(desk.understand("bdi_agent pilot"))
+        assert "no key is kept there" in made.message
+        assert made.address == ""
+        with pytest.raises(IdentityError, match="inside of the sandbox"):
+            await desk.id_create("pilot")
         assert not (tmp_path / ".pilothouse" / "keys").exists()
 
 
