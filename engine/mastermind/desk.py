@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from engine.domain.mastermind import JobStatus
 from engine.journal.store import DATA_DIRECTORY
@@ -22,7 +22,7 @@ from engine.mastermind.identities import Identities, IdentityRow, Made, Signed, 
 from engine.mastermind.introspect import Introspection, IntrospectionError
 from engine.mastermind.keys import KEYS_DIRECTORY, KeyRing
 from engine.mastermind.mastermind import Mastermind
-from engine.mastermind.parts import Asked, JobRefused, Outcome, Progress
+from engine.mastermind.parts import Asked, House, JobRefused, Outcome, Progress
 from engine.mastermind.recorded import RecordedIdentities
 from engine.mastermind.registry import AgentRow, ToolRow
 from engine.mastermind.specifying import Specification, argument_of
@@ -31,6 +31,10 @@ from engine.models import ModelAnswer, ModelError, ModelRequest
 
 Prepare = Callable[[dict[str, Any]], dict[str, Any]]
 """What is done to typed settings first, such as reading a program's file; it may refuse."""
+
+
+class Ground(House, DeployHelm, Protocol):
+    """What Mastermind with its desk stands on; `engine.engine.Engine` is one."""
 
 
 def _as_typed(config: dict[str, Any]) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from engine import engine as engine_module
 from engine.domain import commands as cmd
 from engine.domain.state import Mode
 from engine.engine import EngineConfig
 from engine.journal.event import of_agent
 from engine.library import PlanLibrary
+from engine.loop.live_agents import AGENT_TYPES
 from engine.mastermind.agent_types import TYPES, Allowed, CreationError
 from engine.mastermind.creating import RemovalError
 from engine.mastermind.specifying import Specification, argument_of, settings_in, specify
@@ -52,7 +52,7 @@ def read(text: str) -> Understood:
 
 
 def test_the_table_has_the_types_of_the_engine() -> None:
-    assert tuple(one.name for one in TYPES) == engine_module.AGENT_TYPES
+    assert tuple(one.name for one in TYPES) == AGENT_TYPES
 
 
 # ------------------------------------------------------------------ what was typed
