@@ -23,8 +23,9 @@ from engine.library import PlanLibrary
 from engine.mastermind.addresses import IdentityError
 from engine.mastermind.agent_types import Allowed, CreationError
 from engine.mastermind.identities import Identities
+from engine.mastermind.reading import Part
 from engine.mastermind.specifying import Specification, checked, of_understood, specify
-from engine.mastermind.understanding import Part, with_parts
+from engine.mastermind.understanding import with_parts
 from engine.models.port import ModelClient, Recorder, unrecorded
 from engine.sandbox.report import SandboxReport
 from engine.tools.registry import ToolRegistry

@@ -60,7 +60,7 @@ class AgentOutcome:
 
     agent: str
     status: str
-    """`done`, `failed`, `needs you`, `not run` or `deleted unrun`."""
+    """`done`, `failed`, `needs you` or `not run`."""
     goals: dict[str, str]
     """Goals by text, to where they stand."""
     deleted: bool = False

@@ -6,6 +6,7 @@ Pure: nothing is created here. Source: mindX spec §1.2 and §7 nos. 7 to 10.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -202,6 +203,9 @@ def _from_sentence(
 ) -> Specification:
     if len(text) > SENTENCE_LIMIT:
         raise CreationError(f"the sentence has {len(text):,} characters; at most {SENTENCE_LIMIT:,} are read")
+    unseen = sum(unicodedata.category(one) == "Cc" and one not in "\n\t" for one in text)
+    if unseen:
+        raise CreationError(f"the sentence holds {unseen} control characters; type it without them")
     understood = understand(
         text,
         agents=allowed.agents,

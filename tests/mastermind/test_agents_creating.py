@@ -169,6 +169,7 @@ def test_settings_as_words(typed: str, config: dict[str, Any] | None) -> None:
         ('asl_agent i {"program": "!a. +!a.", "goal": "Not A Goal"}', "no goal of an AgentSpeak(L) agent"),
         ('asl_agent i {"program": "!a. +!a.", "world": "mars"}', "there is no world"),
         ("bdi_agent boss list the files", "exists already"),
+        ("bdi_agent i list \0the\x1b[2J files", "2 control characters"),
         ("bdi_agent list the files", "'list' begins what it is to do"),
     ],
 )
