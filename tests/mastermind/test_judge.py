@@ -40,6 +40,7 @@ def wasteful(tmp_path_factory: pytest.TempPathFactory) -> Grounds:
     return Grounds(tmp_path_factory.mktemp("wasteful"), {**FILES, MODULE: WASTEFUL})
 
 
+@pytest.mark.slow
 async def test_a_better_candidate_is_promoted_and_a_null_one_is_not_the_same_each_time(
     wasteful: Grounds,
 ) -> None:

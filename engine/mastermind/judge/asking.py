@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.mastermind.judge.box import Box, Boxes, Told, shuffled
-from engine.mastermind.judge.inside import encode
+from engine.mastermind.judge.forked import encode
 from engine.mastermind.judge.suite import Boxed, Check, Examining, Outcome, Report, Right
 
 _REOPENED = 8

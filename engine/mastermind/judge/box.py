@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from engine.mastermind.judge import inside
+from engine.mastermind.judge import forked, inside
 from engine.mastermind.judge.suite import Boxed, Check, Split
 from engine.sandbox import (
     Confinement,
@@ -58,7 +58,7 @@ class BoxError(Exception):
 class Limits:
     """What a box may use."""
 
-    check_s: float = 20.0
+    check_s: float = 30.0
     """Wall-clock seconds for one question; then it has failed."""
     processor_s: int = 60
     """Processor seconds of each process."""
@@ -144,7 +144,9 @@ class Box:
             target = _beneath(tree, path)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
-        shutil.copyfile(inside.__file__, self.given / "program.py")
+        for module in (inside, forked):
+            name = module.__name__.rpartition(".")[2]
+            shutil.copyfile(module.__file__ or "", self.given / f"{name}.py")
         (self.given / DECOY).write_text(json.dumps({"note": self.token, "answers": decoy}), "utf-8")
 
     async def open(self, seed: int) -> None:
@@ -160,7 +162,7 @@ class Box:
             "PYTHONHASHSEED": str(seed % 4294967295),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
-        words = ("-s", "-S", "-B", "-P", str(self.given / "program.py"), str(self.given / "config"))
+        words = ("-s", "-S", "-B", "-P", str(self.given / "inside.py"), str(self.given / "config"))
         launch = Launch(str(BASE_PYTHON), (str(BASE_PYTHON), *words), env)
         await self._connect(names)
         cwd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
