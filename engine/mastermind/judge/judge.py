@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import random
 import time
@@ -153,7 +154,7 @@ class Judge:
     async def _asked(self, case: _Case, sealed: bool) -> None:
         """Ask both trees, until something is decided."""
         await self._split(case, VISIBLE)
-        if case.breaches or (case.broken and not sealed):
+        if case.breaches or case.broken:
             return
         if sealed:
             await self._split(case, (Split.SEALED,))
@@ -276,10 +277,19 @@ def _laid(
         return {}, Canaries({}, (), ()), {}
     wanted = VISIBLE if splits == VISIBLE else (*VISIBLE, Split.SEALED)
     material = material_of(case.suite, wanted)
-    birds = canaries(checks, material, case.suite.root, case.seed)
+    birds = canaries(checks, _tests(case, checks) | material, case.suite.root, case.seed)
     rng = random.Random(f"decoy {case.seed}")
     decoy = {check.id: rng.randint(10**8, 10**9) for check in checks if check.calls}
     return material | dict(birds.material), birds, decoy
+
+
+def _tests(case: _Case, checks: Sequence[Check]) -> dict[str, bytes]:
+    """The test files that lie in the tree itself, as they were before."""
+    assert isinstance(case.suite, Boxed)
+    names = {check.test.partition("::")[0] for check in checks if check.test}
+    paths = {os.path.normpath(os.path.join(case.suite.root, name)) for name in names}  # noqa: PTH118
+    files = {path: case.before / path for path in sorted(paths) if not path.startswith(("..", "/"))}
+    return {path: file.read_bytes() for path, file in files.items() if file.is_file()}
 
 
 def _take_outcomes(case: _Case, found: Pairs, checks: Sequence[Check]) -> None:
@@ -312,9 +322,7 @@ def _verdict(case: _Case) -> Verdict:
         ruling = Ruling.NO_BETTER
         reasons.append("nothing that failed holds with it" if gain is None else "its gain is not shown")
     if gain is not None and measure is not None:
-        sure = (
-            f"{gain.low:.3g} to {gain.high:.3g} at 95 %" if gain.pairs >= 6 else "fewer than 6 show nothing"
-        )
+        sure = f"{gain.low:.3g} to {gain.high:.3g} at 95 %" if _known(gain) else "too few to show anything"
         reasons.append(f"gain {gain.mean:.3g} {gain.unit}, {sure}, {gain.pairs} pairs")
         if gain.shown and not shown:
             reasons.append(f"a gain counts from {measure.least:g} on")
@@ -325,11 +333,16 @@ def _verdict(case: _Case) -> Verdict:
     return Verdict(
         ruling=ruling,
         reasons=tuple(clean_line(reason, limit=500) for reason in reasons),
-        gain=gain if ruling in (Ruling.BETTER, Ruling.NO_BETTER) else None,
+        gain=gain if ruling in (Ruling.BETTER, Ruling.NO_BETTER) and _known(gain) else None,
         mended=mended,
         broken=broken,
         cheats=tuple(dict.fromkeys(str(breach.cheat) for breach in found)),
     )
+
+
+def _known(gain: Gain | None) -> bool:
+    """Whether there is an interval; too few pairs have none."""
+    return gain is not None and math.isfinite(gain.low) and math.isfinite(gain.high)
 
 
 def _counted(case: _Case) -> Gain:

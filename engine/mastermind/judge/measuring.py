@@ -82,8 +82,9 @@ def gain_of(found: Pairs, checks: Sequence[Check], measure: Measure) -> Gain | N
         (sum(one[number] for one in old.values()), sum(one[number] for one in new.values()))
         for number in range(len(found.before))
     ]
-    units = [tasks] if len(tasks) >= FEWEST or len(rounds) < FEWEST else []
-    units += [rounds] if len(rounds) >= FEWEST else []
+    timed = measure.how is Measured.TIME
+    units = [tasks] if len(tasks) >= FEWEST or not timed else []
+    units += [rounds] if timed else []
     intervals = [paired([_difference(was, now, measure) for was, now in one]) for one in units]
     return Gain(
         mean=intervals[-1].mean,
