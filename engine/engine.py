@@ -1162,6 +1162,15 @@ class Engine:
         """The model that thinks; empty where there is none."""
         return self.config.model.name if self.config.model is not None else ""
 
+    def draw_seed(self) -> int:
+        """A seed for what is to be random and the same again."""
+        return self._ports.seed()
+
+    def files_changed(self) -> None:
+        """Told when files of the sandbox were changed by something else than an action."""
+        if self._saver is not None:
+            self._saver.changed_otherwise()
+
     @property
     def mastermind_settings(self) -> MastermindSettings:
         """How the system improves itself."""
