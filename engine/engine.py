@@ -87,6 +87,7 @@ from engine.worlds.explorer_world import WORLDS
 if TYPE_CHECKING:
     from engine.inquiry.index import JournalIndex
     from engine.mastermind.mastermind import Mastermind
+    from engine.mastermind.state import Spine
     from engine.memory.requests import Request
     from engine.models.port import ModelClient
     from engine.steering.undoing import Offer
@@ -387,11 +388,17 @@ class Engine:
         opened: Mastermind = await module.Mastermind.open(self)
         return opened
 
+    def _mastermind_spine(self) -> Spine | None:
+        """Mastermind's stream, where it is open."""
+        begun = self._mastermind
+        opened = begun is not None and begun.done() and not begun.cancelled() and begun.exception() is None
+        return begun.result().spine if begun is not None and opened else None
+
     async def _close_mastermind(self) -> None:
         """End its jobs; may be called again."""
         if self._mastermind is not None:
             await asyncio.wait([self._mastermind])
-            if not self._mastermind.cancelled() and self._mastermind.exception() is None:
+            if self._mastermind_spine() is not None:
                 await self._mastermind.result().close()
 
     async def _embedded(self) -> None:
@@ -427,6 +434,9 @@ class Engine:
                         await agent.log.commit()
                         agent.poke()
                 await self._snapshot(agent, at_least=SNAPSHOT_EVERY)
+            if (spine := self._mastermind_spine()) is not None and spine.log.trouble is not None:
+                with suppress(JournalError):
+                    await spine.commit()
             self._budgets.keep_time(self._agents)
 
     async def _keep_index(self) -> None:
@@ -1267,6 +1277,8 @@ class Engine:
     def health(self) -> Health:
         """What does not work now."""
         logs = [agent.log for agent in self._agents.values()]
+        if (spine := self._mastermind_spine()) is not None:
+            logs.append(spine.log)
         trouble = next((str(log.trouble) for log in logs if log.trouble is not None), "")
         faults = tuple(f"{name}: {fault}" for name in self.agents if (fault := self.fault(name)))
         errors = tuple(str(error) for error in self.library.errors)

@@ -323,7 +323,7 @@ class Flight:
         return judged
 
     async def _whole(self, before: Path, after: Path, last: Candidate, suite: Suite) -> Candidate | None:
-        """What the operator is to look at: the last candidate, or all that was built up, judged as a whole."""
+        """What the operator is to look at: the last candidate, or all that was built up as a whole."""
         if not last.parent:
             return last
         titles = [one.title for one in self._line(last)]

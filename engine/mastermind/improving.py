@@ -26,7 +26,7 @@ from engine.mastermind.backlog import Backlog
 from engine.mastermind.campaign import Flight, Parts
 from engine.mastermind.files import Places
 from engine.mastermind.parts import Asked, AuditUnavailable, JobRefused, Outcome, Progress
-from engine.mastermind.resolving import Reading, close, readings
+from engine.mastermind.resolving import Reading, close, readings, unknown
 from engine.mastermind.state import Spine
 from engine.mastermind.telling import CHOICES, listed, report
 from engine.mastermind.trees import contents
@@ -105,9 +105,11 @@ class Improver:
             if chosen not in there:
                 raise JobRefused(f"there is no component {clean_line(chosen, limit=80)!r}; {listed(there)}")
             return [Reading(there[chosen], "the operator chose it", 0.0)]
-        found = readings(directive, there.values())
+        found = close(readings(directive, there.values()))
         if found:
-            return close(found)
+            strange = unknown(directive, found)
+            more = f"; nothing here is called {' or '.join(strange)}" if strange else ""
+            return [replace(one, rule=one.rule + more) for one in found]
         if len(there) == 1:
             (only,) = there.values()
             return [Reading(only, "it is the only component", 0.0)]

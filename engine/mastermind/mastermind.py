@@ -210,8 +210,8 @@ class Mastermind:
     async def preview(self, command: ForMastermind) -> Mapping[str, Any]:
         """What a command would do, as JSON; nothing is changed.
 
-        Keys: `does` (a sentence), and where they apply `wrong` (why it would be refused), `component`, `rule`,
-        `paths`, `choices` (ids where several are meant), `cost`, `asks`, `reversible`.
+        Keys: `does` (a sentence), and where they apply `wrong` (why it would be refused), `component`,
+        `rule`, `paths`, `choices` (ids where several are meant), `cost`, `asks`, `reversible`.
         """
         return await preview(command, self.improver, self.backlog, self.applier, self.state, self.verbs)
 
