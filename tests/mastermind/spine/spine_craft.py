@@ -6,7 +6,12 @@ from pathlib import Path
 
 from engine.domain.mastermind import JobRecord
 from engine.domain.mastermind_commands import ForMastermind, StartJob
+from engine.domain.ports import SystemClock
 from engine.engine import Engine
+from engine.journal.event import MASTERMIND
+from engine.journal.store import JournalStore
+from engine.journal.verify import verify
+from engine.mastermind.fold import fold
 from engine.mastermind.mastermind import Mastermind
 
 
@@ -16,10 +21,24 @@ class Craft:
     def __init__(self, engine: Engine, mastermind: Mastermind) -> None:
         self.engine = engine
         self.mastermind = mastermind
+        self.closed = False
 
     @property
     def workspace(self) -> Path:
         return self.engine.workspace
+
+    async def close(self) -> None:
+        """Close it; the live state has to be the fold, and the journal sound."""
+        if self.closed:
+            return
+        self.closed = True
+        await self.engine.close()
+        store = await JournalStore.open(self.workspace, clock=SystemClock(), read_only=True)
+        try:
+            assert fold(await store.read(MASTERMIND)) == self.mastermind.state
+            assert (await verify(store)).ok
+        finally:
+            await store.close()
 
     async def do(self, command: ForMastermind, *, ok: bool = True) -> str:
         receipt = await self.engine.submit(command, operator="anna")

@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable
 
 from spine_craft import Craft
@@ -65,11 +66,12 @@ async def test_another_command_is_taken_while_a_job_runs_and_cancel_ends_its_pro
 
 async def test_work_in_a_thread_learns_that_it_is_cancelled(craft: Craft) -> None:
     """Behaviour 12, for work that no task can cut off."""
-    ended = threading.Event()
+    begun, ended = threading.Event(), threading.Event()
 
     def work(progress: Progress) -> None:
+        begun.set()
         while not progress.cancelled:
-            pass
+            time.sleep(0.001)
         ended.set()
 
     async def worker(_asked: Asked, progress: Progress) -> Outcome:
@@ -79,8 +81,7 @@ async def test_work_in_a_thread_learns_that_it_is_cancelled(craft: Craft) -> Non
 
     craft.mastermind.register("spin", worker)
     job = await craft.start("spin")
-    while not craft.mastermind.state.jobs[job].text:
-        await craft.mastermind.spine.changed()
+    assert await asyncio.to_thread(begun.wait, 5)
     await craft.do(CancelJob(job=job))
     assert await asyncio.to_thread(ended.wait, 5)
 
