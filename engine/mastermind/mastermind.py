@@ -55,7 +55,7 @@ from engine.mastermind.watching import Watch
 
 SCRATCH = "campaigns"
 """Where candidates are trees while they are judged, in the data directory."""
-ROOMS = ("judge", "code", "search", "agents")
+ROOMS = ("judge", "code", "search")
 """Parts that are plugged in where they are there: `engine.mastermind.ROOM.wiring.register(mastermind)`."""
 
 
