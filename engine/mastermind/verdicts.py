@@ -18,11 +18,11 @@ def better(candidate: Candidate) -> bool:
 def promising(seen: Verdict) -> bool:
     """Whether what may be seen speaks for a candidate enough to decide by what is sealed.
 
-    A gain need not be shown yet: what is seen decides nothing, and has few pairs.
+    A gain need not be shown yet, as what is seen decides nothing and has few pairs; it must not be ruled out.
     """
     gain = seen.gain
     return seen.ruling is Ruling.BETTER or (
-        seen.ruling is Ruling.NO_BETTER and gain is not None and gain.mean > 0
+        seen.ruling is Ruling.NO_BETTER and gain is not None and gain.high > 0
     )
 
 
