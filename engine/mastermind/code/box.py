@@ -21,7 +21,7 @@ from typing import Any
 
 from engine.domain.text import clean_line
 from engine.mastermind.code.projects import Project
-from engine.mastermind.code.tree import LeftOut, is_skipped, read_bytes, walk
+from engine.mastermind.code.tree import LeftOut, read_bytes, walk
 from engine.sandbox import (
     Confinement,
     Ended,
@@ -122,7 +122,7 @@ class Box:
     def _make(self) -> None:
         self._top = Path(tempfile.mkdtemp(prefix="box-", dir=self._workshop.scratch)).resolve()
         policy = self._workshop.policy
-        for name in (policy.home, policy.tmp, "run", *self.trees):
+        for name in (policy.home, policy.tmp, "run", "empty", *self.trees):
             (self._top / name).mkdir()
         shutil.copyfile(_HARNESS, self._top / "run" / "harness.py")
         changed = {self._project.inside(path): text for path, text in self._files.items()}
@@ -149,6 +149,11 @@ class Box:
     def name(self) -> str:
         """The project's directory in a copy."""
         return Path(self._project.directory).name or "project"
+
+    @property
+    def roots(self) -> list[str]:
+        """The directories that hold its copies."""
+        return [str(self._top / tree) for tree in self.trees]
 
     def _put(self, path: str, data: bytes) -> None:
         for tree in self.trees:
@@ -184,7 +189,7 @@ class Box:
             BoxError: the harness said nothing, or a limit ended it.
         """
         top = str(self._top / "tree0")
-        job = {**job, "top": top, "project": self.name, "limit_s": limit_s}
+        job = {**job, "top": top, "empty": str(self._top / "empty"), "project": self.name, "limit_s": limit_s}
         result = self._top / "run" / "result.json"
         await asyncio.to_thread(self._write_job, job, result)
         ended, problem, complaint = await self._run(limit_s + 5)
@@ -205,7 +210,11 @@ class Box:
         policy = self._workshop.policy
         policy = replace(policy, read_only=(*policy.read_only, *libraries))
         env = child_environment(self._top, policy, None)
-        env |= {"PYTHONPATH": os.pathsep.join(libraries), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+        env |= {
+            "PYTHONPATH": os.pathsep.join(libraries),
+            "PYTHONHASHSEED": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
         run = self._top / "run"
         words = (str(BASE_PYTHON), str(run / "harness.py"), str(run / "job.json"), str(run / "result.json"))
         cwd = os.open(self._top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from engine.mastermind.code.source import Function, Source, called, names, parameters
 
 _PARSES = {"int", "float", "Decimal", "loads", "fromisoformat", "strptime", "literal_eval"}
-_OPENS = {"open", "read_text", "read_bytes"}
-_SPLITS = {"split", "rsplit", "splitlines", "groups", "partition"}
 RAW = frozenset(
     {
         *("IndexError", "KeyError", "TypeError", "AttributeError", "ZeroDivisionError", "UnboundLocalError"),
@@ -118,7 +116,9 @@ def _hides(node: ast.AST) -> bool:
     """A bare or all-embracing handler with nothing in it."""
     if not isinstance(node, ast.ExceptHandler):
         return False
-    wide = node.type is None or (isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException"))
+    wide = node.type is None or (
+        isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException")
+    )
     nothing = all(
         isinstance(one, (ast.Pass, ast.Continue)) or (isinstance(one, ast.Return) and _is_nothing(one.value))
         for one in node.body
@@ -154,15 +154,17 @@ def _risk(source: Source, node: ast.AST, given: set[str]) -> str:
     """What may fail at a node, in words; empty when nothing of the caller's does."""
     if isinstance(node, ast.Call) and node.args and called(node) in _PARSES and names(node.args[0]) & given:
         return f"`{source.of(node)}` of what it was given"
-    if isinstance(node, ast.Call) and called(node) in _OPENS and names(node) & given:
-        return f"`{source.of(node)}` of a file that may not be there"
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)):
         text = isinstance(node.left, (ast.Constant, ast.JoinedStr)) and not isinstance(
             getattr(node.left, "value", None), (int, float)
         )
         if not text and names(node.right) & given:
             return f"division by `{source.of(node.right)}`"
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name):
+    if (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Load)
+        and isinstance(node.value, ast.Name)
+    ):
         place = node.slice
         fixed = isinstance(place, ast.Constant) and type(place.value) in (int, str)
         if fixed and node.value.id in given and _is_loose(source, node):
@@ -190,7 +192,11 @@ def _guarded(source: Source, function: Function, node: ast.AST, given: set[str])
         above = source.parents[here]
         if isinstance(above, ast.Try) and above.handlers and here in above.body:
             return True
-        if isinstance(above, (ast.If, ast.IfExp, ast.While)) and here is not above.test and names(above.test) & wanted:
+        if (
+            isinstance(above, (ast.If, ast.IfExp, ast.While))
+            and here is not above.test
+            and names(above.test) & wanted
+        ):
             return True
         if isinstance(above, ast.comprehension) and any(names(one) & wanted for one in above.ifs):
             return True

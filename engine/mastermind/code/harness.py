@@ -9,6 +9,7 @@ take seconds. Source: mindX spec ยง6.4 (validation is real commands), steering ย
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import importlib.util
 import json
@@ -128,13 +129,14 @@ class Lines:
         return each
 
 
-def run_tests(top: str, wanted: list[str], *, lines: bool = False) -> dict[str, Any]:
+def run_tests(top: str, wanted: list[str], *, lines: bool = False, told: bool = True) -> dict[str, Any]:
     """Run tests in this process, which loads the project.
 
     Args:
         top: the project's directory.
         wanted: ids of tests or files; all when empty.
         lines: note the lines that each test runs.
+        told: say where and how a test failed.
     """
     os.chdir(top)
     if importlib.util.find_spec("pytest") is None:
@@ -142,7 +144,8 @@ def run_tests(top: str, wanted: list[str], *, lines: bool = False) -> dict[str, 
     import pytest
 
     plugin = Pytest(top, lines)
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=short", "--rootdir", top]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", top]
+    options += ["--tb=short"] if told else ["--tb=no", "-p", "no:unraisableexception"]
     options += ["-o", "addopts=", "-o", "filterwarnings=", *wanted]
     code = int(pytest.main(options, plugins=[plugin]))
     if code in (3, 4):
@@ -314,11 +317,11 @@ def _trial(job: dict[str, Any], top: str) -> Any:
     def work(tell: int, hear: int) -> dict[str, Any]:
         """The tests that should be mended first, in a process within this one; then all of them."""
         if job["first"]:
-            mended = whole(lambda: run_tests(top, job["first"]), job["each_s"], group=False)
+            mended = whole(lambda: run_tests(top, job["first"], told=False), job["each_s"], group=False)
             states = [mended.get("tests", {}).get(test, {}).get("outcome") for test in job["first"]]
             if "passed" not in states:
                 return {"tests": mended.get("tests", {}), "given_up": True}
-        return run_tests(top, job["tests"])
+        return run_tests(top, job["tests"], told=False)
 
     return work
 
@@ -385,13 +388,26 @@ def _processor(pid: int) -> float:
         return _CLOCK()
 
 
+def _warm(empty: str) -> None:
+    """Load pytest with its plugins once, before anything is forked; there is no code of the project in it."""
+    import pytest
+
+    kept = [os.dup(stream) for stream in (1, 2)]
+    _silence()
+    pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", empty, empty])
+    for stream, copy in zip((1, 2), kept, strict=True):
+        os.dup2(copy, stream)
+        os.close(copy)
+    gc.freeze()
+
+
 def main(job_path: str, result_path: str) -> int:
     """Do what the job says; its mode is `tests`, `candidates`, `calls` or `timings`."""
     job = json.loads(Path(job_path).read_text(encoding="utf-8"))
     top = os.path.join(job["top"], job["project"])
     sys.dont_write_bytecode = True
     if job["mode"] in ("tests", "candidates") and importlib.util.find_spec("pytest") is not None:
-        import pytest  # noqa: F401
+        _warm(job["empty"])
     match job["mode"]:
         case "tests":
             lines = bool(job.get("lines"))

@@ -135,7 +135,9 @@ def _lists(owner: Function) -> set[str]:
 
 def _is_list(value: ast.expr | None) -> bool:
     return isinstance(value, (ast.List, ast.ListComp)) or (
-        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("list", "sorted")
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Name)
+        and value.func.id in ("list", "sorted")
     )
 
 

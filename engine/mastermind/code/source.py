@@ -123,7 +123,9 @@ class Source:
     @staticmethod
     def _first(above: ast.AST, here: ast.AST) -> bool:
         """Whether this is a comprehension's first generator, whose iterable is evaluated once."""
-        return isinstance(above, COMPREHENSIONS) and here is above.generators[0] and not above.generators[0].ifs
+        return (
+            isinstance(above, COMPREHENSIONS) and here is above.generators[0] and not above.generators[0].ifs
+        )
 
     def statement(self, node: ast.AST) -> ast.stmt:
         """The statement that a node is in."""
@@ -178,7 +180,19 @@ def stores(node: ast.AST) -> set[str]:
 
 MUTATORS = frozenset(
     {
-        *("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "add", "discard", "update"),
+        *(
+            "append",
+            "extend",
+            "insert",
+            "pop",
+            "remove",
+            "clear",
+            "sort",
+            "reverse",
+            "add",
+            "discard",
+            "update",
+        ),
         *("appendleft", "popleft", "setdefault", "popitem"),
     }
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import itertools
 
-from engine.mastermind.code.slow import SlowPlace, Slowness
+from engine.mastermind.code.slow import Slowness, SlowPlace
 from engine.mastermind.code.source import LOOPS, Edit, Source, called, stores
 
 
@@ -53,7 +53,10 @@ def _membership(source: Source, place: SlowPlace) -> list[Edit]:
         return []
     for node in appends:
         given = node.value.args[0]  # type: ignore[attr-defined]
-        plain = all(isinstance(one, (ast.Name, ast.Attribute, ast.Constant, ast.expr_context)) for one in ast.walk(given))
+        plain = all(
+            isinstance(one, (ast.Name, ast.Attribute, ast.Constant, ast.expr_context))
+            for one in ast.walk(given)
+        )
         added = source.of(given) if plain else f"{place.name}[-1]"
         assert isinstance(node, ast.stmt)
         edits.append(source.after(node, f"{beside}.add({added})"))
@@ -69,13 +72,26 @@ def _asks(node: ast.AST, name: str) -> bool:
 
 def _appends(source: Source, node: ast.AST, name: str) -> bool:
     """Whether it is the statement `name.append(x)` on lines of its own."""
-    if not isinstance(node, ast.Expr) or called(node.value) != "append" or not isinstance(node.value, ast.Call):
+    if (
+        not isinstance(node, ast.Expr)
+        or called(node.value) != "append"
+        or not isinstance(node.value, ast.Call)
+    ):
         return False
     function = node.value.func
-    mine = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == name
+    mine = (
+        isinstance(function, ast.Attribute)
+        and isinstance(function.value, ast.Name)
+        and function.value.id == name
+    )
     start, _ = source.span(node)
     alone = source.line(node.lineno).startswith(source.text[start : start + 4])
-    return mine and alone and len(node.value.args) == 1 and ";" not in source.line(node.end_lineno or node.lineno)
+    return (
+        mine
+        and alone
+        and len(node.value.args) == 1
+        and ";" not in source.line(node.end_lineno or node.lineno)
+    )
 
 
 def _reads(source: Source, use: ast.Name) -> bool:
@@ -166,9 +182,7 @@ def _invariant(source: Source, place: SlowPlace) -> list[Edit]:
     """The call in front of the loop."""
     outer = _outer_loop(source, place)
     name = _free_name(place, "pattern" if called(place.node) == "compile" else f"{called(place.node)}_once")
-    same = [
-        node for node in ast.walk(outer) if isinstance(node, ast.Call) and source.of(node) == place.name
-    ]
+    same = [node for node in ast.walk(outer) if isinstance(node, ast.Call) and source.of(node) == place.name]
     if any(_is_changed(source, node) for node in same):
         return []
     edits = [source.replace(node, name) for node in same]

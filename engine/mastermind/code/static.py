@@ -51,7 +51,9 @@ async def static_findings(top: Path, paths: Sequence[str]) -> list[StaticFinding
 async def fixed(text: str, code: str) -> str | None:
     """The text with ruff's safe fixes of one rule; None when they change nothing."""
     arguments = ["--select", code, "--fix-only", "--stdin-filename", "module.py", "-"]
-    said = (await _ruff(None, arguments, text.encode("utf-8", "surrogateescape"))).decode("utf-8", "surrogateescape")
+    said = (await _ruff(None, arguments, text.encode("utf-8", "surrogateescape"))).decode(
+        "utf-8", "surrogateescape"
+    )
     return said if said and said != text else None
 
 

@@ -1,7 +1,6 @@
 """What a change of the sample project is judged by and has not seen."""
 
 import pytest
-
 from orders import Order, OrderError, customers, parse_order
 from stats import median, moving_average
 
