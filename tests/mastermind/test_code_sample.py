@@ -1,4 +1,4 @@
-"""The sample project has three defects: two have mechanical fixers, the third is listed with what shows it."""
+"""The sample project has three defects: two are mended by rule, the third is listed with what shows it."""
 
 from __future__ import annotations
 

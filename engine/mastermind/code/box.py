@@ -39,8 +39,8 @@ _HARNESS = Path(__file__).with_name("harness.py")
 _LARGEST_FILE = 20_000_000
 _LARGEST_RESULT = 64_000_000
 Tests = dict[str, dict[str, Any]]
-"""By id: outcome (`passed`, `failed`, `error`, `skipped`, `xfailed`), seconds, and where it failed: path, line,
-message; with `lines` the lines that it ran, by file."""
+"""By id: outcome (`passed`, `failed`, `error`, `skipped`, `xfailed`), seconds, and where it failed: path,
+line, message; with `lines` the lines that it ran, by file."""
 
 
 class BoxError(Exception):
@@ -253,7 +253,7 @@ def _test_libraries() -> list[str]:
 def _read_result(path: Path) -> Any:
     said = json.loads(read_bytes(path, _LARGEST_RESULT))
     if not isinstance(said, dict):
-        raise ValueError("the harness said something else than an object")
+        raise ValueError("the harness said something else than an object")  # noqa: TRY004
     return said
 
 

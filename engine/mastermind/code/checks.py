@@ -50,12 +50,12 @@ def missing_checks(source: Source, reached: frozenset[str]) -> list[MissingCheck
             continue
         places = tuple(sorted(set(_places(source, function))))
         promised = tuple(one for one in described(function) if one not in _raised(function))
-        hidden = [node.lineno for node in ast.walk(function) if _hides(node)]
+        handlers = [node for node in ast.walk(function) if isinstance(node, ast.ExceptHandler)]
         if promised and places:
             found.append(MissingCheck(name, function.lineno, places, promised))
         elif places:
             found.append(MissingCheck(name, function.lineno, places))
-        for line in hidden:
+        for line in (node.lineno for node in handlers if _hides(node)):
             place = (line, "a handler that hides every error")
             found.append(MissingCheck(name, line, (place,), hides=True))
     return found
@@ -97,7 +97,7 @@ def described(function: Function) -> list[str]:
 
 
 def _raised(function: Function) -> set[str]:
-    """The names of exceptions that a function raises itself; those of the functions that it calls are not seen."""
+    """The names of exceptions that a function raises itself; those of what it calls are not seen."""
     found = set()
     for node in ast.walk(function):
         if isinstance(node, ast.Raise) and node.exc is not None:
@@ -112,10 +112,8 @@ def deliberate(function: Function) -> frozenset[str]:
     return frozenset(found | {name for name in RAW if re.search(rf"\b{name}\b", words)})
 
 
-def _hides(node: ast.AST) -> bool:
-    """A bare or all-embracing handler with nothing in it."""
-    if not isinstance(node, ast.ExceptHandler):
-        return False
+def _hides(node: ast.ExceptHandler) -> bool:
+    """Whether it is a bare or all-embracing handler with nothing in it."""
     wide = node.type is None or (
         isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException")
     )
@@ -224,7 +222,7 @@ ODD: Mapping[str, tuple[str, ...]] = {
 
 
 def probes(function: Function) -> list[str]:
-    """Tuples of arguments, as Python writes them, that ask a function about odd inputs of the types it names."""
+    """Tuples of arguments, as Python writes them, that ask a function about odd inputs of its types."""
     kinds = [_kind(one.annotation) for one in parameters(function)]
     if not kinds or any(kind is None for kind in kinds) or function.args.kwonlyargs:
         return []

@@ -1,7 +1,7 @@
 """What is wrong with a project, each finding with what shows it.
 
-Tests are run, benchmarks timed and odd inputs tried in the jail; the rest is read from the text. Where nothing
-can be run, what could be read is still told. Source: mindX spec §6.3, §6.4 (findings: type, severity,
+Tests are run, benchmarks timed and odd inputs tried in the jail; the rest is read from the text. Where
+nothing can be run, what could be read is still told. Source: mindX spec §6.3, §6.4 (findings: type, severity,
 description, target).
 """
 
@@ -192,13 +192,14 @@ def _failing(component: Component, seen: Examined) -> Iterator[Finding]:
         if said["outcome"] not in BAD or (component.kind is ComponentKind.MODULE and not mine & set(lines)):
             continue
         message = clean_line(str(said.get("message", "")), limit=300)
+        what = "fails" if said["outcome"] == "failed" else "cannot run"
         path = test.partition("::")[0]
         line = int(said.get("line", 0))
         ran = [one for one in lines if one in seen.sources]
         yield Finding(
             component.id,
             Concern.TEST,
-            f"{clean_line(test, limit=200)} {'fails' if said['outcome'] == 'failed' else 'cannot run'}: {message}",
+            f"{clean_line(test, limit=200)} {what}: {message}",
             (f"{seen.project.path(path)}:{line}", message, *(f"ran {seen.project.path(one)}" for one in ran)),
             9,
             seen.project.path(path),

@@ -1,14 +1,15 @@
 """What runs inside a box: tests, candidates, calls and timings of one project, each in a process of its own.
 
-A program of its own that loads nothing of the house: `python harness.py JOB RESULT`. Both files hold JSON; the job
-is read before any of the project's code is loaded, and what a process of the project says comes through a pipe
-of its own. The project's processes are forked from one that has loaded pytest, so that a hundred candidates
-take seconds. Source: mindX spec §6.4 (validation is real commands), steering §3 idea 13.
+A program of its own that loads nothing of the house: `python harness.py JOB RESULT`. Both files hold JSON;
+the job is read before any of the project's code is loaded, and what a process of the project says comes
+through a pipe of its own. The project's processes are forked from one that has loaded pytest, so that a
+hundred candidates take seconds. Source: mindX spec §6.4 (validation is real commands), steering §3 idea 13.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import gc
 import importlib
 import importlib.util
@@ -58,7 +59,7 @@ class Pytest:
     def __init__(self, top: str, lines: bool) -> None:
         self.tests: dict[str, dict[str, Any]] = {}
         self.problems: list[str] = []
-        self._top = os.path.join(top, "")
+        self._top = top.rstrip("/") + "/"
         self._trace = Lines(self._top) if lines else None
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -172,7 +173,7 @@ def run_unittest(top: str) -> dict[str, Any]:
         def addSkip(self, test: Any, reason: str) -> None:  # noqa: N802
             tests[test.id()]["outcome"] = "skipped"
 
-    start = "tests" if os.path.isdir("tests") else "."
+    start = "tests" if Path("tests").is_dir() else "."
     unittest.defaultTestLoader.discover(start, top_level_dir=top).run(Result())
     note = "pytest is not installed: only tests of unittest were run"
     return {"tests": tests, "problems": [note], "ended": True}
@@ -180,7 +181,7 @@ def run_unittest(top: str) -> dict[str, Any]:
 
 def call(job: dict[str, Any], top: str) -> dict[str, Any]:
     """Call functions with given arguments; what they return or raise, and what became of the arguments."""
-    sys.path[:0] = [os.path.join(top, path) for path in job["imports"]]
+    sys.path[:0] = [f"{top}/{path}" for path in job["imports"]]
     answers: list[Any] = []
     for one in job["calls"]:
         signal.setitimer(signal.ITIMER_REAL, job["call_s"])
@@ -204,7 +205,7 @@ def _late(*_: Any) -> None:
 
 def _set_up(top: str, bench: dict[str, Any], imports: list[str]) -> Any:
     """A benchmark of a size, ready to be called."""
-    sys.path[:0] = [os.path.join(top, path) for path in (*imports, os.path.dirname(bench["file"]))]
+    sys.path[:0] = [f"{top}/{path}" for path in (*imports, str(Path(bench["file"]).parent))]
     module = importlib.import_module(Path(bench["file"]).stem)
     made = getattr(module, bench["name"])(bench["size"])
     return made if callable(made) else lambda: made
@@ -290,7 +291,8 @@ def candidates(job: dict[str, Any]) -> dict[str, Any]:
     A change that does not make a test of `first` pass is given up there; the others run all tests.
     """
     slots: list[str] = job["slots"]
-    free, running, results = list(slots), {}, [None] * len(job["changes"])
+    free, running = list(slots), dict[Child, tuple[int, str, float]]()
+    results: list[Any] = [None] * len(job["changes"])
     waiting = list(enumerate(job["changes"]))[::-1]
     stop_at = _CLOCK() + job["limit_s"]
     while (waiting and _CLOCK() < stop_at) or running:
@@ -298,7 +300,7 @@ def candidates(job: dict[str, Any]) -> dict[str, Any]:
             number, change = waiting.pop()
             top = free.pop()
             _write(top, change)
-            work = _trial(job, os.path.join(top, job["project"]))
+            work = _trial(job, f"{top}/{job['project']}")
             running[Child(work)] = (number, top, _CLOCK() + job["each_s"])
         now = _CLOCK()
         next_late = min(until for _, _, until in running.values())
@@ -337,7 +339,7 @@ def _write(top: str, files: dict[str, str | None]) -> None:
 
 
 def timings(job: dict[str, Any], top: str) -> dict[str, Any]:
-    """Time benchmarks by the processor clock of their process, which this one reads and they cannot turn back."""
+    """Time benchmarks by the processor clock of their process, which this one reads."""
     found = []
     until = _CLOCK() + job["limit_s"]
     for bench in job["benches"]:
@@ -358,7 +360,7 @@ def _timed(bench: dict[str, Any], job: dict[str, Any], top: str, until: float) -
             os.write(tell, b"d")
         return {"result": encode(result)}
 
-    child, seconds = Child(work), []
+    child, seconds = Child(work), list[float]()
     if child.take(until) and child.said == b"r":
         spent = 0.0
         while len(seconds) < job["repeats"] and (len(seconds) < 3 or spent < job["enough_s"]):
@@ -370,10 +372,8 @@ def _timed(bench: dict[str, Any], job: dict[str, Any], top: str, until: float) -
             seconds.append(_processor(child.pid) - begin)
             spent += seconds[-1]
         child.said = b""
-        try:
+        with contextlib.suppress(OSError):
             os.write(child.go, b"e")
-        except OSError:
-            pass
         while child.take(until):
             pass
     reply = child.end(late=_CLOCK() >= until)
@@ -404,7 +404,7 @@ def _warm(empty: str) -> None:
 def main(job_path: str, result_path: str) -> int:
     """Do what the job says; its mode is `tests`, `candidates`, `calls` or `timings`."""
     job = json.loads(Path(job_path).read_text(encoding="utf-8"))
-    top = os.path.join(job["top"], job["project"])
+    top = f"{job['top']}/{job['project']}"
     sys.dont_write_bytecode = True
     if job["mode"] in ("tests", "candidates") and importlib.util.find_spec("pytest") is not None:
         _warm(job["empty"])

@@ -1,4 +1,4 @@
-"""Mending a failing test by search: small changes on the suspect lines, tried in the jail, kept where they help.
+"""Mending a failing test by search: small changes on suspect lines, tried in the jail, kept where they help.
 
 A change is kept when the failing test passes with it and no test that passed before fails. That is all it
 shows; whether it is right beyond these tests is for the judge to say. Source: mindX spec §6.4.

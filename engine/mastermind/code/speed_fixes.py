@@ -38,7 +38,7 @@ def _membership(source: Source, place: SlowPlace) -> list[Edit]:
     begins = [source.parents[use] for use in uses if isinstance(use.ctx, ast.Store)]
     if len(begins) != 1 or not isinstance(begins[0], (ast.Assign, ast.AnnAssign)) or not appends:
         return []
-    inside = {one for one in ast.walk(outer)}
+    inside = set(ast.walk(outer))
     known = {id(node.comparators[-1]) for node in asked if isinstance(node, ast.Compare)}
     known |= {id(node.value.func.value) for node in appends}  # type: ignore[attr-defined]
     if any(use in inside and id(use) not in known and not _reads(source, use) for use in uses):
@@ -61,6 +61,9 @@ def _membership(source: Source, place: SlowPlace) -> list[Edit]:
         assert isinstance(node, ast.stmt)
         edits.append(source.after(node, f"{beside}.add({added})"))
     return edits
+
+
+_PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.expr_context)
 
 
 def _asks(node: ast.AST, name: str) -> bool:
@@ -214,9 +217,9 @@ def _import(source: Source, module: str, name: str) -> list[Edit]:
     """The import of a name, behind the others; nothing where it is there."""
     last: ast.stmt | None = None
     for number, node in enumerate(source.tree.body):
-        if isinstance(node, ast.ImportFrom) and node.module == module:
-            if any(alias.name == name and alias.asname is None for alias in node.names):
-                return []
+        same = isinstance(node, ast.ImportFrom) and node.module == module
+        if same and any(alias.name == name and alias.asname is None for alias in node.names):  # type: ignore[attr-defined]
+            return []
         documented = number == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if documented or isinstance(node, (ast.Import, ast.ImportFrom)):
             last = node

@@ -96,7 +96,7 @@ async def _ruff(top: Path | None, arguments: Sequence[str], stdin: bytes = b"") 
     words += ["--target-version", "py311", "--no-respect-gitignore", *arguments]
     process = await asyncio.create_subprocess_exec(
         *words,
-        cwd=None if top is None else top.resolve(),
+        cwd=top,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
