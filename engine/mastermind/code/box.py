@@ -128,7 +128,7 @@ class Box:
         changed = {self._project.inside(path): text for path, text in self._files.items()}
         source = self._root / self._project.directory
         for path in walk(source, self.left, hidden=True):
-            if path in changed:
+            if path in changed or path.startswith("held_out/"):
                 continue
             try:
                 data = read_bytes(source / path, _LARGEST_FILE)
@@ -161,9 +161,9 @@ class Box:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
 
-    def add(self, path: str, text: str) -> None:
+    def add(self, path: str, data: bytes) -> None:
         """Put one more file into every copy, by its path from the project's directory."""
-        self._put(path, text.encode("utf-8", "surrogateescape"))
+        self._put(path, data)
 
     async def tests(self, wanted: Sequence[str] = (), *, lines: bool = False, limit_s: float = 60.0) -> Tests:
         """Run tests, all when none is named; what became of each by its id.
@@ -206,12 +206,12 @@ class Box:
         (self._top / "run" / "job.json").write_text(json.dumps(job), encoding="utf-8")
 
     async def _run(self, limit_s: float) -> tuple[Ended, str, str]:
-        libraries = [*self._own_libraries(), *_test_libraries()]
+        places = libraries(self._root, self._project)
         policy = self._workshop.policy
-        policy = replace(policy, read_only=(*policy.read_only, *libraries))
+        policy = replace(policy, read_only=(*policy.read_only, *places))
         env = child_environment(self._top, policy, None)
         env |= {
-            "PYTHONPATH": os.pathsep.join(libraries),
+            "PYTHONPATH": os.pathsep.join(places),
             "PYTHONHASHSEED": "0",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
@@ -230,16 +230,16 @@ class Box:
             os.close(cwd)
         return done.ended, done.problem, done.stderr.rpartition("\n")[2]
 
-    def _own_libraries(self) -> list[str]:
-        """Libraries of the project's own virtual environment, where they lie beneath its directory."""
-        top = (self._root / self._project.directory).resolve()
-        found = []
-        for name in (".venv", "venv", "env"):
-            if (top / name / "pyvenv.cfg").is_file():
-                for place in sorted((top / name / "lib").glob("python3*/site-packages")):
-                    if place.resolve().is_relative_to(top):
-                        found.append(str(place.resolve()))
-        return found
+
+def libraries(root: Path, project: Project) -> list[str]:
+    """Directories with packages that its programs may read: its own virtual environment's, and pytest's."""
+    top = (root / project.directory).resolve()
+    found = []
+    for name in (".venv", "venv", "env"):
+        if (top / name / "pyvenv.cfg").is_file():
+            places = sorted((top / name / "lib").glob("python3*/site-packages"))
+            found += [str(place.resolve()) for place in places if place.resolve().is_relative_to(top)]
+    return [*found, *_test_libraries()]
 
 
 def _test_libraries() -> list[str]:

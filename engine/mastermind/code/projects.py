@@ -27,6 +27,7 @@ class Project:
     modules: tuple[str, ...] = ()
     """Files of Python that may be changed."""
     tests: tuple[str, ...] = ()
+    """Files of its tests that everybody sees, with what they are set up by."""
     benches: tuple[str, ...] = ()
     """Files named `bench_*.py`; each `bench_*(size)` in them is timed."""
 
@@ -93,7 +94,7 @@ def _is_project(here: Path, files: set[str], inner: list[str]) -> bool:
 def _project(root: Path, below: str, under: str) -> Project:
     directory = "/".join(part for part in (under, below) if part)
     found = [path for path in walk(root / directory, LeftOut()) if path.endswith(".py")]
-    tests = tuple(path for path in found if is_test(path))
+    tests = tuple(path for path in found if is_test(path) and not path.startswith("held_out/"))
     benches = tuple(path for path in found if is_bench(path) and not is_test(path))
     modules = tuple(path for path in found if not is_test(path) and not is_bench(path))
     return Project(below or under or root.name, directory, modules, tests, benches)
