@@ -49,9 +49,9 @@ def _rows(function: Function) -> Iterator[dict[str, Any]]:
         except (ValueError, TypeError, SyntaxError, MemoryError):
             continue
         names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-        for row in rows:
+        for row in rows if isinstance(rows, (list, tuple)) else ():
             values = [row] if len(names) == 1 else row
-            if len(values) == len(names):
+            if isinstance(values, (list, tuple)) and len(values) == len(names):
                 yield dict(zip(names, values, strict=True))
 
 

@@ -6,7 +6,7 @@ Each comes with the kind that a fixer of the same name mends (`engine.mastermind
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -61,26 +61,38 @@ def slow_places(source: Source) -> list[SlowPlace]:
 
 
 def _places(source: Source, function: str, owner: Function) -> Iterator[SlowPlace]:
-    lists, texts = _lists(owner), _texts(owner)
-    for node in ast.walk(owner):
-        if not isinstance(node, (ast.Compare, ast.AugAssign, ast.Call)) or _owner(source, node) is not owner:
-            continue
+    nodes = list(_own(owner))
+    suspects = [node for node in nodes if _may_be_slow(node)]
+    if not suspects:
+        return
+    bindings = list(_bindings(nodes))
+    lists, texts = _lists(owner, bindings), _texts(bindings)
+    for node in suspects:
         around = source.loops_around(node, owner)
-        if not around:
-            continue
-        for kind, name in _kinds(node, around, lists, texts, source):
+        for kind, name in _kinds(node, around, lists, texts, source) if around else ():
+            assert isinstance(node, (ast.expr, ast.stmt))
             yield SlowPlace(kind, function, name, node.lineno, len(around), node, owner)
 
 
-def _owner(source: Source, node: ast.AST) -> ast.AST | None:
-    above = source.parents.get(node)
-    while above is not None and not isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        above = source.parents.get(above)
-    return above
+def _own(owner: Function) -> Iterator[ast.AST]:
+    """The nodes of a function, without those of functions within it."""
+    waiting: list[ast.AST] = list(owner.body)
+    for node in waiting:
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _may_be_slow(node: ast.AST) -> bool:
+    if isinstance(node, ast.Compare):
+        return isinstance(node.ops[-1], (ast.In, ast.NotIn)) and isinstance(node.comparators[-1], ast.Name)
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name)
+    return isinstance(node, ast.Call) and (_takes_front(node) or _can_be_hoisted(node))
 
 
 def _kinds(
-    node: ast.expr | ast.stmt, around: list[ast.AST], lists: set[str], texts: set[str], source: Source
+    node: ast.AST, around: list[ast.AST], lists: set[str], texts: set[str], source: Source
 ) -> Iterator[tuple[Slowness, str]]:
     if isinstance(node, ast.Compare) and isinstance(node.ops[-1], (ast.In, ast.NotIn)):
         where = node.comparators[-1]
@@ -94,7 +106,7 @@ def _kinds(
             where = node.func.value
             if isinstance(where, ast.Name) and where.id in lists:
                 yield Slowness.FRONT, where.id
-        elif _can_be_hoisted(node) and not names(node) & _bound(around[0]):
+        elif _can_be_hoisted(node) and not names(node) & stores(around[0]):
             yield Slowness.INVARIANT, source.of(node)
 
 
@@ -117,18 +129,18 @@ def _can_be_hoisted(node: ast.Call) -> bool:
     return (plain or compiled) and simple and bool(node.args) and not node.keywords
 
 
-def _bound(loop: ast.AST) -> set[str]:
-    return stores(loop)
+Binding = tuple[str, ast.expr | None]
+"""A name with what is assigned to it; None for what a loop or another construct binds."""
 
 
-def _lists(owner: Function) -> set[str]:
+def _lists(owner: Function, bindings: Sequence[Binding]) -> set[str]:
     """Names that hold lists wherever they are bound in a function."""
     found: dict[str, bool] = {
         one.arg: True
         for one in parameters(owner)
         if one.annotation is not None and ast.unparse(one.annotation).startswith(("list[", "List[", "list"))
     }
-    for name, value in _bindings(owner):
+    for name, value in bindings:
         found[name] = found.get(name, True) and _is_list(value)
     return {name for name, holds in found.items() if holds}
 
@@ -141,19 +153,18 @@ def _is_list(value: ast.expr | None) -> bool:
     )
 
 
-def _texts(owner: Function) -> set[str]:
+def _texts(bindings: Sequence[Binding]) -> set[str]:
     """Names that begin as a text."""
     return {
         name
-        for name, value in _bindings(owner)
+        for name, value in bindings
         if isinstance(value, ast.JoinedStr) or (isinstance(value, ast.Constant) and type(value.value) is str)
     }
 
 
-def _bindings(owner: Function) -> Iterator[tuple[str, ast.expr | None]]:
-    """Names with what is assigned to them; None for what a loop or another construct binds."""
+def _bindings(nodes: Sequence[ast.AST]) -> Iterator[Binding]:
     plain: set[ast.AST] = set()
-    for node in ast.walk(owner):
+    for node in nodes:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             plain.add(node.targets[0])
             yield node.targets[0].id, node.value
@@ -162,6 +173,6 @@ def _bindings(owner: Function) -> Iterator[tuple[str, ast.expr | None]]:
             yield node.target.id, node.value
         elif isinstance(node, ast.AugAssign):
             plain.add(node.target)
-    for node in ast.walk(owner):
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in plain:
             yield node.id, None

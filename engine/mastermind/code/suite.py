@@ -2,7 +2,8 @@
 
 Where the code before is trusted, its answers are right: a function that no failing test runs has to answer
 drawn inputs as before. Inputs on which it failed in its own words are left out, so that a check that was
-missing may be put in. Benchmarks count for the gain where they grow steeply, and all where none does. Source: issue 8 (held-out tasks, tests, benchmark), steering spec §3 idea 13.
+missing may be put in. Benchmarks count for the gain where they grow steeply, and all where none does.
+Source: issue 8 (held-out tasks, tests, benchmark), steering spec §3 idea 13.
 """
 
 from __future__ import annotations
