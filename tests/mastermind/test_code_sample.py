@@ -5,15 +5,19 @@ from __future__ import annotations
 import difflib
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from engine.domain.improvement import Component, ComponentKind, Concern
+from engine.domain.improvement import Component, ComponentKind, Concern, Proposal, Ruling
 from engine.mastermind.code.box import Box, Workshop
 from engine.mastermind.code.findings import examine, found_in
 from engine.mastermind.code.projects import find_projects, projects
 from engine.mastermind.code.proposing import propose
+from engine.mastermind.code.suite import project_suite
+from engine.mastermind.judge.judge import Judge
+from engine.mastermind.judge.suite import Split
 from engine.sandbox import JailRefusal, SandboxPolicy, best_jail
 
 HERE = Path(__file__).parent
@@ -60,7 +64,7 @@ async def test_the_failing_test_and_the_slow_loop_are_mended_and_the_missing_che
             Concern.TEST,
             "tests/test_stats.py::test_median_of_an_even_number",
             "sandbox/sample/tests/test_stats.py",
-            21,
+            20,
         ),
         (Concern.ROBUSTNESS, "parse_order", "sandbox/sample/orders.py", 22),
         (Concern.SPEED, "membership:customers", "sandbox/sample/orders.py", 42),
@@ -122,3 +126,47 @@ def test_nothing_is_found_where_there_is_no_project(tmp_path: Path) -> None:
     assert projects(tmp_path) == []
     nobody = Component("nobody", ComponentKind.PROJECT, "nobody", ("sandbox/nobody.py",))
     assert nobody.id not in {one.id for one in projects(tmp_path)}
+
+
+@needs_jail
+@pytest.mark.slow
+async def test_the_suite_tells_a_right_fix_from_one_that_only_passes_the_test(workspace: Path) -> None:
+    held_out = workspace / ".pilothouse" / "held_out"
+    shutil.copytree(HERE / "held_out", held_out)
+    (component, *_), workshop = projects(workspace), Workshop.standing(scratch=workspace)
+    suite = await project_suite(workspace, component, workshop=workshop, seed=7, held_out=held_out)
+    again = await project_suite(workspace, component, workshop=workshop, seed=7, held_out=held_out)
+    assert (suite.key, suite.asked) == (again.key, again.asked)
+    assert [check.test for check in suite.checks(Split.WORK)][
+        -1
+    ] == "tests/test_stats.py::test_moving_average"
+    sealed = {path for path in suite.material(Split.SEALED) if "held_out" in path}
+    assert sealed == {"sandbox/sample/held_out/test_held_out.py"}
+    assert not any("held_out" in path for path in suite.material(Split.WORK))
+    compared = {check.family for check in suite.asked if check.calls and "compared" in check.id}
+    assert compared == {"orders:parse_order", "stats:mean", "stats:moving_average"}
+    timed = {check.family: check.measured for check in suite.asked if check.id.startswith("bench_")}
+    assert timed == {"bench_customers": True, "bench_totals": False}
+    for path in (*component.paths, "sandbox/sample/notes.txt"):
+        assert not suite.owns(path)
+    for path in ("tests/test_stats.py", "bench_orders.py", "held_out/x.py", "pyproject.toml", "conftest.py"):
+        assert suite.owns(f"sandbox/sample/{path}")
+
+    stats, asked = "sandbox/sample/stats.py", [one for one in suite.asked if one.family == "stats:median"]
+    suite = replace(suite, asked=tuple(asked), measure=None)
+    text = (workspace / stats).read_text()
+    right = text.replace("ordered[middle + 1]", "ordered[middle - 1]")
+    by_heart = "    if values == [4.0, 1.0, 3.0, 2.0]:\n        return 2.5\n    ordered = "
+    learned = text.replace("    ordered = ", by_heart)
+    judge = Judge(workspace / "judge")
+    before = workspace / "before"
+    shutil.copytree(workspace / "sandbox", before / "sandbox")
+    rulings = []
+    for number, changed in enumerate((right, learned)):
+        after = workspace / f"after{number}"
+        shutil.copytree(before, after)
+        (after / stats).write_text(changed)
+        proposal = Proposal("median", "test", {stats: changed})
+        verdict = await judge.compare(before, after, component, proposal, suite, seed=3)
+        rulings.append(verdict.ruling)
+    assert rulings == [Ruling.BETTER, Ruling.REJECTED]

@@ -1,4 +1,4 @@
-"""Which files a tree's `.gitignore` leaves out: by git in the jail where it can be asked, else by patterns."""
+"""Which files a tree's `.gitignore` leaves out: by git in the jail, else by patterns."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ async def _by_git(workshop: Workshop, place: Path, top: Path, paths: Sequence[st
     found: set[str] = set()
     for start in range(0, len(paths), _AT_ONCE):
         some = [f"{lead}{path}" for path in paths[start : start + _AT_ONCE]]
-        said = await git(
-            workshop, place, ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--", *some], codes=(0,)
-        )
+        words = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--", *some]
+        said = await git(workshop, place, words)
         found |= {path.removeprefix(lead) for path in said.split("\0") if path}
     return frozenset(found)
 
@@ -75,6 +74,9 @@ def _fits(path: str, pattern: str) -> bool:
     anchored = "/" in pattern.rstrip("/")
     for end in range(1, len(parts) + (not only_directory)):
         whole, name = "/".join(parts[:end]), parts[end - 1]
-        if fnmatch.fnmatchcase(whole if anchored else name, body.replace("**/", "*")):
+        as_deep = "**" in body or body.count("/") == end - 1
+        if anchored and as_deep and fnmatch.fnmatchcase(whole, body.replace("**/", "*")):
+            return True
+        if not anchored and fnmatch.fnmatchcase(name, body):
             return True
     return False

@@ -1,4 +1,4 @@
-"""The code room's parts as Mastermind takes them: who audits projects, mends them, and lays down their suites."""
+"""The code room's parts as Mastermind takes them: who audits, mends and lays down the suites of projects."""
 
 from __future__ import annotations
 
