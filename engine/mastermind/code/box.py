@@ -126,12 +126,12 @@ class Box:
             (self._top / name).mkdir()
         shutil.copyfile(_HARNESS, self._top / "run" / "harness.py")
         changed = {self._project.inside(path): text for path, text in self._files.items()}
-        source = self._root / self._project.directory
+        source = (self._root / self._project.directory).resolve()
         for path in walk(source, self.left, hidden=True):
             if path in changed or path.startswith("held_out/"):
                 continue
             try:
-                data = read_bytes(source / path, _LARGEST_FILE)
+                data = read_bytes(source / path, _LARGEST_FILE, beneath=source)
             except OSError as error:
                 self.left.add(error.strerror or str(error), path)
                 continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +182,7 @@ async def found_in(
         )
     if component.kind is ComponentKind.MODULE:
         found = [one for one in found if one.path in component.paths or one.concern is Concern.TEST]
+    found = [replace(one, text=clean_line(one.text, limit=600)) for one in found]
     return sorted(found, key=lambda one: (-one.severity, one.path, one.line, one.name))
 
 

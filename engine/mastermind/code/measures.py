@@ -27,7 +27,7 @@ from engine.mastermind.code.tree import read_source
 def measure(top: Path, path: str) -> dict[str, Any]:
     """The measures of one file as plain values; `problem` where it cannot be read."""
     try:
-        text = read_source(top / path)
+        text = read_source(top / path, beneath=top)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             source = Source(text)

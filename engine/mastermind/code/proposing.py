@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from engine.domain.improvement import Component, Concern, Finding, Proposal
+from engine.domain.text import clean_line
 from engine.mastermind.code.box import BoxError, Tests, Workshop
 from engine.mastermind.code.findings import Examined, examine
 from engine.mastermind.code.projects import Project, project_of
@@ -136,8 +138,10 @@ async def _mended(
 
 
 def _once(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Each set of files once, with all the findings that it answers."""
+    """Each set of files once, with words that may be shown."""
     found: dict[tuple[tuple[str, str | None], ...], Proposal] = {}
     for one in proposals:
-        found.setdefault(tuple(sorted(one.files.items(), key=lambda item: item[0])), one)
+        title, why = clean_line(one.title, limit=300), clean_line(one.why, limit=600)
+        key = tuple(sorted(one.files.items(), key=lambda item: item[0]))
+        found.setdefault(key, replace(one, title=title, why=why))
     return list(found.values())

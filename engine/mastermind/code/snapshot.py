@@ -109,7 +109,7 @@ def _written(
     taken = count = 0
     named: list[tuple[str, str]] = []
     for one in paths:
-        text, why = _contents(top / one, one, limits, limits.all_bytes - taken)
+        text, why = _contents(top, one, limits, limits.all_bytes - taken)
         named.append((one, why))
         if why:
             left.add(why, clean_line(one, limit=200))
@@ -125,17 +125,17 @@ def _written(
     return "\n\n".join([*head, *parts]) + "\n", report
 
 
-def _contents(file: Path, path: str, limits: SnapshotLimits, room: int) -> tuple[str, str]:
+def _contents(top: Path, path: str, limits: SnapshotLimits, room: int) -> tuple[str, str]:
     """A file's text, or why it is left out."""
     if _SECRET_NAMES.search(PurePosixPath(path).name):
         return "", "may hold a secret, by its name"
     try:
-        size = file.lstat().st_size
+        size = (top / path).lstat().st_size
         if size > limits.file_bytes:
             return "", f"larger than {limits.file_bytes:,} bytes"
         if size > room:
             return "", f"beyond {limits.all_bytes:,} bytes in all"
-        data = read_bytes(file, limits.file_bytes)
+        data = read_bytes(top / path, limits.file_bytes, beneath=top)
     except OSError as error:
         return "", error.strerror or "unreadable"
     try:

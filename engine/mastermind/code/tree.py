@@ -98,30 +98,46 @@ def _entries(top: Path, below: str, left: LeftOut) -> Iterator[tuple[str, os.Dir
             yield from _entries(top, path, left)
 
 
-def read_bytes(path: Path, most: int = LARGEST) -> bytes:
+def read_bytes(path: Path, most: int = LARGEST, *, beneath: Path | None = None) -> bytes:
     """A regular file's bytes, never through a link at its end and never from a pipe.
 
+    Args:
+        path: the file.
+        most: its largest size in bytes.
+        beneath: a directory, links resolved, that the file has to lie in once it is open; a directory that is
+            swapped for a link meanwhile leads nowhere then.
+
     Raises:
-        OSError: it cannot be read, is no regular file, or is larger than `most`.
+        OSError: it cannot be read, is no regular file, is larger than `most`, or lies elsewhere.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(f"{path.name} is no regular file")
+        if beneath is not None and not _lies_in(handle, beneath):
+            raise OSError(f"{path.name} leads out of the tree")
         if status.st_size > most:
             raise OSError(f"{path.name} has {status.st_size:,} bytes, more than {most:,}")
         return file.read(most)
 
 
-def read_source(path: Path, most: int = LARGEST) -> str:
+def _lies_in(handle: int, directory: Path) -> bool:
+    try:
+        place = Path(f"/proc/self/fd/{handle}").readlink()
+    except FileNotFoundError:  # a system without /proc
+        return True
+    return place.is_relative_to(directory)
+
+
+def read_source(path: Path, most: int = LARGEST, *, beneath: Path | None = None) -> str:
     """The text of a file of Python, by the encoding that it declares.
 
     Raises:
         OSError: see `read_bytes`.
         ValueError: its bytes are not of that encoding; the message says so.
     """
-    data = read_bytes(path, most)
+    data = read_bytes(path, most, beneath=beneath)
     try:
         encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
         return data.decode(encoding).replace("\r\n", "\n")
