@@ -1,7 +1,7 @@
 """What reading a whole tree of Python costs, and what trying changes of a failing test costs.
 
-The tree is this project's own. Baselines: parsing each file once; reading each file once; a `pytest` of its own
-for each change. Run it with `python -m tests.benchmarks.code`.
+The tree is this project's own. Baselines: parsing each file once; reading each file once; for each change a
+`pytest` of its own. Run it with `python -m tests.benchmarks.code`.
 """
 
 from __future__ import annotations

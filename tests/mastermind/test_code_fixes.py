@@ -145,6 +145,7 @@ def test_suspicion_points_at_what_only_failing_tests_run() -> None:
         ("a if b else 0", "a if a else 0"),
         ("a - b", "b - a"),
         ("a == 2", "a == 3"),
+        ("a[len(a)]", "a[len(a) - 1]"),
     ],
 )
 def test_usual_mistakes_are_among_the_mutations(wrong: str, right: str) -> None:

@@ -209,6 +209,9 @@ def _calls(source: Source, node: ast.Call) -> Iterator[Change]:
         start, end = source.span(first)[0], source.span(second)[1]
         words = f"{source.of(second)}, {source.of(first)}"
         yield Edit(start, end, words), 0.6, f"`{words}` in the place of `{source.text[start:end]}`"
+    above = source.parents.get(node)
+    if isinstance(above, ast.Slice) or (isinstance(above, ast.Subscript) and above.slice is node):
+        yield from (_off(source, node, 0.75, by) for by in ("- 1", "+ 1"))
     if isinstance(node.func, ast.Name) and word == "range":
         yield from (_off(source, argument, 0.8, by) for argument in node.args[-1:] for by in ("+ 1", "- 1"))
     if (
