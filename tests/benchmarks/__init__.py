@@ -24,6 +24,7 @@ NAMES = (
     "flipping",
     "storage",
     "judging",
+    "code",
 )
 
 
