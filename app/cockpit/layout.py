@@ -8,7 +8,7 @@ from textual.widget import Widget
 from app.cockpit.base import CockpitBase
 from app.projection import Pane, Projector
 from engine.journal.event import Event
-from widgets import CommandBar, StatusModel, TerminalPane
+from widgets import CommandBar, PlanPane, StatusModel, TerminalPane
 from widgets.pane_tabs import PaneTabs, TabLine, TabsModel
 
 NARROW, TINY = 100, 60
@@ -142,7 +142,14 @@ class Layout(CockpitBase):
         """Show and focus a pane."""
         self._choose(name)
         self._lay_out()
-        self.call_after_refresh(self._pane(name).focus)
+        self._focus_pane(name)
+
+    def _focus_pane(self, name: str) -> None:
+        """Give the keys to a pane at once: later, it would take them from a bar that was opened meanwhile."""
+        pane = self._pane(name)
+        self.screen_stack[0].set_focus(
+            pane.steps if isinstance(pane, PlanPane) else pane, scroll_visible=False
+        )
 
     def _show_beside(self, pane: str) -> None:
         """Show a pane beside the plan where the layout is narrow; the focus stays where it is."""
