@@ -4,17 +4,16 @@ A full collection walks every object that lives: here some 300,000 once everythi
 stand, which holds the loop for 60 ms and more, and with it the operator's keys. What the start made stays
 until the end, so it is set aside (`gc.freeze`), and a full collection walks only what came since.
 
-Drawing makes many objects that live for a frame or two. Looking at each 700 of them, as Python does unless told
-otherwise, took a third of the processor of a cockpit that opens; looking at more at once finds the same.
+Drawing makes many objects that live for a frame or two. Looking at each 700 of them, as Python does unless
+told otherwise, took a third of the processor of a cockpit that opens; looking at more at once finds the same.
 """
 
 from __future__ import annotations
 
 import gc
 
-
 YOUNG = 10_000
-"""New objects after which garbage is looked for among them: at most two milliseconds each time."""
+"""New objects after which garbage is looked for among them: half a millisecond each time."""
 
 
 def hold_off() -> None:

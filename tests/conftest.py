@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 textual.screen.UPDATE_PERIOD = 1 / 25
 
 
-# Of 700 objects, as Python has it, a cockpit that opens has two hundred times as many: half of its processor went there.
+# Python looks after each 700, and a cockpit that opens makes two hundred times as many.
 gc.set_threshold(50_000)
 
 
