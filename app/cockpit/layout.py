@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from textual import events, on
+from textual.screen import Screen
 from textual.widget import Widget
 
 from app.cockpit.base import CockpitBase
@@ -116,23 +119,29 @@ class Layout(CockpitBase):
         self._set_places()
         self._lay_out()
 
-    def _lay_out(self, width: int = 0, height: int = 0) -> None:
-        width, height = width or self.size.width, height or self.size.height
+    def get_default_screen(self) -> Screen[Any]:
+        """Textual's, in this terminal's layout from the start: a change of it styles every widget anew."""
+        screen = super().get_default_screen()
+        return screen.update_classes(self._screen_classes(*self.size), update=False)
+
+    def _screen_classes(self, width: int, height: int) -> dict[str, bool]:
+        """What the screen's style sheet knows of the layout."""
         tiny = width < TINY or height < SHORT
         solo = tiny or self._zoomed
-        screen = self.screen_stack[0]
         shown = self._current if solo else self._beside
+        return {
+            "-solo": solo,
+            "-narrow": not solo and width < NARROW,
+            "-tiny": tiny,
+            "-low": height < LOW,
+            "-flat": height < FLAT,
+            **{f"-tab-{name}": name == shown for name in PANES},
+        }
+
+    def _lay_out(self, width: int = 0, height: int = 0) -> None:
+        width, height = width or self.size.width, height or self.size.height
         # At once, since each change of the screen's classes styles every widget anew.
-        screen.update_classes(
-            {
-                "-solo": solo,
-                "-narrow": not solo and width < NARROW,
-                "-tiny": tiny,
-                "-low": height < LOW,
-                "-flat": height < FLAT,
-                **{f"-tab-{name}": name == shown for name in PANES},
-            }
-        )
+        self.screen_stack[0].update_classes(self._screen_classes(width, height))
         for name in PANES:
             self._pane(name).set_class(height < FLAT, "-bare")
         self.query_one("#command", CommandBar).set_class(height < FLAT, "-compact")
