@@ -38,9 +38,9 @@ from engine.journal.event import of_agent
 from engine.library import Mission, load_missions
 from engine.sandbox.policy import Tier
 from widgets import (
+    GUARD,
     BeliefsPane,
     CommandBar,
-    ControlCharacterFilter,
     ErrorPanel,
     GoalStack,
     MindStream,
@@ -110,7 +110,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
 
     def get_line_filters(self) -> list[LineFilter]:
         """Textual's filters, and the one that lets no control character out."""
-        return [*super().get_line_filters(), ControlCharacterFilter()]
+        return [*super().get_line_filters(), GUARD]
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Every key's action in the palette too."""
