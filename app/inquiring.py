@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,8 +25,6 @@ from engine.journal.store import JournalStore
 
 Answer = tuple[int, dict[str, Any], str]
 """Exit code, JSON answer, text."""
-DEEPEST = 10
-"""Levels that are set in; those below stand where the last of these does."""
 
 
 class Way(StrEnum):
@@ -65,6 +64,8 @@ TIES_ON = {
     Relation.TOLD: "was told of it: ",
 }
 """What is said before an event that stands on another one."""
+MANY = {"memory": "memories"}
+"""Words whose plural is not made by an s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ class WhyLine:
     """One line of an answer; the text is cleaned."""
 
     ref: str
-    depth: int
+    lead: str
+    """What stands before the text: the branches that it lies on."""
     glyph: str
     kind: str
     """As of `app.lines.Line`; `missing` for an event that the journal lacks."""
@@ -154,20 +156,25 @@ def _marks(record: Record, about: str) -> dict[str, str]:
 
 def _line(link: Link, way: Way, mark: str = "") -> WhyLine:
     if link.event is None:
-        return WhyLine(link.ref, link.depth, "?", "missing", f"{link.ref} is not in this journal", "")
+        return WhyLine(link.ref, _lead(link), "?", "missing", f"{link.ref} is not in this journal", "")
     glyph, kind, text = words_of(link.event)
     ties = TIES if way is Way.BACKWARD else TIES_ON
     tie = ties.get(link.relation, "") if link.relation is not None else ""
-    again = " (see above)" if link.again else ""
+    again = " (told in another place)" if link.again else ""
     marked = f" ≠ {mark}" if mark else ""
     return WhyLine(
         link.ref,
-        link.depth,
+        _lead(link),
         glyph,
         "warning" if mark else kind,
         f"{tie}{text}{again}{marked}",
         link.event.at[11:19],
     )
+
+
+def _lead(link: Link) -> str:
+    """The trunk and the branches beside a line."""
+    return "│ " * (link.level - 1) + ("├ " if link.branches else "│ ") if link.level else ""
 
 
 def words_of(event: Event) -> tuple[str, str, str]:
@@ -230,7 +237,11 @@ def _standing_lines(found: Found) -> tuple[str, ...]:
         "memory": "remembered: {name}",
     }
     told = [f"{words[one.kind].format(name=clean_line(one.name))} ({one.ref})" for one in found.standing]
-    return tuple(told) or ("nothing that still holds stands on it",)
+    if not told:
+        return ("nothing that still holds stands on it",)
+    counts = Counter(one.kind for one in found.standing)
+    said = [f"{n} {kind if n == 1 else MANY.get(kind, f'{kind}s')}" for kind, n in counts.items()]
+    return (f"in doubt: {', '.join(said)}", *told)
 
 
 def why_answer(record: Record, what: str, way: Way, agent: str = "") -> Answer:
@@ -265,8 +276,7 @@ def why_answer(record: Record, what: str, way: Way, agent: str = "") -> Answer:
 
 def plain(line: WhyLine) -> str:
     """A line for a terminal without colours."""
-    inset = "  " * min(line.depth, DEEPEST)
-    return f"{line.ref:<16} {line.time:<8} {inset}{line.glyph} {line.text}"
+    return f"{line.ref:<16} {line.time:<8} {line.lead}{line.glyph} {line.text}"
 
 
 async def look(workspace: Path, what: str, way: Way, agent: str) -> Answer:
@@ -336,9 +346,7 @@ def drift_answer(events: Sequence[Event], goal: str = "") -> Answer:
         ],
     }
     lines = [*_course_lines(courses), *_revision_lines(revised), *_evidence_lines(shown)]
-    text = "\n".join(
-        f"{'  ' * line.depth}{line.text}{f'  ({line.ref})' if line.ref else ''}" for line in lines
-    )
+    text = "\n".join(f"{line.lead}{line.text}{f'  ({line.ref})' if line.ref else ''}" for line in lines)
     return 0, answer, text or "no plan and no action yet"
 
 
@@ -378,7 +386,7 @@ _COURSES = {
 
 
 def _told(ref: str, depth: int, glyph: str, kind: str, text: str) -> WhyLine:
-    return WhyLine(ref, depth, glyph, kind, clean_line(text, limit=TEXT_LIMIT), "")
+    return WhyLine(ref, "  " * depth, glyph, kind, clean_line(text, limit=TEXT_LIMIT), "")
 
 
 def _course_lines(courses: Sequence[inquiry.Course]) -> Iterator[WhyLine]:

@@ -42,4 +42,4 @@ class ControlCharacterFilter(LineFilter):
 
 
 GUARD = ControlCharacterFilter()
-"""The one to append: Textual remembers lines as a filter left them, and would not for a new filter each time."""
+"""The one to append: Textual remembers what each filter made of a line, so there must be one of it."""

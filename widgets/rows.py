@@ -188,6 +188,9 @@ class RowPane(LinePane):
         known = self._laid_out if width == self._laid_out_width else {}
         self._laid_out, self._laid_out_width = {}, width
         self._lines, self._starts = [], []
+        if width <= 0:  # not shown yet: a first frame of letters below each other helps nobody
+            self._starts = [0] * len(self._rows)
+            return
         for row in self._rows:
             before = known.get(row.key)
             same = before is not None and (before[0] is row or before[0] == row)

@@ -304,5 +304,5 @@ class ApprovalKeys(MindKeys):
         if code or len(lines) < 2:
             self._say(text, "error" if code else "note")
             return
-        rows = tuple(WhyRow(f"{at}", 0, "·", "plan", line) for at, line in enumerate(lines))
+        rows = tuple(WhyRow(f"{at}", "", "·", "plan", line) for at, line in enumerate(lines))
         self.push_screen(WhyDialog(WhyModel("", "approvals", f"Approvals of {self._agent}", rows)))

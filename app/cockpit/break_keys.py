@@ -156,7 +156,7 @@ class BreakKeys(WhyKeys):
             return
         (result,) = told.results
         self._say(dry_line(told), "note")
-        rows = tuple(WhyRow(one.event, 0, "◉", "break", one.what, one.at[11:19]) for one in result.stops)
+        rows = tuple(WhyRow(one.event, "", "◉", "break", one.what, one.at[11:19]) for one in result.stops)
         if rows and len(self.screen_stack) == 1:
             self.push_screen(WhyDialog(WhyModel("", "dry run", dry_line(told), rows)))
 

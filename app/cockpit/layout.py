@@ -156,9 +156,8 @@ class Layout(CockpitBase):
     def _focus_pane(self, name: str) -> None:
         """Give the keys to a pane at once: later, it would take them from a bar that was opened meanwhile."""
         pane = self._pane(name)
-        self.screen_stack[0].set_focus(
-            pane.steps if isinstance(pane, PlanPane) else pane, scroll_visible=False
-        )
+        taker = pane.steps if isinstance(pane, PlanPane) else pane
+        self.screen_stack[0].set_focus(taker, scroll_visible=False)
 
     def _show_beside(self, pane: str) -> None:
         """Show a pane beside the plan where the layout is narrow; the focus stays where it is."""

@@ -62,7 +62,7 @@ class WhyKeys(CockpitBase):
             self._say(str(error), "error")
             return
         rows = tuple(
-            WhyRow(one.ref, one.depth, one.glyph, one.kind, one.text, one.time) for one in found.lines
+            WhyRow(one.ref, one.lead, one.glyph, one.kind, one.text, one.time) for one in found.lines
         )
         asked = found.subject.name if found.subject.kind != "error" else found.subject.newest
         model = WhyModel(asked, way, found.title, rows, found.notes)
@@ -167,5 +167,5 @@ class WhyKeys(CockpitBase):
         if not lines:
             self._say("no plan and no action yet", "note")
         elif len(self.screen_stack) == 1:
-            rows = tuple(WhyRow(one.ref, one.depth, one.glyph, one.kind, one.text) for one in lines)
+            rows = tuple(WhyRow(one.ref, one.lead, one.glyph, one.kind, one.text) for one in lines)
             self.push_screen(WhyDialog(WhyModel("", "drift", f"Does {self._agent} keep to its plan?", rows)))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 INDEX = "index.db"
 """The file, in the data directory."""
-FORMAT = "1"
+FORMAT = "2"
 """Raised whenever what is kept changes its shape; an index of another format is thrown away."""
 GROUP = 32
 """Events whose letters are kept together; a search looks through whole groups."""

@@ -154,6 +154,7 @@ class KeptNames(Names):
                 done=self._hold("done", stream),
                 facts=self._hold("fact", stream),
                 told=list(here.get("told", ())),
+                news=list(here.get("news", ())),
                 cwd=here.get("cwd", "."),
                 action=here.get("action", {}),
             )
@@ -162,7 +163,8 @@ class KeptNames(Names):
     def flush(self) -> None:
         """Write what changed."""
         for stream, known in self.streams.items():
-            self._here[stream] = {"told": known.told, "cwd": known.cwd, "action": known.action}
+            here = {"told": known.told, "news": known.news, "cwd": known.cwd, "action": known.action}
+            self._here[stream] = here
         for held in self._held:
             held.flush()
 

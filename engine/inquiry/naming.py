@@ -20,6 +20,8 @@ WRITES = frozenset({"write", "append", "replace"})
 """Commands of the sandbox tool that write the file they name."""
 ARGUMENT_CHARACTERS = 512
 """Up to here an argument's text may be the name of a file."""
+TOLD_MOST = 20
+"""Results and changes of beliefs that a question to a thinker stands on: the newest since the one before."""
 _CALL = ("op", "tool", "command", "args")
 """What of a step says what it does."""
 
@@ -75,8 +77,15 @@ class StreamNames:
     facts: MutableMapping[str, Any] = field(default_factory=dict)
     """Values of what was perceived."""
     told: list[str] = field(default_factory=list)
+    """Advice that the thinker has not been asked with yet."""
+    news: list[str] = field(default_factory=list)
+    """Ends of actions and changes of beliefs since the thinker was last asked; at most `TOLD_MOST`."""
     cwd: str = "."
     action: dict[str, Any] = field(default_factory=dict)
+
+    def learn(self, ref: str, instead: Iterable[str] = ()) -> None:
+        """Something happened that the thinker is told when it is asked next, instead of something older."""
+        self.news = [*(one for one in self.news if one not in instead), ref][-TOLD_MOST:]
 
 
 class Names:
@@ -184,8 +193,9 @@ def _goal(names: Names, stream: StreamNames, event: Event, said: dict[str, Any])
 @_on(ev.PlanAsked, ev.DecisionAsked)
 def _asked(names: Names, stream: StreamNames, event: Event, said: dict[str, Any]) -> Iterator[Basis]:
     yield Basis(stream.goals.get(_text(said, "goal"), ""), Relation.GOAL)
-    yield from (Basis(ref, Relation.TOLD) for ref in stream.told)
+    yield from (Basis(ref, Relation.TOLD) for ref in (*stream.told, *stream.news))
     stream.told.clear()
+    stream.news.clear()
 
 
 @_on(ev.GuidanceGiven, ev.BackgroundEnded)
@@ -274,6 +284,8 @@ def _action(names: Names, stream: StreamNames, event: Event, said: dict[str, Any
         for whole in touched.removed:
             names.files.pop(whole, None)
             names.name("", f"file {whole}", event.ref)
+    if event.kind in _ENDS:
+        stream.learn(event.ref)
     _move(stream, said)
     yield from ()
 
@@ -283,6 +295,7 @@ def _belief(names: Names, stream: StreamNames, event: Event, said: dict[str, Any
     key = _text(said, "key")
     replaced = names.beliefs.pop((event.stream, key), "")
     names.name(event.stream, f"belief {key}", event.ref)
+    stream.learn(event.ref, instead=(replaced, *event.causes))
     if event.kind == ev.BeliefAdded.kind:
         names.beliefs[event.stream, key] = event.ref
         stream.facts[key] = said.get("value")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.inquiry.naming import Basis, Relation, body_of
 from engine.inquiry.record import Record
@@ -35,7 +35,12 @@ class Link:
     event: Event | None
     """None where the record has no such event."""
     again: bool = False
-    """True where it stands above already, with what belongs to it."""
+    """True where it is listed in another place too, with what belongs to it."""
+    level: int = 0
+    """How many branches off the trunk it is. Of what belongs to a line, the longest part goes on at its
+    level, behind the others, which branch off one level further: so even a long story stays narrow."""
+    branches: bool = False
+    """Whether a branch begins with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,27 +111,54 @@ def cascade(record: Record, refs: Iterable[str], *, limit: int = LINES) -> Casca
     return Cascade(forward(record, wrong, limit=limit), tuple(_standing(record, _cone(record, wrong))))
 
 
+@dataclass(slots=True)
+class _Node:
+    """An event in the tree by which it was reached, depth first."""
+
+    link: Link
+    below: list[_Node]
+    size: int = 1
+
+
 def _walk(
     record: Record, roots: tuple[str, ...], onward: Callable[[str], tuple[Basis, ...]], limit: int
 ) -> Chain:
     listed, left_off = _nearest(record, roots, onward, limit)
-    links: list[Link] = []
+    tops: list[_Node] = []
+    found: list[tuple[_Node, _Node | None]] = []
     seen: set[str] = set()
-    todo = [(Basis(ref), 0) for ref in reversed(roots)]
+    todo: list[tuple[Basis, _Node | None]] = [(Basis(ref), None) for ref in reversed(roots)]
     while todo:
-        basis, depth = todo.pop()
+        basis, above = todo.pop()
         if basis.ref not in listed:
             continue
         event = record.events.get(basis.ref)
-        relation = basis.relation if depth else None
-        if basis.ref not in seen:
+        relation = basis.relation if above is not None else None
+        again = basis.ref in seen
+        if again and relation is not Relation.CAUSE:
+            continue  # only what was recorded is worth a line a second time
+        node = _Node(Link(basis.ref, above.link.depth + 1 if above else 0, relation, event, again), [])
+        (tops if above is None else above.below).append(node)
+        found.append((node, above))
+        if not again:
             seen.add(basis.ref)
-            links.append(Link(basis.ref, depth, relation, event))
-            todo += [(each, depth + 1) for each in reversed(onward(basis.ref))]
-        elif depth and relation is Relation.CAUSE:
-            # Only what was recorded is worth a line a second time.
-            links.append(Link(basis.ref, depth, relation, event, again=True))
-    return Chain(tuple(links), left_off)
+            todo += [(each, node) for each in reversed(onward(basis.ref))]
+    for node, above in reversed(found):
+        if above is not None:
+            above.size += node.size
+    return Chain(tuple(_trunk_last(tops)), left_off)
+
+
+def _trunk_last(tops: list[_Node]) -> Iterable[Link]:
+    """The links of trees in the order in which they are read: of each line the branches, then the trunk."""
+    todo = [(node, 0, False) for node in reversed(tops)]
+    while todo:
+        node, level, branches = todo.pop()
+        yield replace(node.link, level=level, branches=branches)
+        if node.below:
+            trunk = max(reversed(node.below), key=lambda each: each.size)
+            todo.append((trunk, level, False))
+            todo += [(each, level + 1, True) for each in reversed(node.below) if each is not trunk]
 
 
 def _nearest(

@@ -71,6 +71,31 @@ def test_an_action_goes_back_to_plan_goal_and_the_operators_command() -> None:
     assert [link.depth for link in chain.links if not link.again] == list(range(8))
 
 
+def test_a_decision_stands_on_what_was_new_to_the_thinker_since_it_was_asked_last() -> None:
+    stream = written_and_run()
+    news = stream.add(ev.BeliefAdded(key="weather", value="fair"), actor="operator:ann")
+    stream.add(ev.BeliefAdded(key="server", value="down"), actor="operator:ann")
+    asked = [stream.add(ev.DecisionAsked(goal="g1", step="s3", thinker="claude")) for _ in range(2)]
+    record = Record.of(stream.events)
+    told = [[basis.ref for basis in record.bases(ref) if basis.relation is Relation.TOLD] for ref in asked]
+    done = record.subject("a1", "pilot").newest
+    assert told == [[done, news, record.subject("server", "pilot").newest], []]
+
+
+def test_however_long_a_story_is_it_stays_narrow() -> None:
+    stream = Stream()
+    ref = stream.add(ev.GoalAdopted(goal="g1", text="serve"))
+    for number in range(60):
+        side = stream.add(ev.BeliefAdded(key=f"b{number}", value=1), actor="operator:ann")
+        ref = stream.add(ev.PlanRevised(plan="p1", goal="g1", change="more", steps=()), side, ref)
+    chain = backward(Record.of(stream.events), ref)
+    assert max(link.depth for link in chain.links) == 60
+    assert {link.level for link in chain.links} == {0, 1}
+    trunk = [link.event.kind for link in chain.links if not link.level and link.event is not None]
+    assert trunk == ["plan.revised"] * 60 + ["goal.adopted"]
+    assert sum(link.branches for link in chain.links) == 60
+
+
 def test_a_run_goes_back_to_the_action_that_wrote_its_file() -> None:
     record = Record.of(written_and_run().events)
     requested = record.subject("a2", "pilot").first

@@ -7,9 +7,9 @@ from test_hostile_text import CONTROL, HOSTILE
 from widgets.dialogs.why import WhyDialog, WhyList, WhyModel, WhyRow
 
 ROWS = (
-    WhyRow("pilot:9", 0, "✗", "error", "no network", "10:00:09"),
-    WhyRow("pilot:8", 1, "▶", "action", "a1 started", "10:00:08"),
-    WhyRow("gone:3", 2, "?", "missing", "gone:3 is not in this journal"),
+    WhyRow("pilot:9", "", "✗", "error", "no network", "10:00:09"),
+    WhyRow("pilot:8", "├ ", "▶", "action", "a1 started", "10:00:08"),
+    WhyRow("gone:3", "│ ├ ", "?", "missing", "gone:3 is not in this journal"),
 )
 MODEL = WhyModel("error", "backward", "why error", ROWS, ("2 more events are not listed",))
 
@@ -70,7 +70,7 @@ async def test_lines_that_only_name_their_events_are_no_answer_to_turn() -> None
 
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_hostile_text_is_shown_as_text(text: str) -> None:
-    rows = (WhyRow(text, 1, "·", "action", text, text),)
+    rows = (WhyRow(text, "├ ", "·", "action", text, text),)
     app = WhyApp(WhyModel(text, "backward", text, rows, (text,)))
     async with app.run_test() as pilot:
         await pilot.pause()

@@ -17,8 +17,6 @@ from widgets.dialogs.box import BoxDialog
 from widgets.pieces import Piece
 from widgets.rows import Row, RowPane
 
-DEEPEST = 10
-"""Levels that are set in."""
 STYLES = {
     "goal": "strong",
     "plan": "accent",
@@ -39,7 +37,8 @@ class WhyRow:
 
     ref: str
     """Its reference; empty for a line that is no event."""
-    depth: int
+    lead: str
+    """The branches that it lies on, drawn before its text."""
     glyph: str
     kind: str
     text: str
@@ -76,25 +75,24 @@ class WhyList(RowPane):
             self.screen.action_ask()
 
     def show(self, model: WhyModel) -> None:
-        """Show these rows, and the notes below them."""
+        """Show these rows, and the notes below them; above them where they say what is in doubt."""
         rows = [_row(at, row) for at, row in enumerate(model.rows)]
         notes = [
             Row(f"note:{at}", (Piece(clean_line(note), "warning"),), selectable=False, indent=2, most=3)
             for at, note in enumerate(model.notes)
         ]
         blank = [Row("blank", (Piece(""),), selectable=False)] if notes and rows else []
-        self.set_rows([*rows, *blank, *notes])
+        self.set_rows([*notes, *blank, *rows] if model.way == "wrong" else [*rows, *blank, *notes])
 
 
 def _row(at: int, row: WhyRow) -> Row:
-    inset = 2 * min(row.depth, DEEPEST)
     text = clean_line(row.text)
     return Row(
         f"{at}",
-        (Piece(" " * inset), Piece(text, STYLES.get(row.kind, "text"))),
+        (Piece(row.lead, "dim"), Piece(text, STYLES.get(row.kind, "text"))),
         tail=(Piece(f" {clean_line(row.ref)} {clean_line(row.time)}", "dim"),),
         mark=Piece(clean_line(row.glyph) or " ", STYLES.get(row.kind, "text")),
-        indent=inset + 2,
+        indent=len(row.lead) + 2,
         most=3,
         copy=f"{clean_line(row.ref)} {text}",
     )

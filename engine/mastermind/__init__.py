@@ -1,0 +1,1 @@
+"""Mastermind: what changes the system itself, and proves that the change is one for the better."""
