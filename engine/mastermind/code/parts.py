@@ -1,4 +1,4 @@
-"""The code room's parts as Mastermind takes them: who audits, mends and lays down the suites of projects."""
+"""The code room's parts as Mastermind takes them: who audits, mends and lays down suites of projects."""
 
 from __future__ import annotations
 
@@ -38,7 +38,13 @@ class CodeAuditor:
         """Every project and each of its modules."""
         return await asyncio.to_thread(projects, self._workspace)
 
-    async def audit(self, component: Component, context: str, progress: Progress) -> Sequence[Finding]:
+    def fits(self, component: Component) -> bool:
+        """Projects and modules."""
+        return component.kind in _KINDS
+
+    async def audit(
+        self, component: Component, tree: Path, context: str, progress: Progress
+    ) -> Sequence[Finding]:
         """What could be better in a project or module; nothing for other components.
 
         Raises:
@@ -51,7 +57,7 @@ class CodeAuditor:
             workshop = await asyncio.to_thread(Workshop.standing, self._policy())
         except BoxError as error:
             raise AuditUnavailable(str(error)) from error
-        found = await findings(self._workspace, component, workshop=workshop)
+        found = await findings(tree, component, workshop=workshop)
         progress.tell(1, 1, f"{len(found)} findings")
         return found
 
@@ -69,14 +75,19 @@ class Fixers:
         return component.kind in _KINDS
 
     async def propose(
-        self, component: Component, findings: Sequence[Finding], rng: random.Random, budget_usd: float
+        self,
+        component: Component,
+        tree: Path,
+        findings: Sequence[Finding],
+        rng: random.Random,
+        budget_usd: float,
     ) -> Iterable[Proposal]:
         """Changes, the most promising first; they cost nothing."""
         try:
             workshop = await asyncio.to_thread(Workshop.standing, self._policy())
         except BoxError:
             workshop = None
-        return await propose(self._workspace, component, findings, rng, workshop=workshop)
+        return await propose(tree, component, findings, rng, workshop=workshop)
 
 
 class ProjectSuites:
@@ -94,6 +105,10 @@ class ProjectSuites:
         """Projects and modules."""
         return component.kind in _KINDS
 
+    def roots(self, component: Component) -> tuple[str, ...]:
+        """The project's directory."""
+        return ("/".join(component.paths[0].split("/")[:2]),)
+
     async def make(self, component: Component, before: Path, seed: int) -> Suite:
         """The suite of a project, from the tree as it is before any change.
 
@@ -107,4 +122,4 @@ class ProjectSuites:
             )
         except (BoxError, OSError) as error:
             raise JobRefused(f"{component.id} cannot be judged: {error}") from error
-        return Suite(suite, suite.key)
+        return suite

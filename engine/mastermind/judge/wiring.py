@@ -1,14 +1,21 @@
-"""The judge as a part of Mastermind."""
+"""The sealed judge, plugged into Mastermind."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from engine.domain.improvement import Component, Proposal, Verdict
+from engine.journal.store import DATA_DIRECTORY
 from engine.mastermind.judge.box import BoxError
 from engine.mastermind.judge.judge import Judge, JudgeBudget
+from engine.mastermind.judge.suite import Suite as JudgesSuite
+from engine.mastermind.mastermind import Mastermind
 from engine.mastermind.parts import JobRefused, Suite
+
+STORE = "judge"
+"""The judge's own directory, in the workspace's data directory."""
 
 
 class SealedComparer:
@@ -32,6 +39,7 @@ class SealedComparer:
         *,
         seed: int,
         seconds: float,
+        sealed: bool = True,
     ) -> Verdict:
         """The verdict on a candidate.
 
@@ -40,8 +48,16 @@ class SealedComparer:
         """
         budget = replace(self.budget, processor_s=seconds)
         try:
+            asked = cast("JudgesSuite", suite)  # what campaigns hand on is what the rooms made for the judge
             return await self.judge.compare(
-                before, after, component, proposal, suite.suite, seed=seed, budget=budget
+                before, after, component, proposal, asked, seed=seed, budget=budget, sealed=sealed
             )
         except BoxError as error:
             raise JobRefused(str(error)) from error
+
+
+def register(mastermind: Mastermind) -> None:
+    """Let the sealed judge judge campaigns."""
+    house = mastermind.house
+    judge = Judge(house.workspace / DATA_DIRECTORY / STORE, house.sandbox().policy)
+    mastermind.plug(comparer=SealedComparer(judge))
