@@ -57,6 +57,8 @@ from engine.metacognition import (
 )
 from engine.models.choice import NO_MODEL, ModelChoice
 from engine.parameters import SettingsError, read_settings
+from engine.recovery import RecoverySettingsError, read_recovery
+from engine.parameters.thresholds import ThresholdsError, with_thresholds
 from engine.sandbox.files import make_root
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import PolicyError, SandboxPolicy, Tier
@@ -603,7 +605,12 @@ class Engine:
         if command.agent_type == REASONER:
             usual = self._procedural.name
         thinker = str(command.config.get("thinker", usual))
-        config = AgentConfig(thinker=thinker, meta=command.config)
+        try:
+            meta = await asyncio.to_thread(with_thresholds, self.workspace, command.config)
+            errors = read_recovery(meta).max_consecutive_errors
+        except (ThresholdsError, RecoverySettingsError) as error:
+            return cmd.Receipt(ok=False, message=f"no agent was created: {error}")
+        config = AgentConfig(thinker=thinker, max_consecutive_errors=errors, meta=meta)
         if why := self._why_not(command.agent_type, config, new=True):
             return cmd.Receipt(ok=False, message=why)
         if config.parent and config.parent not in self._agents:

@@ -94,9 +94,7 @@ def look_for_better(
 
 
 class _Search:
-    def __init__(
-        self, text: str, rng: random.Random, effort: Effort, stopped: Callable[[], bool]
-    ) -> None:
+    def __init__(self, text: str, rng: random.Random, effort: Effort, stopped: Callable[[], bool]) -> None:
         self._library = Library(text)
         self._key = rng.getrandbits(64)
         self._effort = effort
