@@ -57,8 +57,8 @@ from engine.metacognition import (
 )
 from engine.models.choice import NO_MODEL, ModelChoice
 from engine.parameters import SettingsError, read_settings
-from engine.recovery import RecoverySettingsError, read_recovery
 from engine.parameters.thresholds import ThresholdsError, with_thresholds
+from engine.recovery import RecoverySettingsError, read_recovery
 from engine.sandbox.files import make_root
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import PolicyError, SandboxPolicy, Tier

@@ -1,12 +1,13 @@
 """What the journal shows that could go better, counted and with the events that show it; no model is asked.
 
-Failure rates, steps that are slow, the same repair again and again, what people did by hand, retries that never
-helped, budgets that were reached, clauses that no recipe covers. Where nothing stands out nothing is said:
-an audit that finds nothing says so and claims no success (mindX spec §6.4 and behaviour 70).
+Failure rates, steps that are slow, the same repair again and again, what people did by hand, retries that
+never helped, budgets that were reached, clauses that no recipe covers. Where nothing stands out nothing is
+said: an audit that finds nothing says so and claims no success (mindX spec §6.4 and behaviour 70).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from engine.domain.improvement import Concern, Finding
 from engine.domain.text import clean_line
 from engine.mastermind.search.components import AGENT_PREFIX, RECIPES, THRESHOLDS, library_of
 from engine.mastermind.search.history import BY_HAND, Act, History, read_history
+from engine.mastermind.search.planning import library_with, planned, recipe_texts
 
 LEAST_CALLS = 5
 """Calls below which a failure rate says nothing."""
@@ -27,6 +29,8 @@ LEAST_GRANTS = 3
 """Times that the same call was allowed by hand until that is worth a rule."""
 SLOW_TIMES, SLOW_MS = 4.0, 500
 """A call is slow at so many times the median of its command, and at least so much above it."""
+MOST_GAPS = 200
+"""Clauses, the newest, of which it is seen whether they are covered by now."""
 SHOWN = 12
 """References that a finding names; the counts are of all."""
 
@@ -40,13 +44,27 @@ async def audit(workspace: Path, cancelled: Callable[[], bool] = lambda: False) 
     Raises:
         JournalReadError: the journal cannot be read.
     """
-    return findings_of(await read_history(workspace, cancelled))
+    history = await read_history(workspace, cancelled)
+
+    def look() -> tuple[Finding, ...]:
+        library = library_with(recipe_texts(workspace / "recipes"))
+        return findings_of(history, lambda clause: not planned(library, clause).uncovered)
+
+    return await asyncio.to_thread(look)
 
 
-def findings_of(history: History) -> tuple[Finding, ...]:
-    """What stands out in a history, the worst first."""
-    looks = (_failing, _slow, _repairs, _vain, _by_hand, _granted, _budgets, _uncovered)
+def findings_of(
+    history: History, covered: Callable[[str], bool] = lambda _clause: False
+) -> tuple[Finding, ...]:
+    """What stands out in a history, the worst first.
+
+    Args:
+        history: what the journal says.
+        covered: whether the recipes of today cover a clause, so that nothing is found that was mended.
+    """
+    looks = (_failing, _slow, _repairs, _vain, _by_hand, _granted, _budgets)
     found = [finding for look in looks for finding in look(history)]
+    found += _uncovered(history, covered)
     return tuple(sorted(found, key=lambda one: (-one.severity, one.target, one.text)))
 
 
@@ -147,18 +165,16 @@ def _budgets(history: History) -> Iterator[Finding]:
         yield _finding(f"{AGENT_PREFIX}{agent}", Concern.FAILURES, text, (one[0] for one in those), 5)
 
 
-def _uncovered(history: History) -> Iterator[Finding]:
+def _uncovered(history: History, covered: Callable[[str], bool]) -> Iterator[Finding]:
     """Clauses that no recipe covers, by the word that they begin with."""
     gaps = [gap for goal in history.goals.values() for gap in goal.uncovered]
     asked = sum(1 for goal in history.goals.values() if goal.thinker == "procedural")
-    for verb, those in _grouped(
-        gaps, lambda gap: gap[0].split()[0].casefold() if gap[0].split() else ""
-    ).items():
-        shown = clean_line(those[-1][0], limit=80)
-        text = f"no recipe covers “{shown}”: {len(those)} of {asked} goals had a clause with “{clean_line(verb)}”"
-        yield _finding(
-            RECIPES, Concern.INTERVENTIONS, text, (ref for _, ref in those), min(8, 4 + len(those))
-        )
+    still = [gap for gap in gaps[-MOST_GAPS:] if gap[0].split() and not covered(gap[0])]
+    for verb, those in _grouped(still, lambda gap: gap[0].split()[0].casefold()).items():
+        shown, word = clean_line(those[-1][0], limit=80), clean_line(verb, limit=40)
+        text = f"no recipe covers “{shown}”: {len(those)} of {asked} goals had such a clause with “{word}”"
+        severity = min(8, 4 + len(those))
+        yield _finding(RECIPES, Concern.INTERVENTIONS, text, (ref for _, ref in those), severity)
 
 
 def _finding(target: str, concern: Concern, text: str, evidence: Iterable[str], severity: int) -> Finding:
@@ -167,7 +183,7 @@ def _finding(target: str, concern: Concern, text: str, evidence: Iterable[str], 
 
 
 def _target(history: History, agent: str, acts: list[Act]) -> str:
-    """What to change about some actions: the one recipe that all are from, else the agent's plans or itself."""
+    """What to change: the one recipe that all actions are from, else the agent's plans or itself."""
     sources = {act.recipe for act in acts}
     if len(sources) == 1 and (only := sources.pop()).startswith("recipes/"):
         return only.partition(":")[0].removesuffix(".toml")

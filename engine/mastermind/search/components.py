@@ -34,9 +34,9 @@ _SKIPPED = frozenset({".pilothouse", ".git", ".tmp", ".venv", "venv", "node_modu
 
 MEASURES = {
     ComponentKind.PLANS: "reasoning cycles to the goal in 300 sealed worlds of the explorer",
-    ComponentKind.RECIPES: "recorded goals planned as they were done in the end, and nothing else planned anew",
-    ComponentKind.THRESHOLDS: "goals achieved, and actions taken, on sealed small tasks flown without a screen",
-    ComponentKind.AGENT: "goals achieved, and actions taken, on sealed small tasks flown by such an agent",
+    ComponentKind.RECIPES: "sealed recorded goals planned as they were done in the end, nothing else anew",
+    ComponentKind.THRESHOLDS: "goals achieved and actions taken on sealed small tasks",
+    ComponentKind.AGENT: "goals achieved and actions taken by such an agent on sealed small tasks",
     ComponentKind.TOOL: "the tests beside it",
 }
 

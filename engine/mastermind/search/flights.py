@@ -1,4 +1,4 @@
-"""Small tasks that agents of a candidate are given, each in a scratch workspace of its own and without a screen.
+"""Small tasks that agents of a candidate are given, in a scratch workspace and without a screen.
 
 The tasks are made from a seed: programs that fail once or twice before they work, a file whose name is
 written otherwise than it is asked for, plain work, and a program that never works, where patience is wasted.
@@ -29,7 +29,10 @@ PATIENCE_S = 120.0
 LOST = 20
 """Points that a goal counts which was not achieved; an action counts one."""
 HURRY = 50.0
-_WORDS = "amber birch cedar delta ember fjord grove heath islet juniper knoll larch maple north otter".split()
+_WORDS = (
+    *("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath"),
+    *("islet", "juniper", "knoll", "larch", "maple", "north", "otter"),
+)
 _FLAKY = """\
 import pathlib, sys
 count = pathlib.Path({name!r} + ".count")

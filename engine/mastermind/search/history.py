@@ -349,8 +349,8 @@ class _Reading:
 
     def _approval_answered(self, agent: str, ref: str, said: Json, _actor: str, _causes: str) -> None:
         if said["allowed"] and said["scope"] == "once":
-            what = self._asked.get((agent, said["action"]), said["key"])
-            self.history.granted.append((ref, agent, what))
+            what = self._asked.get((agent, said["action"]))
+            self.history.granted.append((ref, agent, what or str(said["key"])))
 
     def _model_budget_reached(self, agent: str, ref: str, said: Json, _actor: str, _causes: str) -> None:
         self.history.budgets.append((ref, agent, said["reason"]))

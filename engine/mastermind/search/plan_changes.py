@@ -1,7 +1,7 @@
 """Changes of an AgentSpeak(L) library that can be made without understanding it.
 
 Plans for the same event put in another order, one left out, a step or a part of a context left out, a
-context that a plan lacks taken from a sibling. What is not changed stays as it was written, comments included.
+context that a plan lacks taken from a sibling. What is not changed stays as it was written, with comments.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 from engine.bdi.parser import parse_program
 from engine.bdi.printing import item_text, plan_text, text_of, trigger_text
-from engine.bdi.syntax import Plan, Program
+from engine.bdi.syntax import Belief, Doc, Goal, Include, Plan, Program, Rule
 from engine.bdi.terms import TRUE, Struct, Term
 
+_Placed = Belief | Rule | Goal | Plan | Doc | Include
 MOST_PLANS = 60
 """Plans of a library that is searched; beyond it neighbours are too many to be tried."""
 
@@ -121,7 +122,7 @@ def _offsets(lines: list[str]) -> list[int]:
 
 def _starts(program: Program, lines: list[str]) -> list[int]:
     """Where each clause begins, with the comment lines right above it."""
-    clauses = (
+    clauses: tuple[_Placed, ...] = (
         *program.beliefs,
         *program.rules,
         *program.goals,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from engine.metacognition.settings import KEY as METACOGNITION
 from engine.parameters.settings import KEY as PROCESSING
-from engine.recovery.settings import KEY as RECOVERY
 from engine.parameters.thresholds import Thresholds
+from engine.recovery.settings import KEY as RECOVERY
 
 DEFAULTS: Thresholds = {
     RECOVERY: {"max_consecutive_errors": 3},
