@@ -93,7 +93,7 @@ class FlightSuite:
             raise SpecError("an agent with a program is judged by its plan library")
         if wrong := loosened(self.before, spec["config"]):
             raise SpecError(wrong)
-        return "", _in_scratch(spec["config"])
+        return "", in_scratch(spec["config"])
 
     async def _landed(
         self, text: str, split: Split, thresholds: str, config: dict[str, Any]
@@ -110,7 +110,7 @@ class FlightSuite:
             raise
 
 
-def _in_scratch(config: Mapping[str, Any]) -> dict[str, Any]:
+def in_scratch(config: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration as it is flown: without what has a meaning in its own workspace only."""
     left_out = {"parent", "budget", "approvals", "thinker", "style"}
     return {name: value for name, value in config.items() if name not in left_out}

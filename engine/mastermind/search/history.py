@@ -156,7 +156,7 @@ class History:
     events: int = 0
     """Events of agents that were read."""
     agents: dict[str, Json] = field(default_factory=dict)
-    """What each agent was created with: `type` and `meta`."""
+    """What each agent was created with: `type`, `description` and `meta`."""
     acts: list[Act] = field(default_factory=list)
     goals: dict[tuple[str, str], PastGoal] = field(default_factory=dict)
     hands: list[Hand] = field(default_factory=list)
@@ -230,7 +230,11 @@ class _Reading:
         return found
 
     def _agent_created(self, agent: str, _ref: str, said: Json, _actor: str, _causes: str) -> None:
-        self.history.agents[agent] = {"type": said["agent_type"], "meta": said["config"]["meta"]}
+        self.history.agents[agent] = {
+            "type": said["agent_type"],
+            "description": said["description"],
+            "meta": said["config"]["meta"],
+        }
 
     # ------------------------------------------------------------------ goals and plans
 
