@@ -8,6 +8,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -19,7 +20,9 @@ from engine.domain import commands as cmd
 from engine.domain.approval import Envelope, Policy, Source
 from engine.domain.break_lines import read_break
 from engine.domain.budgets import SpendingLimits, check_limits
-from engine.domain.ports import Clock, CommandSpec, Ports
+from engine.domain.mastermind import MastermindSettings
+from engine.domain.mastermind_commands import ForMastermind
+from engine.domain.ports import Clock, CommandSpec, Ids, Ports
 from engine.domain.reasoning import REASONER, SentMessage
 from engine.domain.rewinding import RewindScope
 from engine.domain.state import AgentConfig, AgentState, RunState
@@ -29,7 +32,7 @@ from engine.generation import pgp
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError, JournalError, JournalLocked
-from engine.journal.event import GENESIS, WORKSPACE, Event, canonical, of_agent
+from engine.journal.event import GENESIS, MASTERMIND, WORKSPACE, Event, canonical, of_agent
 from engine.journal.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold
 from engine.journal.log import StreamLog
 from engine.journal.past import Past
@@ -85,7 +88,9 @@ from engine.worlds.explorer_world import WORLDS
 
 if TYPE_CHECKING:
     from engine.inquiry.index import JournalIndex
+    from engine.mastermind.mastermind import Mastermind
     from engine.memory.requests import Request
+    from engine.models.port import ModelClient
     from engine.steering.undoing import Offer
 
 R = TypeVar("R")
@@ -138,6 +143,8 @@ class EngineConfig:
     """What all agents together may take over all sessions."""
     agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
     """What each agent may take, with those that work for it."""
+    mastermind: MastermindSettings = field(default_factory=MastermindSettings)
+    """How the system improves itself."""
     answerer: Callable[[AgentState], pgp.Answerer | None] | None = None
     """Who makes plans for an agent's reasoner; by default the recorded answers that it was created with."""
 
@@ -213,6 +220,7 @@ class Engine:
         """Agents that work on files of their own, deleted ones too."""
         self._savers: dict[str, WorkspaceSaver] = {}
         """Who saves the files of those."""
+        self._mastermind: asyncio.Task[Mastermind] | None = None
 
     # -------------------------------------------------------------- life
 
@@ -283,6 +291,9 @@ class Engine:
                     except reasoner.ForgottenError as error:
                         self._faults[stream] = f"its mind cannot be had again: {error}"
         await self._budgets.restore(self.store)
+        if MASTERMIND in streams:
+            # What the last session left half done is settled without being asked for.
+            self._begin_mastermind()
         self._keeper = Keeper(self._memory, self.store, self.blobs, self._ports.clock, self._restore)
         self._keeper.begin()
         self._tasks = [
@@ -314,6 +325,7 @@ class Engine:
         """Stop every agent where it stands, record it, and give the workspace up."""
         self._stop.set()
         try:
+            await self._close_mastermind()
             await asyncio.gather(*self._carrying, return_exceptions=True)
             await self._stops.close()
             await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
@@ -341,6 +353,7 @@ class Engine:
 
     async def _let_go(self) -> None:
         """End what still runs, recorded or not, and give up the sandbox and the journal."""
+        await self._close_mastermind()
         await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
         await self._end_tasks()
         await self._background.close()
@@ -353,6 +366,35 @@ class Engine:
             self._coders.close()
             self._coder.close()
         await self.store.close()
+
+    async def mastermind(self) -> Mastermind:
+        """Who changes the system itself; opened when it is first needed.
+
+        Raises:
+            JournalError: its stream cannot be read.
+        """
+        return await asyncio.shield(self._begin_mastermind())
+
+    def _begin_mastermind(self) -> asyncio.Task[Mastermind]:
+        begun = self._mastermind
+        if begun is None or (begun.done() and (begun.cancelled() or begun.exception() is not None)):
+            begun = asyncio.create_task(self._open_mastermind(), name="mastermind opening")
+            # Whoever asks is told.
+            begun.add_done_callback(lambda task: task.cancelled() or task.exception())
+            self._mastermind = begun
+        return begun
+
+    async def _open_mastermind(self) -> Mastermind:
+        module = await asyncio.to_thread(import_module, "engine.mastermind.mastermind")
+        opened: Mastermind = await module.Mastermind.open(self)
+        return opened
+
+    async def _close_mastermind(self) -> None:
+        """End its jobs; may be called again."""
+        if self._mastermind is not None:
+            await asyncio.wait([self._mastermind])
+            if not self._mastermind.cancelled() and self._mastermind.exception() is None:
+                await self._mastermind.result().close()
 
     async def _embedded(self) -> None:
         """Wait until what was remembered can be found by likeness as well."""
@@ -664,6 +706,8 @@ class Engine:
                 return await self._create(command, actor)
             if isinstance(command, cmd.AcceptTier):
                 return await self._accept_tier(command, actor)
+            if isinstance(command, ForMastermind):
+                return await (await self.mastermind()).carry_out(command, actor)
             if isinstance(command, cmd.Remember):
                 return await self._remember(command, actor)
             if isinstance(command, cmd.Stop | cmd.Thaw):
@@ -1104,6 +1148,31 @@ class Engine:
         """Wait until memory holds what the journal holds now, or cannot be had."""
         if self._keeper is not None:
             await self._keeper.caught_up()
+
+    @property
+    def clock(self) -> Clock:
+        """What time it is."""
+        return self._ports.clock
+
+    @property
+    def ids(self) -> Ids:
+        """Names that are unique."""
+        return self._ports.ids
+
+    @property
+    def model(self) -> ModelClient | None:
+        """Who asks the model that thinks; None where there is none."""
+        return self._client
+
+    @property
+    def model_name(self) -> str:
+        """The model that thinks; empty where there is none."""
+        return self.config.model.name if self.config.model is not None else ""
+
+    @property
+    def mastermind_settings(self) -> MastermindSettings:
+        """How the system improves itself."""
+        return self.config.mastermind
 
     @property
     def memory(self) -> Memory | None:

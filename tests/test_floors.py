@@ -16,6 +16,7 @@ FLOORS = [
     "themes",
     "engine.replay",
     "engine.engine",
+    "engine.mastermind",
     "engine.loop",
     "engine.inquiry",
     "engine.reasoner",

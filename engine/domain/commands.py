@@ -13,6 +13,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
 from engine.domain.belief import Belief
 from engine.domain.budgets import BudgetKind, SpendingLimits
+from engine.domain.command import Command as Command
+from engine.domain.mastermind_commands import AnyMastermindCommand
 from engine.domain.plan import PlanStep
 from engine.domain.state import Intervention
 
@@ -49,14 +51,6 @@ AgentId = Annotated[str, AfterValidator(check_agent_id)]
 GoalText = Annotated[str, Field(min_length=1, max_length=GOAL_LIMIT)]
 
 
-class Command(BaseModel):
-    """What an operator asks."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-    do: str
-    agent: str = ""
-
-
 class CreateAgent(Command):
     """Bring an agent to be."""
 
@@ -64,7 +58,7 @@ class CreateAgent(Command):
     agent: AgentId
     agent_type: str = "bdi_agent"
     description: str = Field(default="", max_length=4_000)
-    config: dict[str, Any] = {}
+    config: dict[str, Any] = Field(default_factory=dict)
 
 
 class DeleteAgent(Command):
@@ -269,7 +263,7 @@ class InsertStep(Command):
     before: str | None = None
     tool: str = "simple_coder"
     command: str
-    args: dict[str, Any] = {}
+    args: dict[str, Any] = Field(default_factory=dict)
     description: str = ""
 
 
@@ -382,7 +376,7 @@ class AcceptPlan(Command):
 
     do: Literal["accept_plan"] = "accept_plan"
     goal: str
-    envelope: dict[str, Any] = {}
+    envelope: dict[str, Any] = Field(default_factory=dict)
     """Parts of the envelope that are other than proposed; see `engine.steering.envelopes`."""
 
 
@@ -412,7 +406,7 @@ class CallTool(Command):
     do: Literal["call_tool"] = "call_tool"
     tool: str = "simple_coder"
     command: str
-    args: dict[str, Any] = {}
+    args: dict[str, Any] = Field(default_factory=dict)
 
 
 class Believe(Command):
@@ -589,7 +583,7 @@ class Remember(Command):
     do: Literal["remember"] = "remember"
     verb: str = Field(min_length=1, max_length=100)
     """Name of the request, ours or the seed's."""
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = Field(default_factory=dict)
 
 
 AnyCommand = (
@@ -653,6 +647,7 @@ AnyCommand = (
     | SetBudget
     | SetWorkspaceBudget
     | Remember
+    | AnyMastermindCommand
 )
 
 
@@ -664,7 +659,7 @@ class Receipt(BaseModel):
     message: str
     event: str = ""
     """Reference of the event that recorded the command."""
-    data: dict[str, Any] = {}
+    data: dict[str, Any] = Field(default_factory=dict)
 
 
 def parse_command(value: dict[str, Any]) -> AnyCommand:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 WORKSPACE = "workspace"
 """Stream of what concerns no single agent; a stream beside it is named after it and a word."""
+MASTERMIND = f"{WORKSPACE}@mastermind"
+"""Stream of what Mastermind did."""
 GENESIS = ""
 """Hash before the first event of a stream."""
 

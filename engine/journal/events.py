@@ -22,7 +22,7 @@ from engine.domain.reasoning import Stride
 from engine.domain.session import OfferedBelief
 from engine.domain.state import AgentConfig
 from engine.domain.thinking import Uncovered
-from engine.journal import memory_events
+from engine.journal import mastermind_events, memory_events
 from engine.journal.approval_events import (
     ApprovalAnswered,
     ApprovalAsked,
@@ -146,6 +146,7 @@ __all__ = [
     "TimePassed",
     "TracingSet",
     "WorkspaceBudgetSet",
+    "mastermind_events",
     "memory_events",
 ]
 

@@ -1,0 +1,310 @@
+"""What Mastermind keeps: jobs, the backlog, campaigns, what was applied, identities; plain values.
+
+All of it is a fold of the stream `workspace@mastermind` (`engine.mastermind.fold`).
+Source: mindX spec §5, §6.1 to §6.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from engine.domain.improvement import CampaignStatus, Component, Concern, Finding, ItemStatus, Verdict
+
+
+class JobStatus(StrEnum):
+    """Where a job stands."""
+
+    QUEUED = "queued"
+    """It waits for another heavy job to end."""
+    RUNNING = "running"
+    DONE = "done"
+    NEEDS_OPERATOR = "needs you"
+    """It ended with something that the operator decides: two readings, a candidate to look at."""
+    REFUSED = "refused"
+    """It could not be begun as asked; nothing was changed."""
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+    """The session ended in it."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self not in (self.QUEUED, self.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A piece of work that goes on beside the cockpit."""
+
+    id: str
+    """`j1`, `j2`, …"""
+    verb: str
+    argument: str = ""
+    """What was typed behind the verb."""
+    actor: str = ""
+    heavy: bool = False
+    """Whether it takes much of the machine; such jobs run one at a time."""
+    status: JobStatus = JobStatus.QUEUED
+    done: float = 0.0
+    of: float = 0.0
+    """How much is done of how much; 0 of 0 where that is not known."""
+    text: str = ""
+    """What it is at."""
+    message: str = ""
+    """What came of it, in one line or a few."""
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    """What came of it, as JSON."""
+    error: str = ""
+    """Id under which the log has the traceback; empty where nothing broke."""
+    asked: str = ""
+    begun: str = ""
+    ended: str = ""
+    """Times as those of events."""
+    event: str = ""
+    """Reference of the event by which it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogItem:
+    """Something that could be better, and what became of it (mindX spec §6.2)."""
+
+    id: str
+    """`i1`, `i2`, …"""
+    uid: str
+    """A long id that says the same in every session: 16 hexadecimal digits."""
+    target: str
+    """Id of the component."""
+    concern: Concern
+    suggestion: str
+    """One sentence for a person."""
+    priority: int = 5
+    """1 to 10, 10 the most urgent."""
+    source: str = ""
+    """Who proposed it: `audit`, `operator:…`, `model:…`."""
+    status: ItemStatus = ItemStatus.PENDING
+    critical: bool = False
+    """Whether the operator approves before anything is tried."""
+    attempts: int = 0
+    merged: int = 0
+    """How many like it were found while it was pending."""
+    evidence: tuple[str, ...] = ()
+    finding: Finding | None = None
+    """The finding that it stands for, where an audit made it."""
+    added: str = ""
+    changed: str = ""
+    tried: str = ""
+    """Times as those of events; `tried` is that of the last attempt's beginning."""
+    decided_by: str = ""
+    """Who approved or rejected it."""
+    campaign: str = ""
+    """The newest campaign on it."""
+    message: str = ""
+    """Why it stands as it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignBudget:
+    """What a campaign may take."""
+
+    candidates: int = 12
+    """How many candidates are judged at most."""
+    seconds: float = 600.0
+    """Processor time of judging, in seconds."""
+    usd: float = 0.0
+    """What models may cost; 0 asks none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a campaign did, and when."""
+
+    at: str
+    status: CampaignStatus
+    text: str
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A change that a campaign tries; its texts are blobs."""
+
+    id: str
+    """`k1.3`: the third of campaign `k1`."""
+    component: str
+    title: str
+    origin: str
+    why: str = ""
+    parent: str = ""
+    """The candidate that it was made from."""
+    files: Mapping[str, str | None] = field(default_factory=dict)
+    """Blob of the new contents by path from the workspace's directory; None removes the file."""
+    before: Mapping[str, str | None] = field(default_factory=dict)
+    """Blob of what each of these files held when the difference was made; None where there was none."""
+    diff: str = ""
+    """Blob of the difference as unified text."""
+    added: int = 0
+    removed: int = 0
+    """Lines of the difference."""
+    key: str = ""
+    """Hash of the tree before, the candidate and the suite: what was judged under it is not judged again."""
+    answers: tuple[Finding, ...] = ()
+    cost_usd: float = 0.0
+    verdict: Verdict | None = None
+    again: str = ""
+    """The candidate whose verdict this one has, where the same was judged before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """A file as it was at a moment."""
+
+    blob: str | None
+    """None where there was none."""
+    mode: int = 0
+    """Its permission bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A candidate that was written to the workspace, with what it takes to go back."""
+
+    candidate: str
+    before: Mapping[str, Touched] = field(default_factory=dict)
+    after: Mapping[str, Touched] = field(default_factory=dict)
+    """The files that it touches, by path from the workspace's directory."""
+    made: tuple[str, ...] = ()
+    """Directories that it made, outermost first."""
+    tree_before: str = ""
+    tree_after: str = ""
+    """Hash over the component's files."""
+    begun: str = ""
+    ended: str = ""
+    """When it was whole; empty while it is being written."""
+    undoing: bool = False
+    """Whether it is being taken back."""
+    failures_before: int = 0
+    """Failures of the component in the journal when it was applied, in a window as long as the watch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """An attempt to make something better, from the audit to what became of it."""
+
+    id: str
+    """`k1`, `k2`, …"""
+    directive: str
+    component: Component | None = None
+    """None until the directive is understood."""
+    rule: str = ""
+    """How the directive was understood, in words."""
+    status: CampaignStatus = CampaignStatus.AUDITING
+    seed: int = 0
+    budget: CampaignBudget = CampaignBudget()
+    item: str = ""
+    """The item of the backlog that it is on; empty for none."""
+    job: str = ""
+    """The job that last worked on it."""
+    findings: tuple[Finding, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    chosen: str = ""
+    """The candidate that waits for the operator, or was applied."""
+    application: Application | None = None
+    stages: tuple[Stage, ...] = ()
+    message: str = ""
+    seconds: float = 0.0
+    """Processor time that judging has taken."""
+    usd: float = 0.0
+    begun: str = ""
+    ended: str = ""
+    actor: str = ""
+    told: str = ""
+    """What the watch told of it since it was applied; empty for nothing."""
+
+    def candidate(self, wanted: str) -> Candidate | None:
+        """One of its candidates by id."""
+        return next((one for one in self.candidates if one.id == wanted), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who can sign; the private key is in no event."""
+
+    entity: str
+    address: str
+    public_key: str
+    """In hexadecimal."""
+    created: str = ""
+    deprecated: str = ""
+    """When it was given up; empty while it holds."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line of what Mastermind did and why."""
+
+    at: str
+    topic: str
+    """Such as `campaign.applied`."""
+    text: str
+    event: str
+    actor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MastermindSettings:
+    """How Mastermind works, as the workspace's settings say (`[mastermind]` in pilothouse.toml)."""
+
+    cooldown_s: float = 7_200.0
+    """How long after a failed attempt an item is left alone, and how long what was done or rejected is not
+    added again."""
+    interval_s: float = 30.0
+    """Between two items of autonomous work."""
+    watch_s: float = 86_400.0
+    """How long what was applied is watched."""
+    watch_more: int = 2
+    """How many more failures than before are told."""
+    approve_critical: bool = True
+    """Whether critical targets wait for the operator."""
+    critical: tuple[str, ...] = ("pilothouse.toml", "mastermind", "coordinator", "self_improve")
+    """Stems of ids and paths that make a target critical."""
+    budget: CampaignBudget = CampaignBudget()
+
+
+LOG_LIMIT = 500
+"""Lines of the log that a state keeps; the journal has all."""
+
+
+@dataclass(slots=True)
+class MastermindState:
+    """Everything that Mastermind knows: the fold of its stream."""
+
+    version: int = 0
+    hash: str = ""
+    jobs: dict[str, JobRecord] = field(default_factory=dict)
+    items: dict[str, BacklogItem] = field(default_factory=dict)
+    campaigns: dict[str, Campaign] = field(default_factory=dict)
+    identities: dict[str, Identity] = field(default_factory=dict)
+    """By address."""
+    log: list[LogLine] = field(default_factory=list)
+    """The newest lines, oldest first."""
+    verdicts: dict[str, tuple[str, Verdict]] = field(default_factory=dict)
+    """By key: the candidate that was judged, and how."""
+    autonomous: str = ""
+    """The job that works the backlog off by itself; empty for none."""
+
+    def copy(self) -> MastermindState:
+        """A state that later events do not change."""
+        return replace(
+            self,
+            jobs=dict(self.jobs),
+            items=dict(self.items),
+            campaigns=dict(self.campaigns),
+            identities=dict(self.identities),
+            log=list(self.log),
+            verdicts=dict(self.verdicts),
+        )

@@ -1,0 +1,174 @@
+"""What Mastermind is put together from: who audits, proposes, lays down how it is judged, and judges.
+
+Each is a protocol, so that the parts know nothing of each other; `engine.mastermind.mastermind` takes those
+that are there. Source: mindX spec §6.4, steering spec §3 idea 13.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from engine.domain.improvement import Component, Finding, Proposal, Verdict
+from engine.domain.mastermind import JobStatus, MastermindSettings, MastermindState
+from engine.domain.ports import Clock, Ids
+from engine.journal.blobs import BlobStore
+from engine.journal.store import JournalStore
+
+
+class House(Protocol):
+    """What Mastermind needs of the engine; `engine.engine.Engine` is one."""
+
+    workspace: Path
+    root: Path
+    """Where agents work: the sandbox."""
+    store: JournalStore
+    blobs: BlobStore
+    session: str
+
+    @property
+    def clock(self) -> Clock:
+        """What time it is."""
+
+    @property
+    def ids(self) -> Ids:
+        """Names that are unique."""
+
+    @property
+    def mastermind_settings(self) -> MastermindSettings:
+        """How Mastermind works here."""
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Ids of the agents that exist."""
+
+    @property
+    def model(self) -> Any:
+        """The client of the model that thinks (`engine.models.port.ModelClient`), or None."""
+
+    @property
+    def model_name(self) -> str:
+        """The model's name; empty where there is none."""
+
+
+class Progress(Protocol):
+    """How a job tells where it is, and learns that it is not wanted any more."""
+
+    def tell(self, done: float, of: float, text: str) -> None:
+        """Say how far it is; may be called from any thread and as often as one likes."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it is to end; threads look at this, coroutines are cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a job."""
+
+    status: JobStatus
+    message: str
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    """As JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a job was asked to do."""
+
+    job: str
+    argument: str
+    options: Mapping[str, Any]
+    """What the command said besides, by the names of `StartJob`'s fields and of its `options`."""
+    actor: str
+
+
+Worker = Callable[[Asked, Progress], Awaitable[Outcome]]
+"""Does a job; raises `JobRefused` for what a person did wrong, in one clear line."""
+
+
+class JobRefused(Exception):  # noqa: N818 - it is an answer, and no fault
+    """A job cannot be done as it was asked; nothing was changed."""
+
+
+class AuditUnavailable(Exception):  # noqa: N818
+    """An audit could not be made, as when a model is down; nothing was found and nothing is added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """How a component is judged, as its maker laid it down."""
+
+    suite: Any
+    """What the comparer understands (`engine.mastermind.judge.suite.Suite`)."""
+    digest: str
+    """Hash of all that it is made of: another one means another judgement."""
+
+
+class Auditor(Protocol):
+    """Knows components, and finds what could be better in them."""
+
+    name: str
+
+    async def components(self) -> Sequence[Component]:
+        """What there is that can be improved."""
+
+    async def audit(self, component: Component, context: str, progress: Progress) -> Sequence[Finding]:
+        """What could be better in a component; empty when nothing was found.
+
+        Raises:
+            AuditUnavailable: it could not be looked; the message says why.
+        """
+
+
+class Proposer(Protocol):
+    """Thinks of changes."""
+
+    name: str
+
+    def fits(self, component: Component) -> bool:
+        """Whether it can think of changes to such a component."""
+
+    async def propose(
+        self, component: Component, findings: Sequence[Finding], rng: random.Random, budget_usd: float
+    ) -> Iterable[Proposal]:
+        """Changes, the most promising first; the same for the same randomness where no model is asked."""
+
+
+class SuiteMaker(Protocol):
+    """Lays down how a component is judged."""
+
+    def fits(self, component: Component) -> bool:
+        """Whether it knows how such a component is judged."""
+
+    async def make(self, component: Component, before: Path, seed: int) -> Suite:
+        """The suite; `before` is a copy of the workspace's files that the component needs.
+
+        Raises:
+            JobRefused: it cannot be judged, as where it has no tests; the message says why.
+        """
+
+
+class Comparer(Protocol):
+    """Judges a candidate against what is there."""
+
+    async def compare(
+        self,
+        before: Path,
+        after: Path,
+        component: Component,
+        proposal: Proposal,
+        suite: Suite,
+        *,
+        seed: int,
+        seconds: float,
+    ) -> Verdict:
+        """What it says; `seconds` is the processor time that it may take."""
+
+
+Publish = Callable[[str, str, Mapping[str, Any]], None]
+"""Puts a line into Mastermind's log: topic, text, data."""
+Look = Callable[[], MastermindState]
