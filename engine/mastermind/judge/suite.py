@@ -67,8 +67,8 @@ class Measure:
     relative: bool = False
     """Whether differences count in percent of what it was before; always so for time."""
     least: float = 0.0
-    """The gain that its interval has to exceed, in the unit or in percent. Time needs some: where code lies in
-    memory moves it by a percent or so without anything being better."""
+    """The gain that its interval has to exceed, in the unit or in percent. Time needs some: where code lies
+    in memory moves it by a percent or so without anything being better."""
 
     def __post_init__(self) -> None:
         if self.better not in ("less", "more"):
@@ -170,7 +170,7 @@ class Boxed(Protocol):
 
     @property
     def root(self) -> str:
-        """The project's directory, from the workspace's: working directory, root of pytest; `.` for itself."""
+        """The project's directory, from the workspace's (`.` for itself), where its code and pytest run."""
 
     @property
     def imports(self) -> tuple[str, ...]:
@@ -178,12 +178,16 @@ class Boxed(Protocol):
 
     @property
     def packages(self) -> tuple[Path, ...]:
-        """Directories of this machine with installed packages that it needs, pytest's among them; read only."""
+        """Directories of this machine with packages that it needs, pytest's among them; read only."""
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """Modules of pytest's plugins that its tests need, such as `pytest_asyncio.plugin`."""
 
     def material(self, split: Split) -> Mapping[str, bytes]:
-        """Files of the suite that have to be in the box for a split, by path from the workspace's directory.
+        """Files of the suite that a split needs in the box, by path from the workspace's directory.
 
-        They are laid over the tree, before's and after's alike. Expected answers are not among them; tests are.
+        They are laid over both trees alike. Tests are among them, expected answers are not.
         """
 
 
