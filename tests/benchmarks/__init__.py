@@ -23,6 +23,7 @@ NAMES = (
     "killing",
     "flipping",
     "storage",
+    "evolving",
 )
 
 

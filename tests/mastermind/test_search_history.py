@@ -62,7 +62,10 @@ async def by_hand(engine: Engine, text: str, *actions: tuple[str, dict[str, str]
 
 async def prepared(engine: Engine, *names: str) -> None:
     for name in names:
-        steps = ("mkdir", {"path": f"{name}/drafts"}), ("write", {"path": f"{name}/TODO.txt", "content": name})
+        steps = (
+            ("mkdir", {"path": f"{name}/drafts"}),
+            ("write", {"path": f"{name}/TODO.txt", "content": name}),
+        )
         await by_hand(engine, f"prepare a desk for {name}", *steps)
 
 

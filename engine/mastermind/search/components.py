@@ -33,7 +33,7 @@ MOST_FILES = 500
 _SKIPPED = frozenset({".pilothouse", ".git", ".tmp", ".venv", "venv", "node_modules", "__pycache__"})
 
 MEASURES = {
-    ComponentKind.PLANS: "reasoning cycles to the goal in 300 sealed worlds of the explorer",
+    ComponentKind.PLANS: "reasoning cycles to the goal in 400 sealed worlds of the explorer",
     ComponentKind.RECIPES: "sealed recorded goals planned as they were done in the end, nothing else anew",
     ComponentKind.THRESHOLDS: "goals achieved and actions taken on sealed small tasks",
     ComponentKind.AGENT: "goals achieved and actions taken by such an agent on sealed small tasks",

@@ -148,17 +148,17 @@ class _Search:
             then = fly(one.program, task, min(CYCLES, 3 * now.cycles + 20))
             if now.reached and not then.reached:
                 return False
-            one.saved.append(now.cycles - then.cycles)
+            one.saved.append(now.cost - then.cost)
         return one.score > 0
 
     def _confirmed(self, now: Library, made: list[str]) -> Better | None:
         through = tasks(Split.CHOOSE, self._key, self._effort.choose)
         before, after = fly_all(self._library.program, through), fly_all(now.program, through)
         broke = any(old.reached and not new.reached for old, new in zip(before, after, strict=True))
-        saved = [old.cycles - new.cycles for old, new in zip(before, after, strict=True)]
+        saved = [old.cost - new.cost for old, new in zip(before, after, strict=True)]
         if broke or not _clear(saved, CONFIRMED):
             return None
-        means = fmean(one.cycles for one in before), fmean(one.cycles for one in after)
+        means = fmean(one.cost for one in before), fmean(one.cost for one in after)
         return Better(now.text, tuple(made), *means, len(through), self._tried)
 
 

@@ -209,8 +209,8 @@ class Searching:
         goals = {getattr(plan.trigger.literal, "indicator", "") for plan in plans if plan.trigger.is_goal}
         if "reach/1" not in goals:
             raise UnsearchableError(
-                f"{component.paths[0]} has no plan for !reach(Object): libraries are judged in the world of the "
-                "explorer only"
+                f"{component.paths[0]} has no plan for !reach(Object): libraries are judged in the world of "
+                "the explorer only"
             )
 
     async def now(self, component: Component) -> dict[str, str]:
