@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.domain import commands as cmd
-from engine.domain.improvement import Component, ComponentKind, Concern
+from engine.domain.improvement import Component, ComponentKind
 from engine.domain.ports import Ports
 from engine.engine import Engine
 from engine.journal import events as ev
@@ -74,7 +74,8 @@ async def test_an_operators_plans_for_goals_of_one_shape_become_a_recipe(engine:
     history = await read_history(engine.workspace)
     findings = await audit(engine.workspace)
     uncovered = next(one for one in findings if "prepare a desk for frida" in one.text)
-    assert uncovered.target == RECIPES and "6 of 6 goals" in uncovered.text and len(uncovered.evidence) == 6
+    assert (uncovered.target, len(uncovered.evidence)) == (RECIPES, 6)
+    assert "6 of 6 goals" in uncovered.text
 
     (proposal,) = propose_recipes({}, COMPONENT, history, findings)
     assert "3 hits and 0 misfires" in proposal.why

@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
+from engine.domain.failure import Strategy
 from engine.domain.improvement import Concern, Finding
 from engine.domain.text import clean_line
 from engine.mastermind.search.components import AGENT_PREFIX, RECIPES, THRESHOLDS, library_of
@@ -29,6 +30,8 @@ LEAST_GRANTS = 3
 """Times that the same call was allowed by hand until that is worth a rule."""
 SLOW_TIMES, SLOW_MS = 4.0, 500
 """A call is slow at so many times the median of its command, and at least so much above it."""
+GIVEN_UP = frozenset({Strategy.FALLBACK_MANUAL.value, Strategy.ABORT_GRACEFULLY.value})
+"""Strategies that repair nothing."""
 MOST_GAPS = 200
 """Clauses, the newest, of which it is seen whether they are covered by now."""
 SHOWN = 12
@@ -110,7 +113,7 @@ def _repairs(history: History) -> Iterator[Finding]:
     """The same failure of the same thing, answered by the same recovery again and again."""
     subjects = {(one.agent, one.step): one.subject for one in history.failures}
     by = _grouped(
-        (one for one in history.recoveries if one.helped is not False),
+        (one for one in history.recoveries if one.helped is not False and one.strategy not in GIVEN_UP),
         lambda one: (one.agent, one.kind, one.strategy, subjects.get((one.agent, one.step), "")),
     )
     for (agent, kind, strategy, subject), those in by.items():
@@ -123,7 +126,7 @@ def _repairs(history: History) -> Iterator[Finding]:
 
 def _vain(history: History) -> Iterator[Finding]:
     """Recoveries that were tried several times and never helped."""
-    ended = [one for one in history.recoveries if one.helped is not None]
+    ended = [one for one in history.recoveries if one.helped is not None and one.strategy not in GIVEN_UP]
     for (kind, strategy), those in _grouped(ended, lambda one: (one.kind, one.strategy)).items():
         if len(those) >= LEAST_REPAIRS and not any(one.helped for one in those):
             text = f"{strategy} after {kind} helped in 0 of {len(those)} tries"

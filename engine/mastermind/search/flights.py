@@ -138,7 +138,7 @@ async def fly(
     config: Mapping[str, Any] | None = None,
     agent_type: str = "bdi_agent",
 ) -> tuple[Landed, ...]:
-    """What comes of each task, one after the other, each by an agent of its own.
+    """What comes of each task, side by side, each by an agent of its own and with files of its own.
 
     Args:
         opener: opens an engine on a scratch workspace.
@@ -152,12 +152,11 @@ async def fly(
         await asyncio.to_thread(_lay_down, workspace, through, thresholds)
         engine = await opener(workspace)
         try:
-            return tuple(
-                [
-                    await _flown(engine, f"t{number}", errand, dict(config or {}), agent_type)
-                    for number, errand in enumerate(through)
-                ]
+            flights = (
+                _flown(engine, f"t{number}", errand, dict(config or {}), agent_type)
+                for number, errand in enumerate(through)
             )
+            return tuple(await asyncio.gather(*flights))
         finally:
             await engine.close("the flight is over")
 

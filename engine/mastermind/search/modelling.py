@@ -38,7 +38,7 @@ FINDINGS = 20
 SYSTEM = f"""You improve one component of a system in which an operator steers agents. You are shown its
 files, what an audit found, and how a candidate is measured. Propose changes that mend the findings or make
 the measure better; each is tried by itself against what is there now, on tasks that you do not see. A change
-that breaks what holds, that knows answers by heart, or that touches anything but the listed files is rejected.
+that breaks what holds, that knows answers by heart, or that touches other than the listed files is rejected.
 
 Give for each changed file its whole new text. Propose nothing where you see nothing to make better: an empty
 list is a good answer.

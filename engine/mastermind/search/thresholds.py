@@ -1,4 +1,4 @@
-"""Looking for better thresholds: the values around the present ones, one at a time, two where one helped."""
+"""Looking for better thresholds: the values around the present ones, one at a time."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import json
 import random
 from collections.abc import Iterator
 
-from engine.metacognition.settings import KEY as METACOGNITION
 from engine.parameters.settings import KEY as PROCESSING
 from engine.parameters.thresholds import Thresholds
 from engine.recovery.settings import KEY as RECOVERY
 
 DEFAULTS: Thresholds = {
     RECOVERY: {"max_consecutive_errors": 3},
-    METACOGNITION: {"reflection_threshold": 7, "consolidation_threshold": 12},
     PROCESSING: {"enable_path_correction": True, "fallback_to_defaults": True},
 }
 """What holds where the file says nothing, of what is searched."""
 RANGES = {
     (RECOVERY, "max_consecutive_errors"): (1, 8, 1),
-    (METACOGNITION, "reflection_threshold"): (3, 15, 2),
-    (METACOGNITION, "consolidation_threshold"): (5, 25, 4),
 }
-"""Lowest and highest value that is tried, and how far apart neighbours are."""
+"""Lowest and highest value that is tried, and how far apart neighbours are.
+
+Those of metacognition are not searched: without a model nothing of it touches an agent's turn, so that no task
+could tell one value from another.
+"""
 _HEAD = "# Numbers by which agents' loops decide; an agent's own configuration counts before them.\n"
 
 Change = tuple[str, Thresholds]

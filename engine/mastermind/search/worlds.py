@@ -22,8 +22,8 @@ SIDES = (3, 4)
 OBSTACLES = 3
 """Most of one grid."""
 CYCLES = 1_500
-"""Cycles after which a run in a world so small is given up; the hand-written plans need 16 in the mean, and no
-search at random comes near it by chance."""
+"""Cycles after which a run in a world so small is given up; the hand-written plans need 16 in the mean, and
+no search at random comes near it by chance."""
 
 COUNTED = 120
 """Most cycles that a run counts: one long walk by chance says little, and would drown all others."""
