@@ -10,27 +10,15 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from app.explorer_arguments import add_arguments as add_explorer_arguments
-from engine import __version__
+from app.arguments import RECORDED, parser
 
 if TYPE_CHECKING:
     from engine.sandbox.policy import Tier
 
 EX_SOFTWARE, EX_CONFIG = 70, 78
 """An agent ended by a fault of the program; there is no jail as the policy requires it (sysexits.h)."""
-RECORDED = "recorded:"
-"""Before the file of a run that is to be run again."""
-Handler = Callable[[argparse.Namespace], int]
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser that says what is wrong in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        sys.stderr.write(f"{self.prog}: {message} (see {self.prog} --help)\n")
-        raise SystemExit(2)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,10 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal of another encoding shows what it can
             stream.reconfigure(errors="backslashreplace")
-    options = _parser().parse_args(argv)
-    handler: Handler = options.handler
+    options = parser().parse_args(argv)
     try:
-        return handler(options)
+        return HANDLERS[options.command](options)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -50,275 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    common = _common()
-    top = _Parser(prog="pilothouse", description="Steer agents live from a terminal.", parents=[_common()])
-    top.add_argument("--version", action="version", version=f"pilothouse {__version__}")
-    top.add_argument("--mission", metavar="NAME", help="start this mission where the workspace is new")
-    top.add_argument("--theme", metavar="NAME", help="colours of the cockpit")
-    _tier_option(top)
-    top.set_defaults(handler=_cockpit)
-    verbs = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
-
-    run = verbs.add_parser("run", parents=[common], help="run one agent on a goal without a screen")
-    run.add_argument("goal", nargs="?", default="", help="what is to be done, in plain English")
-    run.add_argument("--mission", metavar="NAME", help="a shipped mission instead of a goal")
-    run.add_argument("--agent", default="pilot-1", metavar="ID")
-    run.add_argument("--max-loops", type=_positive, metavar="N")
-    run.add_argument(
-        "--thinker",
-        type=_thinker,
-        default="auto",
-        metavar="auto|procedural|claude|recorded:FILE",
-        help="who plans; recorded: an exported run once more, with no model and no network",
-    )
-    run.add_argument(
-        "--budget-usd", type=_dollars, metavar="X", help="what models may cost, over all sessions"
-    )
-    run.add_argument("--budget-tokens", type=_positive, metavar="N")
-    run.add_argument("--budget-actions", type=_positive, metavar="N", help="actions that may be started")
-    run.add_argument("--budget-seconds", type=_seconds, metavar="S", help="time at work")
-    run.add_argument(
-        "--approve",
-        type=_approval,
-        action="append",
-        default=[],
-        metavar="ask|never-ask|RULE",
-        help="never-ask: where the operator would be asked, the goal fails instead; a rule such as "
-        "'write paths=src/**' lets these calls run unasked; repeatable",
-    )
-    run.add_argument(
-        "--break",
-        action="append",
-        default=[],
-        dest="breaks",
-        metavar="BREAKPOINT",
-        help="hold there and end the run, such as: 'tool write path=*.toml'; may be given more than once",
-    )
-    run.add_argument("--step", action="store_true", help="wait for Enter before each action")
-    run.add_argument("--timeout", type=_seconds, metavar="S")
-    run.add_argument("--events", action="store_true", help="print every event as one JSON line")
-    _tier_option(run)
-    run.set_defaults(handler=_run)
-
-    missions = verbs.add_parser("missions", parents=[common], help="the shipped missions")
-    missions.set_defaults(handler=_missions)
-
-    do = verbs.add_parser("do", parents=[common], help="one line, as typed in the command bar")
-    do.add_argument("line", nargs="+")
-    do.add_argument("--agent", default="", metavar="ID")
-    _tier_option(do)
-    do.set_defaults(handler=_do)
-
-    sessions = verbs.add_parser(
-        "sessions", parents=[common], help="the journal: what ran, and whether it is whole"
-    )
-    what = sessions.add_subparsers(dest="what", metavar="WHAT", required=True, parser_class=_Parser)
-    for name, words in (
-        ("list", "every session"),
-        ("show", "what happened in a session"),
-        ("verify", "recompute the hash chain"),
-        ("replay", "run recorded agents again and compare"),
-    ):
-        one = what.add_parser(name, parents=[common], help=words)
-        if name in ("show", "replay"):
-            one.add_argument("name", nargs="?", default="", help="a session or an agent; all by default")
-        if name == "show":
-            one.add_argument(
-                "--at", default="", metavar="EVENT", help="the agent's state at this event, or now"
-            )
-        one.add_argument(
-            "--from",
-            dest="source",
-            type=Path,
-            metavar="FILE",
-            help="an export, not the workspace",
-        )
-        one.set_defaults(handler=_sessions)
-    report = what.add_parser(
-        "report",
-        parents=[common],
-        help="a session or an agent as a file to be read",
-    )
-    report.add_argument("name", metavar="NAME", help="a session or an agent; '' is the newest session")
-    report.add_argument("target", type=Path, metavar="FILE", help="a new file ending in .md or .html")
-    report.add_argument("--from", dest="source", type=Path, metavar="FILE", help="an export")
-    report.set_defaults(handler=_sessions)
-    out = what.add_parser("export", parents=[common], help="the journal as one file for another machine")
-    out.add_argument("name", metavar="FILE", help="a new file, such as flight.tar.gz")
-    out.set_defaults(handler=_sessions)
-
-    search = verbs.add_parser(
-        "search", parents=[common], help="search events, outputs, thoughts, prompts, memories and files"
-    )
-    search.add_argument("words", nargs="+", metavar="WORDS", help="each must occur")
-    search.add_argument("--agent", default="", metavar="ID", help="of this agent only")
-    search.add_argument(
-        "--kind", default="", metavar="KIND", help="a kind of event such as action, or event, memory, file"
-    )
-    search.add_argument("--limit", type=_positive, default=100, metavar="N", help="of each source; 100")
-    search.set_defaults(handler=_search)
-
-    memory = verbs.add_parser("memory", parents=[common], help="what agents remember")
-    _add_memory(memory, common)
-
-    why = verbs.add_parser("why", parents=[common], help="why something is so, answered from the journal")
-    why.add_argument(
-        "subject",
-        metavar="WHAT",
-        help="an event (pilot-1:12), action (a3), step, goal, belief's key, error, or a written file's path",
-    )
-    why.add_argument("--agent", default="", metavar="ID", help="whose, where several agents have it")
-    way = why.add_mutually_exclusive_group()
-    way.add_argument("--forward", dest="way", action="store_const", const="forward", help="what stands on it")
-    way.add_argument(
-        "--wrong",
-        dest="way",
-        action="store_const",
-        const="wrong",
-        help="what is in doubt if its result is wrong",
-    )
-    why.set_defaults(handler=_why, way="backward")
-
-    coder = verbs.add_parser("coder", parents=[common], help="an interactive SimpleCoder session")
-    coder.add_argument(
-        "-c", dest="commands", action="append", metavar="COMMAND", help="run this and end; repeatable"
-    )
-    _tier_option(coder)
-    coder.set_defaults(handler=_coder)
-
-    asl = verbs.add_parser(
-        "asl", parents=[common], help="run AgentSpeak(L) programs, several agents together"
-    )
-    asl.add_argument("files", nargs="*", metavar="FILE", help=".asl programs, or .mas lists of name=file.asl")
-    asl.add_argument("--agents", nargs="+", default=[], metavar="NAME=FILE", help="more agents")
-    asl.add_argument("--cycles", type=_positive, metavar="N", help="stop after so many cycles of each agent")
-    asl.add_argument(
-        "--event-policy",
-        dest="policy",
-        choices=("skip_irrelevant", "one_per_cycle", "compat"),
-        default="skip_irrelevant",
-        help="what an event without a plan costs; compat: as the thesis' engine in everything",
-    )
-    asl.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of all chance; the same gives the same run"
-    )
-    asl.add_argument("--trace", action="store_true", help="every change on standard error")
-    asl.set_defaults(handler=_asl)
-
-    doctor = verbs.add_parser("doctor", parents=[common], help="what works on this machine")
-    doctor.add_argument("--model", action="store_true", help="ask the model for one word")
-    doctor.set_defaults(handler=_doctor)
-
-    explorer = verbs.add_parser(
-        "explorer", parents=[common], help="plans for the explorer robot, run and measured"
-    )
-    add_explorer_arguments(explorer)
-    explorer.set_defaults(handler=_explorer)
-
-    bench = verbs.add_parser(
-        "bench", parents=[common], help="benchmarks beside their baselines (source tree only)"
-    )
-    bench.add_argument("name", nargs="?", default="", metavar="NAME")
-    bench.set_defaults(handler=_bench)
-    return top  # fmt: skip
-
-
-def _add_memory(parser: _Parser, common: _Parser) -> None:
-    what = parser.add_subparsers(dest="what", metavar="WHAT", required=True, parser_class=_Parser)
-    add = what.add_parser("add", parents=[common], help="remember something as the operator")
-    search = what.add_parser("search", parents=[common], help="find memories by words and likeness")
-    stats = what.add_parser("stats", parents=[common], help="how much there is, and what goes next")
-    add.add_argument("text", metavar="TEXT")
-    add.add_argument("--agent", default="", metavar="ID", help="to the workflow of this agent's goal")
-    add.add_argument("--importance", type=float, metavar="N", help="0 to 10; 5 by default")
-    search.add_argument("text", metavar="QUERY")
-    search.add_argument("--limit", type=_positive, default=10, metavar="N")
-    for one in (add, search):
-        one.add_argument("--level", metavar="LEVEL", help="working, episodic, semantic or procedural")
-        one.add_argument("--type", metavar="TYPE", help="such as fact, insight, procedure, warning")
-        one.add_argument("--tag", dest="tags", action="append", default=[], metavar="TAG", help="repeatable")
-    for one in (search, stats):
-        one.add_argument(
-            "--as-of", type=_positive, metavar="SEQ", help="as it was at this place of the journal"
-        )
-    for one in (add, search, stats):
-        one.add_argument("--workflow", default="", metavar="ID")
-        one.set_defaults(handler=_memory)
-
-
-def _common() -> _Parser:
-    """Options that every level takes; a sub-command's value wins."""
-    common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
-    common.add_argument(
-        "--workspace", type=Path, metavar="DIR", help="default: ./workspace if it exists, else ."
-    )
-    common.add_argument(
-        "--json", action="store_true", help="one JSON object as the last line of standard output"
-    )
-    common.add_argument("--quiet", action="store_true", help="no progress on standard error")
-    return common
-
-
-def _approval(text: str) -> str:
-    from engine.steering.rules import RuleError, read_rule
-
-    if text not in ("ask", "never-ask"):
-        try:
-            read_rule(text)
-        except RuleError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-    return text
-
-
-def _tier_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--accept-tier",
-        choices=("full", "kernel", "paths"),
-        default=argparse.SUPPRESS,
-        help="the weakest jail in which programs may run; paths: unconfined where there is none",
-    )
-
-
 def _accepted(options: argparse.Namespace) -> Tier | None:
     from engine.sandbox.policy import Tier
 
     said = getattr(options, "accept_tier", None)
     return Tier(said.upper()) if said else None
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
-    return int(text)
-
-
-def _dollars(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of dollars")
-    return value
-
-
-def _thinker(text: str) -> str:
-    if text in ("auto", "procedural", "claude") or (text.startswith(RECORDED) and len(text) > len(RECORDED)):
-        return text
-    raise argparse.ArgumentTypeError(
-        f"there is no thinker '{text[:60]}'; thinkers: auto, procedural, claude, {RECORDED}FILE"
-    )
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds above 0")
-    return value
 
 
 def _workspace(options: argparse.Namespace) -> Path:
@@ -602,6 +325,23 @@ def _bench(options: argparse.Namespace) -> int:
         print(f"{row['name']:<44} {figures:<44}{ratio}", file=sys.stderr)
         print(json.dumps(row))
     return 0
+
+
+HANDLERS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "cockpit": _cockpit,
+    "run": _run,
+    "missions": _missions,
+    "do": _do,
+    "sessions": _sessions,
+    "search": _search,
+    "memory": _memory,
+    "why": _why,
+    "coder": _coder,
+    "asl": _asl,
+    "doctor": _doctor,
+    "explorer": _explorer,
+    "bench": _bench,
+}
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engine.inquiry.naming import Basis, Relation
     from engine.inquiry.plan_difference import Changed, Moved, PlanDifference, difference
     from engine.inquiry.record import Record, Subject, UnknownSubjectError
-    from engine.inquiry.waiting import Waiting, WaitKind, in_particular, waiting_for
+    from engine.inquiry.waiting import Waiting, WaitKind, in_particular, waiting_for, waiting_now
     from engine.inquiry.why import Cascade, Chain, Link, Standing, backward, cascade, forward
 else:
     __getattr__ = late(
@@ -38,7 +38,7 @@ else:
             "record": ("Record", "Subject", "UnknownSubjectError"),
             "changed_files": ("touched_files",),
             "doubt": ("doubted", "standing_alone"),
-            "waiting": ("WaitKind", "Waiting", "in_particular", "waiting_for"),
+            "waiting": ("WaitKind", "Waiting", "in_particular", "waiting_for", "waiting_now"),
             "why": ("Cascade", "Chain", "Link", "Standing", "backward", "cascade", "forward"),
         },
     )
@@ -86,4 +86,5 @@ __all__ = [
     "standing_alone",
     "touched_files",
     "waiting_for",
+    "waiting_now",
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from engine.domain.plan import Op
 from engine.domain.reasoning import GenerationStage
@@ -14,6 +15,10 @@ from engine.domain.state import AgentState, RunState
 from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.journal.events import payload_of
+
+if TYPE_CHECKING:
+    from engine.journal.store import JournalStore
+    from engine.models.client import Rest
 
 BUDGET = "BUDGET"
 """How the reason of a pause begins that a budget brought about."""
@@ -114,6 +119,38 @@ def in_particular(found: Waiting, newest: Event | None) -> Waiting:
             return Waiting(WaitKind.GATE, f"{said.action} is held: {said.reason}", newest.at, newest.ref)
         case ev.ModelSaid() if found.kind is WaitKind.MODEL:
             return replace(found, what=f"{found.what}; its answer is coming in")
+    return found
+
+
+async def waiting_now(
+    store: JournalStore, state: AgentState, *, trouble: str = "", rest: Rest | None = None
+) -> Waiting:
+    """What an agent waits for, told by its state and its newest durable events, with since when.
+
+    Args:
+        store: the journal.
+        state: the agent's state now.
+        trouble: why its events are not durable yet, where that is so.
+        rest: the newest pause that the client of models took between two tries; None while it takes none.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    found = waiting_for(state, trouble=trouble)
+    last = await store.last(1, state.agent_id)
+    found = in_particular(found, last[0] if last else None)
+    if found.kind is WaitKind.MODEL and rest is not None:
+        what = f"{found.what}; it answered {rest.why}, and is asked again after {rest.seconds:.1f} s"
+        return replace(found, what=what, since=rest.at, until_s=rest.seconds)
+    if found.kind is WaitKind.MODEL and not found.since:
+        kinds = (ev.PlanAsked.kind, ev.DecisionAsked.kind)
+        asked = [event for kind in kinds for event in await store.last(1, state.agent_id, kind=kind)]
+        if asked:
+            newest = max(asked, key=lambda event: event.version)
+            return replace(found, since=newest.at, event=newest.ref)
+    if not found.since:
+        event = await store.get(found.event) if found.event else None
+        found = replace(found, since=event.at if event is not None else state.at)
     return found
 
 

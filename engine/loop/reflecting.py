@@ -15,7 +15,7 @@ from engine.domain.metacognition import BackgroundJob, JobOutcome, MetaSettings,
 from engine.domain.stopping import StopGrade
 from engine.domain.text import clean_line
 from engine.journal import events as ev
-from engine.journal.fold import BACKGROUND
+from engine.journal.recovery_fold import BACKGROUND
 from engine.loop.outcome import fresh_id
 from engine.loop.recording import RecordingAgent
 from engine.metacognition.result import Result

@@ -13,6 +13,8 @@ from typing import Any
 from engine.domain.action import ToolResult
 from engine.domain.ports import CallContext, CommandSpec
 from engine.sandbox.policy import PolicyError, Tier
+from engine.sandbox.probe import layers
+from engine.sandbox.report import SandboxReport
 from engine.tools.simple_coder import SimpleCoder
 
 
@@ -66,6 +68,11 @@ class Coders:
     def of(self, agent: str = "") -> SimpleCoder:
         """The agent's coder; the workspace's for an agent without a policy of its own."""
         return self._own.get(agent, self._shared)
+
+    def report(self, agent: str = "") -> SandboxReport:
+        """How the agent's programs are held."""
+        coder = self.of(agent)
+        return SandboxReport(coder.policy, coder.jail, layers())
 
     def narrow(self, agent: str, fields: Mapping[str, Any]) -> None:
         """Tighten an agent's policy by these fields, from now on.

@@ -98,7 +98,7 @@ class Lightning:
 
 async def struck(workspace: Path) -> Engine:
     engine = await Engine.open(workspace)
-    engine._procedural = Lightning()
+    engine._shared.procedural = Lightning()
     return engine
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from engine.journal.event import Event
 from engine.journal.fold import fold
 from engine.journal.store import JournalStore
 from engine.journal.verify import verify
+from tests import forking
 from tests.engine.engine_flight import journal_holds_together
 
 KILLS = 10
@@ -91,60 +91,34 @@ async def live(workspace, dice):
         while (state := await engine.view("pilot")).run is RunState.RUNNING and state.open_goals:
             await asyncio.sleep(0.002)
 
-say("ready")
-sys.stdin.readline()
 asyncio.run(live(Path(sys.argv[1]), random.Random(int(sys.argv[2]))))
 """
 
 
-class Warm:
-    """A process that has loaded the program and waits for its word to live, while another one lives."""
-
-    def __init__(self, workspace: Path, seed: int) -> None:
-        self._arguments = (str(workspace), str(seed))
-        self._starting = asyncio.create_task(self._start())
-
-    async def _start(self) -> Process:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-c",
-            LIFE,
-            *self._arguments,
-            stdin=PIPE,
-            stdout=PIPE,
-        )
-        assert process.stdout is not None
-        assert await process.stdout.readline() == b"ready\n"
-        return process
-
-    async def end(self) -> None:
-        process = await self._starting
-        process.kill()
-        await process.wait()
-
-    async def live_until_killed(self, dice: random.Random) -> dict[str, str]:
-        """Let it live, kill it at a random moment, and give what it said is durable."""
-        process = await self._starting
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(b"\n")
-        await process.stdin.drain()
+async def live_until_killed(workspace: Path, seed: int, dice: random.Random) -> dict[str, str]:
+    """Let an engine live, kill it at a random moment, and give what it said is durable."""
+    reading, writing = os.pipe()
+    with Path(os.devnull).open("rb") as nothing:
+        files = (nothing.fileno(), writing, 2)
+        process = forking.start(LIFE, str(workspace), str(seed), cwd=workspace, files=files)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as told:
         lines: list[bytes] = []
         if dice.random() < 0.5:
             # some moment of opening, planning or acting
             await asyncio.sleep(dice.uniform(0, 0.35))
         else:
             # right behind a commit
-            lines = [await process.stdout.readline() for _ in range(dice.randint(1, 60))]
-        process.send_signal(signal.SIGKILL)
-        lines += (await process.stdout.read()).splitlines(keepends=True)
-        assert await process.wait() == -signal.SIGKILL
-        said: dict[str, str] = {}
-        for line in lines:
-            if line.endswith(b"\n"):
-                _word, ref, digest = line.decode().split()
-                said[ref] = digest if digest != "-" else said.get(ref, "")
-        return said
+            lines = [await asyncio.to_thread(told.readline) for _ in range(dice.randint(1, 60))]
+        process.kill()
+        lines += (await asyncio.to_thread(told.read)).splitlines(keepends=True)
+    assert process.wait() == -signal.SIGKILL
+    said: dict[str, str] = {}
+    for line in lines:
+        if line.endswith(b"\n"):
+            _word, ref, digest = line.decode().split()
+            said[ref] = digest if digest != "-" else said.get(ref, "")
+    return said
 
 
 async def journal_of(workspace: Path) -> list[Event]:
@@ -245,23 +219,18 @@ async def kill_often(root: Path, times: int, seed: int) -> Tally:
     places = [root / f"w{number // KILLS}" for number in range(times)]
     for place in set(places):
         place.mkdir()
-    warm = Warm(places[0], seed)
-    try:
-        for number, workspace in enumerate(places):
-            now, warm = warm, Warm(places[min(number + 1, times - 1)], seed + number + 1)
-            said = await now.live_until_killed(dice)
-            tally.kills += 1
-            before = await journal_of(workspace)
-            kept = {event.ref: event.hash for event in before}
-            for ref, digest in said.items():
-                assert ref in kept, f"{ref} was acknowledged and is gone"
-                assert digest in ("", kept[ref])
-            tally.acknowledged += len(said)
-            tally.unknowns += await reopen_and_decide(workspace, before, dice)
-            if number % KILLS == KILLS - 1 or number == times - 1:
-                events = _of_pilot(await journal_of(workspace))
-                _nothing_was_repeated_undecided(events, workspace / "sandbox" / "log")
-                await journal_holds_together(workspace)
-    finally:
-        await warm.end()
+    for number, workspace in enumerate(places):
+        said = await live_until_killed(workspace, seed + number, dice)
+        tally.kills += 1
+        before = await journal_of(workspace)
+        kept = {event.ref: event.hash for event in before}
+        for ref, digest in said.items():
+            assert ref in kept, f"{ref} was acknowledged and is gone"
+            assert digest in ("", kept[ref])
+        tally.acknowledged += len(said)
+        tally.unknowns += await reopen_and_decide(workspace, before, dice)
+        if number % KILLS == KILLS - 1 or number == times - 1:
+            events = _of_pilot(await journal_of(workspace))
+            _nothing_was_repeated_undecided(events, workspace / "sandbox" / "log")
+            await journal_holds_together(workspace)
     return tally

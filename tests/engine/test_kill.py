@@ -12,7 +12,7 @@ from engine.domain import commands as cmd
 from engine.domain.goal import GoalStatus
 from engine.domain.state import RunState
 from engine.engine import Engine
-from tests.engine.kill_flight import Warm, journal_of, kill_often, reopen_and_decide
+from tests.engine.kill_flight import journal_of, kill_often, live_until_killed, reopen_and_decide
 from tests.rounds import rounds
 
 
@@ -30,7 +30,7 @@ async def test_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Path) -
 async def test_the_work_of_many_lives_is_done_in_the_end(tmp_path: Path) -> None:
     dice = random.Random(7)
     for number in range(5):
-        await Warm(tmp_path, number).live_until_killed(dice)
+        await live_until_killed(tmp_path, number, dice)
         await reopen_and_decide(tmp_path, await journal_of(tmp_path), dice)
     engine = await Engine.open(tmp_path)
     try:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.actions.saving import SnapshotRule
 from engine.domain import commands as cmd
 from engine.domain.improvement import Component, ComponentKind, Ruling
 from engine.domain.ports import Ports
-from engine.engine import Engine, EngineConfig, SnapshotRule
+from engine.engine import Engine, EngineConfig
 from engine.mastermind.judge.judge import Judge
 from engine.mastermind.judge.suite import Outcome, Split
 from engine.mastermind.search.components import AGENT_PREFIX, THRESHOLDS, THRESHOLDS_FILE, components

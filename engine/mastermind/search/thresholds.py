@@ -20,7 +20,7 @@ RANGES = {
 }
 """Lowest and highest value that is tried, and how far apart neighbours are.
 
-Those of metacognition are not searched: without a model nothing of it touches an agent's turn, so that no task
+Those of metacognition are not searched: without a model nothing of it touches an agent's turn, so no task
 can tell one value from another.
 """
 _HEAD = "# Numbers by which agents' loops decide; an agent's own configuration counts before them.\n"

@@ -1,0 +1,59 @@
+"""Opening Mastermind when it is first needed, and no sooner: a start that needs none imports none of it."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.domain.command import Receipt
+    from engine.domain.mastermind_commands import ForMastermind
+    from engine.mastermind.mastermind import Mastermind
+    from engine.mastermind.parts import House
+
+
+class LateMastermind:
+    """Mastermind of a workspace, once somebody needs it.
+
+    Args:
+        house: what it stands on.
+    """
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._opening: asyncio.Task[Mastermind] | None = None
+
+    async def opened(self) -> Mastermind:
+        """Mastermind, open.
+
+        Raises:
+            JournalError: its stream cannot be read.
+        """
+        return await asyncio.shield(self.begin())
+
+    def begin(self) -> asyncio.Task[Mastermind]:
+        """Begin to open it, where nobody has, or it failed."""
+        begun = self._opening
+        if begun is None or (begun.done() and (begun.cancelled() or begun.exception() is not None)):
+            begun = asyncio.create_task(self._open(), name="mastermind opening")
+            # Whoever asks is told.
+            begun.add_done_callback(lambda task: task.cancelled() or task.exception())
+            self._opening = begun
+        return begun
+
+    async def _open(self) -> Mastermind:
+        module = await asyncio.to_thread(import_module, "engine.mastermind.mastermind")
+        opened: Mastermind = await module.Mastermind.open(self._house)
+        return opened
+
+    async def carry_out(self, command: ForMastermind, actor: str) -> Receipt:
+        """Carry out a command of its own; see `Mastermind.carry_out`."""
+        return await (await self.opened()).carry_out(command, actor)
+
+    async def close(self) -> None:
+        """End its jobs; may be called again."""
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+            if not self._opening.cancelled() and self._opening.exception() is None:
+                await self._opening.result().close()
