@@ -19,6 +19,7 @@ from engine.mastermind.judge.suite import Outcome, Split
 from engine.mastermind.search.components import AGENT_PREFIX, THRESHOLDS, THRESHOLDS_FILE, components
 from engine.mastermind.search.flight_suites import FlightSuite
 from engine.mastermind.search.flights import HurriedClock
+from engine.mastermind.search.joining import JournalAuditor, SearchProposer, SearchSuites
 from engine.mastermind.search.searching import Searching, UnsearchableError
 
 WORSE = "[recovery]\nmax_consecutive_errors = 1\n"
@@ -50,14 +51,15 @@ def tree(place: Path, path: str, text: str) -> Path:
 async def test_a_threshold_that_costs_goals_is_found_and_its_mend_is_promoted(tmp_path: Path) -> None:
     tree(tmp_path / "workspace", THRESHOLDS_FILE, WORSE)
     searching = Searching(tmp_path / "workspace", opener)
-    component = of(searching, THRESHOLDS)
-    (proposal,) = await searching.propose(component, (), random.Random(1))
+    (component,) = [one for one in await JournalAuditor(searching).components() if one.id == THRESHOLDS]
+    proposer = SearchProposer(searching)
+    (proposal,) = await proposer.propose(component, tmp_path / "workspace", (), random.Random(1), 0.0)
     assert "max_consecutive_errors 1 → 3" in proposal.title
     trees = [
         tree(tmp_path / name, THRESHOLDS_FILE, text)
         for name, text in (("before", WORSE), ("after", str(proposal.files[THRESHOLDS_FILE])))
     ]
-    suite = await searching.suite(component, trees[0], 3)
+    suite = await SearchSuites(searching).make(component, trees[0], 3)
     verdict = await Judge(tmp_path / "judge").compare(*trees, component, proposal, suite, seed=3)
     assert verdict.ruling is Ruling.BETTER, verdict.reasons
     assert verdict.gain is not None

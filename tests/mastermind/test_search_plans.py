@@ -10,9 +10,11 @@ import pytest
 from engine.domain.improvement import Component, ComponentKind
 from engine.mastermind.judge.suite import Outcome, Split
 from engine.mastermind.search.components import PLANS, PLANS_FILE
+from engine.mastermind.search.history import History, PastGoal
 from engine.mastermind.search.plan_changes import Library
-from engine.mastermind.search.plan_search import Effort, look_for_better
+from engine.mastermind.search.plan_search import Effort, better_than, look_for_better
 from engine.mastermind.search.plans_suite import PlansSuite
+from engine.mastermind.search.searching import generated_that_worked
 from engine.mastermind.search.worlds import Split as Worlds
 from engine.mastermind.search.worlds import tasks
 from tests.mastermind.planted import CAREFUL, EDGE, GOOD
@@ -39,6 +41,23 @@ def test_a_better_order_is_found_where_figures_scatter() -> None:
 
 def test_a_library_that_is_good_already_ends_without_a_proposal() -> None:
     assert look_for_better(GOOD, random.Random(1), QUICK) is None
+
+
+def test_plans_that_a_model_made_and_that_worked_are_a_candidate() -> None:
+    meta = {"world": "explorer", "source": "explorer.asl"}
+    history = History(
+        agents={name: {"type": "asl_agent", "meta": meta} for name in ("robot", "lost")},
+        goals={
+            ("robot", "g1"): PastGoal("robot:4", "robot", "g1", "!reach(home)", status="achieved"),
+            ("lost", "g1"): PastGoal("lost:4", "lost", "g1", "!reach(home)", status="failed"),
+        },
+        generated=[("robot:9", "robot", (GOOD,)), ("lost:9", "lost", (EDGE,))],
+    )
+    ((ref, text),) = generated_that_worked(history, COMPONENT)
+    assert ref == "robot:9"
+    found = better_than(CAREFUL, text, "theirs", random.Random(1), QUICK)
+    assert found is not None
+    assert better_than(text, CAREFUL, "ours", random.Random(1), QUICK) is None
 
 
 def test_nothing_is_looked_for_once_it_is_cancelled() -> None:

@@ -170,6 +170,17 @@ class History:
     """Plans of a reasoner that a model made: event, agent, their texts."""
 
 
+async def read_created(workspace: Path) -> dict[str, Json]:
+    """What each agent was created with: `type`, `description` and `meta`; off the event loop.
+
+    Raises:
+        JournalReadError: the journal cannot be read.
+    """
+    path = workspace / DATA_DIRECTORY / DATABASE
+    found = await asyncio.to_thread(_read, path, lambda: False, ("agent.created",))
+    return found.agents
+
+
 async def read_history(workspace: Path, cancelled: Callable[[], bool] = lambda: False) -> History:
     """Everything that an audit and learning need to know, off the event loop.
 
@@ -179,17 +190,20 @@ async def read_history(workspace: Path, cancelled: Callable[[], bool] = lambda: 
     return await asyncio.to_thread(_read, workspace / DATA_DIRECTORY / DATABASE, cancelled)
 
 
-def _read(path: Path, cancelled: Callable[[], bool]) -> History:
+def _read(path: Path, cancelled: Callable[[], bool], kinds: tuple[str, ...] = _KINDS) -> History:
     reading = _Reading()
     if not path.exists():
         return reading.history
-    marks = ", ".join("?" * len(_KINDS))
+    # A plus keeps SQLite from looking up every one of many kinds by the index.
+    column = "+kind" if len(kinds) > 1 else "kind"
+    marks = ", ".join("?" * len(kinds))
     sql = (
-        f"select stream, version, actor, causes, kind, body from events where +kind in ({marks}) order by seq"
+        "select stream, version, actor, causes, kind, body from events "
+        f"where {column} in ({marks}) order by seq"
     )
     try:
         connection = sqlite3.connect(read_only_uri(path), uri=True, isolation_level=None, timeout=5)
-        with closing(connection), closing(connection.execute(sql, _KINDS)) as rows:
+        with closing(connection), closing(connection.execute(sql, kinds)) as rows:
             for number, row in enumerate(rows):
                 if number % _SLICE == 0 and cancelled():
                     break

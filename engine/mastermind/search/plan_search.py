@@ -93,6 +93,18 @@ def look_for_better(
     return _Search(text, rng, effort or Effort(), stopped).best()
 
 
+def better_than(
+    text: str, other: str, what: str, rng: random.Random, effort: Effort | None = None
+) -> Better | None:
+    """Another library, where it does better on choose worlds; None where it does not. Blocking.
+
+    Raises:
+        ProgramError: one of them cannot be read.
+    """
+    search = _Search(text, rng, effort or Effort(), lambda: False)
+    return search.confirmed(Library(other), [what])
+
+
 class _Search:
     def __init__(self, text: str, rng: random.Random, effort: Effort, stopped: Callable[[], bool]) -> None:
         self._library = Library(text)
@@ -110,7 +122,7 @@ class _Search:
                 break
             now = Library(found.text)
             made.append(found.what)
-        return self._confirmed(now, made) if made and not self._stopped() else None
+        return self.confirmed(now, made) if made and not self._stopped() else None
 
     def _round(self, now: Library, seen: set[str]) -> Change | None:
         """The neighbour that saves most, where one saves anything for certain."""
@@ -151,7 +163,8 @@ class _Search:
             one.saved.append(now.cost - then.cost)
         return one.score > 0
 
-    def _confirmed(self, now: Library, made: list[str]) -> Better | None:
+    def confirmed(self, now: Library, made: list[str]) -> Better | None:
+        """A library that does better on the choose worlds, and leads home wherever the first one does."""
         through = tasks(Split.CHOOSE, self._key, self._effort.choose)
         before, after = fly_all(self._library.program, through), fly_all(now.program, through)
         broke = any(old.reached and not new.reached for old, new in zip(before, after, strict=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ from engine.domain.improvement import Component, ComponentKind, Finding, Proposa
 from engine.journal.errors import JournalReadError
 from engine.mastermind.search.agent_specs import SpecError, read_spec, spec_changes
 from engine.mastermind.search.audit import audit
-from engine.mastermind.search.components import AGENT_PREFIX, RECIPES, beginning, components
+from engine.mastermind.search.components import AGENT_PREFIX, RECIPES, beginning, components, library_of
 from engine.mastermind.search.flight_search import Candidate, best_flown
 from engine.mastermind.search.flight_suites import FlightSuite, in_scratch
 from engine.mastermind.search.flights import Opener
-from engine.mastermind.search.history import History, read_history
+from engine.mastermind.search.history import History, read_created, read_history
 from engine.mastermind.search.plan_changes import Library
-from engine.mastermind.search.plan_search import Better, Effort, look_for_better
+from engine.mastermind.search.plan_search import Better, Effort, better_than, look_for_better
 from engine.mastermind.search.planning import recipe_texts
 from engine.mastermind.search.plans_suite import PlansSuite
 from engine.mastermind.search.recipes import RecipesSuite, propose_recipes
@@ -78,47 +78,67 @@ class Searching:
         findings: Sequence[Finding],
         rng: random.Random,
         cancelled: Callable[[], bool] = lambda: False,
+        tree: Path | None = None,
     ) -> Iterable[Proposal]:
         """What a search without a model found to be better; none where nothing was.
+
+        Args:
+            component: one of `components`.
+            findings: what is to be mended.
+            rng: all randomness; the same gives the same.
+            cancelled: asked while it is searched.
+            tree: a copy of the workspace's files to build upon; the workspace itself when left out.
 
         Raises:
             UnsearchableError: the component cannot be searched as it is.
             JournalReadError: the journal cannot be read.
         """
         answers = tuple(one for one in findings if one.target == component.id)
+        base = tree or self.workspace
         match component.kind:
             case ComponentKind.PLANS:
-                return await self._plans(component, answers, rng, cancelled)
+                return await self._plans(component, base, answers, rng, cancelled)
             case ComponentKind.RECIPES:
                 history = await read_history(self.workspace, cancelled)
-                texts = await asyncio.to_thread(recipe_texts, self.workspace / RECIPES)
+                texts = await asyncio.to_thread(recipe_texts, base / RECIPES)
                 return await asyncio.to_thread(
                     propose_recipes, texts, component, history, findings, cancelled
                 )
             case ComponentKind.THRESHOLDS:
-                return await self._thresholds(component, answers, rng)
+                return await self._thresholds(component, base, answers, rng)
             case ComponentKind.AGENT:
-                return await self._agent(component, answers, rng)
+                return await self._agent(component, base, answers, rng)
         return ()
 
     async def _plans(
         self,
         component: Component,
+        base: Path,
         answers: tuple[Finding, ...],
         rng: random.Random,
         cancelled: Callable[[], bool],
     ) -> tuple[Proposal, ...]:
-        (text,) = (await self.now(component)).values()
+        (text,) = (await self.now(component, base)).values()
         try:
             found = await asyncio.to_thread(look_for_better, text, rng, self.effort, cancelled)
         except ProgramError as error:
             raise UnsearchableError(f"{component.paths[0]} cannot be read: {error}") from None
-        return (_plans_proposal(component, found, answers),) if found is not None else ()
+        if found is not None:
+            return (_plans_proposal(component, found, answers),)
+        for ref, worked in generated_that_worked(await read_history(self.workspace, cancelled), component):
+            what = f"the plans that a model made for an agent ({ref})"
+            try:
+                found = await asyncio.to_thread(better_than, text, worked, what, rng, self.effort)
+            except ProgramError:
+                continue
+            if found is not None:
+                return (_plans_proposal(component, found, answers),)
+        return ()
 
     async def _thresholds(
-        self, component: Component, answers: tuple[Finding, ...], rng: random.Random
+        self, component: Component, base: Path, answers: tuple[Finding, ...], rng: random.Random
     ) -> tuple[Proposal, ...]:
-        (text,) = (await self.now(component)).values()
+        (text,) = (await self.now(component, base)).values()
         try:
             tables = read_thresholds(text)
         except ThresholdsError as error:
@@ -131,10 +151,10 @@ class Searching:
         return await self._flown(component, Candidate("now", text, thresholds=text), candidates, answers, rng)
 
     async def _agent(
-        self, component: Component, answers: tuple[Finding, ...], rng: random.Random
+        self, component: Component, base: Path, answers: tuple[Finding, ...], rng: random.Random
     ) -> tuple[Proposal, ...]:
         agent = component.id.removeprefix(AGENT_PREFIX)
-        (text,) = (await self.now(component)).values()
+        (text,) = (await self.now(component, base)).values()
         try:
             spec = read_spec(text, agent)
             if spec["type"] != "bdi_agent":
@@ -213,25 +233,46 @@ class Searching:
                 "the explorer only"
             )
 
-    async def now(self, component: Component) -> dict[str, str]:
+    async def now(self, component: Component, tree: Path | None = None) -> dict[str, str]:
         """The text of each file of a component as it is, or as it begins where there is none yet.
+
+        Args:
+            component: one of `components`.
+            tree: a copy of the workspace's files; the workspace itself when left out.
 
         Raises:
             UnsearchableError: a file cannot be read.
         """
         created = await self._created(component) if component.kind is ComponentKind.AGENT else {}
         try:
-            return await asyncio.to_thread(beginning, component, self.workspace, created)
+            return await asyncio.to_thread(beginning, component, tree or self.workspace, created)
         except (OSError, ValueError) as error:
             raise UnsearchableError(f"{component.id} cannot be read: {error}") from None
 
     async def _created(self, component: Component) -> dict[str, Any]:
-        agent = component.id.removeprefix(AGENT_PREFIX)
         try:
-            history: History = await read_history(self.workspace)
+            created = await read_created(self.workspace)
         except JournalReadError as error:
             raise UnsearchableError(str(error)) from None
-        return history.agents.get(agent, {})
+        return created.get(component.id.removeprefix(AGENT_PREFIX), {})
+
+
+def generated_that_worked(history: History, component: Component) -> Iterator[tuple[str, str]]:
+    """Plans that were generated for agents of a library whose goals were achieved then, as libraries.
+
+    Args:
+        history: what the journal says.
+        component: the library that such agents were created from.
+    """
+    achieved = {agent for (agent, _), goal in history.goals.items() if goal.achieved}
+    texts: dict[str, list[str]] = {}
+    refs: dict[str, str] = {}
+    for ref, agent, plans in history.generated:
+        if agent in achieved and library_of(history.agents.get(agent, {})) == component.id:
+            texts.setdefault(agent, []).extend(plans)
+            refs[agent] = ref
+    for agent, made in texts.items():
+        yield refs[agent], "\n\n".join(dict.fromkeys(plan.strip() for plan in made)) + "\n"
 
 
 def _plans_proposal(component: Component, found: Better, answers: tuple[Finding, ...]) -> Proposal:
