@@ -96,11 +96,11 @@ def propose_recipes(
         if fits.hits and not fits.misfires:
             kept.append((learned, fits))
     groups = [kept] if len(kept) == 1 else [kept, *([one] for one in kept)] if kept else []
-    return tuple(_proposal(path, texts.get(name, ""), group, findings) for group in groups)
+    return tuple(_proposal(component, texts.get(name, ""), group, findings) for group in groups)
 
 
 def _proposal(
-    path: str, text: str, group: Sequence[tuple[Learned, Fit]], findings: Sequence[Finding]
+    component: Component, text: str, group: Sequence[tuple[Learned, Fit]], findings: Sequence[Finding]
 ) -> Proposal:
     hits = sum(fits.hits for _, fits in group)
     names = ", ".join(f"“{learned.pattern}”" for learned, _ in group)
@@ -108,9 +108,9 @@ def _proposal(
     return Proposal(
         f"learn {len(group)} recipe{'s' * (len(group) > 1)}: {names}"[:300],
         "search:recipes",
-        {path: _added(text, [learned for learned, _ in group])},
+        {component.paths[0]: _added(text, [learned for learned, _ in group])},
         why=f"{hits} hits and 0 misfires on recorded goals; learned from {', '.join(refs[:8])}",
-        answers=tuple(one for one in findings if one.target == "recipes"),
+        answers=tuple(one for one in findings if one.target == component.id),
     )
 
 
@@ -152,7 +152,13 @@ class RecipesSuite:
     def checks(self, split: Split) -> Sequence[Check]:
         """One check for each recorded clause; the examples are visible."""
         found = [
-            Check(f"{split} {number + 1}: {one.text[:80]}", split, data=("goal", number))
+            Check(
+                f"{split} {number + 1}: {one.text[:80]}",
+                split,
+                data=("goal", number),
+                # Who gets those right that may be seen, and not the sealed ones like them, knows them by heart.
+                family=one.text.split()[0].casefold(),
+            )
             for number, one in enumerate(self.goals.get(split, ()))
         ]
         if split is Split.WORK:
