@@ -63,6 +63,7 @@ from engine.tools.worlds import WorldTool
 from engine.worlds.explorer_world import WORLDS
 
 if TYPE_CHECKING:
+    from engine.mastermind.desk import Desk
     from engine.mastermind.mastermind import Mastermind
     from engine.memory.requests import Request
     from engine.models.port import ModelClient
@@ -307,6 +308,14 @@ class Engine:
             JournalError: its stream cannot be read.
         """
         return await self._mastermind.opened()
+
+    async def desk(self) -> Desk:
+        """What can be done with agents, identities and registries; opened with Mastermind.
+
+        Raises:
+            JournalError: Mastermind's stream cannot be read.
+        """
+        return await self._mastermind.desk()
 
     async def _embedded(self) -> None:
         """Wait until what was remembered can be found by likeness as well."""

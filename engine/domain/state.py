@@ -34,6 +34,9 @@ from engine.domain.session import SHELL_COMMAND, SHELL_TOOL, Handover, Job, Retu
 from engine.domain.stopping import StopReceipt
 from engine.domain.thinking import RecentAction
 
+CORE_STAYS = "is a core agent, which the workspace needs: it is not deleted; stop it, or drop its goals"
+"""Why a core agent stays, behind its id."""
+
 
 class RunState(StrEnum):
     """What the operator allows the agent to do."""
@@ -410,6 +413,11 @@ class AgentState:
     def open_goals(self) -> list[Goal]:
         """Goals for which something is still to be done, in adoption order."""
         return [goal for goal in self.goals.values() if not goal.status.terminal]
+
+    @property
+    def core(self) -> bool:
+        """True for an agent that the workspace needs, so that it cannot be deleted; a fork of one is none."""
+        return self.config.meta.get("core") is True and self.forked is None
 
     @property
     def reasons(self) -> bool:

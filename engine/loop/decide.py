@@ -11,7 +11,7 @@ from engine.domain.belief import BeliefSource
 from engine.domain.goal import Goal
 from engine.domain.plan import Op, Plan, PlanStep, Provenance, StepStatus
 from engine.domain.session import SHELL_COMMAND, SHELL_TOOL
-from engine.domain.state import AgentState, Mode, RunState
+from engine.domain.state import CORE_STAYS, AgentState, Mode, RunState
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, parse_plan
 from engine.generation.validation import problems_of, step_problems
 from engine.journal import events as ev
@@ -83,6 +83,8 @@ def _pause(state: AgentState, said: cmd.Pause, registry: ToolRegistry) -> Outcom
 
 
 def _delete(state: AgentState, said: cmd.DeleteAgent, registry: ToolRegistry) -> Outcome:
+    if state.core:
+        raise RefusedError(f"{state.agent_id} {CORE_STAYS}")
     if state.acting:
         raise RefusedError("an action is running; stop the agent first")
     message = f"agent {state.agent_id} deleted; its history stays{jobs_text(state, 'ended')}"

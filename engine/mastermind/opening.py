@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from engine.domain.command import Receipt
     from engine.domain.mastermind_commands import ForMastermind
+    from engine.mastermind.desk import Desk, Ground
     from engine.mastermind.mastermind import Mastermind
-    from engine.mastermind.parts import House
 
 
 class LateMastermind:
@@ -20,9 +20,10 @@ class LateMastermind:
         house: what it stands on.
     """
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: Ground) -> None:
         self._house = house
         self._opening: asyncio.Task[Mastermind] | None = None
+        self._desk: Desk | None = None
 
     async def opened(self) -> Mastermind:
         """Mastermind, open.
@@ -31,6 +32,16 @@ class LateMastermind:
             JournalError: its stream cannot be read.
         """
         return await asyncio.shield(self.begin())
+
+    async def desk(self) -> Desk:
+        """The desk for agents and identities.
+
+        Raises:
+            JournalError: Mastermind's stream cannot be read.
+        """
+        await self.opened()
+        assert self._desk is not None
+        return self._desk
 
     def begin(self) -> asyncio.Task[Mastermind]:
         """Begin to open it, where nobody has, or it failed."""
@@ -45,6 +56,8 @@ class LateMastermind:
     async def _open(self) -> Mastermind:
         module = await asyncio.to_thread(import_module, "engine.mastermind.mastermind")
         opened: Mastermind = await module.Mastermind.open(self._house)
+        parts = await asyncio.to_thread(import_module, "engine.mastermind.desk")
+        self._desk = parts.take_part(opened, self._house)
         return opened
 
     async def carry_out(self, command: ForMastermind, actor: str) -> Receipt:
