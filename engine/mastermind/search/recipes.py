@@ -156,7 +156,7 @@ class RecipesSuite:
                 f"{split} {number + 1}: {one.text[:80]}",
                 split,
                 data=("goal", number),
-                # Who gets those right that may be seen, and not the sealed ones like them, knows them by heart.
+                # Who gets the visible ones of a family right and the sealed ones wrong knows them by heart.
                 family=one.text.split()[0].casefold(),
             )
             for number, one in enumerate(self.goals.get(split, ()))
