@@ -13,6 +13,7 @@ import json
 import random
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,12 @@ async def judged(before: str, after: str, seed: int) -> Verdict:
             (tree / PLANS_FILE).parent.mkdir(parents=True)
             (tree / PLANS_FILE).write_text(text, encoding="utf-8")
         proposal = Proposal("a change", "search:plans", {PLANS_FILE: after})
-        judge = Judge(Path(place, "judge"))
-        return await judge.compare(*trees, COMPONENT, proposal, PlansSuite(COMPONENT, seed), seed=seed)
+        judge, suite = Judge(Path(place, "judge")), PlansSuite(COMPONENT, seed)
+        # As a campaign does: what may be seen first, and what is sealed only where that speaks for it.
+        seen = await judge.compare(*trees, COMPONENT, proposal, suite, seed=seed, sealed=False)
+        if seen.gain is None or seen.gain.mean <= 0:
+            return replace(seen, ruling=Ruling.NO_BETTER)
+        return await judge.compare(*trees, COMPONENT, proposal, suite, seed=seed)
 
 
 async def planted(number: int) -> Verdict | None:

@@ -23,7 +23,7 @@ from engine.mastermind.search.worlds import Split as Worlds
 
 FORMAT = "explorer worlds 1"
 """Changes whenever the same seed would give other worlds, so that no old verdict is taken for a new one."""
-SIZES = {Split.WORK: 20, Split.CHOOSE: 20, Split.SEALED: 400}
+SIZES = {Split.WORK: 40, Split.CHOOSE: 160, Split.SEALED: 400}
 """Worlds of each split; with 400 a tenth of the steps saved shows, where the ways stay the same much less."""
 
 
@@ -53,12 +53,7 @@ class PlansSuite:
     def checks(self, split: Split) -> Sequence[Check]:
         """One check for each world."""
         return tuple(
-            Check(
-                f"{split} world {number + 1}",
-                split,
-                data=(split.value, number),
-                measured=split is Split.SEALED,
-            )
+            Check(f"{split} world {number + 1}", split, data=(split.value, number), measured=True)
             for number in range(SIZES[split])
         )
 
