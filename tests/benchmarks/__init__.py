@@ -25,6 +25,7 @@ NAMES = (
     "storage",
     "judging",
     "code",
+    "evolving",
 )
 
 
