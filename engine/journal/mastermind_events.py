@@ -116,6 +116,8 @@ class CampaignStaged(Payload):
     """The candidate that waits for the operator; empty leaves it as it was."""
     job: str = ""
     """The job that works on it from here; empty leaves it as it was."""
+    usd: float = 0.0
+    """What a model cost without a candidate to show for it."""
 
 
 class CampaignFound(Payload):

@@ -37,6 +37,7 @@ from engine.mastermind.parts import (
     AuditUnavailable,
     Comparer,
     JobRefused,
+    NothingProposed,
     Progress,
     Proposer,
     Suite,
@@ -101,7 +102,7 @@ class Flight:
         self._blobs = blobs
         self._scratch = scratch
         self._progress = progress
-        self._tried: set[tuple[str, str]] = set()
+        self._tried: set[tuple[object, ...]] = set()
         self._judged = 0
         """Candidates that this flight judged or found judged."""
 
@@ -152,14 +153,14 @@ class Flight:
         await self._write(me.CampaignFound(campaign=self._id, findings=findings))
         suite = await maker.make(self._component, before, self._campaign.seed)
         chosen, current = None, before
-        seen = findings
+        left = findings
         for number in range(1, ROUNDS + 1):
-            found = await self._round(number, current, seen, suite, chosen)
+            found = await self._round(number, current, left, suite, chosen)
             if found is None:
                 break
             chosen, current = found, self._scratch / found.id
+            left = await self._audit(current, context)
             if number < ROUNDS and self._room():
-                seen = await self._audit(current, context)
                 await self._stage(CampaignStatus.PROPOSING, f"going on from {chosen.id}")
         if chosen is None:
             await self._ended_without()
@@ -170,7 +171,8 @@ class Flight:
             return findings
         told = f"{whole.id} is better: {figures(whole.verdict)}; coord_apply {self._id} applies it"
         await self._stage(CampaignStatus.NEEDS_OPERATOR, told, chosen=whole.id)
-        return await self._audit(current, context)
+        all_of_it = bool(whole.parent) or whole is chosen
+        return left if all_of_it else await self._audit(self._scratch / whole.id, context)
 
     def _copy(self, maker: SuiteMaker, before: Path) -> tuple[str, ...]:
         shutil.rmtree(self._scratch, ignore_errors=True)
@@ -203,18 +205,35 @@ class Flight:
             rng = random.Random(f"{self._campaign.seed} {number} {proposer.name}")
             usd = max(0.0, self._campaign.budget.usd - self._campaign.usd)
             await self._stage(CampaignStatus.PROPOSING, f"{proposer.name} looks for changes")
-            proposed = await proposer.propose(self._component, base, findings, rng, usd)
+            try:
+                proposed = await proposer.propose(self._component, base, findings, rng, usd)
+            except NothingProposed as nothing:
+                await self._idle(f"{proposer.name}: {nothing}", nothing.cost_usd)
+                continue
             for proposal in proposed:
-                mark = (proposal.origin, proposal.title)
-                if mark in self._tried:
+                mark = _mark(proposal)
+                if mark in self._tried or not self._room():
+                    await self._unused(proposal)
                     continue
-                if not self._room():
-                    return None
                 self._tried.add(mark)
                 candidate = await self._try(proposal, base, suite, parent)
-                if candidate is not None and better(candidate):
+                if candidate is None:
+                    await self._unused(proposal)
+                elif better(candidate):
                     return candidate
         return None
+
+    async def _unused(self, proposal: Proposal) -> None:
+        """Count what a proposal cost that no candidate is made of."""
+        if proposal.cost_usd:
+            await self._idle(f"nothing new: {proposal.title}", proposal.cost_usd)
+
+    async def _idle(self, text: str, usd: float) -> None:
+        """Say what came to no candidate, with what it cost."""
+        said = clean(text, limit=2_000)
+        await self._write(
+            me.CampaignStaged(campaign=self._id, status=CampaignStatus.PROPOSING, text=said, usd=usd)
+        )
 
     def _room(self) -> bool:
         """Whether the budget lets another candidate be judged."""
@@ -286,6 +305,9 @@ class Flight:
     async def _kept(self, data: bytes | None) -> str | None:
         return None if data is None else await self._blobs.put(data)
 
+    async def _text(self, blob: str | None) -> str | None:
+        return None if blob is None else (await self._blobs.get(blob)).decode("utf-8", "surrogateescape")
+
     async def _made_known(self, candidate: Candidate) -> None:
         await self._write(me.CandidateMade(campaign=self._id, candidate=candidate))
 
@@ -298,7 +320,7 @@ class Flight:
             return await self._verdict(candidate.id, known[1], again=known[0])
         await self._stage(CampaignStatus.JUDGING, f"{candidate.id}: {candidate.title}")
         seen = await self._compare(base, after, proposal, suite, sealed=False)
-        if not promising(seen):
+        if not promising(seen, proposal):
             return await self._verdict(candidate.id, seen)
         decided = await self._compare(base, after, proposal, suite, sealed=True)
         decided = replace(decided, seconds=decided.seconds + seen.seconds)
@@ -326,11 +348,14 @@ class Flight:
         """What the operator is to look at: the last candidate, or all that was built up as a whole."""
         if not last.parent:
             return last
-        titles = [one.title for one in self._line(last)]
+        line = self._line(last)
+        titles = [one.title for one in line]
         proposal = Proposal(
             f"{len(titles)} changes: {'; '.join(titles)}",
             "campaign",
+            {path: await self._text(blob) for path, blob in last.files.items()},
             why="each of them was better than what was there before it",
+            answers=tuple(dict.fromkeys(finding for one in line for finding in one.answers)),
         )
         name = f"{self._id}.{len(self._campaign.candidates) + 1}"
         whole = await self._made(name, proposal, before, after, suite, last)
@@ -373,6 +398,12 @@ class Flight:
 
 
 _NOTHING = "no improvement found: nobody had a change to propose"
+
+
+def _mark(proposal: Proposal) -> tuple[object, ...]:
+    """By what a proposal is known; a model may answer under the same title with something else."""
+    files = frozenset(proposal.files.items()) if proposal.origin.startswith("model:") else ()
+    return proposal.origin, proposal.title, files
 
 
 def _bare(name: str, component: Component, proposal: Proposal) -> Candidate:

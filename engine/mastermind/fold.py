@@ -135,6 +135,7 @@ def _campaigns(state: MastermindState, event: Event, said: Payload) -> None:
                     message=said.text,
                     chosen=said.chosen or campaign.chosen,
                     job=said.job or campaign.job,
+                    usd=campaign.usd + said.usd,
                     stages=(*campaign.stages, stage),
                     ended=event.at if said.status.over else "",
                 )

@@ -108,6 +108,14 @@ class AuditUnavailable(Exception):  # noqa: N818
     """An audit could not be made, as when a model is down; nothing was found and nothing is added."""
 
 
+class NothingProposed(Exception):  # noqa: N818 - it is an answer, and no fault
+    """Nobody thought of a change; the message says why, and `cost_usd` what asking cost."""
+
+    def __init__(self, message: str, cost_usd: float = 0.0) -> None:
+        super().__init__(message)
+        self.cost_usd = cost_usd
+
+
 class Suite(Protocol):
     """How a component is judged; what it asks is between its maker and the comparer."""
 
@@ -167,6 +175,9 @@ class Proposer(Protocol):
             findings: what is to be mended.
             rng: all randomness that it uses.
             budget_usd: what models may cost; 0 asks none.
+
+        Raises:
+            NothingProposed: it has none and says why; the campaign tells it and goes on.
         """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import isnan
 
-from engine.domain.improvement import Gain, Ruling, Verdict
+from engine.domain.improvement import Concern, Gain, Proposal, Ruling, Verdict
 from engine.domain.mastermind import Candidate
 from engine.domain.text import clean, clean_line
 
@@ -15,15 +15,20 @@ def better(candidate: Candidate) -> bool:
     return candidate.verdict is not None and candidate.verdict.ruling is Ruling.BETTER
 
 
-def promising(seen: Verdict) -> bool:
+RIGHT = (Concern.TEST, Concern.ROBUSTNESS)
+"""What is mended without anything becoming cheaper."""
+
+
+def promising(seen: Verdict, proposal: Proposal) -> bool:
     """Whether what may be seen speaks for a candidate enough to decide by what is sealed.
 
-    A gain need not be shown yet, as what is seen decides nothing and has few pairs; it must not be ruled out.
+    What is seen decides nothing: it has few pairs, and a check that is missing may fail no test there is. So
+    only what is ruled out is left out: what broke or cheated, and what gains nothing and mends nothing.
     """
-    gain = seen.gain
-    return seen.ruling is Ruling.BETTER or (
-        seen.ruling is Ruling.NO_BETTER and gain is not None and gain.high > 0
-    )
+    if seen.ruling is not Ruling.NO_BETTER:
+        return seen.ruling is Ruling.BETTER
+    mends = any(one.concern in RIGHT for one in proposal.answers)
+    return mends or seen.gain is None or seen.gain.high > 0
 
 
 def figures(verdict: Verdict | None) -> str:

@@ -65,7 +65,7 @@ async def test_processor_time_shows_what_steps_do_not(wasteful: Grounds) -> None
     slow = SUMS.replace("total += number * number", "total += sum([number * number] * 8) // 8")
     lay(wasteful.place / "before", {MODULE: slow})
     suite = SumsSuite(Measure.time(), tests=False, timed="sums:squares", size=300)
-    verdict = await wasteful.judged({MODULE: SUMS}, suite, budget=JudgeBudget(rounds=6))
+    verdict = await wasteful.judged({MODULE: SUMS}, suite, budget=JudgeBudget(rounds=6, most=6))
     lay(wasteful.place / "before", {MODULE: WASTEFUL})
     assert verdict.ruling is Ruling.BETTER, verdict
     assert verdict.gain is not None

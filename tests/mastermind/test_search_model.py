@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.domain.improvement import Component, ComponentKind, Concern, Finding
-from engine.mastermind.search.modelling import ModelUnavailable, model_proposals
+from engine.mastermind.search.modelling import ModelUnavailable, Proposed, model_proposals
 from engine.models.choice import ModelChoice
 from tests.messages_server import MessagesServer, Reply, object_call
 
@@ -28,7 +28,7 @@ def client_of(server: MessagesServer) -> Any:
     return choice.client()
 
 
-async def ask(server: MessagesServer, budget: float = math.inf) -> tuple[Any, ...]:
+async def ask(server: MessagesServer, budget: float = math.inf) -> Proposed:
     return await model_proposals(
         client_of(server),
         MODEL,
@@ -44,11 +44,12 @@ async def test_a_model_proposes_whole_files_and_what_it_may_not_change_goes_back
     wrong = object_call("propose_changes", changes=[change("pilothouse.toml", "x")])
     right = object_call("propose_changes", changes=[change("sandbox/s.py", "def f():\n    return 2\n")])
     async with MessagesServer([wrong, right]) as server:
-        (proposal,) = await ask(server)
+        (proposal,) = (await ask(server)).proposals
         asked = server.requests[0].said()
     assert proposal.files == {"sandbox/s.py": "def f():\n    return 2\n"}
     assert (proposal.origin, proposal.answers) == (f"model:{MODEL}", (FINDING,))
     assert proposal.cost_usd > 0
+    assert "an answer before was refused: change 1: 'pilothouse.toml' is none of" in proposal.why
     assert "test_f fails" in asked
     assert "not to be changed: test_s.py" in asked
 
@@ -62,7 +63,9 @@ async def test_no_call_is_made_that_could_break_the_budget() -> None:
 
 async def test_an_empty_list_is_an_answer_and_a_failing_server_says_so() -> None:
     async with MessagesServer([object_call("propose_changes", changes=[])]) as server:
-        assert await ask(server) == ()
+        nothing = await ask(server)
+    assert nothing.proposals == ()
+    assert nothing.cost_usd > 0
     async with MessagesServer([Reply(status=401)]) as server:
         with pytest.raises(ModelUnavailable, match=MODEL):
             await ask(server)

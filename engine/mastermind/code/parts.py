@@ -3,22 +3,76 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import random
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from engine.domain.improvement import Component, ComponentKind, Finding, Proposal
 from engine.mastermind.code.box import BoxError, Workshop
-from engine.mastermind.code.findings import findings
-from engine.mastermind.code.projects import projects
+from engine.mastermind.code.findings import Examined, examine, found_in
+from engine.mastermind.code.projects import project_of, projects
 from engine.mastermind.code.proposing import propose
 from engine.mastermind.code.suite import project_suite
+from engine.mastermind.code.tree import LeftOut, walk
 from engine.mastermind.parts import AuditUnavailable, JobRefused, Progress, Suite
 from engine.sandbox import SandboxPolicy
 
+_KEPT = 6
+"""States of projects that are remembered."""
 _KINDS = (ComponentKind.PROJECT, ComponentKind.MODULE)
 Policy = Callable[[], SandboxPolicy]
 """What programs may do in the workspace now."""
+
+
+class Looking:
+    """Runs a project's tests and benchmarks once for each state of its files, whoever asks.
+
+    Args:
+        policy: of the sandbox.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._seen: dict[tuple[str, str], Examined] = {}
+
+    async def workshop(self) -> Workshop:
+        """Where programs are run.
+
+        Raises:
+            BoxError: there is no jail that the policy is content with.
+        """
+        return await asyncio.to_thread(Workshop.standing, self._policy())
+
+    async def at(self, tree: Path, component: Component) -> Examined | None:
+        """The project that a component is or belongs to, as it was looked at; None where there is none.
+
+        Raises:
+            BoxError: nothing can be run.
+        """
+        workshop = await self.workshop()
+        project = await asyncio.to_thread(project_of, tree, component)
+        if project is None:
+            return None
+        key = (project.id, await asyncio.to_thread(_state, tree / project.directory))
+        if key not in self._seen:
+            seen = await examine(workshop, tree, project)
+            while len(self._seen) >= _KEPT:
+                del self._seen[next(iter(self._seen))]
+            self._seen[key] = seen
+        return self._seen[key]
+
+
+def _state(top: Path) -> str:
+    """One hash over a project's files."""
+    found = hashlib.sha256()
+    for path in walk(top.resolve(), LeftOut(), hidden=True):
+        try:
+            held = hashlib.sha256((top / path).read_bytes()).hexdigest()
+        except OSError as error:
+            held = str(error)
+        found.update(f"{path}\0{held}\0".encode("utf-8", "surrogateescape"))
+    return found.hexdigest()
 
 
 class CodeAuditor:
@@ -26,13 +80,13 @@ class CodeAuditor:
 
     Args:
         workspace: the workspace's directory.
-        policy: of the sandbox.
+        looking: runs what is to be run.
     """
 
     name = "code"
 
-    def __init__(self, workspace: Path, policy: Policy) -> None:
-        self._workspace, self._policy = workspace, policy
+    def __init__(self, workspace: Path, looking: Looking) -> None:
+        self._workspace, self._looking = workspace, looking
 
     async def components(self) -> Sequence[Component]:
         """Every project and each of its modules."""
@@ -54,10 +108,11 @@ class CodeAuditor:
             return []
         progress.tell(0, 1, f"running the tests and benchmarks of {component.id}")
         try:
-            workshop = await asyncio.to_thread(Workshop.standing, self._policy())
+            workshop = await self._looking.workshop()
+            seen = await self._looking.at(tree, component)
         except BoxError as error:
             raise AuditUnavailable(str(error)) from error
-        found = await findings(tree, component, workshop=workshop)
+        found = await found_in(tree, component, seen, workshop) if seen is not None else []
         progress.tell(1, 1, f"{len(found)} findings")
         return found
 
@@ -67,8 +122,8 @@ class Fixers:
 
     name = "fixers"
 
-    def __init__(self, workspace: Path, policy: Policy) -> None:
-        self._workspace, self._policy = workspace, policy
+    def __init__(self, looking: Looking) -> None:
+        self._looking = looking
 
     def fits(self, component: Component) -> bool:
         """Projects and modules."""
@@ -84,22 +139,23 @@ class Fixers:
     ) -> Iterable[Proposal]:
         """Changes, the most promising first; they cost nothing."""
         try:
-            workshop = await asyncio.to_thread(Workshop.standing, self._policy())
+            workshop = await self._looking.workshop()
+            seen = await self._looking.at(tree, component)
         except BoxError:
-            workshop = None
-        return await propose(tree, component, findings, rng, workshop=workshop)
+            return await propose(tree, component, findings, rng)
+        return await propose(tree, component, findings, rng, workshop=workshop, seen=seen)
 
 
 class ProjectSuites:
     """Lays down how Python projects are judged; see `engine.mastermind.code.suite`.
 
     Args:
-        policy: of the sandbox.
+        looking: runs what is to be run.
         held_out: the directory with held-out tests by project, `.pilothouse/held_out` of the workspace.
     """
 
-    def __init__(self, policy: Policy, held_out: Path) -> None:
-        self._policy, self._held_out = policy, held_out
+    def __init__(self, looking: Looking, held_out: Path) -> None:
+        self._looking, self._held_out = looking, held_out
 
     def fits(self, component: Component) -> bool:
         """Projects and modules."""
@@ -116,9 +172,10 @@ class ProjectSuites:
             JobRefused: it cannot be judged; the message says why.
         """
         try:
-            workshop = await asyncio.to_thread(Workshop.standing, self._policy())
+            workshop = await self._looking.workshop()
+            seen = await self._looking.at(before, component)
             suite = await project_suite(
-                before, component, workshop=workshop, seed=seed, held_out=self._held_out
+                before, component, workshop=workshop, seed=seed, held_out=self._held_out, seen=seen
             )
         except (BoxError, OSError) as error:
             raise JobRefused(f"{component.id} cannot be judged: {error}") from error

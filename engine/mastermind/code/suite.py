@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from typing import Any
 from engine.domain.improvement import Component
 from engine.mastermind.code.box import Box, BoxError, Workshop, libraries
 from engine.mastermind.code.checks import deliberate
-from engine.mastermind.code.findings import STEEP, Examined, bench_functions, examine, import_paths
+from engine.mastermind.code.findings import SIZES, STEEP, Examined, bench_functions, examine, import_paths
 from engine.mastermind.code.inputs import draw, examples
 from engine.mastermind.code.projects import Project, is_bench, is_test, module_name, project_of
 from engine.mastermind.code.source import Function, Source, called, loose
@@ -35,11 +36,16 @@ _SETTINGS = frozenset({"pyproject.toml", "setup.cfg", "pytest.ini", "tox.ini", "
 _CALLS = 24
 """Inputs drawn for one function."""
 _ALL_CALLS = 240
+_TOGETHER = 4
+"""Inputs that one check asks a function, as each check costs a process."""
 _CHOOSE = 0.3
 """Share of the compared calls by which candidates are chosen; the rest is sealed."""
-_SIZES = (500, 2000)
-"""Benchmarks are judged with sizes drawn from this range."""
-_SIZES_EACH = 4
+_CALL_S = 0.03
+"""Processor seconds that one timed call is to take, so that what the machine does besides is small to it."""
+_SPREAD = (0.7, 1.4)
+"""Sizes are drawn from this range around the one that takes so long."""
+_LARGEST = 131_072
+_SIZES_EACH = 3
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,7 @@ async def project_suite(
     seed: int,
     held_out: Path | None = None,
     under: str = "sandbox",
+    seen: Examined | None = None,
 ) -> ProjectSuite:
     """The suite of a project or of the project that a module belongs to.
 
@@ -94,6 +101,7 @@ async def project_suite(
         seed: draws inputs and sizes; the same seed gives the same suite.
         held_out: the directory with tests for each project, by its id; `.pilothouse/held_out` of a workspace.
         under: where projects lie below the root.
+        seen: the project as it was looked at in this tree; looked at anew where it is not given.
 
     Raises:
         BoxError: there is no such project, nothing can be run, or there is nothing to judge it by.
@@ -101,7 +109,8 @@ async def project_suite(
     project = project_of(root, component, under)
     if project is None:
         raise BoxError(f"{component.id} is no Python project below {under or root}")
-    seen = await examine(workshop, root, project)
+    if seen is None:
+        seen = await examine(workshop, root, project)
     files = _held_out_files(root, project, held_out)
     rng = random.Random(f"suite {seed}")
     notes = list(seen.notes)
@@ -120,7 +129,9 @@ async def project_suite(
     steep = {bench for bench, (exponent, _) in seen.growth.items() if exponent >= STEEP}
     for number, (path, name) in enumerate(benches):
         counted = f"{path}::{name}" in steep or not steep
-        asked += [_timing(number, name, size, split, counted) for split, size in _drawn_sizes(rng)]
+        growth = seen.growth.get(f"{path}::{name}")
+        base = _base(*growth) if growth is not None and counted else SIZES[-1]
+        asked += [_timing(number, name, size, split, counted) for split, size in _drawn_sizes(base, rng)]
     if not asked:
         raise BoxError(f"{component.id} has no tests, no benchmarks and no function that can be asked")
     suite = ProjectSuite(
@@ -224,13 +235,16 @@ async def _compared(
     except BoxError as error:
         notes.append(f"no calls are compared: {error}")
         return []
+    trusted: dict[str, list[Call]] = {}
+    for (target, given, function), first, second in zip(drawn, *answers, strict=False):
+        if first == second and (first[0] == "returned" or first[1] in deliberate(function)):
+            trusted.setdefault(target, []).append(Call(target, given))
     found = []
-    for number, ((target, given, function), first, second) in enumerate(zip(drawn, *answers, strict=False)):
-        trusted = first[0] == "returned" or first[1] in deliberate(function)
-        if first == second and trusted:
+    for target, those in trusted.items():
+        for number, start in enumerate(range(0, len(those), _TOGETHER)):
             split = Split.CHOOSE if rng.random() < _CHOOSE else Split.SEALED
-            name = f"{target} compared {number}"
-            found.append(Check(name, split, calls=(Call(target, given),), family=target))
+            calls = tuple(those[start : start + _TOGETHER])
+            found.append(Check(f"{target} compared {number}", split, calls=calls, family=target))
     return found
 
 
@@ -270,14 +284,24 @@ def doubted_functions(seen: Examined) -> set[str]:
     return found
 
 
-def _drawn_sizes(rng: random.Random) -> list[tuple[Split, int]]:
-    sizes = [rng.randint(*_SIZES) for _ in range(_SIZES_EACH + 1)]
+def _base(exponent: float, seconds: Sequence[float]) -> int:
+    """The size at which a benchmark takes about as long as it should, as a power of two.
+
+    A power, so that the clock, which never says quite the same, does not make another suite each time.
+    """
+    power = math.log2(_CALL_S / seconds[-1]) / max(0.5, exponent)
+    return min(_LARGEST, max(8, 2 ** round(math.log2(SIZES[-1]) + power)))
+
+
+def _drawn_sizes(base: int, rng: random.Random) -> list[tuple[Split, int]]:
+    sizes = [max(1, round(base * rng.uniform(*_SPREAD))) for _ in range(_SIZES_EACH + 1)]
     return [(Split.CHOOSE, sizes[0]), *((Split.SEALED, size) for size in sizes[1:])]
 
 
 def _timing(number: int, name: str, size: int, split: Split, counted: bool) -> Check:
-    call = Call(f"{PurePosixPath(DRIVER).stem}:run_{number}", (size,))
-    return Check(f"{name} of {size}", split, calls=(call,), family=name, measured=counted)
+    module = PurePosixPath(DRIVER).stem
+    calls = (Call(f"{module}:prepare_{number}", (size,)), Call(f"{module}:run_{number}"))
+    return Check(f"{name} of {size}", split, calls=calls, family=name, measured=counted, ready=1)
 
 
 def driver_text(benches: Sequence[tuple[str, str]]) -> str:
@@ -288,9 +312,11 @@ def driver_text(benches: Sequence[tuple[str, str]]) -> str:
         lines += [
             f"sys.path.insert(0, str(_top / {str(file.parent)!r}))",
             f"_bench_{number} = importlib.import_module({file.stem!r}).{name}",
-            f"def run_{number}(size):",
-            f"    made = _bench_{number}(size)",
-            "    return made() if callable(made) else made",
+            f"def prepare_{number}(size):",
+            f"    global _made_{number}",
+            f"    _made_{number} = _bench_{number}(size)",
+            f"def run_{number}():",
+            f"    return _made_{number}() if callable(_made_{number}) else _made_{number}",
             "",
         ]
     return "\n".join(lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.journal.store import DATA_DIRECTORY
-from engine.mastermind.code.parts import CodeAuditor, Fixers, ProjectSuites
+from engine.mastermind.code.parts import CodeAuditor, Fixers, Looking, ProjectSuites
 from engine.mastermind.mastermind import Mastermind
 from engine.sandbox import SandboxPolicy
 
@@ -18,8 +18,9 @@ def register(mastermind: Mastermind) -> None:
     def policy() -> SandboxPolicy:
         return house.sandbox().policy
 
+    looking = Looking(policy)
     mastermind.plug(
-        auditor=CodeAuditor(house.workspace, policy),
-        proposer=Fixers(house.workspace, policy),
-        suite=ProjectSuites(policy, house.workspace / DATA_DIRECTORY / HELD_OUT),
+        auditor=CodeAuditor(house.workspace, looking),
+        proposer=Fixers(looking),
+        suite=ProjectSuites(looking, house.workspace / DATA_DIRECTORY / HELD_OUT),
     )

@@ -224,6 +224,7 @@ class Box:
             "seed": seed,
             "steps": steps,
             "measured": measured,
+            "ready": check.ready,
             "limit_s": limits.check_s,
         }
         data = marshal.dumps(question)

@@ -164,10 +164,12 @@ class Fork:
             except BaseException as error:  # noqa: BLE001 - whatever candidate code raises is its answer
                 value = error
             found.append(value)
-        self.pause("ready", self._steps)
         results: list[Any] = []
         keep = not self.ask["measured"]
-        for function, (_, args, kwargs) in zip(found, self.ask["calls"], strict=True):
+        first = self.ask["ready"]
+        for number, (function, (_, args, kwargs)) in enumerate(zip(found, self.ask["calls"], strict=True)):
+            if number == first:
+                self.pause("ready", self._steps)
             results.append(_answer(function, args, kwargs))
         self.pause("done", self._steps)
         sys.settrace(None)

@@ -9,10 +9,12 @@ BROKEN before BETTER, and without anything shown it is NO_BETTER. Source: steeri
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import math
 import os
 import random
+import stat
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,15 +24,18 @@ from typing import Any
 from engine.domain.improvement import Component, Gain, Proposal, Ruling, Verdict
 from engine.domain.text import clean_line
 from engine.mastermind.judge.asking import Asker, Round
-from engine.mastermind.judge.box import BoxError, Boxes, Limits, material_of
+from engine.mastermind.judge.box import BoxError, Boxes, Limits, files_of, material_of
 from engine.mastermind.judge.canaries import Canaries, canaries
 from engine.mastermind.judge.changes import Change, breaches
 from engine.mastermind.judge.cheats import Breach, once
 from engine.mastermind.judge.convicting import by_heart, deeds, passed_canaries, took_decoys
 from engine.mastermind.judge.measuring import Pairs, gain_of, hidden, pairs
+from engine.mastermind.judge.paired import FEWEST
 from engine.mastermind.judge.suite import VISIBLE, Boxed, Check, Examining, Outcome, Split, Suite
 from engine.sandbox import SandboxPolicy, Tier
 
+_KEPT = 32
+"""Rounds that are remembered: a candidate that is built upon is the tree before of the next."""
 _NAMED = 5
 """Checks that a reason names; of the others it says how many there are."""
 
@@ -42,7 +47,9 @@ class JudgeBudget:
     processor_s: float = 300.0
     """Processor seconds of all boxes; measuring ends early when they are used up."""
     rounds: int = 10
-    """Pairs that time is taken in."""
+    """Pairs that time is taken in; six of them are enough where that decides it clearly."""
+    most: int = 20
+    """Pairs where it looks better after these and that is not shown."""
     again: int = 3
     """How often a check is asked again, in both trees, whose outcome is another one with the candidate."""
     limits: Limits = field(default_factory=Limits)
@@ -58,6 +65,8 @@ class _Case:
     seed: int
     budget: JudgeBudget
     asker: Asker
+    digests: dict[Path, str] = field(default_factory=dict)
+    """What the trees hold."""
     changes: tuple[Change, ...] = ()
     breaches: list[Breach] = field(default_factory=list)
     old: dict[str, Outcome] = field(default_factory=dict)
@@ -129,6 +138,8 @@ class Judge:
         budget = budget or JudgeBudget()
         await asyncio.to_thread(_made, self.store)
         case = _Case(before, after, suite, seed, budget, self._asker(suite, budget))
+        for tree in (before, after):
+            case.digests[tree] = await asyncio.to_thread(_digest, tree)
         case.changes, found = await asyncio.to_thread(
             breaches, before, after, component, proposal, suite.owns
         )
@@ -159,8 +170,9 @@ class Judge:
         if sealed:
             await self._split(case, (Split.SEALED,))
             case.breaches += by_heart(case.old, case.new, case.checks, case.changes)
-        if not case.breaches and not case.broken:
-            await self._measure(case, (Split.SEALED,) if sealed else VISIBLE)
+        chosen = not sealed and bool(case.mended)
+        if not case.breaches and not case.broken and not chosen:
+            await self._measure(case, (Split.SEALED,) if sealed else VISIBLE, sealed)
 
     async def _split(self, case: _Case, splits: tuple[Split, ...]) -> None:
         """Ask the checks of some splits, with canaries; ask again where an outcome is another one."""
@@ -169,10 +181,9 @@ class Judge:
             return
         material, birds, decoy = _laid(case, checks, splits)
         asked = [*checks, *birds.fails, *birds.holds]
-        old = await self._before(case, asked, material, splits, decoy)
+        old, new = await self._both(case, asked, material, case.seed, decoy)
         case.references[splits] = old
-        new = await case.asker.round(case.after, asked, material, seed=case.seed, reference=old, decoy=decoy)
-        case.processor_s += new.processor_s
+        new = case.asker.against(new, asked, old)
         case.breaches += deeds(old, new, self.store, case.suite.owns)
         case.breaches += passed_canaries(old, new, birds.fails)
         case.breaches += took_decoys(old, new, checks, decoy)
@@ -183,23 +194,50 @@ class Judge:
         if not case.breaches:
             await self._again(case, checks, material, old)
 
-    async def _before(
+    async def _both(
         self,
         case: _Case,
         asked: Sequence[Check],
         material: Mapping[str, bytes],
-        splits: tuple[Split, ...],
+        seed: int,
+        decoy: Mapping[str, Any],
+    ) -> tuple[Round, Round]:
+        """What both trees say, side by side where the suite runs them in boxes."""
+        old, new = (
+            self._round(case, tree, asked, material, seed, decoy) for tree in (case.before, case.after)
+        )
+        if case.asker.boxes is None:
+            return await old, await new
+        tasks = [asyncio.ensure_future(one) for one in (old, new)]
+        try:
+            first, second = await asyncio.gather(*tasks)
+            return first, second
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _round(
+        self,
+        case: _Case,
+        tree: Path,
+        asked: Sequence[Check],
+        material: Mapping[str, bytes],
+        seed: int,
         decoy: Mapping[str, Any],
     ) -> Round:
-        """What the tree before says; asked once for many candidates of one campaign."""
-        key = (str(case.before), case.suite.key, case.seed, splits, case.budget)
-        if key not in self._known:
-            done = await case.asker.round(case.before, asked, material, seed=case.seed, decoy=decoy)
+        """What a tree says; a tree with the same files is asked the same once."""
+        names = tuple(check.id for check in asked)
+        laid = hash(frozenset(material.items()))
+        key = (case.digests[tree], case.suite.key, laid, names, seed, bool(decoy), case.budget.limits)
+        done = self._known.pop(key, None)
+        if done is None:
+            done = await case.asker.round(tree, asked, material, seed=seed, decoy=decoy)
             case.processor_s += done.processor_s
-            while len(self._known) >= 4:
-                del self._known[next(iter(self._known))]
-            self._known[key] = done
-        return self._known[key]
+        self._known[key] = done
+        while len(self._known) > _KEPT:
+            del self._known[next(iter(self._known))]
+        return done
 
     async def _again(
         self, case: _Case, checks: Sequence[Check], material: Mapping[str, bytes], reference: Round
@@ -208,9 +246,8 @@ class Judge:
         changed = [check for check in checks if case.old[check.id] is not case.new[check.id]]
         for number in range(case.budget.again if changed else 0):
             at = case.seed + 7919 * (number + 1)
-            old = await case.asker.round(case.before, changed, material, seed=at, reference=reference)
-            new = await case.asker.round(case.after, changed, material, seed=at, reference=reference)
-            case.processor_s += old.processor_s + new.processor_s
+            rounds = await self._both(case, changed, material, at, {})
+            old, new = (case.asker.against(one, changed, reference) for one in rounds)
             for check in list(changed):
                 one, was = check.id, case.old[check.id]
                 if old.outcome(one) is not was or (
@@ -220,7 +257,7 @@ class Judge:
                     case.old.pop(one), case.new.pop(one)
                     changed.remove(check)
 
-    async def _measure(self, case: _Case, splits: tuple[Split, ...]) -> None:
+    async def _measure(self, case: _Case, splits: tuple[Split, ...], sealed: bool) -> None:
         """Take costs in pairs on what the candidate has not seen."""
         measure = case.suite.measure
         checks = [check for split in splits for check in case.suite.checks(split) if check.measured]
@@ -231,7 +268,8 @@ class Judge:
         reference = case.references[splits]
         found = await pairs(
             case.asker, case.before, case.after, checks, material, measure,
-            seed=case.seed, rounds=case.budget.rounds, reference=reference,
+            seed=case.seed, rounds=case.budget.rounds if sealed else FEWEST,
+            most=case.budget.most if sealed else FEWEST, reference=reference,
             processor_s=max(1.0, case.budget.processor_s - case.processor_s),
         )  # fmt: skip
         case.processor_s += found.processor_s
@@ -267,6 +305,16 @@ class Judge:
 def _made(store: Path) -> None:
     store.mkdir(mode=0o700, parents=True, exist_ok=True)
     store.chmod(0o700)
+
+
+def _digest(tree: Path) -> str:
+    """One hash over what of a tree would be copied into a box."""
+    found = hashlib.sha256()
+    for path, status in files_of(tree):
+        if stat.S_ISREG(status.st_mode):
+            held = hashlib.sha256((tree / path).read_bytes()).hexdigest()
+            found.update(f"{path}\0{held}\0{status.st_mode & 0o100}\0".encode("utf-8", "surrogateescape"))
+    return found.hexdigest()
 
 
 def _laid(

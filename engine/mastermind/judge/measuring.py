@@ -18,6 +18,10 @@ from engine.mastermind.judge.cheats import Breach, Cheat
 from engine.mastermind.judge.paired import FEWEST, paired
 from engine.mastermind.judge.suite import Check, Measure, Measured, Outcome
 
+LEVEL, TWICE = 0.95, 0.975
+"""Of an interval, and of one that is looked at twice: both looks together make up the first."""
+_FAR = 5
+"""Times the least gain that counts, above which a gain is believed after six rounds."""
 _UNSEEN_S = 0.003
 """Ending a process takes about this; what its children took lies above."""
 _HIDDEN_S, _HIDDEN_SHARE = 0.01, 0.3
@@ -30,6 +34,8 @@ class Pairs:
 
     before: list[Round] = field(default_factory=list)
     after: list[Round] = field(default_factory=list)
+    level: float = LEVEL
+    """Of the interval over rounds."""
 
     @property
     def processor_s(self) -> float:
@@ -47,23 +53,43 @@ async def pairs(
     *,
     seed: int,
     rounds: int,
+    most: int,
     reference: Round,
     processor_s: float,
 ) -> Pairs:
     """Ask both trees in turn, in new boxes in each round.
 
-    It ends early, after a whole round, when the processor seconds that it may take are used up.
+    Time is looked at after six rounds, where only what is far from undecided ends it; after `rounds`, and
+    after `most` when it looks better by then and that is not shown. It ends early, after a whole round, when
+    the processor seconds that it may take are used up.
     """
-    found, steps = Pairs(), measure.how is Measured.STEPS
-    for number in range(rounds if measure.how is Measured.TIME else 1):
+    timed = measure.how is Measured.TIME
+    most = max(rounds, most) if timed else 1
+    found = Pairs()
+    for number in range(most):
         old, new = await asker.pair(
-            (before, after), checks, material, seed=seed * 1000 + number, reference=reference, steps=steps
-        )
+            (before, after), checks, material, seed=seed * 1000 + number, reference=reference,
+            steps=measure.how is Measured.STEPS,
+        )  # fmt: skip
         found.before.append(old)
         found.after.append(new)
-        if found.processor_s > processor_s:
+        found.level = TWICE if most > rounds and number + 1 >= rounds else LEVEL
+        if found.processor_s > processor_s or _decided(found, checks, measure, rounds, most):
             break
     return found
+
+
+def _decided(found: Pairs, checks: Sequence[Check], measure: Measure, rounds: int, most: int) -> bool:
+    """Whether more rounds would hardly change what comes of it, or are not worth it."""
+    taken = len(found.before)
+    if taken not in (FEWEST, rounds) or taken >= most:
+        return False
+    gain = gain_of(found, checks, measure)
+    if gain is None:
+        return True
+    if taken == rounds:
+        return gain.low > measure.least or gain.mean <= measure.least
+    return gain.low > _FAR * measure.least > 0 or gain.high < measure.least
 
 
 def gain_of(found: Pairs, checks: Sequence[Check], measure: Measure) -> Gain | None:
@@ -83,9 +109,11 @@ def gain_of(found: Pairs, checks: Sequence[Check], measure: Measure) -> Gain | N
         for number in range(len(found.before))
     ]
     timed = measure.how is Measured.TIME
-    units = [tasks] if len(tasks) >= FEWEST or not timed else []
-    units += [rounds] if timed else []
-    intervals = [paired([_difference(was, now, measure) for was, now in one]) for one in units]
+    units = [(tasks, LEVEL)] if len(tasks) >= FEWEST or not timed else []
+    units += [(rounds, found.level)] if timed else []
+    intervals = [
+        paired([_difference(was, now, measure) for was, now in one], level=level) for one, level in units
+    ]
     return Gain(
         mean=intervals[-1].mean,
         low=min(one.low for one in intervals),

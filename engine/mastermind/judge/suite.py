@@ -128,6 +128,9 @@ class Check:
     visible one of a family right and most of the sealed ones wrong has learned the answers by heart."""
     measured: bool = False
     """Whether its cost counts for the gain. It is then asked in alternating pairs."""
+    ready: int = 0
+    """How many of the first calls only make ready what the others need. They are taken as importing is: more
+    than it was before counts, and what it costs as it is does not."""
     tolerance: float = 1e-9
     """By how much numbers may differ, relative to the larger."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.domain.improvement import Component, ComponentKind, Finding, Proposal
 from engine.journal.errors import JournalReadError
-from engine.mastermind.parts import AuditUnavailable, JobRefused, Progress
+from engine.mastermind.parts import AuditUnavailable, JobRefused, NothingProposed, Progress
 from engine.mastermind.search.components import RECIPES
 from engine.mastermind.search.history import read_created
 from engine.mastermind.search.modelling import FILE_LIMIT, ModelUnavailable, model_proposals
@@ -22,14 +22,8 @@ from engine.mastermind.search.searching import SEARCHED, Searching, Unsearchable
 from engine.models import ModelClient, Recorder
 from engine.models.port import unrecorded
 
-Tell = Callable[[str], None]
-"""Told in a line why nothing was proposed."""
 MOST_BESIDE = 40
 """Files that a model is shown beside those that it may change."""
-
-
-def untold(_line: str) -> None:
-    """Tells nobody."""
 
 
 class JournalAuditor:
@@ -70,8 +64,8 @@ class SearchProposer:
 
     name = "search"
 
-    def __init__(self, searching: Searching, tell: Tell = untold) -> None:
-        self._searching, self._tell = searching, tell
+    def __init__(self, searching: Searching) -> None:
+        self._searching = searching
 
     def fits(self, component: Component) -> bool:
         """Whether such a component is searched."""
@@ -85,13 +79,16 @@ class SearchProposer:
         rng: random.Random,
         budget_usd: float,
     ) -> Iterable[Proposal]:
-        """What a search found; it costs nothing."""
+        """What a search found; it costs nothing.
+
+        Raises:
+            NothingProposed: it cannot be searched.
+        """
         ended = False
         try:
             return await self._searching.propose(component, findings, rng, lambda: ended, tree)
         except (UnsearchableError, JournalReadError) as error:
-            self._tell(str(error))
-            return ()
+            raise NothingProposed(str(error)) from error
         finally:
             # Cancelled or not, a search in a thread is to end with this.
             ended = True
@@ -103,17 +100,13 @@ class ModelProposer:
     Args:
         client: who carries the question.
         model: its name.
-        tell: told why nothing came of it.
         record: told of every call.
     """
 
     name = "model"
 
-    def __init__(
-        self, client: ModelClient, model: str, tell: Tell = untold, record: Recorder = unrecorded
-    ) -> None:
-        self._client, self._model = client, model
-        self._tell, self._record = tell, record
+    def __init__(self, client: ModelClient, model: str, record: Recorder = unrecorded) -> None:
+        self._client, self._model, self._record = client, model, record
 
     def fits(self, component: Component) -> bool:
         """Whatever has files can be shown to a model."""
@@ -127,12 +120,16 @@ class ModelProposer:
         rng: random.Random,
         budget_usd: float,
     ) -> Iterable[Proposal]:
-        """What the model proposes; nothing without a budget."""
+        """What the model proposes; nothing without a budget.
+
+        Raises:
+            NothingProposed: it sees nothing to make better, or nothing that it said could be used.
+        """
         if budget_usd <= 0:
             return ()
         texts, beside = await asyncio.to_thread(_texts, tree, component)
         try:
-            return await model_proposals(
+            proposed = await model_proposals(
                 self._client,
                 self._model,
                 component,
@@ -143,8 +140,10 @@ class ModelProposer:
                 record=self._record,
             )
         except ModelUnavailable as error:
-            self._tell(str(error))
-            return ()
+            raise NothingProposed(str(error), error.cost_usd) from error
+        if not proposed.proposals:
+            raise NothingProposed("it sees nothing to make better", proposed.cost_usd)
+        return proposed.proposals
 
 
 class SearchSuites:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -73,6 +73,20 @@ class Changes(BaseModel):
 class ModelUnavailable(Exception):  # noqa: N818 - it is an answer, and no fault
     """A model could not be asked, or gave nothing that can be used; the message says why."""
 
+    def __init__(self, message: str, cost_usd: float = 0.0) -> None:
+        super().__init__(message)
+        self.cost_usd = cost_usd
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """What came of asking a model."""
+
+    proposals: tuple[Proposal, ...]
+    """Whatever was paid stands in the first one."""
+    cost_usd: float
+    """Of all calls, repairs included."""
+
 
 async def model_proposals(
     client: ModelClient,
@@ -85,8 +99,8 @@ async def model_proposals(
     beside: Mapping[str, str] | None = None,
     directive: str = "",
     record: Recorder = unrecorded,
-) -> tuple[Proposal, ...]:
-    """What a model proposes for a component; its cost stands in the first proposal.
+) -> Proposed:
+    """What a model proposes for a component.
 
     Args:
         client: who carries the question.
@@ -111,10 +125,15 @@ async def model_proposals(
     try:
         answer = await ask_for(within, request, Changes, name="propose_changes", check=check, record=record)
     except ModelError as error:
-        raise ModelUnavailable(f"{model}: {error.message}") from error
+        raise ModelUnavailable(f"{model}: {error.message}", float(within.cost.usd)) from error
     answers = tuple(one for one in findings if one.target == component.id)
     made = [_proposal(one, model, answers) for one in answer.value.changes]
-    return (replace(made[0], cost_usd=float(within.cost.usd)), *made[1:]) if made else ()
+    cost = float(within.cost.usd)
+    if made:
+        refused = "; ".join(one for problems in answer.problems for one in problems)
+        why = f"{made[0].why} (an answer before was refused: {refused})" if refused else made[0].why
+        made[0] = replace(made[0], cost_usd=cost, why=clean_line(why, limit=2_000))
+    return Proposed(tuple(made), cost)
 
 
 class _Within:

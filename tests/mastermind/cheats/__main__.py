@@ -26,7 +26,7 @@ async def judged(ground: Grounds, planted: Planted, *, tests: bool = True) -> Ve
     }
     # Those that are not aimed at pytest are judged without it, which is ten times quicker.
     suite = SumsSuite(tests=tests and planted.by_tests)
-    budget = JudgeBudget(rounds=2)
+    budget = JudgeBudget(rounds=2, most=2)
     return await ground.judged(files, suite, claimed=planted.claimed, told=planted.told, budget=budget)
 
 
