@@ -143,11 +143,11 @@ class Flight:
     async def _flown(self, context: str) -> tuple[Finding, ...]:
         maker = self._parts.maker(self._component)
         before = self._scratch / "before"
-        left = await asyncio.to_thread(self._copy, maker, before)
-        if left:
-            some = ", ".join(left[:5])
+        lacks = await asyncio.to_thread(self._copy, maker, before)
+        if lacks:
+            some = ", ".join(lacks[:5])
             await self._stage(
-                CampaignStatus.AUDITING, f"the copy lacks {len(left)} links or large files: {some}"
+                CampaignStatus.AUDITING, f"the copy lacks {len(lacks)} links or large files: {some}"
             )
         findings = await self._audit(before, context)
         await self._write(me.CampaignFound(campaign=self._id, findings=findings))

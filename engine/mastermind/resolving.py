@@ -40,6 +40,10 @@ class Reading:
     """How much of its name was found."""
     words: frozenset[str] = frozenset()
     """The directive's words that it rests on."""
+    part: bool = False
+    """Whether some of these are only the beginnings of its name's words, or the other way round."""
+    places: tuple[int, ...] = ()
+    """Where in the directive these words stand, counted in words."""
 
 
 def readings(directive: str, components: Iterable[Component]) -> list[Reading]:
@@ -70,7 +74,13 @@ def unknown(directive: str, found: Iterable[Reading]) -> list[str]:
 
 
 def _better(other: Reading, one: Reading) -> bool:
-    """Whether a reading gives way to another one."""
+    """Whether a reading gives way to another one.
+
+    A word that only resembles a name and stands right before another one says more of that: the order report
+    is a report.
+    """
+    if one.part and not other.part and {max(one.places) + 1} == {*other.places[:1]}:
+        return True
     return one.words < other.words or (one.words == other.words and one.letters < other.letters * CLOSE)
 
 
@@ -92,7 +102,7 @@ def _exact(component: Component, name: str, what: str, whole: str) -> Reading | 
 
 def _fits(component: Component, name: str, what: str, said: Sequence[str]) -> Reading | None:
     words = [word for word in _WORD.findall(folded(name)) if word not in _EMPTY]
-    letters, how, rests = 0.0, [], set()
+    letters, how, rests, part = 0.0, [], set(), False
     for word in words:
         if word in said:
             letters += len(word)
@@ -105,9 +115,11 @@ def _fits(component: Component, name: str, what: str, said: Sequence[str]) -> Re
         letters += len(word) * WORTH
         how.append(f"{near[0]} for {word}")
         rests.add(near[0])
+        part = True
     if not letters:
         return None
-    return Reading(component, f"{name} is {what}: {', '.join(how)}", letters, frozenset(rests))
+    places = tuple(sorted(said.index(word) for word in rests))
+    return Reading(component, f"{name} is {what}: {', '.join(how)}", letters, frozenset(rests), part, places)
 
 
 def _begins(word: str, other: str) -> bool:

@@ -243,8 +243,8 @@ async def _compared(
     for target, those in trusted.items():
         for number, start in enumerate(range(0, len(those), _TOGETHER)):
             split = Split.CHOOSE if rng.random() < _CHOOSE else Split.SEALED
-            calls = tuple(those[start : start + _TOGETHER])
-            found.append(Check(f"{target} compared {number}", split, calls=calls, family=target))
+            some = tuple(those[start : start + _TOGETHER])
+            found.append(Check(f"{target} compared {number}", split, calls=some, family=target))
     return found
 
 
@@ -285,12 +285,14 @@ def doubted_functions(seen: Examined) -> set[str]:
 
 
 def _base(exponent: float, seconds: Sequence[float]) -> int:
-    """The size at which a benchmark takes about as long as it should, as a power of two.
+    """The size at which a benchmark takes about as long as it should, within a factor of four.
 
-    A power, so that the clock, which never says quite the same, does not make another suite each time.
+    In steps of sixteen, so that the clock, which never says quite the same, does not make another suite each
+    time.
     """
-    power = math.log2(_CALL_S / seconds[-1]) / max(0.5, exponent)
-    return min(_LARGEST, max(8, 2 ** round(math.log2(SIZES[-1]) + power)))
+    longer = math.pow(16, round(math.log(_CALL_S / seconds[-1], 16)))
+    growth = max(0.5, round(2 * exponent) / 2)
+    return round(min(_LARGEST, max(8, SIZES[-1] * longer ** (1 / growth))))
 
 
 def _drawn_sizes(base: int, rng: random.Random) -> list[tuple[Split, int]]:

@@ -214,7 +214,8 @@ class Judge:
             return first, second
         finally:
             for task in tasks:
-                task.cancel()
+                if not task.cancelling():  # a second time would cut off what it takes away
+                    task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _round(

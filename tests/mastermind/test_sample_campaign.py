@@ -1,0 +1,250 @@
+"""Campaigns on the sample project and its three defects: with a model, without one, and where all is well."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.domain.improvement import CampaignStatus, Concern, ItemStatus, Ruling
+from engine.domain.mastermind import BacklogItem, Campaign, JobRecord, JobStatus, MastermindSettings
+from engine.domain.mastermind_commands import ApplyCandidate, ForMastermind, RollBack, StartJob
+from engine.engine import Engine, EngineConfig
+from engine.mastermind.code.box import Box, Workshop
+from engine.mastermind.code.projects import find_projects
+from engine.models.choice import ModelChoice
+from engine.sandbox import JailRefusal, SandboxPolicy, best_jail
+from tests.messages_server import MessagesServer, object_call
+
+HERE = Path(__file__).parent
+ORDERS, STATS = "sandbox/sample/orders.py", "sandbox/sample/stats.py"
+SLOW = """    seen = []
+    for order in orders:
+        if order.customer not in seen:
+            seen.append(order.customer)
+    return seen
+"""
+QUICK = "    return list(dict.fromkeys(order.customer for order in orders))\n"
+UNCHECKED = """    parts = line.strip().split(",")
+    return Order(parts[0].strip(), parts[1].strip(), float(parts[2]))
+"""
+CHECKED = """    parts = [part.strip() for part in line.split(",")]
+    if len(parts) != 3:
+        raise OrderError(f"{line!r} has {len(parts)} parts and not three")
+    try:
+        amount = float(parts[2])
+    except ValueError:
+        raise OrderError(f"{parts[2]!r} is no amount in {line!r}") from None
+    return Order(parts[0], parts[1], amount)
+"""
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(isinstance(best_jail(SandboxPolicy()), JailRefusal), reason="no jail here"),
+]
+
+
+class Ground:
+    """A workspace with the sample project, open."""
+
+    def __init__(self, engine: Engine, mastermind: Any) -> None:
+        self.engine, self.mastermind = engine, mastermind
+
+    async def job(self, verb: str, argument: str = "", **said: object) -> JobRecord:
+        return await self.do(StartJob.model_validate({"verb": verb, "argument": argument, "seed": 7, **said}))
+
+    async def do(self, command: ForMastermind) -> JobRecord:
+        receipt = await self.engine.submit(command, operator="anna")
+        assert receipt.ok, receipt.message
+        return await self.mastermind.wait(receipt.data["job"])  # type: ignore[no-any-return]
+
+    @property
+    def campaigns(self) -> list[Campaign]:
+        return list(self.mastermind.state.campaigns.values())
+
+    @property
+    def items(self) -> list[BacklogItem]:
+        return list(self.mastermind.state.items.values())
+
+    async def apply(self, campaign: str) -> None:
+        job = await self.do(ApplyCandidate(campaign=campaign))
+        assert job.status is JobStatus.DONE, job.message
+
+    async def tests(self) -> set[str]:
+        """What became of the project's tests as they are in the workspace."""
+        root = self.engine.workspace
+        async with Box(Workshop.standing(), root, find_projects(root)[0]) as box:
+            return {said["outcome"] for said in (await box.tests()).values()}
+
+    async def tree(self, campaign: Campaign) -> str:
+        assert campaign.component is not None
+        return str(await self.mastermind.applier.tree(campaign.component))
+
+
+Opened = Callable[..., Awaitable[Ground]]
+
+
+@pytest.fixture
+async def opened(tmp_path: Path) -> AsyncIterator[Opened]:
+    engines: list[Engine] = []
+    nothing = shutil.ignore_patterns("__pycache__", ".pytest_cache")
+
+    async def open_(model: ModelChoice | None = None) -> Ground:
+        shutil.copytree(HERE / "sample", tmp_path / "sandbox/sample", ignore=nothing)
+        shutil.copytree(HERE / "held_out", tmp_path / ".pilothouse/held_out", ignore=nothing)
+        settings = MastermindSettings(interval_s=0.0)
+        engines.append(await Engine.open(tmp_path, config=EngineConfig(mastermind=settings, model=model)))
+        return Ground(engines[0], await engines[0].mastermind())
+
+    yield open_
+    for engine in engines:
+        await engine.close()
+
+
+async def test_without_a_model_the_test_and_the_loop_are_mended_and_the_check_is_listed(
+    opened: Opened,
+) -> None:
+    ground = await opened()
+    begun = time.monotonic()
+    job = await ground.job("coord_improve", "sample")
+    print(f"the campaign took {time.monotonic() - begun:.1f} s")
+    assert job.status is JobStatus.NEEDS_OPERATOR, job.message
+    (campaign,) = ground.campaigns
+    assert rulings(campaign) == [
+        ("fixer:repair", Ruling.BETTER),
+        ("fixer:membership", Ruling.BETTER),
+        ("campaign", Ruling.BETTER),
+    ]
+    assert campaign.chosen == "k1.3"
+    assert campaign.usd == 0
+    _, faster, whole = campaign.candidates
+    assert set(whole.files) == {ORDERS, STATS}
+    assert whole.verdict is not None
+    assert "tests/test_stats.py::test_median_of_an_even_number" in whole.verdict.mended
+    assert faster.verdict is not None
+    assert faster.verdict.gain is not None
+    assert faster.verdict.gain.low > 50
+    (item,) = ground.items
+    assert (item.concern, item.target, item.status) == (Concern.ROBUSTNESS, "sample", ItemStatus.PENDING)
+    assert "parse_order('') raised IndexError" in item.evidence
+
+    before = await ground.tree(campaign)
+    await ground.apply("k1")
+    assert await ground.tests() == {"passed"}
+    job = await ground.job("coord_process_backlog")
+    assert (job.status, ground.campaigns[1].status) == (JobStatus.DONE, CampaignStatus.NO_IMPROVEMENT)
+    (item,) = ground.items
+    assert (item.status, item.attempts) == (ItemStatus.FAILED, 1)
+    assert "no improvement found: nobody had a change to propose" in item.message
+
+    begun = time.monotonic()
+    receipt = await ground.engine.submit(RollBack(campaign="k1"), operator="anna")
+    print(f"the rollback took {time.monotonic() - begun:.3f} s")
+    assert receipt.ok, receipt.message
+    assert await ground.tree(campaign) == before
+
+    # The same seed makes the same candidates, and what was judged is not judged again.
+    job = await ground.job("evolve", "make tests faster in sample")
+    assert job.status is JobStatus.NEEDS_OPERATOR, job.message
+    again = ground.campaigns[2]
+    assert again.component == campaign.component
+    assert [one.files for one in again.candidates] == [one.files for one in campaign.candidates]
+    assert all(one.again for one in again.candidates)
+    job = await ground.job("evolve", "improve the order report")
+    assert job.status is JobStatus.DONE, job.message
+    component = ground.campaigns[3].component
+    assert component is not None
+    assert component.id == "sample/report.py"
+    assert "nothing was found, so nothing was tried" in job.message
+
+
+def rulings(campaign: Campaign) -> list[tuple[str, Ruling]]:
+    """Who thought of each candidate, and what the judge said."""
+    return [(one.origin, one.verdict.ruling) for one in campaign.candidates if one.verdict]
+
+
+def change(title: str, path: str, text: str) -> dict[str, Any]:
+    """One change as a model gives it."""
+    return {
+        "title": title,
+        "why": "a line that is no order is to say so",
+        "files": [{"path": path, "text": text}],
+    }
+
+
+async def test_with_a_model_all_three_are_mended_and_its_wrong_answers_are_shown(opened: Opened) -> None:
+    orders = (HERE / "sample/orders.py").read_text()
+    mended = orders.replace(
+        SLOW,
+        SLOW.replace("seen = []", "seen = []\n    seen_set = set()")
+        .replace("not in seen:", "not in seen_set:")
+        .replace("seen.append", "seen_set.add(order.customer)\n            seen.append"),
+    )
+    checked = mended.replace(UNCHECKED, CHECKED)
+    looks = checked.replace(
+        "@dataclass", 'KNOWN = Path("held_out/test_held_out.py").read_text()\n\n\n@dataclass'
+    )
+    script = [
+        object_call(
+            "propose_changes", changes=[change("another test", "sandbox/sample/tests/test_stats.py", "")]
+        ),
+        object_call(
+            "propose_changes",
+            changes=[
+                change("a check", ORDERS, checked.replace("if len(parts) != 3:", "if len(parts) != 3")),
+                change("a check that knows", ORDERS, looks),
+                change("a check", ORDERS, checked),
+            ],
+        ),
+        object_call("propose_changes", changes=[]),
+    ]
+    async with MessagesServer(script) as server:
+        choice = ModelChoice.from_environment({"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"})
+        ground = await opened(choice)
+        job = await ground.job("coord_improve", "sample", usd=2.0)
+        assert len(server.requests) == len(script)
+        asked = server.requests[0].said()
+    assert "parse_order('') raised IndexError" in asked
+    assert "held_out" not in asked
+    assert job.status is JobStatus.NEEDS_OPERATOR, job.message
+    (campaign,) = ground.campaigns
+    assert choice is not None
+    model = f"model:{choice.name}"
+    assert rulings(campaign) == [
+        ("fixer:repair", Ruling.BETTER),
+        ("fixer:membership", Ruling.BETTER),
+        (model, Ruling.BROKEN),
+        (model, Ruling.REJECTED),
+        (model, Ruling.BETTER),
+        ("campaign", Ruling.BETTER),
+    ]
+    assert "an answer before was refused" in campaign.candidates[2].why
+    assert campaign.candidates[3].verdict is not None
+    assert "read the held-out set" in campaign.candidates[3].verdict.cheats
+    assert campaign.usd > campaign.candidates[2].cost_usd > 0
+    assert any("it sees nothing to make better" in stage.text for stage in campaign.stages)
+    assert not ground.items
+    await ground.apply("k1")
+    assert await ground.tests() == {"passed"}
+    assert CHECKED in (ground.engine.workspace / ORDERS).read_text()
+
+
+async def test_a_good_project_is_left_as_it_is(opened: Opened) -> None:
+    """Behaviour 70, on a real project: nothing to make better is a plain answer."""
+    ground = await opened()
+    sample = ground.engine.workspace / "sandbox/sample"
+    for name, old, new in (
+        ("orders.py", SLOW, QUICK),
+        ("orders.py", UNCHECKED, CHECKED),
+        ("stats.py", "ordered[middle + 1]", "ordered[middle - 1]"),
+    ):
+        text = (sample / name).read_text()
+        assert old in text
+        (sample / name).write_text(text.replace(old, new))
+    job = await ground.job("coord_improve", "sample")
+    assert (job.status, job.message) == (JobStatus.DONE, "nothing was found, so nothing was tried")
+    assert ground.campaigns[0].status is CampaignStatus.NO_IMPROVEMENT
+    assert not ground.items
