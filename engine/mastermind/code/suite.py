@@ -290,9 +290,9 @@ def _base(exponent: float, seconds: Sequence[float]) -> int:
     In steps of sixteen, so that the clock, which never says quite the same, does not make another suite each
     time.
     """
-    longer = math.pow(16, round(math.log(_CALL_S / seconds[-1], 16)))
+    longer = float(16 ** round(math.log(_CALL_S / seconds[-1], 16)))
     growth = max(0.5, round(2 * exponent) / 2)
-    return round(min(_LARGEST, max(8, SIZES[-1] * longer ** (1 / growth))))
+    return round(min(_LARGEST, max(8, SIZES[-1] * math.pow(longer, 1 / growth))))
 
 
 def _drawn_sizes(base: int, rng: random.Random) -> list[tuple[Split, int]]:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.mastermind.judge import forked, inside
-from engine.mastermind.judge.suite import Boxed, Check, Split
+from engine.mastermind.judge.suite import VISIBLE, Boxed, Check, Split
 from engine.sandbox import (
     Confinement,
     JailRefusal,
@@ -177,12 +177,14 @@ class Box:
         scratch = list(_SCRATCH) if self.jail.tier is Tier.FULL else []
         tree = os.path.normpath(self.given / "tree" / self._suite.root)
         free = [str(self.root), *scratch, "/dev"]
+        sealed = material_of(self._suite, (Split.SEALED,)).keys() - material_of(self._suite, VISIBLE).keys()
         return {
             "given": str(self.given),
             "root": str(self.root),
             "store": str(self.place.parent),
             "laid": str(self.given / "tree"),
             "tree": tree,
+            "sealed": [os.path.realpath(self.given / "tree" / path) for path in sorted(sealed)],
             "imports": list(self._suite.imports),
             "plugins": list(self._suite.plugins),
             "packages": packages,

@@ -266,11 +266,12 @@ class Judge:
         if measure is None or not checks:
             return
         material, _, _ = _laid(case, checks, splits)
-        reference = case.references[splits]
+        reference, rounds, most = case.references[splits], case.budget.rounds, case.budget.most
+        if case.mended or not sealed:  # the gain is told, and decides little
+            rounds = most = min(rounds, FEWEST)
         found = await pairs(
             case.asker, case.before, case.after, checks, material, measure,
-            seed=case.seed, rounds=case.budget.rounds if sealed else FEWEST,
-            most=case.budget.most if sealed else FEWEST, reference=reference,
+            seed=case.seed, rounds=rounds, most=most, reference=reference,
             processor_s=max(1.0, case.budget.processor_s - case.processor_s),
         )  # fmt: skip
         case.processor_s += found.processor_s
