@@ -130,7 +130,7 @@ async def project_suite(
     for number, (path, name) in enumerate(benches):
         counted = f"{path}::{name}" in steep or not steep
         growth = seen.growth.get(f"{path}::{name}")
-        base = _base(*growth) if growth is not None and counted else SIZES[-1]
+        base = _base(growth[1]) if growth is not None and counted else SIZES[-1]
         asked += [_timing(number, name, size, split, counted) for split, size in _drawn_sizes(base, rng)]
     if not asked:
         raise BoxError(f"{component.id} has no tests, no benchmarks and no function that can be asked")
@@ -284,14 +284,14 @@ def doubted_functions(seen: Examined) -> set[str]:
     return found
 
 
-def _base(exponent: float, seconds: Sequence[float]) -> int:
+def _base(seconds: Sequence[float]) -> int:
     """The size at which a benchmark takes about as long as it should, within a factor of four.
 
-    In steps of sixteen, so that the clock, which never says quite the same, does not make another suite each
-    time.
+    In steps of sixteen and whole powers, so that the clock, which never says quite the same, does not make
+    another suite each time.
     """
     longer = float(16 ** round(math.log(_CALL_S / seconds[-1], 16)))
-    growth = max(0.5, round(2 * exponent) / 2)
+    growth = max(1, round(math.log(seconds[-1] / seconds[-2], SIZES[-1] / SIZES[-2])))
     return round(min(_LARGEST, max(8, SIZES[-1] * math.pow(longer, 1 / growth))))
 
 
