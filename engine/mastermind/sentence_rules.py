@@ -1,4 +1,4 @@
-"""The rules by which words of a sentence become an agent's settings: budget, parent, style, network, tools."""
+"""The rules by which words of a sentence become settings: budget, parent, style, network, tools."""
 
 from __future__ import annotations
 
