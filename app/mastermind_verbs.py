@@ -26,6 +26,10 @@ CAMPAIGN_OPTIONS: Mapping[str, str] = {
 """Options of what runs campaigns; those without a word take no value."""
 _OPTION = re.compile(r"--([a-z]+)(?:=(\S*))?(?:\s+|\Z)")
 _ITEM = re.compile(r"[A-Za-z0-9]{1,64}")
+RESUMABLE = (
+    *(CampaignStatus.INTERRUPTED, CampaignStatus.CANCELLED),
+    *(CampaignStatus.FAILED, CampaignStatus.NEEDS_OPERATOR),
+)
 OPEN = (ItemStatus.PENDING, ItemStatus.PENDING_APPROVAL, ItemStatus.FAILED)
 
 
@@ -225,9 +229,16 @@ def _read_deploy(rest: str, context: Context) -> Intent:
 
 
 def _read_create(rest: str, context: Context) -> Intent:
-    kind, tail = word(rest, "an agent type")
-    ident, _ = word(tail, "an agent id")
-    return Local("agent_create", f"{kind} {ident} {split_word(tail)[2].strip()}".rstrip())
+    from engine.mastermind.agent_types import CreationError
+    from engine.mastermind.specifying import settings_in, split_request
+
+    word(word(rest, "an agent type")[1], "an agent id")
+    try:
+        kind, ident, text = split_request(rest)
+        settings_in(text)
+    except CreationError as error:
+        raise GrammarError(str(error).partition(" · usage: ")[0]) from None
+    return Local("agent_create", f"{kind} {ident} {text}".rstrip())
 
 
 def _read_sign(rest: str, context: Context) -> Intent:
@@ -328,7 +339,7 @@ VERBS: tuple[Verb, ...] = (
          "Mastermind", aliases=("campaigns",), choices=_campaigns()),
     Verb("campaign_resume", "campaign_resume CAMPAIGN", "go on with a campaign that was cut off",
          _read_resume, "Mastermind", aliases=("coord_resume",),
-         choices=_campaigns(CampaignStatus.INTERRUPTED, CampaignStatus.CANCELLED, CampaignStatus.FAILED, _WAITS)),
+         choices=_campaigns(*RESUMABLE)),
     Verb("coord_apply", "coord_apply [CAMPAIGN]", "write the candidate that waits to the workspace",
          _read_apply, "Mastermind", choices=_campaigns(_WAITS)),
     Verb("coord_decline", "coord_decline [CAMPAIGN [REASON]]", "say no to the candidate that waits",
