@@ -63,6 +63,11 @@ PAST_EVENTS = 600
 """Events of each agent that panes show of earlier sessions."""
 BATCH = 32
 """Events brought in between two turns of the loop."""
+SWITCH_S = 0.0005
+"""How long another thread, such as the one that writes memory, may hold the interpreter when the loop wants
+it: Python's 5 ms would come on top of each of the half a dozen turns that a key takes to the screen."""
+GUARD = ControlCharacterFilter()
+"""One for all: Textual keeps the lines that went through a filter, and a new filter has none."""
 
 
 class Cockpit(CommandLine, Notices, ThemeWatch):
@@ -110,7 +115,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
 
     def get_line_filters(self) -> list[LineFilter]:
         """Textual's filters, and the one that lets no control character out."""
-        return [*super().get_line_filters(), ControlCharacterFilter()]
+        return [*super().get_line_filters(), GUARD]
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Every key's action in the palette too."""
@@ -125,6 +130,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
 
     def on_mount(self) -> None:
         """Keys, signals, and the engine in the background so that the screen is there at once."""
+        sys.setswitchinterval(SWITCH_S)
         self.set_keymap(self._keys)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

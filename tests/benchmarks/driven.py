@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 from app.cockpit import app as cockpit
+from app.garbage import hold_off
 from app.settings import Settings
 from engine.engine import Engine
 from engine.journal import events as ev
@@ -86,7 +87,8 @@ class Driven(cockpit.Cockpit):
 
 
 def main(workspace: Path, orders: int, notes: Path) -> None:
-    """Run it until its terminal is gone."""
+    """Run it until its terminal is gone, with garbage looked for as `pilothouse` does."""
+    hold_off()
     with notes.open("w") as file:
         Driven.orders, Driven.notes = orders, file
         Driven(workspace, settings=Settings(home=workspace)).run()

@@ -89,7 +89,7 @@ async def test_the_step_editor_shows_invalid_arguments_as_they_are_typed(planned
 
 async def test_e_on_a_step_that_has_run_says_why_not(planned: Flight) -> None:
     await planned.press("s")
-    await planned.until(lambda: planned.status_of("s1") == "completed")
+    await planned.until(lambda: planned.plan.selected == "s2", "the cursor, which goes on with the plan")
     await planned.select("s1")
     await planned.press("e")
     await planned.says("what is done cannot be changed")
