@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from engine.actions import SnapshotRule
 from engine.domain.approval import Policy
 from engine.domain.budgets import AMOUNT_LIMITS, BudgetKind, SpendingLimits
+from engine.domain.mastermind import MastermindSettings
 from engine.engine import EngineConfig
 from engine.inquiry.notices import Rule
 from engine.models import Budget, ModelError
@@ -85,6 +86,25 @@ class _BudgetTable(_Amounts):
     """What each agent may take, with those that work for it."""
 
 
+class _MastermindTable(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    cooldown_s: float | None = Field(default=None, ge=0, le=31_536_000, allow_inf_nan=False)
+    """How long what failed is left alone."""
+    interval_s: float | None = Field(default=None, ge=0, le=86_400, allow_inf_nan=False)
+    """Between two items of the backlog that is worked off by itself."""
+    watch_s: float | None = Field(default=None, ge=0, le=31_536_000, allow_inf_nan=False)
+    """How long what was applied is watched."""
+    approve_critical: bool | None = None
+    critical: tuple[str, ...] | None = None
+    """Stems of ids and paths that wait for the operator before anything is tried."""
+    candidates: int | None = Field(default=None, ge=1, le=1_000)
+    """What a campaign may try."""
+    seconds: float | None = Field(default=None, gt=0, le=86_400, allow_inf_nan=False)
+    """Processor time of judging."""
+    usd: float | None = Field(default=None, ge=0, le=10_000, allow_inf_nan=False)
+    """What models may cost in a campaign; 0 asks none."""
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
     approvals: dict[str, Any] = Field(default_factory=dict)
@@ -92,6 +112,7 @@ class _File(BaseModel):
     budget: _BudgetTable = Field(default_factory=_BudgetTable)
     model: _ModelTable = Field(default_factory=_ModelTable)
     sandbox: _SandboxTable = Field(default_factory=_SandboxTable)
+    mastermind: _MastermindTable = Field(default_factory=_MastermindTable)
     cockpit: _CockpitTable = Field(default_factory=_CockpitTable)
 
 
@@ -116,6 +137,8 @@ class Settings:
     """What all agents together may take over all sessions."""
     agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
     """What each agent may take; it counts before the budget of the model's settings."""
+    mastermind: MastermindSettings = field(default_factory=MastermindSettings)
+    """How the system improves itself."""
     home: Path = field(default_factory=lambda: _home(os.environ))
     problems: tuple[str, ...] = ()
     """What is wrong with the files, in sentences."""
@@ -141,6 +164,7 @@ class Settings:
             model=model,
             budget=local.budget.limits.over(user.budget.limits),
             agent_budget=local.budget.agent.limits.over(user.budget.agent.limits),
+            mastermind=_mastermind(user.mastermind, local.mastermind),
             home=home,
             problems=tuple(problems),
         )
@@ -171,7 +195,16 @@ class Settings:
             model=self.model if model else None,
             budget=self.budget,
             agent_budget=self.agent_budget,
+            mastermind=self.mastermind,
         )
+
+
+def _mastermind(user: _MastermindTable, local: _MastermindTable) -> MastermindSettings:
+    """How the system improves itself; the workspace's file counts before the user's."""
+    given = {**user.model_dump(exclude_none=True), **local.model_dump(exclude_none=True)}
+    usual = MastermindSettings()
+    amounts = {name: given.pop(name) for name in ("candidates", "seconds", "usd") if name in given}
+    return replace(usual, budget=replace(usual.budget, **amounts), **given)
 
 
 def _approvals(given: dict[str, Any], problems: list[str]) -> Policy:

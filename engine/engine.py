@@ -346,6 +346,7 @@ class Engine:
                         await agent.log.commit()
                         agent.poke()
                 await self._live.keep(agent, at_least=SNAPSHOT_EVERY)
+            await self._mastermind.try_again()
             self._budgets.keep_time(self._agents)
 
     # -------------------------------------------------------------- the door
@@ -582,6 +583,15 @@ class Engine:
         """The model that thinks; empty where there is none."""
         return self.config.model.name if self.config.model is not None else ""
 
+    def draw_seed(self) -> int:
+        """A seed for what is to be random and the same again."""
+        return self._ports.seed()
+
+    def files_changed(self) -> None:
+        """Told when files of the sandbox were changed by something else than an action."""
+        if self._saver is not None:
+            self._saver.changed_otherwise()
+
     @property
     def mastermind_settings(self) -> MastermindSettings:
         """How the system improves itself."""
@@ -674,7 +684,8 @@ class Engine:
     def health(self) -> Health:
         """What does not work now."""
         logs = [agent.log for agent in self._agents.values()]
-        trouble = next((str(log.trouble) for log in logs if log.trouble is not None), "")
+        troubles = [log.trouble for log in logs] + [self._mastermind.trouble]
+        trouble = next((str(one) for one in troubles if one is not None), "")
         faults = tuple(f"{name}: {fault}" for name in self.agents if (fault := self.fault(name)))
         errors = tuple(str(error) for error in self.library.errors)
         untidy = self._saver.trouble if self._saver is not None else ""

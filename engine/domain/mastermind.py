@@ -187,7 +187,8 @@ class Application:
     undoing: bool = False
     """Whether it is being taken back."""
     failures_before: int = 0
-    """Failures of the component in the journal when it was applied, in a window as long as the watch."""
+    actions_before: int = 0
+    """How many of the newest actions on the component had failed when it was applied, of how many."""
 
 
 @dataclass(frozen=True, slots=True)

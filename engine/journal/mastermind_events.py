@@ -177,8 +177,8 @@ class RolledBack(Payload):
     campaign: str
     tree: str
     reason: str = ""
-    failed: bool = False
-    """Whether what was applied did not pass its validation."""
+    status: CampaignStatus = CampaignStatus.ROLLED_BACK
+    """Failed where it did not pass its validation, waiting again where the session ended in it."""
 
 
 class WatchTold(Payload):

@@ -7,7 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from engine.domain.improvement import CampaignStatus, ItemStatus
-from engine.domain.mastermind import LOG_LIMIT, JobStatus, LogLine, MastermindState, Stage
+from engine.domain.mastermind import (
+    LOG_LIMIT,
+    Campaign,
+    JobRecord,
+    JobStatus,
+    LogLine,
+    MastermindState,
+    Stage,
+)
 from engine.journal import mastermind_events as me
 from engine.journal.event import Event
 from engine.journal.events import payload_of
@@ -42,8 +50,6 @@ def apply(state: MastermindState, event: Event, said: Payload) -> None:
 def _jobs(state: MastermindState, event: Event, said: Payload) -> None:
     match said:
         case me.JobAsked():
-            from engine.domain.mastermind import JobRecord
-
             state.jobs[said.job] = JobRecord(
                 said.job,
                 said.verb,
@@ -106,8 +112,6 @@ def _items(state: MastermindState, event: Event, said: Payload) -> None:
 def _campaigns(state: MastermindState, event: Event, said: Payload) -> None:
     match said:
         case me.CampaignBegun():
-            from engine.domain.mastermind import Campaign
-
             state.campaigns[said.campaign] = Campaign(
                 said.campaign,
                 said.directive,
@@ -170,15 +174,22 @@ def _applications(state: MastermindState, event: Event, said: Payload) -> None:
             begun = replace(said.application, begun=event.at, ended="", undoing=False)
             _change(state.campaigns, said.campaign, application=begun, chosen=begun.candidate)
         case me.ApplyEnded():
-            _moved(state, event, said.campaign, CampaignStatus.APPLIED, "applied", ended=event.at)
+            _moved(
+                state,
+                event,
+                said.campaign,
+                CampaignStatus.APPLIED,
+                "applied",
+                ended=event.at,
+                tree_after=said.tree,
+            )
         case me.RollbackBegun():
             campaign = state.campaigns.get(said.campaign)
             if campaign is not None and campaign.application is not None:
                 undoing = replace(campaign.application, undoing=True)
                 _change(state.campaigns, said.campaign, application=undoing)
         case me.RolledBack():
-            status = CampaignStatus.FAILED if said.failed else CampaignStatus.ROLLED_BACK
-            _moved(state, event, said.campaign, status, said.reason, undoing=False)
+            _moved(state, event, said.campaign, said.status, said.reason, undoing=False, ended=event.at)
         case me.WatchTold():
             _change(state.campaigns, said.campaign, told=said.text)
 
@@ -197,7 +208,7 @@ def _moved(
         message=text,
         application=replace(found.application, **changes),
         stages=(*found.stages, Stage(event.at, status, text, event.ref)),
-        ended=event.at,
+        ended=event.at if status.over else "",
     )
 
 

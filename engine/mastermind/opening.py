@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from engine.journal.errors import JournalError
 
 if TYPE_CHECKING:
     from engine.domain.command import Receipt
@@ -64,9 +67,28 @@ class LateMastermind:
         """Carry out a command of its own; see `Mastermind.carry_out`."""
         return await (await self.opened()).carry_out(command, actor)
 
+    @property
+    def _here(self) -> Mastermind | None:
+        """Mastermind, where it is open by now."""
+        begun = self._opening
+        if begun is None or not begun.done() or begun.cancelled() or begun.exception() is not None:
+            return None
+        return begun.result()
+
+    @property
+    def trouble(self) -> Exception | None:
+        """Why its stream could not be written last; None where it could."""
+        return self._here.spine.log.trouble if self._here is not None else None
+
+    async def try_again(self) -> None:
+        """Write what the journal refused, where there is such."""
+        if self._here is not None and self.trouble is not None:
+            with suppress(JournalError):
+                await self._here.spine.commit()
+
     async def close(self) -> None:
         """End its jobs; may be called again."""
         if self._opening is not None:
             await asyncio.wait([self._opening])
-            if not self._opening.cancelled() and self._opening.exception() is None:
-                await self._opening.result().close()
+            if self._here is not None:
+                await self._here.close()

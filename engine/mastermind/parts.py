@@ -41,6 +41,12 @@ class House(Protocol):
     def mastermind_settings(self) -> MastermindSettings:
         """How Mastermind works here."""
 
+    def draw_seed(self) -> int:
+        """A seed for what is to be random."""
+
+    def files_changed(self) -> None:
+        """Told when files of the workspace were changed by something else than an action."""
+
     @property
     def agents(self) -> tuple[str, ...]:
         """Ids of the agents that exist."""
@@ -98,14 +104,12 @@ class AuditUnavailable(Exception):  # noqa: N818
     """An audit could not be made, as when a model is down; nothing was found and nothing is added."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
-    """How a component is judged, as its maker laid it down."""
+class Suite(Protocol):
+    """How a component is judged; what it asks is between its maker and the comparer."""
 
-    suite: Any
-    """What the comparer understands (`engine.mastermind.judge.suite.Suite`)."""
-    digest: str
-    """Hash of all that it is made of: another one means another judgement."""
+    @property
+    def key(self) -> str:
+        """Hash of all that it is made of: another one means another judgement."""
 
 
 class Auditor(Protocol):
@@ -116,8 +120,19 @@ class Auditor(Protocol):
     async def components(self) -> Sequence[Component]:
         """What there is that can be improved."""
 
-    async def audit(self, component: Component, context: str, progress: Progress) -> Sequence[Finding]:
+    def fits(self, component: Component) -> bool:
+        """Whether it can look at such a component."""
+
+    async def audit(
+        self, component: Component, tree: Path, context: str, progress: Progress
+    ) -> Sequence[Finding]:
         """What could be better in a component; empty when nothing was found.
+
+        Args:
+            component: what is looked at.
+            tree: stands for the workspace's directory, with the files that the component needs.
+            context: what the operator said.
+            progress: to tell how far it is.
 
         Raises:
             AuditUnavailable: it could not be looked; the message says why.
@@ -133,9 +148,22 @@ class Proposer(Protocol):
         """Whether it can think of changes to such a component."""
 
     async def propose(
-        self, component: Component, findings: Sequence[Finding], rng: random.Random, budget_usd: float
+        self,
+        component: Component,
+        tree: Path,
+        findings: Sequence[Finding],
+        rng: random.Random,
+        budget_usd: float,
     ) -> Iterable[Proposal]:
-        """Changes, the most promising first; the same for the same randomness where no model is asked."""
+        """Changes, the most promising first; the same for the same randomness where no model is asked.
+
+        Args:
+            component: what is to be better.
+            tree: stands for the workspace's directory; what is proposed builds on its files.
+            findings: what is to be mended.
+            rng: all randomness that it uses.
+            budget_usd: what models may cost; 0 asks none.
+        """
 
 
 class SuiteMaker(Protocol):
@@ -144,8 +172,11 @@ class SuiteMaker(Protocol):
     def fits(self, component: Component) -> bool:
         """Whether it knows how such a component is judged."""
 
+    def roots(self, component: Component) -> tuple[str, ...]:
+        """Files and directories, from the workspace's, that it takes to look at it and to judge it."""
+
     async def make(self, component: Component, before: Path, seed: int) -> Suite:
-        """The suite; `before` is a copy of the workspace's files that the component needs.
+        """The suite; `before` stands for the workspace's directory and has the files of `roots`.
 
         Raises:
             JobRefused: it cannot be judged, as where it has no tests; the message says why.
@@ -165,8 +196,20 @@ class Comparer(Protocol):
         *,
         seed: int,
         seconds: float,
+        sealed: bool = True,
     ) -> Verdict:
-        """What it says; `seconds` is the processor time that it may take."""
+        """What it says of a candidate.
+
+        Args:
+            before: stands for the workspace's directory.
+            after: the same with the candidate's files.
+            component: its paths may differ and no others.
+            proposal: what the candidate says it is.
+            suite: how it is judged.
+            seed: the same one gives the same verdict where the measure is deterministic.
+            seconds: processor time that it may take.
+            sealed: False asks only what may be seen, to choose among candidates; that decides nothing.
+        """
 
 
 Publish = Callable[[str, str, Mapping[str, Any]], None]

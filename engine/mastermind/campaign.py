@@ -1,0 +1,387 @@
+"""A campaign: audit, proposals, candidates, judging, and what is put before the operator.
+
+Candidates are chosen by what may be seen, and one that looks better is decided on by what is sealed. What is
+better is built upon: the next proposals start from its files, so that several defects are mended one after
+the other. The candidate that the operator sees is the whole difference to the workspace, judged once more as
+a whole. What was judged is known by the hash of tree, candidate and suite and is not judged again, so that a
+campaign that was cut off goes on without paying twice. Source: mindX spec §6.4, steering spec §3 idea 13.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from engine.domain.improvement import (
+    CampaignStatus,
+    Component,
+    Finding,
+    Proposal,
+    Ruling,
+    Verdict,
+)
+from engine.domain.mastermind import Campaign, Candidate
+from engine.domain.text import clean, clean_line
+from engine.journal import mastermind_events as me
+from engine.journal.blobs import BlobStore
+from engine.journal.event import canonical
+from engine.journal.payload import Payload
+from engine.mastermind.files import Places, declared
+from engine.mastermind.parts import (
+    Auditor,
+    AuditUnavailable,
+    Comparer,
+    JobRefused,
+    Progress,
+    Proposer,
+    Suite,
+    SuiteMaker,
+)
+from engine.mastermind.state import Spine
+from engine.mastermind.trees import contents, difference, digest_of, laid
+from engine.mastermind.verdicts import better, figures, sound
+
+ROUNDS = 8
+"""How often a campaign builds on what it found better."""
+
+
+@dataclass(slots=True)
+class Parts:
+    """Who does what in a campaign."""
+
+    auditors: Sequence[Auditor]
+    proposers: Sequence[Proposer]
+    suites: Sequence[SuiteMaker]
+    comparer: Comparer | None
+
+    def maker(self, component: Component) -> SuiteMaker:
+        """Who knows how a component is judged.
+
+        Raises:
+            JobRefused: nobody does.
+        """
+        found = next((one for one in self.suites if one.fits(component)), None)
+        if found is None or self.comparer is None:
+            raise JobRefused(f"{component.id} cannot be judged: nothing here measures {component.kind}")
+        return found
+
+
+class Flight:
+    """One campaign under way.
+
+    Args:
+        spine: where its events go.
+        campaign: its id; it has begun.
+        parts: who does what.
+        places: the workspace's files.
+        blobs: where contents go.
+        scratch: a directory that is its own, for trees.
+        progress: to tell how far it is.
+    """
+
+    def __init__(
+        self,
+        spine: Spine,
+        campaign: str,
+        parts: Parts,
+        places: Places,
+        blobs: BlobStore,
+        scratch: Path,
+        progress: Progress,
+    ) -> None:
+        self._spine = spine
+        self._id = campaign
+        self._parts = parts
+        self._places = places
+        self._blobs = blobs
+        self._scratch = scratch
+        self._progress = progress
+        self._tried: set[tuple[str, str]] = set()
+        self._judged = 0
+        """Candidates that this flight judged or found judged."""
+
+    @property
+    def _campaign(self) -> Campaign:
+        return self._spine.state.campaigns[self._id]
+
+    @property
+    def _component(self) -> Component:
+        component = self._campaign.component
+        assert component is not None
+        return component
+
+    # -------------------------------------------------------------- the way
+
+    async def fly(self, context: str = "") -> tuple[Finding, ...]:
+        """Go the whole way; how it ended is the campaign's status.
+
+        Returns:
+            The findings that are left, with the candidate that waits for the operator or without one.
+
+        Raises:
+            JobRefused: the component cannot be judged.
+            AuditUnavailable: no audit could be made.
+            asyncio.CancelledError: it was cut off; its status says so.
+        """
+        try:
+            return await self._flown(context)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._stage(CampaignStatus.CANCELLED, "it was cancelled"))
+            raise
+        except Exception as error:
+            await self._stage(CampaignStatus.FAILED, f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            await asyncio.shield(asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True))
+
+    async def _flown(self, context: str) -> tuple[Finding, ...]:
+        maker = self._parts.maker(self._component)
+        before = self._scratch / "before"
+        left = await asyncio.to_thread(self._copy, maker, before)
+        if left:
+            some = ", ".join(left[:5])
+            await self._stage(
+                CampaignStatus.AUDITING, f"the copy lacks {len(left)} links or large files: {some}"
+            )
+        findings = await self._audit(before, context)
+        await self._write(me.CampaignFound(campaign=self._id, findings=findings))
+        suite = await maker.make(self._component, before, self._campaign.seed)
+        chosen, current = None, before
+        seen = findings
+        for number in range(1, ROUNDS + 1):
+            found = await self._round(number, current, seen, suite, chosen)
+            if found is None:
+                break
+            chosen, current = found, self._scratch / found.id
+            if number < ROUNDS and self._room():
+                seen = await self._audit(current, context)
+                await self._stage(CampaignStatus.PROPOSING, f"going on from {chosen.id}")
+        if chosen is None:
+            await self._ended_without()
+            return findings
+        whole = await self._whole(before, current, chosen, suite)
+        if whole is None:
+            await self._ended_without()
+            return findings
+        told = f"{whole.id} is better: {figures(whole.verdict)}; coord_apply {self._id} applies it"
+        await self._stage(CampaignStatus.NEEDS_OPERATOR, told, chosen=whole.id)
+        return await self._audit(current, context)
+
+    def _copy(self, maker: SuiteMaker, before: Path) -> tuple[str, ...]:
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.mkdir(mode=0o700, parents=True)
+        return self._places.copy_clean((*maker.roots(self._component), *self._component.paths), before)
+
+    async def _audit(self, tree: Path, context: str) -> tuple[Finding, ...]:
+        """What all auditors find; one that cannot look is said, and all that cannot end the campaign."""
+        found: list[Finding] = []
+        missing: list[str] = []
+        fitting = [one for one in self._parts.auditors if one.fits(self._component)]
+        for auditor in fitting:
+            try:
+                found += await auditor.audit(self._component, tree, context, self._progress)
+            except AuditUnavailable as error:
+                missing.append(f"{auditor.name}: {error}")
+        if missing and len(missing) == len(fitting):
+            raise AuditUnavailable("; ".join(missing))
+        if missing:
+            await self._stage(CampaignStatus.AUDITING, "; ".join(missing))
+        return tuple(found)
+
+    async def _round(
+        self, number: int, base: Path, findings: Sequence[Finding], suite: Suite, parent: Candidate | None
+    ) -> Candidate | None:
+        """Try what is proposed on a tree until something is better; None where nothing is."""
+        for proposer in self._parts.proposers:
+            if not proposer.fits(self._component) or not self._room():
+                continue
+            rng = random.Random(f"{self._campaign.seed} {number} {proposer.name}")
+            usd = max(0.0, self._campaign.budget.usd - self._campaign.usd)
+            await self._stage(CampaignStatus.PROPOSING, f"{proposer.name} looks for changes")
+            proposed = await proposer.propose(self._component, base, findings, rng, usd)
+            for proposal in proposed:
+                mark = (proposal.origin, proposal.title)
+                if mark in self._tried:
+                    continue
+                if not self._room():
+                    return None
+                self._tried.add(mark)
+                candidate = await self._try(proposal, base, suite, parent)
+                if candidate is not None and better(candidate):
+                    return candidate
+        return None
+
+    def _room(self) -> bool:
+        """Whether the budget lets another candidate be judged."""
+        campaign = self._campaign
+        return self._judged < campaign.budget.candidates and campaign.seconds < campaign.budget.seconds
+
+    # -------------------------------------------------------------- one candidate
+
+    async def _try(
+        self, proposal: Proposal, base: Path, suite: Suite, parent: Candidate | None
+    ) -> Candidate | None:
+        """Make a candidate of a proposal and have it judged; None where it changes nothing."""
+        self._judged += 1
+        budget = self._campaign.budget
+        self._progress.tell(self._judged - 1, budget.candidates, f"{self._id}: {clean_line(proposal.title)}")
+        name = f"{self._id}.{len(self._campaign.candidates) + 1}"
+        undeclared = sorted(path for path in proposal.files if not declared(path, self._component.paths))
+        after = self._scratch / name
+        try:
+            await asyncio.to_thread(laid, base, after, {} if undeclared else proposal.files)
+        except JobRefused as error:
+            return await self._blocked(name, proposal, str(error))
+        if undeclared:
+            said = f"it touches {', '.join(undeclared)}, which {self._component.id} does not declare"
+            return await self._blocked(name, proposal, said)
+        candidate = await self._made(name, proposal, base, after, suite, parent)
+        return await self._judge(candidate, proposal, base, after, suite) if candidate is not None else None
+
+    async def _blocked(self, name: str, proposal: Proposal, why: str) -> Candidate:
+        """Record a candidate that is not tried at all (behaviour 68)."""
+        shutil.rmtree(self._scratch / name, ignore_errors=True)
+        await self._made_known(_bare(name, self._component, proposal))
+        verdict = Verdict(Ruling.REJECTED, (clean_line(why),), cheats=("undeclared files",))
+        return await self._verdict(name, verdict)
+
+    async def _made(
+        self,
+        name: str,
+        proposal: Proposal,
+        base: Path,
+        after: Path,
+        suite: Suite,
+        parent: Candidate | None,
+    ) -> Candidate | None:
+        """Record what a candidate really changes, against the workspace and all of it."""
+        trees = (self._scratch / "before", base, after)
+        first, old, new = [await asyncio.to_thread(contents, tree) for tree in trees]
+        if old == new:
+            shutil.rmtree(after, ignore_errors=True)
+            return None
+        found = await asyncio.to_thread(difference, first, new)
+        files = {path: await self._kept(data) for path, data in found.files.items()}
+        before = {path: await self._kept(data) for path, data in found.before.items()}
+        seed = self._campaign.seed
+        key = canonical([digest_of(old), digest_of(new), suite.key, seed, proposal.claimed])
+        candidate = replace(
+            _bare(name, self._component, proposal),
+            parent=parent.id if parent is not None else "",
+            files=files,
+            before=before,
+            diff=await self._blobs.put(found.text.encode("utf-8", "surrogateescape")),
+            added=found.added,
+            removed=found.removed,
+            key=hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest(),
+        )
+        await self._made_known(candidate)
+        return candidate
+
+    async def _kept(self, data: bytes | None) -> str | None:
+        return None if data is None else await self._blobs.put(data)
+
+    async def _made_known(self, candidate: Candidate) -> None:
+        await self._write(me.CandidateMade(campaign=self._id, candidate=candidate))
+
+    async def _judge(
+        self, candidate: Candidate, proposal: Proposal, base: Path, after: Path, suite: Suite
+    ) -> Candidate:
+        """Have a candidate judged, unless that was done before."""
+        known = self._spine.state.verdicts.get(candidate.key)
+        if known is not None:
+            return await self._verdict(candidate.id, known[1], again=known[0])
+        await self._stage(CampaignStatus.JUDGING, f"{candidate.id}: {candidate.title}")
+        seen = await self._compare(base, after, proposal, suite, sealed=False)
+        if seen.ruling is not Ruling.BETTER:
+            return await self._verdict(candidate.id, seen)
+        decided = await self._compare(base, after, proposal, suite, sealed=True)
+        decided = replace(decided, seconds=decided.seconds + seen.seconds)
+        return await self._verdict(candidate.id, decided)
+
+    async def _compare(
+        self, base: Path, after: Path, proposal: Proposal, suite: Suite, *, sealed: bool
+    ) -> Verdict:
+        comparer = self._parts.comparer
+        assert comparer is not None
+        campaign = self._campaign
+        left = max(1.0, campaign.budget.seconds - campaign.seconds)
+        return await comparer.compare(
+            base, after, self._component, proposal, suite, seed=campaign.seed, seconds=left, sealed=sealed
+        )
+
+    async def _verdict(self, candidate: str, verdict: Verdict, again: str = "") -> Candidate:
+        said = me.CandidateJudged(campaign=self._id, candidate=candidate, verdict=sound(verdict), again=again)
+        await self._write(said)
+        judged = self._campaign.candidate(candidate)
+        assert judged is not None
+        return judged
+
+    async def _whole(self, before: Path, after: Path, last: Candidate, suite: Suite) -> Candidate | None:
+        """What the operator is to look at: the last candidate, or all that was built up as a whole."""
+        if not last.parent:
+            return last
+        titles = [one.title for one in self._line(last)]
+        proposal = Proposal(
+            f"{len(titles)} changes: {'; '.join(titles)}",
+            "campaign",
+            why="each of them was better than what was there before it",
+        )
+        name = f"{self._id}.{len(self._campaign.candidates) + 1}"
+        whole = await self._made(name, proposal, before, after, suite, last)
+        if whole is None:
+            return None
+        judged = await self._judge(whole, proposal, before, after, suite)
+        if better(judged):
+            return judged
+        # What was first found better was judged against the workspace as it is.
+        first = self._line(last)[0]
+        return first if better(first) else None
+
+    def _line(self, candidate: Candidate) -> list[Candidate]:
+        """A candidate with those that it was made from, the oldest first."""
+        line = [candidate]
+        while (parent := self._campaign.candidate(line[0].parent)) is not None:
+            line.insert(0, parent)
+        return line
+
+    # -------------------------------------------------------------- telling
+
+    async def _ended_without(self) -> None:
+        campaign = self._campaign
+        tried = len(campaign.candidates)
+        said = f"no improvement found: {tried} candidates were judged" if tried else _NOTHING
+        if not campaign.findings and not tried:
+            said = "nothing was found, so nothing was tried"
+        elif not self._room():
+            said += "; the budget is used up"
+        await self._stage(CampaignStatus.NO_IMPROVEMENT, said)
+
+    async def _stage(self, status: CampaignStatus, text: str, chosen: str = "") -> None:
+        said = me.CampaignStaged(
+            campaign=self._id, status=status, text=clean(text, limit=2_000), chosen=chosen
+        )
+        await self._write(said)
+
+    async def _write(self, said: Payload) -> None:
+        await self._spine.write(said)
+
+
+_NOTHING = "no improvement found: nobody had a change to propose"
+
+
+def _bare(name: str, component: Component, proposal: Proposal) -> Candidate:
+    return Candidate(
+        name,
+        component.id,
+        clean_line(proposal.title, limit=300),
+        clean_line(proposal.origin, limit=200),
+        clean(proposal.why, limit=4_000),
+        answers=tuple(proposal.answers),
+        cost_usd=proposal.cost_usd,
+    )
