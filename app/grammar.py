@@ -11,7 +11,7 @@ import re
 
 from pydantic import ValidationError
 
-from app import plugins
+from app import mastermind_verbs, plugins
 from app.verb import Context, GrammarError, Intent, Local, Verb, split_word
 from app.verbs import VERBS, complaint
 
@@ -79,6 +79,12 @@ def wishes(line: str) -> bool:
     """Whether a line that is no command says that something is to be better: `make tests faster`."""
     words = line.split(None, 2)
     return len(words) > 1 and words[0].lower() in IMPERATIVES and words[0].lower() not in _BY_NAME
+
+
+def is_of_mastermind(line: str) -> bool:
+    """Whether a line begins with a verb about the system itself, agents or identities."""
+    verb = _BY_NAME.get(split_word(line.strip())[0].lower())
+    return verb is not None and verb in mastermind_verbs.VERBS
 
 
 def hint(line: str) -> str:
