@@ -49,7 +49,7 @@ class Preview:
     def text(self) -> str:
         """The preview for a person."""
         lines = [self.line, f"does: {self.does}"] if not self.wrong else [f"refused: {self.wrong}"]
-        lines += [f"{label}: {value}" for label, value in self.facts]
+        lines += [f"{label}: {value}" if label else value for label, value in self.facts]
         lines += [
             f"may be: {one.id} ({one.rule})" if one.rule else f"may be: {one.id}" for one in self.choices
         ]
@@ -121,9 +121,9 @@ def preview_of(
         return of_mastermind(line, verb, intent, model=model, said=said or {})
     if isinstance(intent, Local):
         facts = (("on", clean_line(intent.argument, limit=VALUE_LIMIT)),) if intent.argument else ()
-        back = (("taken back", "it changes nothing"),) if intent.action in SHOWS else ()
+        back = (("undo", "it changes nothing"),) if intent.action in SHOWS else ()
         return Preview(line, verb.help, (*facts, *back))
-    return Preview(line, verb.help, (*_fields(intent, agent), ("taken back", _undone(intent))))
+    return Preview(line, verb.help, (*_fields(intent, agent), ("undo", _undone(intent))))
 
 
 def of_mastermind(
@@ -134,7 +134,7 @@ def of_mastermind(
     begins = BEGINS.get(command.verb) if isinstance(command, StartJob) else None
     does, asks, back = begins or (str(said.get("does") or verb.help), "", "")
     facts: list[tuple[str, str]] = []
-    for label, name in (("component", "component"), ("understood", "rule"), ("cost", "cost")):
+    for label, name in (("target", "component"), ("read as", "rule"), ("cost", "cost")):
         if said.get(name):
             facts.append((label, clean_line(str(said[name]), limit=VALUE_LIMIT)))
     paths = [clean_line(str(path), limit=120) for path in said.get("paths", ())]
@@ -146,8 +146,8 @@ def of_mastermind(
         facts.append(("runs as", "a job beside the cockpit; job_cancel ends it"))
     if not asks and said.get("asks"):
         asks = "before anything is applied, or where it is not certain what is meant"
-    facts.append(("asks you", asks or "nothing"))
-    facts.append(("taken back", back or _back(command, said)))
+    facts.append(("asks", asks or "nothing"))
+    facts.append(("undo", back or _back(command, said)))
     choices = tuple(
         Choice(clean_line(str(one.get("component", ""))), clean_line(str(one.get("rule", "")), limit=200))
         for one in said.get("choices", ())
@@ -160,7 +160,7 @@ def of_lines(
 ) -> Preview:
     """A preview whose lines somebody else made, such as an agent that would be created."""
     shown = tuple(("", clean_line(one, limit=VALUE_LIMIT)) for one in lines)
-    facts = (*shown, ("asks you", asks), *((("taken back", back),) if back else ()))
+    facts = (*shown, ("asks", asks), *((("undo", back),) if back else ()))
     return Preview(line, verb.help, facts)
 
 

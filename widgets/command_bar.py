@@ -215,6 +215,12 @@ line, shows what it would do.
             self._model = model
             self._show_message(model)
 
+    def clear(self) -> None:
+        """Take the line away, as when what it says was done."""
+        self._close_popup()
+        self._fill("")
+        self._show_message(self._model)
+
     def set_text(self, text: str) -> None:
         """Put a text into the line for the operator to finish; a blank at its end stays."""
         self._fill(one_line(text) + " " * text.endswith(" "))

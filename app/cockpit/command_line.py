@@ -118,7 +118,11 @@ class CommandLine(
         self._preview(event.text.lstrip(": "))
 
     def _preview(self, line: str) -> None:
-        self._show_preview(line, self._bar_context(), lambda meant, chosen: self._enter(meant, chosen))
+        def do(meant: str, chosen: str) -> None:
+            self.query_one("#command", CommandBar).clear()
+            self._enter(meant, chosen)
+
+        self._show_preview(line, self._bar_context(), do)
 
     def _enter(self, line: str, component: str = "") -> None:
         """Do what a line says; a fault of the program is told, and the cockpit goes on (behaviour 4)."""

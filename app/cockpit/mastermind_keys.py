@@ -76,7 +76,7 @@ class MastermindKeys(CampaignKeys):
         code, _, text = await answered(self._engine, intent, operator=self._settings.operator)
         kind = {0: "ok", 3: "note"}.get(code, "error")
         self._say(text.replace("\n", " · "), kind if intent.action not in READ_ONLY or code else "note")
-        if "\n" in text and not code and len(self.screen_stack) == 1:
+        if "\n" in text and code in (0, 3) and len(self.screen_stack) == 1:
             self._read_text(intent.action, text)
 
     async def _give_identity_up(self, intent: Local) -> None:

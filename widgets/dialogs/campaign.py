@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -19,7 +20,7 @@ from widgets.dialogs.long_text import shown
 from widgets.facts import Fact, FactsPane, fact_lines
 from widgets.intervals import interval
 from widgets.line_pane import Notice
-from widgets.pieces import Piece, Pieces, broken, cut_text, width_of
+from widgets.pieces import Piece, Pieces, broken
 from widgets.rows import Row, RowPane
 
 Wish = Literal["apply", "decline", "roll_back", "resume", "cancel"]
@@ -27,8 +28,6 @@ WIDE = 118
 """Cells from which on the difference stands beside the family."""
 BAR = 17
 """Cells of an interval."""
-TITLE = 44
-"""Cells of a candidate's title at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,32 +317,33 @@ def _rows(model: CampaignModel) -> list[Row]:
     gains = [one.gain for one in model.candidates if one.gain is not None]
     least = min((gain[0] for gain in gains), default=0.0)
     most = max((gain[2] for gain in gains), default=0.0)
-    return [_row(one, least, most) for one in model.candidates]
+    names = [f"{one.lead}{clean_line(one.id)}" for one in model.candidates]
+    widest = max(map(cell_len, names), default=0)
+    return [
+        _row(one, name + " " * (widest - cell_len(name)), least, most)
+        for one, name in zip(model.candidates, names, strict=True)
+    ]
 
 
-def _row(one: CandidateLine, least: float, most: float) -> Row:
-    head = f"{one.lead}{clean_line(one.id)}"
+def _row(one: CandidateLine, name: str, least: float, most: float) -> Row:
     bar: Pieces = ()
     if one.gain is not None:
         low, mean, high = one.gain
         bar = interval(low, mean, high, least=least, most=most, cells=BAR)
     elif one.ruling:
         bar = (Piece(" " * BAR),)
-    title = cut_text(clean_line(one.title), TITLE)
     pieces = (
-        Piece(f"{head:<10} ", "strong" if one.chosen else "text"),
+        Piece(f"{name} ", "strong" if one.chosen else "text"),
         *bar,
         Piece(f" {clean_line(one.ruling):<10} ", one.style),
         Piece(f"{clean_line(one.figures)} " if one.figures else "", "dim"),
-        Piece(title, "strong" if one.chosen else "text"),
+        Piece(clean_line(one.title), "strong" if one.chosen else "text"),
     )
     tail = (Piece(f"+{one.added}", "success"), Piece(f" -{one.removed}", "error")) if one.diff else ()
     return Row(
         one.id,
         pieces,
         tail=tail,
-        indent=min(11, width_of(pieces)),
-        most=2,
         mark=Piece(one.mark, one.style),
         copy=" ".join(map(clean_line, (one.id, one.ruling, one.title, one.figures))),
     )

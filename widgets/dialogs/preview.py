@@ -124,5 +124,10 @@ def _facts(model: PreviewModel) -> tuple[Fact, ...]:
     if model.wrong:
         return (Fact("refused", clean_line(model.wrong), "error"),)
     rows = [Fact("does", clean_line(model.does), "strong")]
-    rows += [Fact(clean_line(label), clean_line(text)) for label, text in model.facts]
+    rows += [Fact(_label(label), clean_line(text)) for label, text in model.facts]
     return (*rows, *((Fact("", "which one is meant?", "warning"),) if model.choices else ()))
+
+
+def _label(text: str) -> str:
+    """A label with a blank behind it, also where it is longer than its column."""
+    return f"{clean_line(text)} " if text else ""
