@@ -219,6 +219,7 @@ class Engine:
     def _all_share(self, memory: Memory) -> Shared:
         assert self._coder is not None
         return Shared(
+            workspace=self.workspace,
             config=self.config,
             ports=self._ports,
             store=self.store,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import pytest
 import textual.screen
 from hypothesis import HealthCheck, settings
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 
 # How long an example takes is the machine's affair, and no test asserts it.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,6 +24,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 # As often as the cockpit itself draws: sixty frames a second show the same things with more work.
 textual.screen.UPDATE_PERIOD = 1 / 25
+
+
+_parsed: dict[tuple[object, ...], list[RuleSet]] = {}
+_parse = Stylesheet._parse_rules
+
+
+def _parse_once(sheet: Stylesheet, *args: Any, **more: Any) -> list[RuleSet]:
+    """The rules of a style sheet, parsed once for all apps of this process and not by each of them again."""
+    key = (*args, *sorted(more.items()), frozenset(sheet._variables.items()))
+    if key not in _parsed:
+        _parsed[key] = _parse(sheet, *args, **more)
+    return _parsed[key]
+
+
+Stylesheet._parse_rules = _parse_once  # type: ignore[method-assign]
+
+# Python looks after each 700, and a cockpit that opens makes two hundred times as many.
+gc.set_threshold(50_000)
 
 
 def pytest_collection_finish() -> None:

@@ -13,7 +13,7 @@ from widgets.beliefs import BeliefLine, BeliefsModel, BeliefsPane
 from widgets.command_bar import CommandBar, CommandBarModel, Completion
 from widgets.errors import ErrorLine, ErrorPanel, ErrorsModel
 from widgets.goal_stack import AgentLine, GoalLine, GoalStack, GoalStackModel
-from widgets.guard import ControlCharacterFilter
+from widgets.guard import GUARD, ControlCharacterFilter
 from widgets.intentions import (
     FrameLine,
     IntentionLine,
@@ -32,6 +32,7 @@ from widgets.working_memory import MemoryLine, RememberedLine, WorkingMemory, Wo
 from widgets.world import WorldModel, WorldPane, WorldSign
 
 __all__ = [
+    "GUARD",
     "AgentLine",
     "BeliefLine",
     "BeliefsModel",

@@ -27,7 +27,7 @@ def _harmless(match: re.Match[str]) -> str:
 class ControlCharacterFilter(LineFilter):
     """Takes C0, C1 and bidirectional controls out of whatever any widget renders.
 
-    Append it to what `App.get_line_filters` returns. Cursor movement and colours are not
+    Append `GUARD` to what `App.get_line_filters` returns. Cursor movement and colours are not
     affected: Textual adds those after the filters.
     """
 
@@ -39,3 +39,7 @@ class ControlCharacterFilter(LineFilter):
             else Segment(_UNSAFE.sub(_harmless, segment.text), segment.style, segment.control)
             for segment in segments
         ]
+
+
+GUARD = ControlCharacterFilter()
+"""The one to append: Textual remembers what each filter made of a line, so there must be one of it."""

@@ -38,9 +38,9 @@ from engine.journal.event import MASTERMIND, of_agent
 from engine.library import Mission, load_missions
 from engine.sandbox.policy import Tier
 from widgets import (
+    GUARD,
     BeliefsPane,
     CommandBar,
-    ControlCharacterFilter,
     ErrorPanel,
     GoalStack,
     MindStream,
@@ -66,8 +66,6 @@ BATCH = 32
 SWITCH_S = 0.0005
 """How long another thread, such as the one that writes memory, may hold the interpreter when the loop wants
 it: Python's 5 ms would come on top of each of the half a dozen turns that a key takes to the screen."""
-GUARD = ControlCharacterFilter()
-"""One for all: Textual keeps the lines that went through a filter, and a new filter has none."""
 
 
 class Cockpit(CommandLine, Notices, ThemeWatch):

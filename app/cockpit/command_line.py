@@ -80,7 +80,7 @@ class CommandLine(
 
     @on(CommandBar.LeaveRequested)
     def _bar_left(self) -> None:
-        self.query_one("#plan", PlanPane).focus()
+        self._focus_pane("plan")
 
     def _bar_context(self) -> Context:
         if self._engine is None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from textual import events, on
+from textual.screen import Screen
 from textual.widget import Widget
 
 from app.cockpit.base import CockpitBase
 from app.projection import Pane, Projector
 from engine.journal.event import Event
-from widgets import CommandBar, StatusModel, TerminalPane
+from widgets import CommandBar, PlanPane, StatusModel, TerminalPane
 from widgets.pane_tabs import PaneTabs, TabLine, TabsModel
 
 NARROW, TINY = 100, 60
@@ -116,23 +119,29 @@ class Layout(CockpitBase):
         self._set_places()
         self._lay_out()
 
-    def _lay_out(self, width: int = 0, height: int = 0) -> None:
-        width, height = width or self.size.width, height or self.size.height
+    def get_default_screen(self) -> Screen[Any]:
+        """Textual's, in this terminal's layout from the start: a change of it styles every widget anew."""
+        screen = super().get_default_screen()
+        return screen.update_classes(self._screen_classes(*self.size), update=False)
+
+    def _screen_classes(self, width: int, height: int) -> dict[str, bool]:
+        """What the screen's style sheet knows of the layout."""
         tiny = width < TINY or height < SHORT
         solo = tiny or self._zoomed
-        screen = self.screen_stack[0]
         shown = self._current if solo else self._beside
+        return {
+            "-solo": solo,
+            "-narrow": not solo and width < NARROW,
+            "-tiny": tiny,
+            "-low": height < LOW,
+            "-flat": height < FLAT,
+            **{f"-tab-{name}": name == shown for name in PANES},
+        }
+
+    def _lay_out(self, width: int = 0, height: int = 0) -> None:
+        width, height = width or self.size.width, height or self.size.height
         # At once, since each change of the screen's classes styles every widget anew.
-        screen.update_classes(
-            {
-                "-solo": solo,
-                "-narrow": not solo and width < NARROW,
-                "-tiny": tiny,
-                "-low": height < LOW,
-                "-flat": height < FLAT,
-                **{f"-tab-{name}": name == shown for name in PANES},
-            }
-        )
+        self.screen_stack[0].update_classes(self._screen_classes(width, height))
         for name in PANES:
             self._pane(name).set_class(height < FLAT, "-bare")
         self.query_one("#command", CommandBar).set_class(height < FLAT, "-compact")
@@ -142,11 +151,13 @@ class Layout(CockpitBase):
         """Show and focus a pane."""
         self._choose(name)
         self._lay_out()
+        self._focus_pane(name)
+
+    def _focus_pane(self, name: str) -> None:
+        """Give the keys to a pane at once: later, it would take them from a bar that was opened meanwhile."""
         pane = self._pane(name)
-        if pane.focusable:  # at once, so that a key right behind is for this pane
-            self.screen.set_focus(pane)
-        else:
-            self.call_after_refresh(pane.focus)
+        taker = pane.steps if isinstance(pane, PlanPane) else pane
+        self.screen_stack[0].set_focus(taker, scroll_visible=False)
 
     def _show_beside(self, pane: str) -> None:
         """Show a pane beside the plan where the layout is narrow; the focus stays where it is."""

@@ -58,14 +58,13 @@ class ShellKeys(AgentKeys):
         if shell is not None:
             self._choose("session")
             if not self._occupied:
-                # At once, not once it is drawn: a fast hand's letters would be taken for keys of the plan.
-                self.screen_stack[0].set_focus(shell, scroll_visible=False)
+                self._focus_pane("session")
         elif isinstance(self.screen, HandBackDialog):
             self.screen.dismiss(None)
         self._lay_out()
         if shell is None and had_focus:
             alone = self.screen_stack[0].has_class("-solo")
-            self.call_after_refresh(self._pane("session" if alone else "plan").focus)
+            self._focus_pane("session" if alone else "plan")
 
     def _make_room(self, shell: ShellPane) -> None:
         """Give a shell the whole screen where its place is small, and the keys unless they are in use."""
@@ -77,7 +76,7 @@ class ShellKeys(AgentKeys):
         if self._occupied:
             self._say("the shell is yours: 5 goes to it", "note")
         else:
-            shell.focus()
+            self._focus_pane("session")
 
     def action_zoom(self) -> None:
         """See `Layout`; what the operator zooms outlasts the shell."""
@@ -112,7 +111,7 @@ class ShellKeys(AgentKeys):
     def _hand_back(self, agent: str, said: HandBack | None) -> None:
         if said is None:
             if self._terminal is not None:
-                self._terminal.focus()
+                self._focus_pane("session")
         elif said.looks_elsewhere:
             self.action_pane("plan")
             self._say("the shell stays yours: 5 goes back to it, ctrl+] hands it back", "note")

@@ -22,6 +22,8 @@ from engine.loop.agent import Agent
 from engine.loop.branching import FORKS_DIRECTORY
 from engine.loop.sharing import Shared
 from engine.metacognition import read_metacognition
+from engine.parameters.thresholds import ThresholdsError, with_thresholds
+from engine.recovery import RecoverySettingsError, read_recovery
 from engine.sandbox.paths import PathError
 from engine.snapshots import SnapshotError
 from engine.steering.policies import policy_of
@@ -184,7 +186,12 @@ class LiveAgents:
         if command.agent_type == REASONER:
             usual = self._shared.procedural.name
         thinker = str(command.config.get("thinker", usual))
-        config = AgentConfig(thinker=thinker, meta=command.config)
+        try:
+            meta = await asyncio.to_thread(with_thresholds, self._shared.workspace, command.config)
+            errors = read_recovery(meta).max_consecutive_errors
+        except (ThresholdsError, RecoverySettingsError) as error:
+            return cmd.Receipt(ok=False, message=f"no agent was created: {error}")
+        config = AgentConfig(thinker=thinker, max_consecutive_errors=errors, meta=meta)
         if why := self._shared.why_not(command.agent_type, config, new=True):
             return cmd.Receipt(ok=False, message=why)
         if config.parent and config.parent not in self.here:

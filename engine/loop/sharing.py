@@ -35,6 +35,7 @@ from engine.metacognition import (
 )
 from engine.models.choice import NO_MODEL, ModelChoice
 from engine.parameters import SettingsError, read_settings
+from engine.recovery import RecoverySettingsError, read_recovery
 from engine.sandbox.policy import PolicyError, SandboxPolicy
 from engine.steering.ledger import Ledger
 from engine.steering.policies import policy_of
@@ -78,6 +79,8 @@ class EngineConfig:
 class Shared:
     """What all agents of a workspace share."""
 
+    workspace: Path
+    """The workspace's directory."""
     config: EngineConfig
     ports: Ports
     store: JournalStore
@@ -120,6 +123,7 @@ class Shared:
                 reasoner.read_config(config.meta)
             (policy.check_narrowing if new else policy.narrowed)(narrowing(config.meta))
             read_settings(config.meta)
+            read_recovery(config.meta)
             read_metacognition(config.meta)
             read_stuck(config.meta)
             policy_of(config.meta)
@@ -130,6 +134,7 @@ class Shared:
             PolicyError,
             reasoner.ReasonerError,
             SettingsError,
+            RecoverySettingsError,
             MetaSettingsError,
             StuckSettingError,
         ) as error:

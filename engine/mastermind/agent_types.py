@@ -206,6 +206,12 @@ def _processing(value: Any, allowed: Allowed) -> str:
     return _read_by(read_settings, "parameter_processing")(value, allowed)
 
 
+def _recovery(value: Any, allowed: Allowed) -> str:
+    from engine.recovery import read_recovery
+
+    return _read_by(read_recovery, "recovery")(value, allowed)
+
+
 def _program(value: Any, _allowed: Allowed) -> str:
     from engine.reasoner import ReasonerError, read_config
 
@@ -277,6 +283,7 @@ TYPES: tuple[AgentType, ...] = (
             "thinker": ("who plans: procedural, or claude where there is a model", _thinker),
             "style": ("how a model thinks: plan, or decide", _one_of("style", "plan", "decide")),
             "parameter_processing": ("which stages its parameters go through", _processing),
+            "recovery": ("how many failures in a row it bears", _recovery),
         },
         _constructed("bdi_agent"),
         _goal_of_plans,
@@ -298,6 +305,7 @@ TYPES: tuple[AgentType, ...] = (
             "generation": ("how plans that it lacks are generated", _of_reasoner("generation")),
             "thinker": ("stays procedural", _one_of("thinker", "procedural")),
             "parameter_processing": ("which stages its parameters go through", _processing),
+            "recovery": ("how many failures in a row it bears", _recovery),
         },
         _constructed(REASONER),
         _goal_of_reasoner,

@@ -44,7 +44,7 @@ from engine.mastermind.parts import (
 )
 from engine.mastermind.state import Spine
 from engine.mastermind.trees import contents, difference, digest_of, laid
-from engine.mastermind.verdicts import better, figures, sound
+from engine.mastermind.verdicts import better, figures, promising, sound
 
 ROUNDS = 8
 """How often a campaign builds on what it found better."""
@@ -298,7 +298,7 @@ class Flight:
             return await self._verdict(candidate.id, known[1], again=known[0])
         await self._stage(CampaignStatus.JUDGING, f"{candidate.id}: {candidate.title}")
         seen = await self._compare(base, after, proposal, suite, sealed=False)
-        if seen.ruling is not Ruling.BETTER:
+        if not promising(seen):
             return await self._verdict(candidate.id, seen)
         decided = await self._compare(base, after, proposal, suite, sealed=True)
         decided = replace(decided, seconds=decided.seconds + seen.seconds)

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from engine.domain.improvement import CampaignStatus, Component, ItemStatus, Proposal, Ruling
+from engine.domain.improvement import CampaignStatus, Component, Finding, ItemStatus, Proposal, Ruling
 from engine.domain.mastermind import (
     Campaign,
     CampaignBudget,
+    Candidate,
     JobStatus,
     MastermindSettings,
     MastermindState,
@@ -31,6 +32,7 @@ from engine.mastermind.state import Spine
 from engine.mastermind.telling import CHOICES, listed, report
 from engine.mastermind.trees import contents
 from engine.mastermind.watching import Watch
+from engine.parameters.components import references
 
 RESUMABLE = (
     CampaignStatus.CANCELLED,
@@ -94,8 +96,13 @@ class Improver:
         found = {one.id: one for auditor in self._parts.auditors for one in await auditor.components()}
         return {name: found[name] for name in sorted(found)}
 
-    async def meant(self, directive: str, chosen: str = "") -> list[Reading]:
+    async def meant(self, directive: str, chosen: str = "", *, alone: bool = True) -> list[Reading]:
         """The components that a directive means: one, or several that are close.
+
+        Args:
+            directive: what was typed.
+            chosen: the id of the component that the operator chose; empty for none.
+            alone: whether the only component there is may be meant without being named.
 
         Raises:
             JobRefused: none is meant, or what was chosen is none.
@@ -110,7 +117,7 @@ class Improver:
             strange = unknown(directive, found)
             more = f"; nothing here is called {' or '.join(strange)}" if strange else ""
             return [replace(one, rule=one.rule + more) for one in found]
-        if len(there) == 1:
+        if len(there) == 1 and alone and not references(directive):
             (only,) = there.values()
             return [Reading(only, "it is the only component", 0.0)]
         raise JobRefused(f"no component is named in {clean_line(directive, limit=80)!r}; {listed(there)}")
@@ -121,7 +128,7 @@ class Improver:
         """`evolve DIRECTIVE`: find out which component is meant, and run a campaign on it."""
         if not asked.argument.strip():
             raise JobRefused("evolve needs a directive, such as: evolve the sample project")
-        return await self._improve(asked, progress, asked.argument, asked.argument)
+        return await self._improve(asked, progress, asked.argument, asked.argument, alone=True)
 
     async def improve(self, asked: Asked, progress: Progress) -> Outcome:
         """`coord_improve COMPONENT [context]`: run a campaign on a component."""
@@ -130,10 +137,13 @@ class Improver:
             raise JobRefused("coord_improve needs a component; " + listed(await self.components()))
         there = await self.components()
         wanted = name if name in there else asked.argument
-        return await self._improve(asked, progress, wanted, context.strip() if name in there else "")
+        context = context.strip() if name in there else ""
+        return await self._improve(asked, progress, wanted, context, alone=False)
 
-    async def _improve(self, asked: Asked, progress: Progress, wanted: str, context: str) -> Outcome:
-        found = await self.meant(wanted, str(asked.options.get("component") or ""))
+    async def _improve(
+        self, asked: Asked, progress: Progress, wanted: str, context: str, *, alone: bool
+    ) -> Outcome:
+        found = await self.meant(wanted, str(asked.options.get("component") or ""), alone=alone)
         if len(found) > 1:
             choices = [{"component": one.component.id, "rule": one.rule} for one in found[:CHOICES]]
             told = "; ".join(f"{one.component.id} ({one.rule})" for one in found[:CHOICES])
@@ -141,7 +151,7 @@ class Improver:
             return Outcome(
                 JobStatus.NEEDS_OPERATOR, f"several components are meant: {told}", {"choices": choices}
             )
-        campaign = self.begin(asked, found[0], wanted, "")
+        campaign = self.begin(asked, found[0], asked.argument.strip(), "")
         return await self.fly(campaign, asked, progress, context)
 
     def begin(self, asked: Asked, reading: Reading, directive: str, item: str) -> Campaign:
@@ -240,13 +250,13 @@ class Improver:
         progress.tell(0, 0, f"{candidate} is written and looked at again")
         chosen = campaign.candidate(candidate)
         assert chosen is not None
-        since = await self._head()
+        since = await self._watch.head()
         try:
             told = await self._applier.apply(
                 campaign,
                 chosen,
                 actor=asked.actor,
-                validate=lambda now: self._still_good(now, asked, progress),
+                validate=lambda now: self._still_good(now),
                 rates=self._watch.rates,
             )
         except MovedError as error:
@@ -258,6 +268,8 @@ class Improver:
         campaign = self._state.campaigns[campaign.id]
         applied = campaign.status is CampaignStatus.APPLIED
         if applied:
+            self._mended(campaign, chosen)
+            await self._spine.commit()
             self._begin_watch(campaign.id, since)
         elif campaign.item:
             self._backlog.move(campaign.item, ItemStatus.FAILED, told, campaign.id)
@@ -265,8 +277,20 @@ class Improver:
         answer = report(campaign) | {"files": sorted(chosen.files)}
         return Outcome(JobStatus.DONE if applied else JobStatus.FAILED, told, answer)
 
-    async def _head(self) -> int:
-        return await self._watch.head()
+    def _mended(self, campaign: Campaign, chosen: Candidate) -> None:
+        """Close the items of the backlog that an applied candidate, or one it was made from, answers."""
+        answered: list[Finding] = []
+        made: Candidate | None = chosen
+        while made is not None:
+            answered += made.answers
+            made = campaign.candidate(made.parent)
+        marks = {(one.target, one.concern, one.path, one.name) for one in answered}
+        for item in list(self._state.items.values()):
+            found = item.finding
+            if found is None or item.status not in (ItemStatus.PENDING, ItemStatus.FAILED):
+                continue
+            if (found.target, found.concern, found.path, found.name) in marks:
+                self._backlog.move(item.id, ItemStatus.COMPLETED, f"{chosen.id} is applied", campaign.id)
 
     def waiting(self, campaign: Campaign, seen: str = "") -> str:
         """The candidate of a campaign that waits for the operator.
@@ -281,7 +305,7 @@ class Improver:
             raise JobRefused(f"{candidate.id} has another difference than the one that was shown; look again")
         return candidate.id
 
-    async def _still_good(self, campaign: Campaign, asked: Asked, progress: Progress) -> tuple[str, ...]:
+    async def _still_good(self, campaign: Campaign) -> tuple[str, ...]:
         """What does not hold in the workspace with the candidate in it (behaviour 69)."""
         component, application = campaign.component, campaign.application
         assert component is not None

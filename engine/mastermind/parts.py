@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from engine.domain.improvement import Component, Finding, Proposal, Verdict
-from engine.domain.mastermind import JobStatus, MastermindSettings, MastermindState
+from engine.domain.mastermind import JobStatus, MastermindSettings
 from engine.domain.ports import Clock, Ids
 from engine.journal.blobs import BlobStore
 from engine.journal.store import JournalStore
+from engine.sandbox.report import SandboxReport
 
 
 class House(Protocol):
@@ -46,6 +47,9 @@ class House(Protocol):
 
     def files_changed(self) -> None:
         """Told when files of the workspace were changed by something else than an action."""
+
+    def sandbox(self, agent: str = "") -> SandboxReport:
+        """How programs are held here; its `policy` is the workspace's."""
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -210,8 +214,3 @@ class Comparer(Protocol):
             seconds: processor time that it may take.
             sealed: False asks only what may be seen, to choose among candidates; that decides nothing.
         """
-
-
-Publish = Callable[[str, str, Mapping[str, Any]], None]
-"""Puts a line into Mastermind's log: topic, text, data."""
-Look = Callable[[], MastermindState]

@@ -72,7 +72,7 @@ async def _campaign(command: StartJob, improver: Improver) -> dict[str, Any]:
     name = wanted.strip().partition(" ")[0]
     if command.verb == "coord_improve" and name in await improver.components():
         wanted = name
-    found = await improver.meant(wanted, command.component)
+    found = await improver.meant(wanted, command.component, alone=command.verb == "evolve")
     if len(found) > 1:
         return {
             "does": "asks which component is meant",

@@ -15,6 +15,17 @@ def better(candidate: Candidate) -> bool:
     return candidate.verdict is not None and candidate.verdict.ruling is Ruling.BETTER
 
 
+def promising(seen: Verdict) -> bool:
+    """Whether what may be seen speaks for a candidate enough to decide by what is sealed.
+
+    A gain need not be shown yet, as what is seen decides nothing and has few pairs; it must not be ruled out.
+    """
+    gain = seen.gain
+    return seen.ruling is Ruling.BETTER or (
+        seen.ruling is Ruling.NO_BETTER and gain is not None and gain.high > 0
+    )
+
+
 def figures(verdict: Verdict | None) -> str:
     """The figures of a verdict in a line."""
     if verdict is None:

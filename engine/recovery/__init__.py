@@ -7,6 +7,7 @@ one failure kind; one strategy, with its reason; another call where one does the
 from engine.recovery.alternatives import Alternative, alternative
 from engine.recovery.classify import classify, code_of, kind_of_model_error, kind_of_status
 from engine.recovery.repeating import lost_on_the_way, may_repeat
+from engine.recovery.settings import RecoverySettings, RecoverySettingsError, read_recovery
 from engine.recovery.strategy import Choice, Learned, choose
 from engine.recovery.taxonomy import TAXONOMY, KindOfFailure, tries_of
 
@@ -16,6 +17,8 @@ __all__ = [
     "Choice",
     "KindOfFailure",
     "Learned",
+    "RecoverySettings",
+    "RecoverySettingsError",
     "alternative",
     "choose",
     "classify",
@@ -24,5 +27,6 @@ __all__ = [
     "kind_of_status",
     "lost_on_the_way",
     "may_repeat",
+    "read_recovery",
     "tries_of",
 ]

@@ -53,7 +53,7 @@ class ProceduralThinker:
         Never raises for what the goal's text holds.
         """
         # A long goal takes longer than the event loop may be kept waiting.
-        return await asyncio.to_thread(self._propose, request)
+        return await asyncio.to_thread(self.propose, request)
 
     async def decide(self, request: DecisionRequest) -> Decision:
         """Nothing can be decided by recipes.
@@ -63,7 +63,8 @@ class ProceduralThinker:
         """
         raise ThinkingError(FailureKind.TOOL_UNAVAILABLE, NEEDS_A_MODEL)
 
-    def _propose(self, request: PlanRequest) -> PlanProposal:
+    def propose(self, request: PlanRequest) -> PlanProposal:
+        """As `plan`, blocking."""
         text = request.goal.text
         if why := _unreadable(text):
             return self._refuse(text, why)

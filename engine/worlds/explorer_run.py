@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Protocol
 
 from engine.bdi.agent import BdiAgent
 from engine.bdi.printing import text_of
 from engine.bdi.semantics import Semantics
-from engine.bdi.syntax import Operation, Plan, Trigger, TriggerKind
+from engine.bdi.syntax import Operation, Plan, Program, Trigger, TriggerKind
 from engine.bdi.terms import Struct, Var, atom
 from engine.bdi.trace import TraceEvent
 from engine.worlds.explorer import (
+    EXPLORER_GRID,
     ExplorerState,
     Feedback,
     FeedbackKind,
+    Grid,
+    Percept,
     beginning,
     draw_direction,
     move,
@@ -98,6 +102,8 @@ def run_explorer(
     procedure: Callable[[BdiAgent], Procedure] | None = None,
     watcher: Watcher | None = None,
     cycles: int = CYCLE_LIMIT,
+    grid: Grid = EXPLORER_GRID,
+    knowing: Program | None = None,
 ) -> ExplorerRun:
     """Run plans until the robot is at home, has nothing to do, or takes too long.
 
@@ -108,8 +114,10 @@ def run_explorer(
         procedure: makes plans for the agent; without one a goal that has none fails.
         watcher: follows the run.
         cycles: after so many the run is given up.
+        grid: the world; that of the benchmark when left out.
+        knowing: a program whose beliefs and rules the robot has from the start.
     """
-    return _Run(plans, seed, semantics, procedure, watcher).to_the_end(cycles)
+    return _Run(plans, seed, semantics, procedure, watcher, grid, knowing).to_the_end(cycles)
 
 
 class _Run:
@@ -120,12 +128,16 @@ class _Run:
         semantics: Semantics,
         procedure: Callable[[BdiAgent], Procedure] | None,
         watcher: Watcher | None,
+        grid: Grid,
+        knowing: Program | None,
     ) -> None:
         self._watcher = watcher
         self._seed = seed
         self._draws = KotlinRandom(seed)
-        self._state = beginning()
+        self._state = beginning(grid)
         program = replace(explorer_program(), plans=tuple(plans))
+        if knowing is not None:
+            program = replace(program, beliefs=knowing.beliefs, rules=knowing.rules)
         self._agent = BdiAgent(
             NAME,
             program,
@@ -174,4 +186,10 @@ class _Run:
 
 
 def _literals(state: ExplorerState) -> tuple[Struct, ...]:
-    return tuple(Struct(one.functor, tuple(map(atom, one.args))) for one in percepts(state))
+    return tuple(map(_literal, percepts(state)))
+
+
+@lru_cache(256)
+def _literal(percept: Percept) -> Struct:
+    # Perceived again and again: a term that is the same object is compared and hashed once.
+    return Struct(percept.functor, tuple(map(atom, percept.args)))

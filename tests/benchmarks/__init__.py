@@ -23,6 +23,9 @@ NAMES = (
     "killing",
     "flipping",
     "storage",
+    "judging",
+    "code",
+    "evolving",
 )
 
 

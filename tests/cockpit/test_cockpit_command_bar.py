@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from flight import Flight, cockpit
+from textual import events
 
 from widgets import CommandBar
 from widgets.dialogs import HelpDialog, InterventionDialog
@@ -20,6 +21,15 @@ async def test_colon_goes_to_the_bar_and_escape_back_to_the_plan(flight: Flight)
     await flight.until(lambda: bar(flight).input.has_focus)
     await flight.press("escape")
     await flight.until(lambda: flight.app.focused is flight.plan.steps)
+
+
+async def test_keys_right_behind_the_colon_are_the_bars_whatever_was_asked_for_before(flight: Flight) -> None:
+    flight.app.action_pane("mind")
+    for key, character in (("colon", ":"), ("e", "e"), ("b", "b")):
+        flight.app.post_message(events.Key(key, character))
+    await flight.until(lambda: bar(flight).input.value == "eb")
+    await flight.pilot.pause()
+    assert bar(flight).input.has_focus
 
 
 async def test_a_goal_is_adopted_and_planned_without_running(flight: Flight) -> None:

@@ -23,6 +23,8 @@ from engine.replay import Replay, replay_stream
 
 PATIENCE_S = 10.0
 """How long a scenario waits for something before it fails; nothing depends on how fast it comes."""
+FIRST_LOOK_S, EVERY_S = 0.001, 0.008
+"""When a scenario looks again: soon at first, then seldom, since looking costs processor too."""
 
 FROM_OUTSIDE = {
     *("agent.created", "agent.opened", "command.received", "world.perceived"),
@@ -111,8 +113,10 @@ class Flight:
     ) -> AgentState:
         """The state as soon as something holds of it."""
         async with asyncio.timeout(patience_s):
+            pause = FIRST_LOOK_S
             while not holds(state := await self.state(agent)):
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, EVERY_S)
         return state
 
     async def plan(self, *actions: dict[str, Any]) -> list[str]:
@@ -156,9 +160,10 @@ async def live_state_is_the_fold(flight: Flight, agent: str) -> None:
         while (live := await flight.state(agent)).version != len(events := await flight.events(agent)):
             await asyncio.sleep(0.002)
     assert fold(events) == live
-    step = max(1, len(events) // 12)
-    for version in range(1, len(events) + 1, step):
-        assert await flight.engine.view(agent, version) == fold(events[:version])
+    folded = AgentState()
+    for version in range(1, len(events) + 1, max(1, len(events) // 12)):
+        folded = fold(events[folded.version : version], folded)
+        assert await flight.engine.view(agent, version) == folded
 
 
 async def journal_holds_together(workspace: Path) -> list[Replay]:

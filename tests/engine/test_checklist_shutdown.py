@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_flight import Flight, act, journal_holds_together, python
+from engine_flight import Flight, act, journal_holds_together, live_state_is_the_fold, python
 
 from app.headless import RunOptions, run_goal
 from engine.actions.saving import SnapshotRule
@@ -151,7 +151,7 @@ async def test_a_damaged_state_is_built_again_from_the_journal_and_that_is_said(
     (notice,) = flight.engine.health.states
     assert notice.startswith("pilot: the state kept at event ")
     assert notice.endswith("could not be used; it was built again from the events")
-    assert await flight.state() == fold(await flight.events())
+    await live_state_is_the_fold(flight, "pilot")
     await flight.do(cmd.Run)
     state = await flight.until(lambda s: not s.open_goals)
     assert state.goals["g1"].status is GoalStatus.ACHIEVED

@@ -80,7 +80,7 @@ def thinker() -> ProceduralThinker:
 
 def propose(goal: str) -> PlanProposal:
     # Without a thread: hypothesis runs this many times.
-    return thinker()._propose(PlanRequest(Goal("g", goal)))
+    return thinker().propose(PlanRequest(Goal("g", goal)))
 
 
 @st.composite
@@ -248,5 +248,5 @@ def test_a_touched_file_keeps_what_it_holds() -> None:
 
 def test_the_session_starts_where_the_agent_is() -> None:
     request = PlanRequest(Goal("g", "list the project"), SandboxSession(cwd="api/src"))
-    (step,) = thinker()._propose(request).steps
+    (step,) = thinker().propose(request).steps
     assert step.args == {"path": "."}

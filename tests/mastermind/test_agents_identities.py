@@ -258,7 +258,7 @@ async def test_a_private_key_is_nowhere_else(tmp_path: Path) -> None:
         out = f"../.pilothouse/keys/{path.name}"
         await flight.do(cmd.CallTool, command="run", args={"command": ["python", "-c", peek]})
         await flight.do(cmd.CallTool, command="read", args={"path": out})
-        await flight.until(lambda s: s.operator_actions == 2 and not s.action and not s.requests)
+        await flight.until(lambda s: s.operator_actions == 2 and not s.requests and not s.busy)
         ended = [one for one in await flight.events() if one.kind == "action.finished"]
         assert [json.loads(one.body)["status"] for one in ended] == ["FAILURE", "ERROR"]
         assert "PermissionError" in ended[0].body or "FileNotFoundError" in ended[0].body

@@ -10,11 +10,11 @@ from textual.filter import LineFilter
 
 from themes import load_themes
 from widgets import (
+    GUARD,
     AgentLine,
     CommandBar,
     CommandBarModel,
     Completion,
-    ControlCharacterFilter,
     ErrorLine,
     ErrorPanel,
     ErrorsModel,
@@ -196,7 +196,7 @@ class Cockpit(App[None]):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         filters = super().get_line_filters()
-        return [*filters, ControlCharacterFilter()] if self.guarded else filters
+        return [*filters, GUARD] if self.guarded else filters
 
     def compose(self) -> ComposeResult:
         yield self.status

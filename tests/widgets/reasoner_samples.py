@@ -11,10 +11,10 @@ from textual.message import Message
 
 from themes import load_themes
 from widgets import (
+    GUARD,
     BeliefLine,
     BeliefsModel,
     BeliefsPane,
-    ControlCharacterFilter,
     FrameLine,
     GoalStack,
     GoalStackModel,
@@ -123,7 +123,7 @@ class ReasonerApp(App[None]):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         filters = super().get_line_filters()
-        return [*filters, ControlCharacterFilter()] if self.guarded else filters
+        return [*filters, GUARD] if self.guarded else filters
 
     def compose(self) -> ComposeResult:
         with Horizontal():

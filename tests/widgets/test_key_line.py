@@ -10,7 +10,7 @@ from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from widgets import ControlCharacterFilter
+from widgets import GUARD
 from widgets.key_line import KeyLine
 
 
@@ -39,7 +39,7 @@ class Keys(App[None]):
         yield KeyLine(id="keys")
 
     def get_line_filters(self) -> list:  # type: ignore[type-arg]
-        return [*super().get_line_filters(), ControlCharacterFilter()]
+        return [*super().get_line_filters(), GUARD]
 
     def action_note(self, what: str) -> None:
         self.noted.append(what)

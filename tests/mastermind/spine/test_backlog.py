@@ -191,3 +191,14 @@ async def test_query_and_status_tell_what_was_done_from_the_journal(craft: Craft
     assert status["campaigns"][0]["candidates"][0]["ruling"] == "better"
     assert any(line["topic"] == "candidate_judged" for line in status["log"])
     assert "candidate_judged: k1.1 better: 1 words fewer" in craft.mastermind.told()
+
+
+async def test_what_an_applied_candidate_answers_is_closed(craft: Craft) -> None:
+    plug(craft.mastermind)
+    await craft.job("coord_analyze")
+    await craft.job("coord_improve", "texts")
+    await craft.do(ApplyCandidate(campaign="k1"))
+    await craft.mastermind.wait("j3")
+    item = craft.mastermind.state.items["i1"]
+    assert (item.status, item.message) == (ItemStatus.COMPLETED, "k1.1 is applied")
+    assert "nothing to work on" in (await craft.job("coord_process_backlog")).message

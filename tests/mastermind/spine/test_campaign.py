@@ -151,6 +151,10 @@ async def test_a_directive_is_resolved_with_its_rule_and_two_close_readings_are_
     chosen = str(job.answer["choices"][0]["component"])
     job = await craft.job("evolve", "improve them", component=chosen)
     assert job.answer["component"] == chosen
+    plug(craft.mastermind)
+    job = await craft.job("coord_improve", "texst now")
+    assert job.message == "no component is named in 'texst now'; components: texts"
+    plug(craft.mastermind, WordAuditor(there))
     job = await craft.job("evolve", "improve foo_tool")
     assert job.status is JobStatus.REFUSED
     assert "components: base_gen, note_taking, notes" in job.message

@@ -1,0 +1,313 @@
+"""What a changed project is judged by: its tests, tests held out, calls compared, benchmarks of other sizes.
+
+Where the code before is trusted, its answers are right: a function that no failing test runs has to answer
+drawn inputs as before. Inputs on which it failed in its own words are left out, so that a check that was
+missing may be put in. Benchmarks count for the gain where they grow steeply, and all where none does.
+Source: issue 8 (held-out tasks, tests, benchmark), steering spec §3 idea 13.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from engine.domain.improvement import Component
+from engine.mastermind.code.box import Box, BoxError, Workshop, libraries
+from engine.mastermind.code.checks import deliberate
+from engine.mastermind.code.findings import STEEP, Examined, bench_functions, examine, import_paths
+from engine.mastermind.code.inputs import draw, examples
+from engine.mastermind.code.projects import Project, is_bench, is_test, module_name, project_of
+from engine.mastermind.code.source import Function, Source, called, loose
+from engine.mastermind.code.spectrum import BAD
+from engine.mastermind.code.tree import LeftOut, read_bytes, walk
+from engine.mastermind.judge.suite import Call, Check, Measure, Split
+
+DRIVER = "pilothouse_timed.py"
+HELD_OUT = "held_out"
+"""The directory of tests that candidates do not see, in the project or in the workspace's own directory."""
+_SETTINGS = frozenset({"pyproject.toml", "setup.cfg", "pytest.ini", "tox.ini", ".coveragerc"})
+_CALLS = 24
+"""Inputs drawn for one function."""
+_ALL_CALLS = 240
+_CHOOSE = 0.3
+"""Share of the compared calls by which candidates are chosen; the rest is sealed."""
+_SIZES = (500, 2000)
+"""Benchmarks are judged with sizes drawn from this range."""
+_SIZES_EACH = 4
+
+
+@dataclass(frozen=True)
+class ProjectSuite:
+    """The suite of one project; see `engine.mastermind.judge.suite.Boxed`."""
+
+    key: str
+    root: str
+    imports: tuple[str, ...]
+    packages: tuple[Path, ...]
+    plugins: tuple[str, ...]
+    measure: Measure | None
+    asked: tuple[Check, ...]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Held-out tests, by path from the root that components count from; nobody has them before judging."""
+    driver: Mapping[str, bytes] = field(default_factory=dict)
+    owned: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+    """What could not be asked, and why."""
+
+    def checks(self, split: Split) -> Sequence[Check]:
+        """The checks of a split."""
+        return [one for one in self.asked if one.split is split]
+
+    def material(self, split: Split) -> Mapping[str, bytes]:
+        """The files of a split: what runs benchmarks, and the held-out tests once it is sealed."""
+        return {**self.driver, **(self.files if split is Split.SEALED else {})}
+
+    def owns(self, path: str) -> bool:
+        """Whether a file is one of those by which the project is judged."""
+        inner = path.removeprefix(f"{self.root}/") if self.root != "." else path
+        if path in self.owned or is_test(inner) or is_bench(inner):
+            return True
+        return PurePosixPath(inner).name in (*_SETTINGS, DRIVER) or inner.startswith(f"{HELD_OUT}/")
+
+
+async def project_suite(
+    root: Path,
+    component: Component,
+    *,
+    workshop: Workshop,
+    seed: int,
+    held_out: Path | None = None,
+    under: str = "sandbox",
+) -> ProjectSuite:
+    """The suite of a project or of the project that a module belongs to.
+
+    Args:
+        root: the tree as it is before any change: a workspace's directory, or a copy of it.
+        component: the project or module.
+        workshop: where it is found out what holds before.
+        seed: draws inputs and sizes; the same seed gives the same suite.
+        held_out: the directory with tests for each project, by its id; `.pilothouse/held_out` of a workspace.
+        under: where projects lie below the root.
+
+    Raises:
+        BoxError: there is no such project, nothing can be run, or there is nothing to judge it by.
+    """
+    project = project_of(root, component, under)
+    if project is None:
+        raise BoxError(f"{component.id} is no Python project below {under or root}")
+    seen = await examine(workshop, root, project)
+    files = _held_out_files(root, project, held_out)
+    rng = random.Random(f"suite {seed}")
+    notes = list(seen.notes)
+    families = test_families(seen.test_sources, seen)
+    asked = [
+        Check(test, Split.WORK, test=test, family=_family(families, test))
+        for test, said in sorted(seen.tests.items())
+        if said["outcome"] not in ("skipped", "xfailed")
+    ]
+    held = {f"{HELD_OUT}/{name}": loose(data.decode("utf-8", "replace")) for name, data in files.items()}
+    families = test_families({path: source for path, source in held.items() if source}, seen)
+    held_out_tests = await _held_out_tests(root, project, workshop, files, notes)
+    asked += [Check(test, Split.SEALED, test=test, family=_family(families, test)) for test in held_out_tests]
+    asked += await _compared(root, seen, workshop, rng, notes)
+    benches = bench_functions(root, project)
+    steep = {bench for bench, (exponent, _) in seen.growth.items() if exponent >= STEEP}
+    for number, (path, name) in enumerate(benches):
+        counted = f"{path}::{name}" in steep or not steep
+        asked += [_timing(number, name, size, split, counted) for split, size in _drawn_sizes(rng)]
+    if not asked:
+        raise BoxError(f"{component.id} has no tests, no benchmarks and no function that can be asked")
+    suite = ProjectSuite(
+        "",
+        project.directory or ".",
+        tuple(dict.fromkeys((".", *import_paths(root, project)))),
+        tuple(Path(one) for one in libraries(root, project)),
+        _plugins(root, project, seen),
+        Measure.time() if benches else None,
+        tuple(asked),
+        {project.path(f"{HELD_OUT}/{name}"): data for name, data in files.items()},
+        {project.path(DRIVER): driver_text(benches).encode()} if benches else {},
+        frozenset(project.path(path) for path in (*project.tests, *project.benches)),
+        tuple(notes),
+    )
+    return _keyed(root, project, suite)
+
+
+def _keyed(root: Path, project: Project, suite: ProjectSuite) -> ProjectSuite:
+    """The suite with the hash of all that it is made of, the project's own tests and benchmarks among it."""
+    digest = hashlib.sha256(repr((suite.asked, suite.root, suite.imports, suite.plugins)).encode())
+    for path, data in sorted({**suite.files, **suite.driver}.items()):
+        digest.update(path.encode() + b"\0" + data)
+    for path in sorted((*project.tests, *project.benches)):
+        digest.update(path.encode() + b"\0" + read_bytes(root / project.path(path)))
+    return ProjectSuite(**{**vars(suite), "key": digest.hexdigest()})
+
+
+def _held_out_files(root: Path, project: Project, held_out: Path | None) -> dict[str, bytes]:
+    """Held-out tests by path within their directory; those of the workspace go before the project's own."""
+    found: dict[str, bytes] = {}
+    places = [root / project.directory / HELD_OUT]
+    places += [held_out / project.id] if held_out is not None else []
+    for place in places:
+        if place.is_dir():
+            for path in walk(place, LeftOut()):
+                found[path] = read_bytes(place / path)
+    return found
+
+
+async def _held_out_tests(
+    root: Path, project: Project, workshop: Workshop, files: Mapping[str, bytes], notes: list[str]
+) -> list[str]:
+    """The ids of held-out tests."""
+    wanted = [f"{HELD_OUT}/{name}" for name in files if PurePosixPath(name).name.startswith("test_")]
+    if not wanted:
+        return []
+    try:
+        async with Box(workshop, root, project) as box:
+            for name, data in files.items():
+                box.add(f"{HELD_OUT}/{name}", data)
+            told = await box.tests(sorted(wanted))
+    except BoxError as error:
+        notes.append(f"the held-out tests could not be run: {error}")
+        return []
+    return [test for test, said in sorted(told.items()) if said["outcome"] != "skipped"]
+
+
+def test_families(sources: Mapping[str, Source], seen: Examined) -> dict[str, str]:
+    """The function of the project that each test asks about, the first one that it calls, by its id."""
+    known = {
+        name.rpartition(".")[2]: f"{PurePosixPath(path).stem}:{name}"
+        for path, source in seen.sources.items()
+        for name, _ in source.functions
+    }
+    found = {}
+    for path, source in sources.items():
+        for name, function in source.functions:
+            calls = sorted(
+                (node.lineno, node.col_offset, known[called(node)])
+                for node in ast.walk(function)
+                if isinstance(node, ast.Call) and called(node) in known
+            )
+            if calls:
+                found[f"{path}::{name.replace('.', '::')}"] = calls[0][2]
+    return found
+
+
+def _family(families: Mapping[str, str], test: str) -> str:
+    return families.get(test.partition("[")[0], "")
+
+
+async def _compared(
+    root: Path, seen: Examined, workshop: Workshop, rng: random.Random, notes: list[str]
+) -> list[Check]:
+    """Calls on which the code before is trusted: it answered, twice the same."""
+    drawn = _drawn_calls(root, seen, rng)
+    if not drawn:
+        return []
+    calls = [
+        {"module": target.partition(":")[0], "function": target.partition(":")[2], "arguments": repr(given)}
+        for target, given, _ in drawn
+    ]
+    job: dict[str, Any] = {"mode": "calls", "call_s": 0.5, "calls": calls}
+    job["imports"] = import_paths(root, seen.project)
+    answers: list[list[Any]] = []
+    try:
+        async with Box(workshop, root, seen.project) as box:
+            for _ in range(2):
+                answers.append((await box.work(job, 30.0)).get("answers", []))
+    except BoxError as error:
+        notes.append(f"no calls are compared: {error}")
+        return []
+    found = []
+    for number, ((target, given, function), first, second) in enumerate(zip(drawn, *answers, strict=False)):
+        trusted = first[0] == "returned" or first[1] in deliberate(function)
+        if first == second and trusted:
+            split = Split.CHOOSE if rng.random() < _CHOOSE else Split.SEALED
+            name = f"{target} compared {number}"
+            found.append(Check(name, split, calls=(Call(target, given),), family=target))
+    return found
+
+
+def _drawn_calls(
+    root: Path, seen: Examined, rng: random.Random
+) -> list[tuple[str, tuple[Any, ...], Function]]:
+    known, doubted = examples(seen.test_sources.values()), doubted_functions(seen)
+    found: list[tuple[str, tuple[Any, ...], Function]] = []
+    for path, source in sorted(seen.sources.items()):
+        module, _ = module_name(seen.project, root, path)
+        for name, function in source.functions:
+            plain = "." not in name and not name.startswith("_") and isinstance(function, ast.FunctionDef)
+            if not plain or name in doubted or name == "main" or function.decorator_list:
+                continue
+            given = [draw(function, known.get(name, []), rng) for _ in range(_CALLS)]
+            once = {repr(one): one for one in given if one is not None}
+            found += [(f"{module}:{name}", one, function) for one in once.values()]
+    return rng.sample(found, _ALL_CALLS) if len(found) > _ALL_CALLS else found
+
+
+def doubted_functions(seen: Examined) -> set[str]:
+    """Last names of functions whose answers are not trusted: failing tests run them, or they call such."""
+    found: set[str] = set()
+    bad = [said.get("lines", {}) for said in seen.tests.values() if said["outcome"] in BAD]
+    for path, source in seen.sources.items():
+        for name, function in source.functions:
+            body = range(function.body[0].lineno, (function.end_lineno or function.lineno) + 1)
+            if any(line in body for lines in bad for line in lines.get(path, ())):
+                found.add(name.rpartition(".")[2])
+    calls = {
+        name.rpartition(".")[2]: {called(node) for node in ast.walk(function)}
+        for source in seen.sources.values()
+        for name, function in source.functions
+    }
+    while more := {name for name, inner in calls.items() if inner & found} - found:
+        found |= more
+    return found
+
+
+def _drawn_sizes(rng: random.Random) -> list[tuple[Split, int]]:
+    sizes = [rng.randint(*_SIZES) for _ in range(_SIZES_EACH + 1)]
+    return [(Split.CHOOSE, sizes[0]), *((Split.SEALED, size) for size in sizes[1:])]
+
+
+def _timing(number: int, name: str, size: int, split: Split, counted: bool) -> Check:
+    call = Call(f"{PurePosixPath(DRIVER).stem}:run_{number}", (size,))
+    return Check(f"{name} of {size}", split, calls=(call,), family=name, measured=counted)
+
+
+def driver_text(benches: Sequence[tuple[str, str]]) -> str:
+    """A module that runs benchmarks: it loads them when it is loaded itself, so that this is not timed."""
+    lines = ["import importlib, pathlib, sys", "_top = pathlib.Path(__file__).parent", ""]
+    for number, (path, name) in enumerate(benches):
+        file = PurePosixPath(path)
+        lines += [
+            f"sys.path.insert(0, str(_top / {str(file.parent)!r}))",
+            f"_bench_{number} = importlib.import_module({file.stem!r}).{name}",
+            f"def run_{number}(size):",
+            f"    made = _bench_{number}(size)",
+            "    return made() if callable(made) else made",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+_PLUGINS = (("asyncio", "pytest_asyncio", "pytest_asyncio.plugin"), ("anyio", "anyio", "anyio.pytest_plugin"))
+
+
+def _plugins(root: Path, project: Project, seen: Examined) -> tuple[str, ...]:
+    """Plugins of pytest that its tests name, where they are installed."""
+    words = " ".join(source.text for source in seen.test_sources.values())
+    for name in sorted(_SETTINGS):
+        path = root / project.path(name)
+        if path.is_file() and not path.is_symlink():
+            words += path.read_text(encoding="utf-8", errors="replace")
+    return tuple(
+        plugin
+        for mark, package, plugin in _PLUGINS
+        if (f"mark.{mark}" in words or f"{mark}_mode" in words) and importlib.util.find_spec(package)
+    )

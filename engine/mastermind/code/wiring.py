@@ -1,0 +1,25 @@
+"""Python projects of the sandbox, plugged into Mastermind."""
+
+from __future__ import annotations
+
+from engine.journal.store import DATA_DIRECTORY
+from engine.mastermind.code.parts import CodeAuditor, Fixers, ProjectSuites
+from engine.mastermind.mastermind import Mastermind
+from engine.sandbox import SandboxPolicy
+
+HELD_OUT = "held_out"
+"""Tests that no candidate sees, by project, in the workspace's data directory."""
+
+
+def register(mastermind: Mastermind) -> None:
+    """Let Python projects be audited, mended and judged."""
+    house = mastermind.house
+
+    def policy() -> SandboxPolicy:
+        return house.sandbox().policy
+
+    mastermind.plug(
+        auditor=CodeAuditor(house.workspace, policy),
+        proposer=Fixers(house.workspace, policy),
+        suite=ProjectSuites(policy, house.workspace / DATA_DIRECTORY / HELD_OUT),
+    )

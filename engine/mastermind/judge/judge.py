@@ -1,0 +1,357 @@
+"""The judge: two trees, a proposal and a suite in, a verdict out.
+
+In this order, and no further than it has to go: what changes is looked at (`changes`); both trees are asked
+what may be seen, then what is sealed, with canaries among it (`asking`, `canaries`); what the candidate did
+meanwhile is looked at (`convicting`); costs are taken in pairs (`measuring`). REJECTED comes before BROKEN,
+BROKEN before BETTER, and without anything shown it is NO_BETTER. Source: steering spec §3 idea 13.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from engine.domain.improvement import Component, Gain, Proposal, Ruling, Verdict
+from engine.domain.text import clean_line
+from engine.mastermind.judge.asking import Asker, Round
+from engine.mastermind.judge.box import BoxError, Boxes, Limits, material_of
+from engine.mastermind.judge.canaries import Canaries, canaries
+from engine.mastermind.judge.changes import Change, breaches
+from engine.mastermind.judge.cheats import Breach, once
+from engine.mastermind.judge.convicting import by_heart, deeds, passed_canaries, took_decoys
+from engine.mastermind.judge.measuring import Pairs, gain_of, hidden, pairs
+from engine.mastermind.judge.suite import VISIBLE, Boxed, Check, Examining, Outcome, Split, Suite
+from engine.sandbox import SandboxPolicy, Tier
+
+_NAMED = 5
+"""Checks that a reason names; of the others it says how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeBudget:
+    """What one judgement may cost."""
+
+    processor_s: float = 300.0
+    """Processor seconds of all boxes; measuring ends early when they are used up."""
+    rounds: int = 10
+    """Pairs that time is taken in."""
+    again: int = 3
+    """How often a check is asked again, in both trees, whose outcome is another one with the candidate."""
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(slots=True)
+class _Case:
+    """One judgement under way."""
+
+    before: Path
+    after: Path
+    suite: Suite
+    seed: int
+    budget: JudgeBudget
+    asker: Asker
+    changes: tuple[Change, ...] = ()
+    breaches: list[Breach] = field(default_factory=list)
+    old: dict[str, Outcome] = field(default_factory=dict)
+    new: dict[str, Outcome] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    unsteady: list[str] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    references: dict[tuple[Split, ...], Round] = field(default_factory=dict)
+    gain: Gain | None = None
+    processor_s: float = 0.0
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Checks that held and do not hold now."""
+        return tuple(name for name, was in self.old.items() if was is Outcome.HOLDS and not self._holds(name))
+
+    @property
+    def mended(self) -> tuple[str, ...]:
+        """Checks that failed and hold now."""
+        return tuple(name for name, was in self.old.items() if was is Outcome.FAILS and self._holds(name))
+
+    def _holds(self, name: str) -> bool:
+        return self.new.get(name) is Outcome.HOLDS
+
+
+class Judge:
+    """Judges candidates; its store is its own and lies where no candidate can reach.
+
+    Args:
+        store: a directory for boxes while they are used and for the log; made, with mode 0700.
+        policy: the operator's policy, which the boxes tighten; the network is off whatever it says.
+        at_most: a firmer tier is not used.
+    """
+
+    def __init__(
+        self, store: Path, policy: SandboxPolicy | None = None, *, at_most: Tier = Tier.FULL
+    ) -> None:
+        self.store, self.policy, self.at_most = store, policy or SandboxPolicy(), at_most
+        self._known: dict[tuple[object, ...], Round] = {}
+
+    async def compare(
+        self,
+        before: Path,
+        after: Path,
+        component: Component,
+        proposal: Proposal,
+        suite: Suite,
+        *,
+        seed: int,
+        budget: JudgeBudget | None = None,
+        sealed: bool = True,
+    ) -> Verdict:
+        """Judge a candidate.
+
+        Args:
+            before: a directory that stands for the workspace's, with all files that the component needs.
+            after: the same with the candidate's files.
+            component: its `paths` may change and no others.
+            proposal: what the candidate says it is.
+            suite: what is asked.
+            seed: for order, canaries and randomness; the same seed gives the same verdict where the measure
+                is deterministic.
+            budget: what it may cost.
+            sealed: False asks only what may be seen, to choose among candidates; that decides nothing.
+
+        Raises:
+            BoxError: no candidate code can be run here; the message says what is missing.
+        """
+        budget = budget or JudgeBudget()
+        await asyncio.to_thread(_made, self.store)
+        case = _Case(before, after, suite, seed, budget, self._asker(suite, budget))
+        case.changes, found = await asyncio.to_thread(
+            breaches, before, after, component, proposal, suite.owns
+        )
+        case.breaches += found
+        begun = time.monotonic()
+        if not found and not case.changes:
+            verdict = Verdict(Ruling.NO_BETTER, ("it changes nothing",))
+        else:
+            if not found:
+                await self._asked(case, sealed)
+            verdict = _verdict(case)
+        verdict = replace(verdict, seconds=round(case.processor_s, 3))
+        await asyncio.to_thread(self._log, component, proposal, case, verdict, time.monotonic() - begun)
+        return verdict
+
+    def _asker(self, suite: Suite, budget: JudgeBudget) -> Asker:
+        if isinstance(suite, Boxed):
+            return Asker(suite, Boxes(self.store, self.policy, budget.limits, self.at_most))
+        if not isinstance(suite, Examining):
+            raise BoxError("the suite neither says what belongs into a box nor examines a tree by itself")
+        return Asker(suite, None)
+
+    async def _asked(self, case: _Case, sealed: bool) -> None:
+        """Ask both trees, until something is decided."""
+        await self._split(case, VISIBLE)
+        if case.breaches or case.broken:
+            return
+        if sealed:
+            await self._split(case, (Split.SEALED,))
+            case.breaches += by_heart(case.old, case.new, case.checks, case.changes)
+        if not case.breaches and not case.broken:
+            await self._measure(case, (Split.SEALED,) if sealed else VISIBLE)
+
+    async def _split(self, case: _Case, splits: tuple[Split, ...]) -> None:
+        """Ask the checks of some splits, with canaries; ask again where an outcome is another one."""
+        checks = [check for split in splits for check in case.suite.checks(split)]
+        if not checks:
+            return
+        material, birds, decoy = _laid(case, checks, splits)
+        asked = [*checks, *birds.fails, *birds.holds]
+        old = await self._before(case, asked, material, splits, decoy)
+        case.references[splits] = old
+        new = await case.asker.round(case.after, asked, material, seed=case.seed, reference=old, decoy=decoy)
+        case.processor_s += new.processor_s
+        case.breaches += deeds(old, new, self.store, case.suite.owns)
+        case.breaches += passed_canaries(old, new, birds.fails)
+        case.breaches += took_decoys(old, new, checks, decoy)
+        case.checks += checks
+        for check in checks:
+            case.old[check.id], case.new[check.id] = old.outcome(check.id), new.outcome(check.id)
+            case.texts[check.id] = new.seen[check.id].report.text
+        if not case.breaches:
+            await self._again(case, checks, material, old)
+
+    async def _before(
+        self,
+        case: _Case,
+        asked: Sequence[Check],
+        material: Mapping[str, bytes],
+        splits: tuple[Split, ...],
+        decoy: Mapping[str, Any],
+    ) -> Round:
+        """What the tree before says; asked once for many candidates of one campaign."""
+        key = (str(case.before), case.suite.key, case.seed, splits, case.budget)
+        if key not in self._known:
+            done = await case.asker.round(case.before, asked, material, seed=case.seed, decoy=decoy)
+            case.processor_s += done.processor_s
+            while len(self._known) >= 4:
+                del self._known[next(iter(self._known))]
+            self._known[key] = done
+        return self._known[key]
+
+    async def _again(
+        self, case: _Case, checks: Sequence[Check], material: Mapping[str, bytes], reference: Round
+    ) -> None:
+        """Take out what does not come out the same each time in the tree before."""
+        changed = [check for check in checks if case.old[check.id] is not case.new[check.id]]
+        for number in range(case.budget.again if changed else 0):
+            at = case.seed + 7919 * (number + 1)
+            old = await case.asker.round(case.before, changed, material, seed=at, reference=reference)
+            new = await case.asker.round(case.after, changed, material, seed=at, reference=reference)
+            case.processor_s += old.processor_s + new.processor_s
+            for check in list(changed):
+                one, was = check.id, case.old[check.id]
+                if old.outcome(one) is not was or (
+                    was is Outcome.FAILS and new.outcome(one) is not Outcome.HOLDS
+                ):
+                    case.unsteady.append(one)
+                    case.old.pop(one), case.new.pop(one)
+                    changed.remove(check)
+
+    async def _measure(self, case: _Case, splits: tuple[Split, ...]) -> None:
+        """Take costs in pairs on what the candidate has not seen."""
+        measure = case.suite.measure
+        checks = [check for split in splits for check in case.suite.checks(split) if check.measured]
+        checks = [check for check in checks if case.old.get(check.id) is Outcome.HOLDS]
+        if measure is None or not checks:
+            return
+        material, _, _ = _laid(case, checks, splits)
+        reference = case.references[splits]
+        found = await pairs(
+            case.asker, case.before, case.after, checks, material, measure,
+            seed=case.seed, rounds=case.budget.rounds, reference=reference,
+            processor_s=max(1.0, case.budget.processor_s - case.processor_s),
+        )  # fmt: skip
+        case.processor_s += found.processor_s
+        for old, new in zip(found.before, found.after, strict=True):
+            case.breaches += deeds(old, new, self.store, case.suite.owns)
+        case.breaches += hidden(found, checks)
+        _take_outcomes(case, found, checks)
+        case.gain = gain_of(found, checks, measure)
+
+    def _log(
+        self, component: Component, proposal: Proposal, case: _Case, verdict: Verdict, seconds: float
+    ) -> None:
+        """One line for each judgement, in the judge's own place."""
+        line = {
+            "component": component.id,
+            "proposal": proposal.title,
+            "origin": proposal.origin,
+            "suite": case.suite.key,
+            "seed": case.seed,
+            "ruling": verdict.ruling,
+            "reasons": verdict.reasons,
+            "cheats": verdict.cheats,
+            "asked": len(case.new),
+            "seconds": round(seconds, 3),
+        }
+        end = os.open(self.store / "log.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(end, json.dumps(line).encode() + b"\n")
+        finally:
+            os.close(end)
+
+
+def _made(store: Path) -> None:
+    store.mkdir(mode=0o700, parents=True, exist_ok=True)
+    store.chmod(0o700)
+
+
+def _laid(
+    case: _Case, checks: Sequence[Check], splits: tuple[Split, ...]
+) -> tuple[dict[str, bytes], Canaries, dict[str, Any]]:
+    """What goes into the boxes for some splits: material, canaries in it, and wrong answers as a decoy."""
+    if not isinstance(case.suite, Boxed):
+        return {}, Canaries({}, (), ()), {}
+    wanted = VISIBLE if splits == VISIBLE else (*VISIBLE, Split.SEALED)
+    material = material_of(case.suite, wanted)
+    birds = canaries(checks, _tests(case, checks) | material, case.suite.root, case.seed)
+    rng = random.Random(f"decoy {case.seed}")
+    decoy = {check.id: rng.randint(10**8, 10**9) for check in checks if check.calls}
+    return material | dict(birds.material), birds, decoy
+
+
+def _tests(case: _Case, checks: Sequence[Check]) -> dict[str, bytes]:
+    """The test files that lie in the tree itself, as they were before."""
+    assert isinstance(case.suite, Boxed)
+    names = {check.test.partition("::")[0] for check in checks if check.test}
+    paths = {os.path.normpath(os.path.join(case.suite.root, name)) for name in names}  # noqa: PTH118
+    files = {path: case.before / path for path in sorted(paths) if not path.startswith(("..", "/"))}
+    return {path: file.read_bytes() for path, file in files.items() if file.is_file()}
+
+
+def _take_outcomes(case: _Case, found: Pairs, checks: Sequence[Check]) -> None:
+    """A check that does not hold in one of the measured rounds does not hold, where it does so before."""
+    for check in checks:
+        was = all(one.outcome(check.id) is Outcome.HOLDS for one in found.before)
+        wrong = [one for one in found.after if one.outcome(check.id) is not Outcome.HOLDS]
+        if was and wrong:
+            case.new[check.id] = wrong[0].outcome(check.id)
+            case.texts[check.id] = wrong[0].seen[check.id].report.text
+
+
+def _verdict(case: _Case) -> Verdict:
+    """What follows from all that was seen."""
+    found = once(case.breaches)
+    reasons = [breach.sentence for breach in found]
+    gain, mended, broken = case.gain, case.mended, case.broken
+    measure = case.suite.measure
+    shown = gain is not None and gain.low > (measure.least if measure else 0.0)
+    if found:
+        ruling = Ruling.REJECTED
+    elif broken:
+        ruling = Ruling.BROKEN
+        reasons.append(_listed("what held does not hold with it", broken))
+        reasons += [case.texts[name] for name in broken[:1] if case.texts.get(name)]
+    elif mended or shown:
+        ruling = Ruling.BETTER
+        reasons += [_listed("mended", mended)] if mended else []
+    else:
+        ruling = Ruling.NO_BETTER
+        reasons.append("nothing that failed holds with it" if gain is None else "its gain is not shown")
+    if gain is not None and measure is not None:
+        sure = f"{gain.low:.3g} to {gain.high:.3g} at 95 %" if _known(gain) else "too few to show anything"
+        reasons.append(f"gain {gain.mean:.3g} {gain.unit}, {sure}, {gain.pairs} pairs")
+        if gain.shown and not shown:
+            reasons.append(f"a gain counts from {measure.least:g} on")
+    if case.unsteady:
+        reasons.append(_listed("left out, for they do not come out the same each time", tuple(case.unsteady)))
+    if ruling is Ruling.BETTER and not shown:
+        gain = _counted(case)
+    return Verdict(
+        ruling=ruling,
+        reasons=tuple(clean_line(reason, limit=500) for reason in reasons),
+        gain=gain if ruling in (Ruling.BETTER, Ruling.NO_BETTER) and _known(gain) else None,
+        mended=mended,
+        broken=broken,
+        cheats=tuple(dict.fromkeys(str(breach.cheat) for breach in found)),
+    )
+
+
+def _known(gain: Gain | None) -> bool:
+    """Whether there is an interval; too few pairs have none."""
+    return gain is not None and math.isfinite(gain.low) and math.isfinite(gain.high)
+
+
+def _counted(case: _Case) -> Gain:
+    """What was mended, counted: every check was asked, so there is nothing to estimate."""
+    old, new = (sum(one is Outcome.HOLDS for one in side.values()) for side in (case.old, case.new))
+    more = float(new - old)
+    return Gain(more, more, more, len(case.old), "checks passed", float(old), float(new))
+
+
+def _listed(words: str, names: tuple[str, ...]) -> str:
+    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{words}: {', '.join(names[:_NAMED])}{rest}"

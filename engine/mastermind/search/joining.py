@@ -1,0 +1,194 @@
+"""The searchable part of a workspace as Mastermind takes it in: auditor, proposers, maker of suites.
+
+They have the shapes of `engine.mastermind.parts`. What cannot be done is told and ends nothing: other parts
+may still have something to propose.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from engine.domain.improvement import Component, ComponentKind, Finding, Proposal
+from engine.journal.errors import JournalReadError
+from engine.mastermind.parts import AuditUnavailable, JobRefused, Progress
+from engine.mastermind.search.components import RECIPES
+from engine.mastermind.search.history import read_created
+from engine.mastermind.search.modelling import FILE_LIMIT, ModelUnavailable, model_proposals
+from engine.mastermind.search.searching import SEARCHED, Searching, UnsearchableError
+from engine.models import ModelClient, Recorder
+from engine.models.port import unrecorded
+
+Tell = Callable[[str], None]
+"""Told in a line why nothing was proposed."""
+MOST_BESIDE = 40
+"""Files that a model is shown beside those that it may change."""
+
+
+def untold(_line: str) -> None:
+    """Tells nobody."""
+
+
+class JournalAuditor:
+    """Finds what the journal shows."""
+
+    name = "journal"
+
+    def __init__(self, searching: Searching, agents: Callable[[], Sequence[str]] = lambda: ()) -> None:
+        self._searching, self._agents = searching, agents
+
+    def fits(self, component: Component) -> bool:
+        """It can look at everything that agents leave traces of."""
+        return component.kind in SEARCHED
+
+    async def components(self) -> Sequence[Component]:
+        """What there is beside projects; agents are those that exist now."""
+        here = set(self._agents())
+        created = await read_created(self._searching.workspace) if here else {}
+        known = {name: str(made["type"]) for name, made in created.items() if name in here}
+        return await self._searching.components(known)
+
+    async def audit(
+        self, component: Component, tree: Path, context: str, progress: Progress
+    ) -> Sequence[Finding]:
+        """What the journal shows about a component.
+
+        Raises:
+            AuditUnavailable: the journal cannot be read.
+        """
+        try:
+            return await self._searching.audit(component, lambda: progress.cancelled)
+        except JournalReadError as error:
+            raise AuditUnavailable(str(error)) from error
+
+
+class SearchProposer:
+    """Searches, without a model."""
+
+    name = "search"
+
+    def __init__(self, searching: Searching, tell: Tell = untold) -> None:
+        self._searching, self._tell = searching, tell
+
+    def fits(self, component: Component) -> bool:
+        """Whether such a component is searched."""
+        return component.kind in SEARCHED
+
+    async def propose(
+        self,
+        component: Component,
+        tree: Path,
+        findings: Sequence[Finding],
+        rng: random.Random,
+        budget_usd: float,
+    ) -> Iterable[Proposal]:
+        """What a search found; it costs nothing."""
+        ended = False
+        try:
+            return await self._searching.propose(component, findings, rng, lambda: ended, tree)
+        except (UnsearchableError, JournalReadError) as error:
+            self._tell(str(error))
+            return ()
+        finally:
+            # Cancelled or not, a search in a thread is to end with this.
+            ended = True
+
+
+class ModelProposer:
+    """Asks the model that thinks, about components of every kind.
+
+    Args:
+        client: who carries the question.
+        model: its name.
+        tell: told why nothing came of it.
+        record: told of every call.
+    """
+
+    name = "model"
+
+    def __init__(
+        self, client: ModelClient, model: str, tell: Tell = untold, record: Recorder = unrecorded
+    ) -> None:
+        self._client, self._model = client, model
+        self._tell, self._record = tell, record
+
+    def fits(self, component: Component) -> bool:
+        """Whatever has files can be shown to a model."""
+        return bool(component.paths)
+
+    async def propose(
+        self,
+        component: Component,
+        tree: Path,
+        findings: Sequence[Finding],
+        rng: random.Random,
+        budget_usd: float,
+    ) -> Iterable[Proposal]:
+        """What the model proposes; nothing without a budget."""
+        if budget_usd <= 0:
+            return ()
+        texts, beside = await asyncio.to_thread(_texts, tree, component)
+        try:
+            return await model_proposals(
+                self._client,
+                self._model,
+                component,
+                texts,
+                findings,
+                budget_usd=budget_usd,
+                beside=beside,
+                record=self._record,
+            )
+        except ModelUnavailable as error:
+            self._tell(str(error))
+            return ()
+
+
+class SearchSuites:
+    """Lays down how components that are no projects are judged."""
+
+    def __init__(self, searching: Searching) -> None:
+        self._searching = searching
+
+    def fits(self, component: Component) -> bool:
+        """Whether there are tasks for such a component."""
+        return component.kind in SEARCHED
+
+    def roots(self, component: Component) -> tuple[str, ...]:
+        """The component's own files; of recipes all, as they are matched together."""
+        return (RECIPES,) if component.kind is ComponentKind.RECIPES else component.paths
+
+    async def make(self, component: Component, before: Path, seed: int) -> Any:
+        """The suite (`engine.mastermind.judge.suite.Suite`).
+
+        Raises:
+            JobRefused: it cannot be judged; the message says why.
+        """
+        try:
+            return await self._searching.suite(component, before, seed)
+        except (UnsearchableError, JournalReadError) as error:
+            raise JobRefused(str(error)) from error
+
+
+def _texts(tree: Path, component: Component) -> tuple[dict[str, str], Mapping[str, str]]:
+    """A component's files that are there, and the tests beside them."""
+    texts = {path: text for path in component.paths if (text := _text(tree / path)) is not None}
+    rooms = {"/".join(PurePosixPath(path).parts[:2]) for path in component.paths if path.count("/") > 1}
+    beside: dict[str, str] = {}
+    for room in sorted(rooms):
+        for file in sorted((tree / room).rglob("*test*.py"))[:MOST_BESIDE]:
+            path = file.relative_to(tree).as_posix()
+            if path not in texts and not file.is_symlink() and (text := _text(file)) is not None:
+                beside[path] = text
+    return texts, beside
+
+
+def _text(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return file.read(4 * FILE_LIMIT).decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,123 @@
+"""Thresholds and agents' specifications: searched and judged by small tasks that real agents fly."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engine.actions.saving import SnapshotRule
+from engine.domain import commands as cmd
+from engine.domain.improvement import Component, ComponentKind, Ruling
+from engine.domain.ports import Ports
+from engine.engine import Engine, EngineConfig
+from engine.mastermind.judge.judge import Judge
+from engine.mastermind.judge.suite import Outcome, Split
+from engine.mastermind.search.components import AGENT_PREFIX, THRESHOLDS, THRESHOLDS_FILE, components
+from engine.mastermind.search.flight_suites import FlightSuite
+from engine.mastermind.search.flights import HurriedClock
+from engine.mastermind.search.joining import JournalAuditor, SearchProposer, SearchSuites
+from engine.mastermind.search.searching import Searching, UnsearchableError
+
+WORSE = "[recovery]\nmax_consecutive_errors = 1\n"
+
+
+async def opener(place: Path) -> Engine:
+    config = EngineConfig(snapshots=SnapshotRule.OFF)
+    return await Engine.open(place, ports=Ports(clock=HurriedClock(), seed=lambda: 7), config=config)
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    made = await opener(tmp_path)
+    yield made
+    await made.close()
+
+
+def of(searching: Searching, ident: str, agents: dict[str, str] | None = None) -> Component:
+    return next(one for one in components(searching.workspace, agents) if one.id == ident)
+
+
+def tree(place: Path, path: str, text: str) -> Path:
+    (place / path).parent.mkdir(parents=True)
+    (place / path).write_text(text, encoding="utf-8")
+    return place
+
+
+@pytest.mark.slow
+async def test_a_threshold_that_costs_goals_is_found_and_its_mend_is_promoted(tmp_path: Path) -> None:
+    tree(tmp_path / "workspace", THRESHOLDS_FILE, WORSE)
+    searching = Searching(tmp_path / "workspace", opener)
+    (component,) = [one for one in await JournalAuditor(searching).components() if one.id == THRESHOLDS]
+    proposer = SearchProposer(searching)
+    (proposal,) = await proposer.propose(component, tmp_path / "workspace", (), random.Random(1), 0.0)
+    assert "max_consecutive_errors 1 → 3" in proposal.title
+    trees = [
+        tree(tmp_path / name, THRESHOLDS_FILE, text)
+        for name, text in (("before", WORSE), ("after", str(proposal.files[THRESHOLDS_FILE])))
+    ]
+    suite = await SearchSuites(searching).make(component, trees[0], 3)
+    verdict = await Judge(tmp_path / "judge").compare(*trees, component, proposal, suite, seed=3)
+    assert verdict.ruling is Ruling.BETTER, verdict.reasons
+    assert verdict.gain is not None
+    assert verdict.gain.shown
+
+
+async def test_an_agent_takes_the_workspaces_thresholds_beneath_its_own_configuration(engine: Engine) -> None:
+    tree(engine.workspace, f"x/{THRESHOLDS_FILE}", "")
+    (engine.workspace / THRESHOLDS_FILE).write_text(
+        "[recovery]\nmax_consecutive_errors = 5\n[metacognition]\nreflection_threshold = 9\n",
+        encoding="utf-8",
+    )
+    given = {"metacognition": {"reflection_threshold": 4}}
+    assert (await engine.submit(cmd.CreateAgent(agent="pilot", config=given))).ok
+    state = await engine.view("pilot")
+    assert state.config.max_consecutive_errors == 5
+    assert state.config.meta["metacognition"] == {"reflection_threshold": 4}
+    (engine.workspace / THRESHOLDS_FILE).write_text("[approvals]\npreset = 'allow'\n", encoding="utf-8")
+    refused = await engine.submit(cmd.CreateAgent(agent="other"))
+    assert not refused.ok
+    assert "'approvals' is no table of it" in refused.message
+
+
+async def test_no_candidate_loosens_an_agents_rules(engine: Engine, tmp_path: Path) -> None:
+    config = {
+        "approvals": {"preset": "ask"},
+        "budget": {"actions": 50},
+        "recovery": {"max_consecutive_errors": 2},
+    }
+    assert (await engine.submit(cmd.CreateAgent(agent="scout", config=config))).ok
+    searching = Searching(engine.workspace, opener)
+    component = of(searching, f"{AGENT_PREFIX}scout", {"scout": "bdi_agent"})
+    (path,) = component.paths
+    text = (await searching.now(component))[path]
+    suite = await searching.suite(component, engine.workspace, 1)
+    assert isinstance(suite, FlightSuite)
+    rules = next(check for check in suite.checks(Split.WORK) if check.data == "rules")
+
+    async def told(**changes: object) -> str:
+        spec = json.loads(text)
+        spec["config"] |= changes
+        place = tmp_path / f"tree-{len(list(tmp_path.iterdir()))}"
+        report = await suite.examine(tree(place, path, json.dumps(spec)), rules, seed=1)
+        return "" if report.outcome is Outcome.HOLDS else report.text
+
+    assert await told(recovery={"max_consecutive_errors": 4}) == ""
+    for loosened in (
+        {"approvals": {"preset": "allow"}},
+        {"budget": {"actions": 500}},
+        {"sandbox": {"network": "on"}},
+    ):
+        assert f"'{next(iter(loosened))}' is other than before" in await told(**loosened)
+
+
+async def test_a_component_without_tasks_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    tree(tmp_path, "plans/greeter.asl", "+!greet <- .print(hello).\n")
+    searching = Searching(tmp_path, opener)
+    with pytest.raises(UnsearchableError, match="no plan for !reach"):
+        await searching.suite(of(searching, "plans/greeter"), tmp_path, 1)
+    assert {one.kind for one in components(tmp_path)} >= {ComponentKind.PLANS, ComponentKind.THRESHOLDS}
+    assert not await searching.audit()

@@ -1,0 +1,87 @@
+"""Plan libraries: a planted loss is found, nulls are not, and the same seed gives the same."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from engine.domain.improvement import Component, ComponentKind
+from engine.mastermind.judge.suite import Outcome, Split
+from engine.mastermind.search.components import PLANS, PLANS_FILE
+from engine.mastermind.search.history import History, PastGoal
+from engine.mastermind.search.plan_changes import Library
+from engine.mastermind.search.plan_search import Effort, better_than, look_for_better
+from engine.mastermind.search.plans_suite import PlansSuite
+from engine.mastermind.search.searching import generated_that_worked
+from engine.mastermind.search.worlds import Split as Worlds
+from engine.mastermind.search.worlds import tasks
+from tests.mastermind.planted import CAREFUL, EDGE, GOOD
+
+QUICK = Effort(rounds=1, worlds=(6, 16, 48), kept=3, choose=80)
+COMPONENT = Component(PLANS, ComponentKind.PLANS, "plans", (PLANS_FILE,))
+
+
+def test_a_better_order_is_found_and_what_was_not_changed_stays_as_it_was_written() -> None:
+    found = look_for_better(CAREFUL, random.Random(3), QUICK)
+    assert found is not None
+    assert found.changes[0] == "@quick before @careful"
+    assert found.gain > 0.1
+    assert "// Looks where it goes although the direction is free for certain.\n@careful" in found.text
+    assert look_for_better(CAREFUL, random.Random(3), QUICK) == found
+
+
+@pytest.mark.slow
+def test_a_better_order_is_found_where_figures_scatter() -> None:
+    found = look_for_better(EDGE, random.Random(1))
+    assert found is not None
+    assert found.changes[0] == "@near before @edge"
+
+
+def test_a_library_that_is_good_already_ends_without_a_proposal() -> None:
+    assert look_for_better(GOOD, random.Random(1), QUICK) is None
+
+
+def test_plans_that_a_model_made_and_that_worked_are_a_candidate() -> None:
+    meta = {"world": "explorer", "source": "explorer.asl"}
+    history = History(
+        agents={name: {"type": "asl_agent", "meta": meta} for name in ("robot", "lost")},
+        goals={
+            ("robot", "g1"): PastGoal("robot:4", "robot", "g1", "!reach(home)", status="achieved"),
+            ("lost", "g1"): PastGoal("lost:4", "lost", "g1", "!reach(home)", status="failed"),
+        },
+        generated=[("robot:9", "robot", (GOOD,)), ("lost:9", "lost", (EDGE,))],
+    )
+    ((ref, text),) = generated_that_worked(history, COMPONENT)
+    assert ref == "robot:9"
+    found = better_than(CAREFUL, text, "theirs", random.Random(1), QUICK)
+    assert found is not None
+    assert better_than(text, CAREFUL, "ours", random.Random(1), QUICK) is None
+
+
+def test_nothing_is_looked_for_once_it_is_cancelled() -> None:
+    assert look_for_better(CAREFUL, random.Random(1), QUICK, lambda: True) is None
+
+
+def test_every_change_can_be_read_and_no_split_shares_a_world() -> None:
+    for change in Library(EDGE).changes():
+        assert Library(change.text).program.plans
+    drawn = {split: {one.seed for one in tasks(split, 1, 200)} for split in Worlds}
+    assert sum(map(len, drawn.values())) == len(set.union(*drawn.values()))
+
+
+async def test_a_suite_gives_the_same_in_each_run_and_says_what_is_wrong_with_a_library(
+    tmp_path: Path,
+) -> None:
+    suite = PlansSuite(COMPONENT, 5)
+    check = suite.checks(Split.SEALED)[7]
+    (tmp_path / "plans").mkdir()
+    (tmp_path / PLANS_FILE).write_text(GOOD, encoding="utf-8")
+    first, again = [await suite.examine(tmp_path, check, seed=5) for _ in range(2)]
+    assert first == again
+    assert first.outcome is Outcome.HOLDS
+    (tmp_path / PLANS_FILE).write_text("+!reach(O <- .", encoding="utf-8")
+    broken = await suite.examine(tmp_path, check, seed=5)
+    assert broken.outcome is Outcome.FAILS
+    assert f"{PLANS_FILE}:1" in broken.text
