@@ -56,6 +56,7 @@ class ItemList(RowPane):
     """The items, the most urgent first."""
 
     BINDING_GROUP_TITLE = "Backlog"
+    MARKS = True
     DEFAULT_CSS = """
     ItemList, ItemList:focus { border: none; height: 3fr; min-height: 4; }
     """
@@ -142,7 +143,7 @@ class BacklogDialog(BoxDialog[None]):
                     "[@click=screen.settle(True)][bold]a[/] approve[/]  "
                     "[@click=screen.settle(False)][bold]r[/] reject[/]  "
                     "[@click=screen.mark][bold]space[/] mark[/]  "
-                    "[@click=screen.process(False)][bold]p[/] process next[/]  "
+                    "[@click=screen.process(False)][bold]p[/] next[/]  "
                     "[@click=screen.process(True)][bold]P[/] all[/]  [bold]enter[/] campaign"
                 ),
                 classes="-keys",

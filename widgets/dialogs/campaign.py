@@ -79,6 +79,7 @@ class Family(RowPane):
     """The candidates, each below the one that it was made from."""
 
     BINDING_GROUP_TITLE = "Candidates"
+    MARKS = True
     DEFAULT_CSS = """
     Family, Family:focus { border: none; height: 1fr; min-height: 3; }
     """

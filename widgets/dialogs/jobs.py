@@ -54,6 +54,7 @@ class JobList(RowPane):
     """The jobs, the newest first."""
 
     BINDING_GROUP_TITLE = "Jobs"
+    MARKS = True
     DEFAULT_CSS = """
     JobList, JobList:focus { border: none; height: 1fr; min-height: 3; }
     """
@@ -155,7 +156,7 @@ def _row(one: JobLine) -> Row:
             Piece(f"{clean_line(one.id):<4} ", "strong"),
             Piece(f"{clean_line(one.status):<11} ", one.style),
             Piece(f"{clean_line(one.asked, limit=80)} ", "accent"),
-            *bar,
+            *(bar or (Piece("· ", "dim"),)),
             Piece(clean_line(one.said, limit=600)),
         ),
         tail=(Piece(clean_line(one.when), "dim"),),

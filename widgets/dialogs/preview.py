@@ -60,7 +60,7 @@ class PreviewDialog(BoxDialog[str]):
     """Enter does the line, or chooses what is meant; escape leaves it in the bar."""
 
     DEFAULT_CSS = """
-    PreviewDialog > Vertical { max-width: 110; height: 70%; min-height: 16; }
+    PreviewDialog > Vertical { max-width: 110; height: 70%; min-height: 16; max-height: 26; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "do", "Do it", id="preview.do"),
