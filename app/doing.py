@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.grammar import all_verbs, asks_preview, broken_plugins, find_verb, read_line, verb_of, wishes
+from app import faults
+from app.grammar import (
+    all_verbs,
+    asks_preview,
+    broken_plugins,
+    find_verb,
+    is_of_mastermind,
+    read_line,
+    verb_of,
+    wishes,
+)
 from app.headless import EXIT_CODES, Status, opened
 from app.inquiry_verbs import split_way
 from app.lines import ending_jobs
@@ -23,6 +33,7 @@ from engine.domain.ports import Ports
 from engine.domain.reasoning import GeneratedPlan, GenerationStage
 from engine.domain.state import AgentState, Mode
 from engine.engine import Engine
+from engine.journal.errors import JournalError
 from engine.library import load_missions
 from engine.metacognition.stuck import signs_of
 from engine.sandbox.policy import Tier
@@ -73,31 +84,52 @@ async def do_line(
     except GrammarError as error:
         # A slip of the finger makes no workspace.
         return 2, {}, str(error)
+    try:
+        return await _do_bare(workspace, line, agent=agent, accept=accept, dry=dry, quiet=quiet)
+    except JournalError:
+        raise
+    except Exception as error:  # noqa: BLE001 - it is told under an id, as in the cockpit (behaviour 4)
+        return _refused(Status.FAULT, faults.told(workspace, error))
+
+
+async def _do_bare(
+    workspace: Path, line: str, *, agent: str, accept: Tier | None, dry: bool, quiet: bool
+) -> Answer:
+    """See `do_line`; the line begins with a verb, or is a wish."""
     config = Settings.load(workspace).engine_config(accept=accept)
     async with opened(workspace, config) as engine:
-        chosen = agent or (engine.agents[0] if engine.agents else "")
-        if agent and agent not in engine.agents:
-            return 2, {}, f"there is no agent '{agent}'; agents: {', '.join(engine.agents) or 'none yet'}"
-        state = await engine.view(chosen) if chosen else None
-        context = context_of(engine, chosen, state)
-        if dry or wishes(line):
-            return await _foretold(engine, line, context, dry=dry)
-        try:
-            intent = read_line(line, context)
-        except GrammarError as error:
-            return 2, {}, str(error)
-        if isinstance(intent, cmd.TakeShell | cmd.ReturnShell):
-            return 2, {}, "a shell needs the cockpit, where you can work in it"
-        try:
-            if isinstance(intent, Local):
-                return await _do_locally(engine, intent, chosen)
-            if isinstance(intent, ForMastermind):
-                from app.mastermind_doing import do_command
+        return await do_in(engine, line, agent=agent, dry=dry, quiet=quiet)
 
-                return await do_command(engine, intent, quiet=quiet)
-            return await _submit(engine, intent)
-        except AgentFaultError as error:
-            return _refused(Status.FAULT, str(error))
+
+async def do_in(
+    engine: Engine, line: str, *, agent: str = "", dry: bool = False, quiet: bool = False
+) -> Answer:
+    """Carry out one line in an open workspace; see `do_line`."""
+    chosen = agent or (engine.agents[0] if engine.agents else "")
+    if agent and agent not in engine.agents:
+        return 2, {}, f"there is no agent '{agent}'; agents: {', '.join(engine.agents) or 'none yet'}"
+    state = await engine.view(chosen) if chosen else None
+    context = context_of(engine, chosen, state)
+    if is_of_mastermind(line):
+        context = replace(context, mastermind=(await engine.mastermind()).state)
+    if dry or wishes(line):
+        return await _foretold(engine, line, context, dry=dry)
+    try:
+        intent = read_line(line, context)
+    except GrammarError as error:
+        return 2, {}, str(error)
+    if isinstance(intent, cmd.TakeShell | cmd.ReturnShell):
+        return 2, {}, "a shell needs the cockpit, where you can work in it"
+    try:
+        if isinstance(intent, Local):
+            return await _do_locally(engine, intent, chosen)
+        if isinstance(intent, ForMastermind):
+            from app.mastermind_doing import do_command
+
+            return await do_command(engine, intent, quiet=quiet)
+        return await _submit(engine, intent)
+    except AgentFaultError as error:
+        return _refused(Status.FAULT, str(error))
 
 
 async def _foretold(engine: Engine, line: str, context: Context, *, dry: bool) -> Answer:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from app import mastermind_verbs, plugins
 from app.verb import Context, GrammarError, Intent, Local, Verb, split_word
 from app.verbs import VERBS, complaint
+from engine.domain.text import clean_line
 
 _BY_NAME = {name: verb for verb in VERBS for name in (verb.name, *verb.aliases)}
 _TAKEN = frozenset(_BY_NAME)
@@ -25,6 +26,7 @@ IMPERATIVES = frozenset(
     }
 )
 """Words that begin a wish for something better; such a line is shown as it is understood, and not done."""
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _PREVIEW = re.compile(r"(.*\S)\s+\?\s*\Z", re.S)
 
 
@@ -109,6 +111,8 @@ def read_line(line: str, context: Context) -> Intent:
         raise GrammarError(f"{error} · usage: {verb.usage}") from None
     except ValidationError as error:
         raise GrammarError(f"{complaint(error)} · usage: {verb.usage}") from None
+    except (ValueError, RecursionError) as error:
+        raise GrammarError(f"{clean_line(str(error), limit=200)} · usage: {verb.usage}") from None
 
 
 def verb_of(line: str) -> tuple[Verb, str]:
@@ -119,6 +123,10 @@ def verb_of(line: str) -> tuple[Verb, str]:
     """
     if len(line) > LINE_LIMIT:
         raise GrammarError(f"the line has {len(line)} characters; at most {LINE_LIMIT} are read")
+    if (wrong := _NO_TEXT.search(line)) is not None:
+        raise GrammarError(
+            f"character {wrong.start() + 1} of the line is none that a text may have; leave it out"
+        )
     text = line.strip()
     if text.startswith("!"):
         text = "! " + text[1:].strip()

@@ -101,8 +101,14 @@ def job_answer(job: JobRecord) -> Answer:
         "event": job.event,
         **({"error": job.error} if job.error else {}),
     }
-    mark = lines.JOB_MARKS[job.status]
-    return code, answer, f"{mark} {job.id} {job.status}: {clean(job.message, limit=20_000)}"
+    text = f"{lines.JOB_MARKS[job.status]} {job.id} {job.status}: {clean(job.message, limit=20_000)}"
+    if digest := job.answer.get("approve"):
+        text += (
+            f"\nto do these steps: {job.verb} --approve {clean_line(str(digest))} {clean_line(job.argument)}"
+        )
+    if job.answer.get("choices"):
+        text += f"\nto choose one: {job.verb} --component ID {clean_line(job.argument)}"
+    return code, answer, text
 
 
 def progress_on(stream: TextIO) -> Told | None:

@@ -215,8 +215,10 @@ def _read_evolve_agent(rest: str, context: Context) -> Intent:
     agent, directive = word(argument, "an agent id")
     if not directive:
         raise GrammarError("the directive is missing")
-    if context.agents and agent not in context.agents:
-        raise GrammarError(f"there is no agent '{agent[:40]}'; agents: {', '.join(context.agents)}")
+    if agent not in context.agents:
+        raise GrammarError(
+            f"there is no agent '{agent[:40]}'; agents: {', '.join(context.agents) or 'none yet'}"
+        )
     return _start("evolve", directive, {**options, "component": f"agent:{agent}"})
 
 

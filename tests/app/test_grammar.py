@@ -363,7 +363,7 @@ def test_every_verb_is_tried_here_and_found_by_its_names() -> None:
         ("zzzz", "type help"),
         ("goal", "the goal's text is missing · usage: goal"),
         ("goal " + "x" * 8_001, "text: String should have at most 8000"),
-        ("goal \udcff", "text: "),
+        ("goal \udcff", "none that a text may have"),
         ("reword g1", "the new text is missing"),
         ("priority g1 high", "a whole number is expected"),
         ("priority g1 " + "9" * 5_000, "a whole number is expected"),
