@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from widgets.pieces import Piece, Pieces
 
-ZERO, LINE, LEFT, RIGHT, MEAN = "┊", "─", "├", "┤", "●"
+ZERO, CROSSED, LINE, LEFT, RIGHT, MEAN = "┊", "┼", "─", "├", "┤", "●"
 
 
 def interval(low: float, mean: float, high: float, *, least: float, most: float, cells: int) -> Pieces:
@@ -31,6 +31,8 @@ def interval(low: float, mean: float, high: float, *, least: float, most: float,
         row[place] = LINE
     if last > first:
         row[first], row[last] = LEFT, RIGHT
+    if first < zero < last:
+        row[zero] = CROSSED
     row[middle] = MEAN
     style = "success" if low > 0 else "error" if high < 0 else "text"
     pieces = [Piece(cell, style if first <= place <= last else "dim") for place, cell in enumerate(row)]

@@ -205,7 +205,7 @@ def _cells(model: StatusModel) -> list[_Cell]:
             _background(model),
             (Piece(f"bg{model.background}"),) if model.background else (),
         ),
-        _Cell(45, _some(clean_line(model.job), "accent"), _some(clean_line(model.job_short), "accent")),
+        _Cell(70, _some(clean_line(model.job), "accent"), _some(clean_line(model.job_short), "accent")),
         _errors(model),
     ]
     cells += _sandbox(model)

@@ -27,7 +27,8 @@ class CampaignKeys(MastermindBase):
     _jobs: JobsDialog | None = None
     _backlog: BacklogDialog | None = None
     _campaign: CampaignDialog | None = None
-    _campaign_shown = ""
+    _campaign_shown = _dialog_said = ""
+    """The campaign that is shown; what came of the last key in an open dialog."""
 
     def _look_at_mastermind(self) -> None:
         """Bring what is open up to date where something has happened."""
@@ -38,11 +39,11 @@ class CampaignKeys(MastermindBase):
         from app.projection import mastermind_views as views
 
         if self._jobs is not None:
-            self._jobs.show(views.jobs(state))
+            self._jobs.show(views.jobs(state, self._dialog_said))
         if self._backlog is not None:
-            self._backlog.show(views.backlog(state))
+            self._backlog.show(views.backlog(state, self._dialog_said))
         if self._campaign is not None:
-            self._campaign.show(views.campaign(state, self._campaign_shown))
+            self._campaign.show(views.campaign(state, self._campaign_shown, self._dialog_said))
 
     def _open_question(self, record: JobRecord) -> None:
         """Put what a job ended with before the operator: which of several is meant, steps to approve."""
@@ -84,17 +85,8 @@ class CampaignKeys(MastermindBase):
 
     def _said_of_mastermind(self, message: str) -> None:
         """Show in the open dialog what came of a key."""
-        state = self._mastermind_state
-        if state is None:
-            return
-        from app.projection import mastermind_views as views
-
-        if self._jobs is not None:
-            self._jobs.show(views.jobs(state, message))
-        if self._backlog is not None:
-            self._backlog.show(views.backlog(state, message))
-        if self._campaign is not None:
-            self._campaign.show(views.campaign(state, self._campaign_shown, message))
+        self._dialog_said, self._mastermind_stale = message, True
+        self._look_at_mastermind()
 
     # -------------------------------------------------------------- jobs
 
@@ -123,6 +115,7 @@ class CampaignKeys(MastermindBase):
 
     def _dialog_closed(self, _none: None) -> None:
         self._jobs = self._backlog = self._campaign = None
+        self._dialog_said = ""
 
     # The handlers' names say which dialog's messages they take, so that it need not be imported before.
 

@@ -40,7 +40,7 @@ def standing(state: MastermindState | None) -> tuple[str, str]:
         first = next((one for one in running if one.status is JobStatus.RUNNING), running[0])
         more = f" +{len(running) - 1}" if len(running) > 1 else ""
         said = clean_line(f"{first.id} {first.verb} {lines.share(first)}")
-        return f"{said}{more}", f"{first.id}{more}"
+        return f"{said}{more}", f"{first.id} {lines.share(first)}".rstrip() + more
     waiting = [one.id for one in state.campaigns.values() if one.status is CampaignStatus.NEEDS_OPERATOR]
     if waiting:
         return f"{waiting[-1]} waits for you (C)", f"{waiting[-1]}?"
@@ -95,6 +95,7 @@ def _item(one: BacklogItem) -> ItemLine:
     mark = lines.ITEM_MARKS[one.status]
     finding = one.finding
     place = f"{finding.path}:{finding.line}" if finding is not None and finding.path else ""
+    waits = one.status is ItemStatus.PENDING_APPROVAL
     told = [
         Fact("item", f"{one.id} · {one.uid} · {one.concern} · from {one.source or 'nobody'}"),
         *([Fact("place", place)] if place else []),
@@ -102,7 +103,7 @@ def _item(one: BacklogItem) -> ItemLine:
         *([Fact("decided", f"by {one.decided_by}")] if one.decided_by else []),
         *([Fact("tried", f"{one.attempts} times, last {one.tried[:19]}")] if one.attempts else []),
         *([Fact("merged", f"found {one.merged} times more")] if one.merged else []),
-        *([Fact("critical", "nothing is tried before you approve it", "warning")] if one.critical else []),
+        *([Fact("critical", "nothing is tried before you approve it", "warning")] if waits else []),
         *(Fact("evidence", text) for text in one.evidence[:EVIDENCE_SHOWN]),
     ]
     return ItemLine(
@@ -114,7 +115,7 @@ def _item(one: BacklogItem) -> ItemLine:
         one.target,
         one.suggestion,
         tuple(told),
-        approvable=one.status is ItemStatus.PENDING_APPROVAL,
+        approvable=waits,
         rejectable=one.status in _REJECTABLE,
         campaign=one.campaign,
         over=_over(one),

@@ -201,10 +201,9 @@ async def test_identities_are_made_used_and_given_up_only_when_it_is_sure(engine
 async def test_a_fault_of_the_program_is_told_under_an_id(tmp_path: Path) -> None:
     """Behaviour 4: the log has the traceback, for the operator alone."""
     await do_line(tmp_path, "mastermind_status")
-    try:
+    with pytest.raises(RuntimeError) as raised:
         raise RuntimeError("boom\x1b[2J")
-    except RuntimeError as error:
-        said = faults.told(tmp_path, error)
+    said = faults.told(tmp_path, raised.value)
     ident = re.search(r"error (e[0-9a-f]{6})", said)
     assert ident
     assert "\x1b" not in said
