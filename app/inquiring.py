@@ -99,7 +99,8 @@ class Found:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be said beside the chain."""
-        rest = f"{self.chain.left_off} more events (output, or beyond the limit) are not listed"
+        more = f"{self.chain.left_off} {'more' * self.chain.whole or 'and more'}"
+        rest = f"{more} events (output, or beyond the limit) are not listed"
         names = ", ".join(clean_line(one.name, limit=80) for one in self.alone)
         alone = [f"nothing else speaks for: {names} (retract takes them back)"] if names else []
         return (*_standing_lines(self), *alone, *([rest] if self.chain.left_off else []))
@@ -270,6 +271,7 @@ def why_answer(record: Record, what: str, way: Way, agent: str = "") -> Answer:
             {"kind": one.kind, "name": one.name, "agent": one.agent, "ref": one.ref} for one in found.standing
         ],
         "left_off": found.chain.left_off,
+        "whole": found.chain.whole,
     }
     return 0, answer, "\n".join([found.title, *(plain(line) for line in found.lines), *found.notes])
 

@@ -17,6 +17,8 @@ from engine.journal.memory_events import MemoriesForgotten, MemoryStored
 
 LINES = 200
 """Events that a chain lists unless told otherwise, the nearest; the rest is counted."""
+LOOKED_AT = 5
+"""Times as many events as it lists are looked at: in a long session, all stands on nearly all before."""
 QUIET = frozenset(
     kind.kind for kind in (ev.ActionOutput, ev.JobOutput, ev.ModelSaid, ev.ShellTyped, ev.ShellResized)
 )
@@ -50,6 +52,8 @@ class Chain:
     links: tuple[Link, ...]
     left_off: int = 0
     """Events beyond the limit, and pieces of output."""
+    whole: bool = True
+    """Whether these are all; if not, there are more that were not even counted."""
 
     @property
     def refs(self) -> tuple[str, ...]:
@@ -123,7 +127,7 @@ class _Node:
 def _walk(
     record: Record, roots: tuple[str, ...], onward: Callable[[str], tuple[Basis, ...]], limit: int
 ) -> Chain:
-    listed, left_off = _nearest(record, roots, onward, limit)
+    listed, left_off, whole = _nearest(record, roots, onward, limit)
     tops: list[_Node] = []
     found: list[tuple[_Node, _Node | None]] = []
     seen: set[str] = set()
@@ -146,7 +150,7 @@ def _walk(
     for node, above in reversed(found):
         if above is not None:
             above.size += node.size
-    return Chain(tuple(_trunk_last(tops)), left_off)
+    return Chain(tuple(_trunk_last(tops)), left_off, whole)
 
 
 def _trunk_last(tops: list[_Node]) -> Iterable[Link]:
@@ -163,12 +167,12 @@ def _trunk_last(tops: list[_Node]) -> Iterable[Link]:
 
 def _nearest(
     record: Record, roots: tuple[str, ...], onward: Callable[[str], tuple[Basis, ...]], limit: int
-) -> tuple[set[str], int]:
-    """The events that are fewest links away, without pieces of output; and how many more there are."""
+) -> tuple[set[str], int, bool]:
+    """The events that are fewest links away, without pieces of output; how many more; whether that is all."""
     seen = dict.fromkeys(roots)
     listed: set[str] = set()
     todo = deque(seen)
-    while todo:
+    while todo and len(seen) < LOOKED_AT * limit:
         ref = todo.popleft()
         event = record.events.get(ref)
         if len(listed) < limit and (ref in roots or event is None or event.kind not in QUIET):
@@ -177,7 +181,7 @@ def _nearest(
             if basis.ref not in seen:
                 seen[basis.ref] = None
                 todo.append(basis.ref)
-    return listed, len(seen) - len(listed)
+    return listed, len(seen) - len(listed), not todo
 
 
 def _cone(record: Record, roots: tuple[str, ...]) -> set[str]:

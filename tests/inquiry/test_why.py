@@ -187,14 +187,16 @@ def test_events_that_cause_each_other_end_the_chain() -> None:
     assert forward(record, ["pilot:1"]).links[-1].again
 
 
-def test_beyond_the_limit_events_are_counted() -> None:
+@pytest.mark.parametrize(("events", "left_off", "whole"), [(90, 70, True), (500, 80, False)])
+def test_beyond_the_limit_events_are_counted_as_far_as_they_are_looked_at(
+    events: int, left_off: int, whole: bool
+) -> None:
     stream = Stream()
     ref = stream.add(ev.AgentDeleted())
-    for _ in range(500):
+    for _ in range(events - 1):
         ref = stream.add(ev.BeliefAdded(key="k", value=1), ref)
     chain = backward(Record.of(stream.events), ref, limit=20)
-    assert len(chain.links) == 20
-    assert chain.left_off == 501 - 20
+    assert (len(chain.links), chain.left_off, chain.whole) == (20, left_off, whole)
 
 
 def test_what_is_near_is_listed_before_what_is_far() -> None:
