@@ -11,11 +11,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from app.verb import Context, GrammarError, Intent, Local, Reader, Verb
 from engine.domain.command import Command
 from engine.domain.text import clean_line
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "pilothouse.verbs"
 NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
@@ -37,6 +40,8 @@ class Plugin:
 @cache
 def _points() -> dict[str, tuple[EntryPoint, ...]]:
     """The entry points by the name of their verb; nothing is imported."""
+    from importlib.metadata import entry_points
+
     found: dict[str, tuple[EntryPoint, ...]] = {}
     for point in entry_points(group=GROUP):
         found[point.name] = (*found.get(point.name, ()), point)

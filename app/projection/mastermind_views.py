@@ -201,6 +201,7 @@ def _candidate(found: Campaign, one: Candidate, lead: str) -> CandidateLine:
         one.added,
         one.removed,
         (gain.low, gain.mean, gain.high) if gain is not None else None,
+        gain.unit if gain is not None else "",
         f"{gain.mean:+.3g} {gain.unit}" if gain is not None else "",
         tuple(_told(one)),
         chosen=one.id == found.chosen,

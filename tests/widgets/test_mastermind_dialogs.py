@@ -117,9 +117,9 @@ async def test_a_campaign_posts_only_what_can_be_asked_of_it(size: tuple[int, in
     app = DialogApp()
     family = (
         CandidateLine("k1.1", "", "✗", "error", "rejected", EVIL, 1, 1, diff="d1"),
-        CandidateLine("k1.2", "", "✓", "success", "better", "faster", 4, 2, (1.0, 2.0, 3.0), "+2 s",
+        CandidateLine("k1.2", "", "✓", "success", "better", "faster", 4, 2, (1.0, 2.0, 3.0), "s", "+2 s",
                       (Fact("because", EVIL),), chosen=True, diff="d2"),
-        CandidateLine("k1.3", "└ ", "·", "text", "no better", "slower", 1, 0, (-1.0, 0.0, 1.0), "0 s"),
+        CandidateLine("k1.3", "└ ", "·", "text", "no better", "slower", 1, 0, (-1.0, 0.0, 1.0), "s", "0 s"),
     )  # fmt: skip
     may = frozenset({"apply", "decline"})
     model = CampaignModel("k1", "on sample", "?", "needs you", "warning", (EVIL,), family, may=may)

@@ -45,6 +45,8 @@ class CandidateLine:
     removed: int = 0
     gain: tuple[float, float, float] | None = None
     """Low end, mean and high end of the interval; None where none was measured."""
+    unit: str = ""
+    """Of the gain; intervals of one unit are drawn on one scale."""
     figures: str = ""
     facts: tuple[Fact, ...] = ()
     """What the judge said, above the difference."""
@@ -314,14 +316,16 @@ def _keys(model: CampaignModel) -> Content:
 
 
 def _rows(model: CampaignModel) -> list[Row]:
-    """The family; all intervals on one scale."""
-    gains = [one.gain for one in model.candidates if one.gain is not None]
-    least = min((gain[0] for gain in gains), default=0.0)
-    most = max((gain[2] for gain in gains), default=0.0)
+    """The family; all intervals of a unit on one scale."""
+    scales: dict[str, tuple[float, float]] = {}
+    for one in model.candidates:
+        if one.gain is not None:
+            least, most = scales.get(one.unit, (0.0, 0.0))
+            scales[one.unit] = min(least, one.gain[0]), max(most, one.gain[2])
     names = [f"{one.lead}{clean_line(one.id)}" for one in model.candidates]
     widest = max(map(cell_len, names), default=0)
     return [
-        _row(one, name + " " * (widest - cell_len(name)), least, most)
+        _row(one, name + " " * (widest - cell_len(name)), *scales.get(one.unit, (0.0, 0.0)))
         for one, name in zip(model.candidates, names, strict=True)
     ]
 
