@@ -64,13 +64,11 @@ class Mind:
         return ToolResult(ResultStatus.SUCCESS, {"message": message}, beliefs={key: value}, terms=said)
 
     def _test(self, key: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
-        held = context.beliefs.get(key)
-        if held is not None and ("value" not in args or held == args["value"]):
+        held, wanted = context.beliefs.get(key), args.get("value")
+        if held is not None and wanted in (None, held):
             return ToolResult(ResultStatus.SUCCESS, {"message": f"{key} = {held}"})
-        wanted = f" = {args['value']}" if "value" in args else ""
-        return ToolResult(
-            ResultStatus.FAILURE, {"message": f"not believed: {key}{wanted}"}, ErrorCode.NOT_FOUND
-        )
+        told = key if wanted is None else f"{key} = {wanted}"
+        return ToolResult(ResultStatus.FAILURE, {"message": f"not believed: {told}"}, ErrorCode.NOT_FOUND)
 
 
 def _wrong(message: str) -> ToolResult:
