@@ -273,6 +273,7 @@ LINES = [
     ("line", "meant"), [pair for pair in LINES if pair[1]], ids=lambda value: str(value)[:40]
 )
 def test_a_line_means_one_command(context: Context, line: str, meant: cmd.Command | Local) -> None:
+    """Behaviours 1, 2 and 8."""
     assert read_line(line, context) == meant
 
 
