@@ -332,6 +332,7 @@ LINES = [
     ("line", "meant"), [pair for pair in LINES if pair[1]], ids=lambda value: str(value)[:40]
 )
 def test_a_line_means_one_command(context: Context, line: str, meant: cmd.Command | Local) -> None:
+    """Behaviours 1, 2 and 8."""
     assert read_line(line, context) == meant
 
 
@@ -403,6 +404,7 @@ def test_every_verb_is_tried_here_and_found_by_its_names() -> None:
     ids=lambda value: value[:40],
 )
 def test_what_means_nothing_is_answered_in_one_line(context: Context, line: str, said: str) -> None:
+    """Behaviour 60, in the bar: a quote that is not closed is said, and nothing is done."""
     with pytest.raises(GrammarError) as refusal:
         read_line(line, context)
     assert said in str(refusal.value)
