@@ -99,6 +99,7 @@ def _add_run(run: Parser) -> None:
 def _add_do(do: Parser) -> None:
     do.add_argument("line", nargs="+")
     do.add_argument("--agent", default="", metavar="ID")
+    do.add_argument("--dry-run", action="store_true", help="tell what the line would do, and do nothing")
     _tier_option(do)
 
 

@@ -196,7 +196,15 @@ def _do(options: argparse.Namespace) -> int:
     from app.doing import do_line
 
     line, accept = " ".join(options.line), _accepted(options)
-    return _answered(options, do_line(_workspace(options), line, agent=options.agent, accept=accept))
+    work = do_line(
+        _workspace(options),
+        line,
+        agent=options.agent,
+        accept=accept,
+        dry=options.dry_run,
+        quiet=_flag(options, "quiet"),
+    )
+    return _answered(options, work)
 
 
 def _sessions(options: argparse.Namespace) -> int:

@@ -51,6 +51,7 @@ async def examine(workspace: Path, *, ask_model: bool = False) -> Answer:
         "model": await _model(settings.model, ask_it=ask_model),
         "snapshots": await asyncio.to_thread(_snapshots, workspace, settings.snapshots),
         "journal": await _journal(workspace),
+        "plugins": await asyncio.to_thread(_plugins),
     }
     journal = answer["journal"]
     model = answer["model"]
@@ -194,10 +195,20 @@ async def _journal(workspace: Path) -> dict[str, Any]:
     return {"ok": found.ok, "events": found.events, "head": found.head, "reason": reason}
 
 
+def _plugins() -> dict[str, Any]:
+    """The verbs that plugins add, and which of them cannot be used."""
+    from app.grammar import all_verbs, broken_plugins
+
+    names = [verb.name for verb in all_verbs() if verb.group == "Plugins"]
+    broken = [f"{one.name} ({one.source}): {one.wrong}" for one in broken_plugins()]
+    facts = {"verbs": ", ".join(names)} if names else {}
+    return {"ok": not broken, **facts, "reason": "; ".join(broken) or ("" if names else "none are installed")}
+
+
 def _text(answer: dict[str, Any], report: SandboxReport) -> str:
     lines = [f"pilothouse {answer['version']} on Python {answer['python']}", f"sandbox   {report.summary}"]
     lines.append(report.text())
-    for name in ("root", "settings", "terminal", "sqlite", "model", "snapshots", "journal"):
+    for name in ("root", "settings", "terminal", "sqlite", "model", "snapshots", "journal", "plugins"):
         part = answer[name]
         facts = ", ".join(f"{key} {value}" for key, value in part.items() if key not in ("ok", "reason"))
         said = " — ".join(text for text in (facts, part["reason"]) if text) or "nothing is wrong"

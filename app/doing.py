@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.grammar import find_verb, read_line, verb_of
+from app import faults
+from app.grammar import (
+    all_verbs,
+    asks_preview,
+    broken_plugins,
+    find_verb,
+    is_of_mastermind,
+    read_line,
+    verb_of,
+    wishes,
+)
 from app.headless import EXIT_CODES, Status, opened
 from app.inquiry_verbs import split_way
 from app.lines import ending_jobs
 from app.missions import agent_for, free_name, lay_down
 from app.settings import Settings
 from app.verb import Context, GrammarError, Local
-from app.verbs import VERBS
 from app.waiting import AgentFaultError, at_rest, wait_until
 from engine.domain import commands as cmd
+from engine.domain.mastermind_commands import ForMastermind
 from engine.domain.metacognition import JobOutcome, MetaTask
 from engine.domain.ports import Ports
 from engine.domain.reasoning import GeneratedPlan, GenerationStage
 from engine.domain.state import AgentState, Mode
 from engine.engine import Engine
+from engine.journal.errors import JournalError
 from engine.library import load_missions
 from engine.metacognition.stuck import signs_of
 from engine.sandbox.policy import Tier
@@ -40,37 +51,96 @@ LETS_PLAN = (cmd.AdoptGoal, cmd.ChangeGoal)
 """Commands after which `do` waits until there is a plan to look at, or a question about it."""
 
 
-async def do_line(workspace: Path, line: str, *, agent: str = "", accept: Tier | None = None) -> Answer:
-    """Carry out one line; exit code 0 when done, 1 when refused, 2 when not understood.
+async def do_line(
+    workspace: Path,
+    line: str,
+    *,
+    agent: str = "",
+    accept: Tier | None = None,
+    dry: bool = False,
+    quiet: bool = False,
+) -> Answer:
+    """Carry out one line; exit code 0 when done, 1 when refused or failed, 2 when not understood.
 
-    As for `run`, 70 means that the agent ended by a fault, 78 that there is no jail to let it act in.
+    3 means that the operator is needed. As for `run`, 70 means that the agent ended by a fault, 78 that there
+    is no jail to let it act in.
+
+    Args:
+        workspace: where.
+        line: as typed in the command bar; with ` ?` behind it it is only told what it would do.
+        agent: for whom it is meant; empty for the first one.
+        accept: the weakest jail that is accepted.
+        dry: tell only what it would do.
+        quiet: tell no progress on standard error.
 
     Raises:
         JournalError: the workspace cannot be opened.
     """
+    bare = asks_preview(line)
+    line, dry = (bare, True) if bare is not None else (line, dry)
     try:
-        verb_of(line)
+        if not wishes(line):
+            verb_of(line)
     except GrammarError as error:
         # A slip of the finger makes no workspace.
         return 2, {}, str(error)
+    try:
+        return await _do_bare(workspace, line, agent=agent, accept=accept, dry=dry, quiet=quiet)
+    except JournalError:
+        raise
+    except Exception as error:  # noqa: BLE001 - it is told under an id, as in the cockpit (behaviour 4)
+        return _refused(Status.FAULT, faults.told(workspace, error))
+
+
+async def _do_bare(
+    workspace: Path, line: str, *, agent: str, accept: Tier | None, dry: bool, quiet: bool
+) -> Answer:
+    """See `do_line`; the line begins with a verb, or is a wish."""
     config = Settings.load(workspace).engine_config(accept=accept)
     async with opened(workspace, config) as engine:
-        chosen = agent or (engine.agents[0] if engine.agents else "")
-        if agent and agent not in engine.agents:
-            return 2, {}, f"there is no agent '{agent}'; agents: {', '.join(engine.agents) or 'none yet'}"
-        state = await engine.view(chosen) if chosen else None
-        try:
-            intent = read_line(line, context_of(engine, chosen, state))
-        except GrammarError as error:
-            return 2, {}, str(error)
-        if isinstance(intent, cmd.TakeShell | cmd.ReturnShell):
-            return 2, {}, "a shell needs the cockpit, where you can work in it"
-        try:
-            if isinstance(intent, Local):
-                return await _do_locally(engine, intent, chosen)
-            return await _submit(engine, intent)
-        except AgentFaultError as error:
-            return _refused(Status.FAULT, str(error))
+        return await do_in(engine, line, agent=agent, dry=dry, quiet=quiet)
+
+
+async def do_in(
+    engine: Engine, line: str, *, agent: str = "", dry: bool = False, quiet: bool = False
+) -> Answer:
+    """Carry out one line in an open workspace; see `do_line`."""
+    chosen = agent or (engine.agents[0] if engine.agents else "")
+    if agent and agent not in engine.agents:
+        return 2, {}, f"there is no agent '{agent}'; agents: {', '.join(engine.agents) or 'none yet'}"
+    state = await engine.view(chosen) if chosen else None
+    context = context_of(engine, chosen, state)
+    if is_of_mastermind(line):
+        context = replace(context, mastermind=(await engine.mastermind()).state)
+    if dry or wishes(line):
+        return await _foretold(engine, line, context, dry=dry)
+    try:
+        intent = read_line(line, context)
+    except GrammarError as error:
+        return 2, {}, str(error)
+    if isinstance(intent, cmd.TakeShell | cmd.ReturnShell):
+        return 2, {}, "a shell needs the cockpit, where you can work in it"
+    try:
+        if isinstance(intent, Local):
+            return await _do_locally(engine, intent, chosen)
+        if isinstance(intent, ForMastermind):
+            from app.mastermind_doing import do_command
+
+            return await do_command(engine, intent, quiet=quiet)
+        return await _submit(engine, intent)
+    except AgentFaultError as error:
+        return _refused(Status.FAULT, str(error))
+
+
+async def _foretold(engine: Engine, line: str, context: Context, *, dry: bool) -> Answer:
+    """What a line would do; a wish is shown as it is understood, for the operator to enter it."""
+    from app.mastermind_doing import previewed
+
+    code, answer, text = await previewed(engine, line, context)
+    if dry or code == 2:
+        return code, answer, text
+    said = f"'{answer['line'].split()[1]}' is no command; what was understood is not done before you enter it"
+    return 3, {**answer, "ok": False, "message": said}, f"{text}\n{said}"
 
 
 def _refused(status: Status, message: str) -> Answer:
@@ -190,19 +260,38 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             from app.searching import search_open
 
             return await search_open(engine, intent.argument)
+        case "say":
+            return 0, {"ok": True, "message": intent.argument}, intent.argument
         case "quit":
             return 0, {"ok": True, "message": "bye"}, "bye"
+        case _:
+            from app.mastermind_doing import answered, is_ours
+
+            if is_ours(intent):
+                return await answered(engine, intent, operator="cli")
     return 2, {}, f"'{intent.action}' works in the cockpit only"
 
 
 def help_text(verb: str = "") -> Answer:
-    """The verbs, or one of them."""
+    """The verbs, or one of them; what is wrong with plugins comes last."""
     try:
-        verbs = (find_verb(verb),) if verb else VERBS
+        verbs = (find_verb(verb),) if verb else all_verbs()
     except GrammarError as error:
         return 2, {}, str(error)
-    rows = [{"verb": v.name, "usage": v.usage, "help": v.help, "aliases": list(v.aliases)} for v in verbs]
-    return 0, {"verbs": rows}, "\n".join(f"{v.usage:<44} {v.help}" for v in verbs)
+    rows = [
+        {"verb": v.name, "usage": v.usage, "help": v.help, "aliases": list(v.aliases), "group": v.group}
+        for v in verbs
+    ]
+    broken = (
+        []
+        if verb
+        else [{"verb": one.name, "source": one.source, "wrong": one.wrong} for one in broken_plugins()]
+    )
+    lines = [f"{v.usage:<44} {v.help}" for v in verbs]
+    lines += [
+        f"{one['verb']:<44} a plugin that cannot be used ({one['source']}): {one['wrong']}" for one in broken
+    ]
+    return 0, {"verbs": rows, "broken": broken}, "\n".join(lines)
 
 
 async def _agent_list(engine: Engine) -> Answer:

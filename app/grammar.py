@@ -7,14 +7,27 @@ character. The same lines work in the cockpit's bar and in `pilothouse do` (spec
 from __future__ import annotations
 
 import difflib
+import re
 
 from pydantic import ValidationError
 
-from app.verb import Context, GrammarError, Intent, Verb, split_word
+from app import mastermind_verbs, plugins
+from app.verb import Context, GrammarError, Intent, Local, Verb, split_word
 from app.verbs import VERBS, complaint
+from engine.domain.text import clean_line
 
 _BY_NAME = {name: verb for verb in VERBS for name in (verb.name, *verb.aliases)}
+_TAKEN = frozenset(_BY_NAME)
 LINE_LIMIT = 1_000_000
+IMPERATIVES = frozenset(
+    {
+        *("make", "speed", "fix", "mend", "repair", "refactor", "optimise", "optimize", "tune"),
+        *("enhance", "reduce", "simplify", "harden", "clean"),
+    }
+)
+"""Words that begin a wish for something better; such a line is shown as it is understood, and not done."""
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+_PREVIEW = re.compile(r"(.*\S)\s+\?\s*\Z", re.S)
 
 
 def find_verb(name: str) -> Verb:
@@ -23,12 +36,64 @@ def find_verb(name: str) -> Verb:
     Raises:
         GrammarError: there is none; the message names the nearest.
     """
+    verb = _verb(name)
+    if verb is not None:
+        return verb
+    near = difflib.get_close_matches(name.lower(), (*_BY_NAME, *plugins.names()), n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "type help for the words there are"
+    raise GrammarError(f"'{name[:40]}' is no command here; {hint}")
+
+
+def _verb(name: str) -> Verb | None:
+    """The verb with this name, of a plugin too.
+
+    Raises:
+        GrammarError: it is a plugin's, which is broken.
+    """
     verb = _BY_NAME.get(name.lower())
     if verb is not None:
         return verb
-    near = difflib.get_close_matches(name.lower(), _BY_NAME, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else "type help for the words there are"
-    raise GrammarError(f"'{name[:40]}' is no command here; {hint}")
+    found = plugins.plugin(name.lower(), _TAKEN)
+    if found is not None and found.verb is None:
+        raise GrammarError(
+            f"'{found.name}' is of a plugin that cannot be used ({found.source}): {found.wrong}"
+        )
+    return found.verb if found is not None else None
+
+
+def all_verbs() -> tuple[Verb, ...]:
+    """Every verb, those of plugins last."""
+    return (*VERBS, *(one.verb for one in plugins.plugins(_TAKEN) if one.verb is not None))
+
+
+def broken_plugins() -> tuple[plugins.Plugin, ...]:
+    """The plugins that cannot be used, with why."""
+    return tuple(one for one in plugins.plugins(_TAKEN) if one.verb is None)
+
+
+def asks_preview(line: str) -> str | None:
+    """The line without the `?` behind it that asks what it would do; None where there is none."""
+    match = _PREVIEW.match(line[: LINE_LIMIT + 1])
+    return match[1] if match and match[1].strip().lower() not in ("?", "help") else None
+
+
+def wishes(line: str) -> bool:
+    """Whether a line that is no command says that something is to be better: `make tests faster`."""
+    words = line.split(None, 2)
+    return len(words) > 1 and words[0].lower() in IMPERATIVES and words[0].lower() not in _BY_NAME
+
+
+def is_of_mastermind(line: str) -> bool:
+    """Whether a line begins with a verb about the system itself, agents or identities."""
+    verb = _BY_NAME.get(split_word(line.strip())[0].lower())
+    return verb is not None and verb in mastermind_verbs.VERBS
+
+
+def hint(line: str) -> str:
+    """How the verb at the beginning of a line is used; empty where it is none."""
+    name = split_word(line.strip())[0]
+    verb = _BY_NAME.get("!" if name.startswith("!") else name.lower())
+    return f"{verb.usage} — {verb.help}" if verb is not None else ""
 
 
 def read_line(line: str, context: Context) -> Intent:
@@ -37,6 +102,8 @@ def read_line(line: str, context: Context) -> Intent:
     Raises:
         GrammarError: it cannot be understood.
     """
+    if wishes(line):
+        return Local("wish", line.strip())
     verb, rest = verb_of(line)
     try:
         return verb.read(rest, context)
@@ -44,6 +111,8 @@ def read_line(line: str, context: Context) -> Intent:
         raise GrammarError(f"{error} · usage: {verb.usage}") from None
     except ValidationError as error:
         raise GrammarError(f"{complaint(error)} · usage: {verb.usage}") from None
+    except (ValueError, RecursionError) as error:
+        raise GrammarError(f"{clean_line(str(error), limit=200)} · usage: {verb.usage}") from None
 
 
 def verb_of(line: str) -> tuple[Verb, str]:
@@ -54,6 +123,10 @@ def verb_of(line: str) -> tuple[Verb, str]:
     """
     if len(line) > LINE_LIMIT:
         raise GrammarError(f"the line has {len(line)} characters; at most {LINE_LIMIT} are read")
+    if (wrong := _NO_TEXT.search(line)) is not None:
+        raise GrammarError(
+            f"character {wrong.start() + 1} of the line is none that a text may have; leave it out"
+        )
     text = line.strip()
     if text.startswith("!"):
         text = "! " + text[1:].strip()
@@ -68,12 +141,17 @@ def complete(line: str, context: Context, limit: int = 12) -> list[tuple[str, st
     text = line.lstrip()
     name, blank, rest = text.partition(" ")
     if not blank:
-        return [
+        found = [
             (verb.name + ("" if verb.usage == verb.name else " "), verb.help)
             for verb in VERBS
             if verb.name.startswith(name.lower())
-        ][:limit]
-    verb = _BY_NAME.get(name.lower())
+        ]
+        found += [(f"{each} ", "a plugin") for each in plugins.names() if each.startswith(name.lower())]
+        return found[:limit]
+    try:
+        verb = _verb(name)
+    except GrammarError:
+        return []
     if verb is None:
         return []
     wanted = rest.lower()

@@ -131,6 +131,9 @@ def _say_goal(said: ev.Payload) -> tuple[str, str, str] | None:
             return "∴", "thought", f"believes {said.key} = {str(said.value)[:120]}"
         case ev.BeliefRemoved():
             return "∴", "thought", f"no longer believes {said.key}"
+        case ev.BeliefOutweighed():
+            guess = f"{said.key} = {str(said.value)[:120]} ({said.confidence:.0%})"
+            return "∴", "thought", f"does not take {guess}: what is held is surer"
         case ev.ThoughtRecorded():
             return "…", "thought", said.text
     return None

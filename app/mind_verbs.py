@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -38,27 +37,6 @@ def reads_program(config: dict[str, Any]) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise GrammarError(f"{path}: not a text in UTF-8") from None
     return {"program": text, "source": path.name, **config}
-
-
-def read_words(text: str) -> dict[str, Any] | None:
-    """A configuration written as `name=value` words, with dots for what lies inside; None when it is none."""
-    words = text.split()
-    if not words or not all("=" in one[1:] for one in words):
-        return None
-    found: dict[str, Any] = {}
-    for one in words:
-        name, _, value = one.partition("=")
-        inner = found
-        *outer, last = name.split(".")
-        for part in outer:
-            inner = inner.setdefault(part, {})
-            if not isinstance(inner, dict):
-                raise GrammarError(f"'{name}': {part} is a value already")
-        try:
-            inner[last] = json.loads(value)
-        except ValueError:
-            inner[last] = value
-    return found
 
 
 def _read_intention(rest: str, context: Context) -> Intent:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from engine.domain import commands as cmd
 from engine.domain.ports import CommandSpec
 from engine.domain.state import AgentState
+
+if TYPE_CHECKING:
+    from engine.domain.mastermind import MastermindState
 
 
 class GrammarError(Exception):
@@ -40,6 +44,12 @@ class Context:
     """Goals that the thinker understands."""
     spec_of: Callable[[str], CommandSpec | None] = field(default=lambda _name: None)
     """Describes a command of the sandbox tool."""
+    mastermind: MastermindState | None = None
+    """What Mastermind knows; None while nobody has needed it."""
+    components: tuple[tuple[str, str], ...] = ()
+    """What can be improved: id and title."""
+    paths: tuple[str, ...] = ()
+    """Directories and files beneath the sandbox, a directory ending in `/`."""
 
 
 Reader = Callable[[str, Context], Intent]

@@ -15,6 +15,7 @@ from app import (
     budget_verbs,
     dispute_verbs,
     inquiry_verbs,
+    mastermind_verbs,
     memory_verbs,
     meta_verbs,
     mind_verbs,
@@ -27,7 +28,6 @@ from app.break_verbs import step_id as _step
 from app.coder import LineError, parse_line
 from app.verb import Context, GrammarError, Intent, Local, Reader, Verb, only, split_word, word
 from engine.domain import commands as cmd
-from engine.domain.reasoning import REASONER
 
 GOES_ON = "place"
 """What `settle` calls the directory and virtual environment in which the shell ended."""
@@ -232,23 +232,6 @@ def _read_settle(rest: str, context: Context) -> Intent:
     return cmd.SettleChanges(agent=context.agent, accept=keys, follow=GOES_ON in words)
 
 
-def _read_create(rest: str, context: Context) -> Intent:
-    kind, tail = word(rest, "an agent type")
-    ident, text = word(tail, "an agent id")
-    if len(text) > 1 and text[0] == text[-1] == "'":
-        text = text[1:-1]
-    config: dict[str, Any] = mind_verbs.read_words(text) or {}
-    if config:
-        text = str(config.get("description", ""))
-    elif text.startswith(("{", "[")):
-        config = _json(text, "what follows the id looks like JSON and is not")
-        if not isinstance(config, dict):
-            raise GrammarError("an agent's configuration is a JSON object, not a list")
-        text = str(config.get("description", ""))
-    config = mind_verbs.reads_program(config)
-    return cmd.CreateAgent(agent=ident, agent_type=kind, description=text, config=config)
-
-
 # ------------------------------------------------------------------ choices for completion
 
 
@@ -296,13 +279,6 @@ def _beliefs(context: Context) -> Iterable[tuple[str, str]]:
     if context.state.reasons:
         return [(one.text, ", ".join(one.sources)) for one in context.state.held_beliefs.values()]
     return [(key, str(belief.value)[:60]) for key, belief in context.state.beliefs.items()]
-
-
-def _agent_types(context: Context) -> Iterable[tuple[str, str]]:
-    return [
-        ("bdi_agent", "an agent with goals, beliefs and plans of steps"),
-        (REASONER, "an agent that an AgentSpeak(L) program runs: asl_agent ID file=PROGRAM.asl"),
-    ]
 
 
 def _tiers(context: Context) -> Iterable[tuple[str, str]]:
@@ -390,12 +366,9 @@ VERBS: tuple[Verb, ...] = (
     Verb("jobs", "jobs", "list the background jobs; ! start COMMAND begins one",
          _none(lambda c: cmd.CallTool(agent=c.agent, command="jobs", args={})), "Sandbox"),
     Verb("stop_job", "stop_job [JOB]", "end a background job", _read_stop_job, "Sandbox", choices=_jobs),
-    Verb("agent_create", "agent_create TYPE ID [TEXT|JSON]", "bring an agent to be", _read_create, "Agents",
-         choices=_agent_types),
+    *mastermind_verbs.VERBS,
     Verb("agent_list", "agent_list", "the agents and what they do", _none(lambda c: Local("agent_list")),
          "Agents", aliases=("agents",)),
-    Verb("agent_delete", "agent_delete ID", "remove an agent; its history stays",
-         lambda rest, c: cmd.DeleteAgent(agent=only(rest, "an agent id")), "Agents", choices=_agents),
     Verb("agent", "agent ID", "look at another agent",
          lambda rest, c: Local("select_agent", only(rest, "an agent id")), "Agents", choices=_agents),
     Verb("status", "status", "where the agent stands", _none(lambda c: Local("status")), "Agents"),

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TypeVar
 from engine.actions.pipeline import Pipeline
 from engine.actions.saving import Saved, Unsaved
 from engine.domain.action import SandboxSession, ToolResult
+from engine.domain.belief import BeliefSource, BeliefTerms
 from engine.domain.commands import parse_recorded
 from engine.domain.parameters import Extraction, Survey
 from engine.domain.ports import CallContext, CommandSpec, NoSessions, Ports
@@ -115,18 +116,23 @@ class _Record:
                 return True
         return False
 
-    def beliefs_after(self, finished: ev.ActionFinished) -> dict[str, Any]:
-        """The beliefs that were recorded right after an action's end."""
+    def beliefs_after(self, finished: ev.ActionFinished) -> tuple[dict[str, Any], dict[str, BeliefTerms]]:
+        """The beliefs that were recorded right after an action's end, and the terms of some."""
         found: dict[str, Any] = {}
+        terms: dict[str, BeliefTerms] = {}
         start = next(n for n, payload in enumerate(self.payloads) if payload is finished) + 1
         for payload in self.payloads[start:]:
-            if isinstance(payload, ev.BeliefAdded):
+            if isinstance(payload, ev.BeliefAdded | ev.BeliefOutweighed):
                 found[payload.key] = payload.value
+                guessed = payload.source is BeliefSource.INFERENCE
+                if guessed or payload.ttl_s is not None:
+                    sure = payload.confidence if guessed else None
+                    terms[payload.key] = BeliefTerms(sure, payload.ttl_s)
             elif isinstance(payload, ev.BeliefRemoved):
                 found[payload.key] = None
             else:
                 break
-        return found
+        return found, terms
 
     def now(self) -> str:
         """The recorded time of the event that is about to be appended."""
@@ -233,8 +239,10 @@ class _RecordedWorld:
             if whole is None:
                 raise _DivergedError(f"the answer of action {action} is missing: blob {said.blob}")
             data = json.loads(whole)
-        beliefs = self._record.beliefs_after(said)
-        return ToolResult(said.status, data, said.code, said.session, beliefs, said.world, said.duration_ms)
+        beliefs, terms = self._record.beliefs_after(said)
+        return ToolResult(
+            said.status, data, said.code, said.session, beliefs, said.world, said.duration_ms, terms
+        )
 
     async def _what_was_done_meanwhile(self) -> None:
         """Let a reasoner do what it did while the action ran."""

@@ -24,7 +24,9 @@ from engine.steering.policies import PRESETS
 from tests.cockpit.flight import Flight, cockpit
 from tests.messages_server import MessagesServer, call, object_call
 from widgets.dialogs import HandoverDialog, InterventionDialog, StepEditor
+from widgets.dialogs.backlog import BacklogDialog
 from widgets.dialogs.breakpoints import BreakpointsDialog
+from widgets.dialogs.campaign import CampaignDialog
 from widgets.dialogs.context_meter import ContextDialog
 from widgets.dialogs.inbox import InboxDialog
 from widgets.dialogs.memory_browser import MemoryBrowser
@@ -286,6 +288,28 @@ async def breakpoints(workspace: Path) -> None:
         await _keep(flight, "breakpoints")
 
 
+async def campaign(workspace: Path) -> None:
+    """A campaign on a project with three defects: what was tried, how it was judged, the difference."""
+    project = Path(__file__).parent / "mastermind"
+    shutil.copytree(project / "sample", workspace / "sandbox" / "sample")
+    shutil.copytree(project / "held_out", workspace / ".pilothouse" / "held_out")
+    async with cockpit(workspace, size=(160, 45)) as flight:
+        await flight.type("coord_improve --seed 3 sample")
+        mastermind = await flight.engine.mastermind()
+        await flight.until(lambda: mastermind.state.jobs, "the job")
+        await mastermind.wait("j1")
+        await flight.press("escape")  # leaves the bar, so that what came of the job may open by itself
+        await flight.no_dialog()
+        await flight.press("escape", "C")
+        await flight.dialog(CampaignDialog)
+        await _keep(flight, "campaign")
+        await flight.press("escape")
+        await flight.no_dialog()
+        await flight.press("L")
+        await flight.dialog(BacklogDialog)
+        await _keep(flight, "backlog")
+
+
 def _asked(flight: Flight, calls: int) -> bool:
     return flight.state.model_calls == calls and not flight.state.grants
 
@@ -311,6 +335,7 @@ SCENES: tuple[Scene, ...] = (
     inbox,
     stopping,
     breakpoints,
+    campaign,
 )
 
 

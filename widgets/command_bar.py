@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from engine.domain.text import clean_line
+from engine.domain.text import clean, clean_line
 from widgets.pieces import Piece, width_of
 from widgets.rows import Row, RowPane
 
@@ -24,7 +24,7 @@ POPUP_LINES = 8
 POPUP_FRAME = 5
 """Cells of a completion's line that its border, its gutter and its scroll bar take."""
 MESSAGE_MARKS: dict[str, str] = {"ok": "✓", "error": "✗ error:", "note": "·"}
-HINT = "tab completes · ↑ history · ctrl+r searches it · esc leaves"
+HINT = "tab completes · ↑ history · ctrl+r searches it · ctrl+o what would it do? · esc leaves"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,8 @@ class CommandBar(Vertical):
     BINDING_GROUP_TITLE = "Command"
     HELP = """## Command bar
 Type a command or a goal and press enter. Tab completes, up and down go through what you typed before,
-ctrl+r searches it, escape leaves the bar and keeps the line.
+ctrl+r searches it, escape leaves the bar and keeps the line. ctrl+o, or enter with a blank and `?` behind the
+line, shows what it would do.
 """
     DEFAULT_CSS = """
     CommandBar {
@@ -127,12 +128,19 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
         Binding("tab", "complete(1)", "Complete", show=False, id="command.complete"),
         Binding("shift+tab", "complete(-1)", "Complete back", show=False, id="command.complete-back"),
         Binding("ctrl+r", "search", "Search history", show=False, id="command.search"),
+        Binding("ctrl+o", "preview", "What would it do?", show=False, id="command.preview"),
         Binding("escape", "leave", "Leave", show=False, id="command.leave"),
     ]
 
     @dataclass
     class CommandEntered(Message):
         """The operator entered a command."""
+
+        text: str
+
+    @dataclass
+    class PreviewRequested(Message):
+        """The operator wants to know what the line would do."""
 
         text: str
 
@@ -150,12 +158,14 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
         self,
         complete: Callable[[str], Sequence[Completion]] | None = None,
         *,
+        hint: Callable[[str], str] | None = None,
         history: Iterable[str] = (),
         id: str | None = None,  # noqa: A002 - Textual's name
         classes: str | None = None,
     ) -> None:
         super().__init__(id=id, classes=classes)
         self._complete = complete
+        self._hint = hint
         self._history = list(history)[-HISTORY_KEPT:]
         self._place = len(self._history)
         self._draft = ""
@@ -205,9 +215,15 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
             self._model = model
             self._show_message(model)
 
+    def clear(self) -> None:
+        """Take the line away, as when what it says was done."""
+        self._close_popup()
+        self._fill("")
+        self._show_message(self._model)
+
     def set_text(self, text: str) -> None:
         """Put a text into the line for the operator to finish; a blank at its end stays."""
-        self._fill(clean_line(text) + " " * text.endswith(" "))
+        self._fill(one_line(text) + " " * text.endswith(" "))
 
     def _show_message(self, model: CommandBarModel) -> None:
         text = clean_line(model.text)
@@ -231,7 +247,16 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
             self._show_search()
         else:
             self._offer(event.value)
+            self._show_hint(event.value)
             self.post_message(self.LineChanged(event.value))
+
+    def _show_hint(self, line: str) -> None:
+        """Say how the word at hand is used, while it is typed; else what came of the last command."""
+        text = self._hint(line) if self._hint is not None and line.strip() else ""
+        if text:
+            self._message.update(Content(f"  {clean_line(text)}"), layout=False)
+        else:
+            self._show_message(self._model)
 
     @on(Input.Submitted)
     def _line_entered(self, event: Input.Submitted) -> None:
@@ -239,14 +264,22 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
         if self._searching:
             self._end_search(take=True)
             return
-        text = clean_line(event.value)
+        text = one_line(event.value)
         self._close_popup()
+        self._show_message(self._model)
         if not text:
             return
         if not self._history or self._history[-1] != text:
             self._history = [*self._history, text][-HISTORY_KEPT:]
         self._place, self._draft = len(self._history), ""
         self.post_message(self.CommandEntered(text))
+
+    def action_preview(self) -> None:
+        """Ask what the line would do; it stays as it is."""
+        text = one_line(self._input.value)
+        if text and not self._searching:
+            self._close_popup()
+            self.post_message(self.PreviewRequested(text))
 
     def action_leave(self) -> None:
         """End the search, else leave the bar; the line stays as it is."""
@@ -352,6 +385,11 @@ ctrl+r searches it, escape leaves the bar and keeps the line.
         event.stop()
         self._close_popup()
         self._fill(event.text)
+
+
+def one_line(text: str) -> str:
+    """What was typed, without control characters and with every blank that stands within it."""
+    return clean(text).replace("\n", " ").strip()
 
 
 def _in_columns(completions: Sequence[Completion], most: int) -> list[Row]:

@@ -62,6 +62,10 @@ class StatusModel:
     """What is wrong with the journal, in a few words; empty when all is well."""
     asks: bool = False
     """True when the agent waits for a decision of the operator's."""
+    job: str = ""
+    """What goes on beside the cockpit, or waits there for the operator; empty for nothing."""
+    job_short: str = ""
+    """The same in a few cells."""
     fault: str = ""
     """Which agent ended by a fault of the program, and by what; empty when none did."""
 
@@ -201,6 +205,7 @@ def _cells(model: StatusModel) -> list[_Cell]:
             _background(model),
             (Piece(f"bg{model.background}"),) if model.background else (),
         ),
+        _Cell(70, _some(clean_line(model.job), "accent"), _some(clean_line(model.job_short), "accent")),
         _errors(model),
     ]
     cells += _sandbox(model)

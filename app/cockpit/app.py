@@ -34,7 +34,7 @@ from engine.domain.text import clean_line
 from engine.engine import Engine
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
-from engine.journal.event import of_agent
+from engine.journal.event import MASTERMIND, of_agent
 from engine.library import Mission, load_missions
 from engine.sandbox.policy import Tier
 from widgets import (
@@ -99,7 +99,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 yield MindStream(id="mind")
         yield Timeline(id="timeline")
         yield StopReceiptPane(id="receipt")
-        yield CommandBar(self._completions, history=self._history.lines, id="command")
+        yield CommandBar(self._completions, hint=self._hint, history=self._history.lines, id="command")
         yield KeyLine(id="keys")
 
     def get_driver_class(self) -> type[Driver]:
@@ -174,6 +174,8 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
             self._say("the agent waits for your decision: press i", "note")
         self.run_worker(self._recap_on_opening(), name="recap", exit_on_error=False)
         self._offer_no_jail()
+        if MASTERMIND in engine.store.names:
+            self._mastermind_soon()
         self.run_worker(self._watch_themes(), name="themes")
         self.run_worker(self._desk.keep(), name="desk", exit_on_error=False)
         self.run_worker(self._prepare_past(engine), name="prepare past", exit_on_error=False)
@@ -193,7 +195,9 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
     async def _follow(self, engine: Engine, since: int) -> None:
         count = 0
         async for event in engine.events(since):
-            if not of_agent(event.stream):
+            if event.stream == MASTERMIND:
+                self._mastermind_told(event)
+            elif not of_agent(event.stream):
                 self._memory_written()
             payload = self._live.take(event)
             if payload is not None:
@@ -270,6 +274,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
             self._desk.lay(agent=self._live.selected)
             self._look_at_shells()
             self._look_at_mind()
+            self._look_at_mastermind()
             # Health and the sandbox change without an event of an agent.
             self._projector.dirty.add(Pane.STATUS)
             self._draw()
@@ -328,6 +333,8 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 (one.version for one in self._live.states if one.agent_id == self._agent), state.version
             )
             model = past_views.status(model, state, now)
+        job, job_short = self._standing_of_mastermind()
+        model = replace(model, job=job, job_short=job_short)
         self.query_one("#status", StatusBar).show(model)
         self._draw_tabs(model)
 

@@ -13,6 +13,7 @@ from textual.notifications import SeverityLevel
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
+from app import faults
 from app.cockpit import keymap
 from app.cockpit.desk import DeskKeeper
 from app.cockpit.history import History
@@ -178,7 +179,9 @@ class CockpitBase(App[None]):
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Say what went wrong where nothing else would show it."""
         if event.state is WorkerState.ERROR:
-            self._say(f"{event.worker.name} failed: {event.worker.error!r}", "error")
+            assert event.worker.error is not None
+            told = faults.told(self._workspace, event.worker.error)
+            self._say(f"{event.worker.name} failed: {told}", "error")
 
     def _say(self, text: str, kind: Any) -> None:
         # What still runs while the screen is taken down has nobody left to tell.

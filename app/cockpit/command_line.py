@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from textual import on
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
@@ -11,6 +13,7 @@ from app.cockpit.approval_keys import ApprovalKeys
 from app.cockpit.budget_keys import BudgetKeys
 from app.cockpit.context_keys import ContextKeys
 from app.cockpit.goal_keys import GoalKeys
+from app.cockpit.mastermind_keys import MastermindKeys
 from app.cockpit.meta_keys import MetaKeys
 from app.cockpit.past_keys import PastKeys
 from app.cockpit.recap_keys import RecapKeys
@@ -19,10 +22,11 @@ from app.cockpit.search_keys import SearchKeys
 from app.cockpit.stop_keys import StopKeys
 from app.cockpit.time_keys import TimeKeys
 from app.doing import context_of, generated_text, help_text
-from app.grammar import complete, read_line
+from app.grammar import asks_preview, complete, hint, is_of_mastermind, read_line, wishes
 from app.missions import agent_for, free_name, lay_down
-from app.verb import Context, GrammarError, Local
+from app.verb import Context, GrammarError, Intent, Local
 from engine.domain import commands as cmd
+from engine.domain import mastermind_commands as mm
 from engine.library import Mission
 from widgets import CommandBar, Completion, PlanPane, TerminalPane
 from widgets.dialogs import HelpDialog, HelpGroup, HelpKey, HelpModel
@@ -41,6 +45,7 @@ class CommandLine(
     SandboxKeys,
     ContextKeys,
     GoalKeys,
+    MastermindKeys,
     MetaKeys,
     PastKeys,
     TimeKeys,
@@ -81,32 +86,62 @@ class CommandLine(
         if self._engine is None:
             return Context()
         context = context_of(self._engine, self._agent, self._projector.state)
-        return Context(
-            agent=context.agent,
-            state=context.state,
-            agents=context.agents,
+        return replace(
+            self._with_mastermind(context),
             missions=tuple(self._missions),
             themes=tuple(self.available_themes),
-            examples=context.examples,
-            spec_of=context.spec_of,
         )
 
     def _completions(self, text: str) -> list[Completion]:
         if not text.strip():
             return []
+        if is_of_mastermind(text):
+            self._mastermind_soon()
         return [Completion(line, about) for line, about in complete(text, self._bar_context())]
+
+    def _hint(self, text: str) -> str:
+        return hint(text)
 
     @on(CommandBar.CommandEntered)
     def _command_entered(self, event: CommandBar.CommandEntered) -> None:
-        self._history.add(event.text)
+        # Who is used to vi types the colon in the bar too.
+        line = event.text.lstrip(": ")
+        asked = asks_preview(line)
+        self._history.add(asked if asked is not None else event.text)
+        if asked is not None or wishes(line):
+            self._preview(asked if asked is not None else line)
+        else:
+            self._enter(line)
+
+    @on(CommandBar.PreviewRequested)
+    def _preview_requested(self, event: CommandBar.PreviewRequested) -> None:
+        self._preview(event.text.lstrip(": "))
+
+    def _preview(self, line: str) -> None:
+        def do(meant: str, chosen: str) -> None:
+            self.query_one("#command", CommandBar).clear()
+            self._enter(meant, chosen)
+
+        self._show_preview(line, self._bar_context(), do)
+
+    def _enter(self, line: str, component: str = "") -> None:
+        """Do what a line says; a fault of the program is told, and the cockpit goes on (behaviour 4)."""
         try:
-            # Who is used to vi types the colon in the bar too.
-            intent = read_line(event.text.lstrip(": "), self._bar_context())
+            intent = read_line(line, self._bar_context())
+            if isinstance(intent, mm.StartJob) and component:
+                intent = intent.model_copy(update={"component": component})
+            self._do_intent(intent)
         except GrammarError as error:
             self._say(str(error), "error")
-            return
+        except Exception as error:  # noqa: BLE001 - whatever it is, the operator keeps the cockpit
+            self._fault(error)
+
+    def _do_intent(self, intent: Intent) -> None:
         if isinstance(intent, Local):
             self._do_locally(intent)
+            return
+        if isinstance(intent, mm.ForMastermind):
+            self._ask_mastermind(intent)
             return
         if isinstance(intent, cmd.CallTool | cmd.TakeShell):
             # Whoever calls the sandbox wants to see its answer, in the narrow layout too.
@@ -185,6 +220,10 @@ class CommandLine(
                 self._say(" · ".join(agents) or "no agents yet", "note")
             case "status":
                 self.run_worker(self._tell_status(), name="status", exit_on_error=False)
+            case "say":
+                self._say(intent.argument, "note")
+            case _:
+                self._answer_entered(intent)
 
     def _change_theme(self, name: str) -> None:
         if not name:
@@ -222,6 +261,9 @@ class CommandLine(
         while focused is not None and not about:
             about = getattr(type(focused), "HELP", None) or ""
             focused = focused.parent if isinstance(focused.parent, Widget) else None
+        words += tuple(
+            HelpKey(row["verb"], f"a plugin that cannot be used: {row['wrong']}") for row in answer["broken"]
+        )
         wrong = tuple(HelpKey(f"{number}", problem) for number, problem in enumerate(self.problems, 1))
         groups = (*keymap.help_groups(self._keys), HelpGroup("Words of the command bar", words))
         if self._settings.model is None:

@@ -154,6 +154,11 @@ KEYS: tuple[Key, ...] = (
     Key("u", "undo", "undo", "Time", "Undo your last change to the agent; what that means is shown first"),
     Key("slash", "search", "search", "View", "Search everything: events, outputs, memories, files"),
     Key("R", "recap", "recap", "View", "What happened since you last looked"),
+    Key("C", "campaigns", "campaigns", "Mastermind", "Campaigns: candidates, verdicts, differences; apply"),
+    Key(
+        "L", "backlog", "backlog", "Mastermind", "The backlog: what could be better; approve, reject, process"
+    ),
+    Key("T", "mastermind_jobs", "jobs", "Mastermind", "Jobs beside the cockpit: how far, what came of them"),
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
     Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True, first=True),
     Key("question_mark", "help", "help", "Cockpit", "All keys and commands", shown=True),

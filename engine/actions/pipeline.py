@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from engine.domain.action import ErrorCode, ResultStatus, ToolResult, Undo
+from engine.domain.belief import BeliefTerms, outweighs
 from engine.domain.plan import StepStatus
 from engine.domain.ports import CallContext, SessionObserver
 from engine.domain.state import ActiveAction, AgentState
@@ -247,16 +248,26 @@ class Pipeline:
             *causes,
         )
         for key, value in answer.beliefs.items():
-            self._believe(key, value, finished.ref)
+            self._believe(key, value, answer.terms.get(key), finished.ref)
         return answer
 
-    def _believe(self, key: str, value: Any, cause: str) -> None:
+    def _believe(self, key: str, value: Any, terms: BeliefTerms | None, cause: str) -> None:
         held = self._recorder.state.beliefs.get(key)
         if value is None:
             if held is not None:
                 self._recorder.append(ev.BeliefRemoved(key=key), "agent", cause, held.event)
-        elif held is None or held.value != value:
-            self._recorder.append(ev.BeliefAdded(key=key, value=value), "agent", cause)
+            return
+        added = ev.BeliefAdded(key=key, value=value)
+        if terms is not None:
+            sure = added.confidence if terms.confidence is None else terms.confidence
+            said = {"confidence": sure, "source": terms.source, "ttl_s": terms.ttl_s}
+            if held is not None and outweighs(held, sure, terms.source):
+                weaker = ev.BeliefOutweighed(key=key, value=value, **said)
+                self._recorder.append(weaker, "agent", cause, held.event)
+                return
+            added = added.model_copy(update=said)
+        if held is None or held.value != value or terms is not None:
+            self._recorder.append(added, "agent", cause)
 
 
 async def keep_answer(

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from engine.domain.belief import BeliefTerms
+
 
 class Undo(StrEnum):
     """Whether what an action does can be undone."""
@@ -88,6 +90,8 @@ class ToolResult:
     world: dict[str, Any] | None = None
     """The caller's small world afterwards, when the call changed it."""
     duration_ms: int = 0
+    terms: dict[str, BeliefTerms] = field(default_factory=dict)
+    """For some of the facts: how sure they are, and for how long."""
 
     @property
     def ok(self) -> bool:

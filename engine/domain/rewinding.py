@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from engine.domain.action import SandboxSession
-from engine.domain.belief import Belief
+from engine.domain.belief import Belief, first_end
 from engine.domain.failure import Failure, Strategy
 from engine.domain.goal import Goal
 from engine.domain.parameters import Settled
@@ -103,6 +103,7 @@ def bring_back(state: AgentState, course: Course) -> None:
     state.goals = _whole(course.order.get("goals", ()), course.goals, state.goals)
     state.plans = _whole(course.order.get("plans", ()), course.plans, state.plans)
     state.beliefs = _whole(course.order.get("beliefs", ()), course.beliefs, state.beliefs) | jobs
+    state.beliefs_end = first_end(state.beliefs)
     safety, ended = state.sandbox.autonomous, state.workflows
     for name in _AS_THEY_ARE:
         setattr(state, name, getattr(course, name))

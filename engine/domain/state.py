@@ -265,6 +265,8 @@ class AgentState:
     """Goals whose rest is to be planned anew, to the event that decided it."""
 
     beliefs: dict[str, Belief] = field(default_factory=dict)
+    beliefs_end: str = ""
+    """When the first belief that has an end ends; empty where none has."""
     sandbox: SandboxSession = field(default_factory=SandboxSession)
     perceived: bool = False
     """False when the workspace must be looked at before anything is decided."""

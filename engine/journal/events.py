@@ -69,6 +69,7 @@ from engine.journal.errors import JournalError
 from engine.journal.event import Event
 from engine.journal.goal_events import (
     BeliefAdded,
+    BeliefOutweighed,
     BeliefRemoved,
     GoalAdopted,
     GoalChanged,
@@ -171,6 +172,7 @@ __all__ = [
     "BackgroundEnded",
     "BackgroundStarted",
     "BeliefAdded",
+    "BeliefOutweighed",
     "BeliefRemoved",
     "BeliefTold",
     "BreakpointAdded",

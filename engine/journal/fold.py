@@ -53,6 +53,8 @@ def apply(state: AgentState, event: Event, payload: ev.Payload | None = None) ->
     """
     payload = payload if payload is not None else ev.payload_of(event)
     budget_fold.time_passed(state, event)
+    if state.beliefs_end and event.at >= state.beliefs_end:
+        goal_fold.beliefs_ended(state, event.at)
     handler = _handlers.get(type(payload))
     if handler is not None:
         before = break_fold.noted(state, payload) if state.watched else None

@@ -66,6 +66,21 @@ class BeliefAdded(Payload):
     value: Any
     confidence: float = 0.9
     source: BeliefSource = BeliefSource.PERCEPTION
+    ttl_s: float | None = None
+    """Seconds from this event for which it is held; None for no end."""
+    until: str = ""
+    """For one that is put back: when it ends, as it was said then."""
+
+
+class BeliefOutweighed(Payload):
+    """A value that was not taken: what is held under the key is surer and from a stronger source."""
+
+    kind: ClassVar[str] = "belief.outweighed"
+    key: str
+    value: Any
+    confidence: float
+    source: BeliefSource
+    ttl_s: float | None = None
 
 
 class BeliefRemoved(Payload):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from engine.domain.belief import Belief
+from engine.domain.belief import Belief, first_end, moment_after
 from engine.domain.failure import OF_GOALS, Strategy
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Plan, PlanStep, StepStatus
@@ -143,12 +143,21 @@ def _plan_afresh(state: AgentState, goal: str) -> None:
 
 
 def _believed(state: AgentState, said: ev.BeliefAdded, event: Event) -> None:
+    until = said.until if said.ttl_s is None else moment_after(event.at, said.ttl_s)
     state.beliefs[said.key] = Belief(
-        said.key, said.value, said.confidence, said.source, event=event.ref, tick=event.tick
+        said.key, said.value, said.confidence, said.source, event=event.ref, tick=event.tick, until=until
     )
+    if until:
+        state.beliefs_end = first_end(state.beliefs)
     roused(state)
     if _by_operator(event):
         meta_fold.turned_to(state)
+
+
+def beliefs_ended(state: AgentState, at: str) -> None:
+    """Hold no longer what was to be held up to this moment or before."""
+    state.beliefs = {key: one for key, one in state.beliefs.items() if not one.until or one.until > at}
+    state.beliefs_end = first_end(state.beliefs)
 
 
 def _disbelieved(state: AgentState, said: ev.BeliefRemoved, event: Event) -> None:

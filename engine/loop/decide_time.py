@@ -80,7 +80,9 @@ def _put_back(state: AgentState, said: cmd.PutBack, registry: ToolRegistry) -> O
         events.append(ev.PlanRevised(plan=plan.id, goal=goal.id, change=change, steps=said.steps))
         events += close_turn(state, goal=goal.id, resolution=change)
     events += [
-        ev.BeliefAdded(key=one.key, value=one.value, confidence=one.confidence, source=one.source)
+        ev.BeliefAdded(
+            key=one.key, value=one.value, confidence=one.confidence, source=one.source, until=one.until
+        )
         for one in said.beliefs
     ]
     events += [ev.BeliefRemoved(key=key, reason="undone") for key in said.forget if key in state.beliefs]

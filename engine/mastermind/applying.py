@@ -173,9 +173,10 @@ class Applier:
             tree = await self.tree(_component(campaign))
             told = f"{said}; {_restored(campaign, tree, foreign)}"
             self._spine.append(me.RolledBack(campaign=campaign.id, tree=tree, reason=told), actor=actor)
-            if campaign.item:
-                moved = me.ItemMoved(item=campaign.item, status=ItemStatus.ROLLED_BACK, message=said)
-                self._spine.append(moved, actor=actor)
+            for item in list(self._spine.state.items.values()):
+                if item.campaign == campaign.id and item.status is ItemStatus.COMPLETED:
+                    moved = me.ItemMoved(item=item.id, status=ItemStatus.ROLLED_BACK, message=said)
+                    self._spine.append(moved, actor=actor)
             await self._spine.commit()
             return self._spine.state.campaigns[campaign.id], told
 

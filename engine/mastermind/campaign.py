@@ -130,6 +130,7 @@ class Flight:
             asyncio.CancelledError: it was cut off; its status says so.
         """
         try:
+            await self._spine.commit()
             return await self._flown(context)
         except asyncio.CancelledError:
             await asyncio.shield(self._stage(CampaignStatus.CANCELLED, "it was cancelled"))

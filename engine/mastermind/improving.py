@@ -189,7 +189,7 @@ class Improver:
         said = me.CampaignStaged(
             campaign=campaign.id, status=CampaignStatus.AUDITING, text="it goes on", job=asked.job
         )
-        await self._spine.write(said, actor=asked.actor)
+        self._spine.append(said, actor=asked.actor)
         return await self.fly(campaign, asked, progress, "")
 
     def campaign(self, wanted: str) -> Campaign:
@@ -210,7 +210,6 @@ class Improver:
         Raises:
             JobRefused: the component cannot be judged.
         """
-        await self._spine.commit()
         flight = Flight(
             self._spine,
             campaign.id,

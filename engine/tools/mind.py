@@ -9,13 +9,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.domain.action import ErrorCode, ResultStatus, ToolResult
+from engine.domain.belief import BeliefTerms
 from engine.domain.ports import CallContext, CommandSpec, Parameter
 
 _KEY = Parameter("key", "name of the belief")
 _VALUE = Parameter("value", "what is believed", type="any")
+_TERMS = (
+    Parameter(
+        "confidence",
+        "0 to 1, for a guess: it does not replace what was seen or told and is surer",
+        type="number",
+        required=False,
+    ),
+    Parameter("ttl_s", "seconds for which it is held; without it, no end", type="number", required=False),
+)
 _COMMANDS = {
-    "add": CommandSpec("add", "hold something true", (_KEY, _VALUE)),
-    "update": CommandSpec("update", "replace what is held true", (_KEY, _VALUE)),
+    "add": CommandSpec("add", "hold something true", (_KEY, _VALUE, *_TERMS)),
+    "update": CommandSpec("update", "replace what is held true", (_KEY, _VALUE, *_TERMS)),
     "remove": CommandSpec("remove", "hold something no longer true", (_KEY,)),
     "test": CommandSpec(
         "test",
@@ -23,6 +33,8 @@ _COMMANDS = {
         (_KEY, Parameter("value", "the value it must have", type="any", required=False)),
     ),
 }
+TTL_LIMIT_S = 366 * 86_400
+"""A belief is held for a year, or without end."""
 
 
 class Mind:
@@ -39,14 +51,25 @@ class Mind:
             return self._test(key, args, context)
         if command == "remove":
             return ToolResult(ResultStatus.SUCCESS, {"message": f"{key} forgotten"}, beliefs={key: None})
-        value = args["value"]
-        return ToolResult(ResultStatus.SUCCESS, {"message": f"{key} = {value}"}, beliefs={key: value})
+        return self._hold(key, args)
+
+    def _hold(self, key: str, args: Mapping[str, Any]) -> ToolResult:
+        value, confidence, ttl_s = args["value"], args.get("confidence"), args.get("ttl_s")
+        if confidence is not None and not 0 <= confidence <= 1:
+            return _wrong(f"confidence is a number from 0 to 1, not {confidence}")
+        if ttl_s is not None and not 0 < ttl_s <= TTL_LIMIT_S:
+            return _wrong(f"ttl_s is a number of seconds above 0 and up to {TTL_LIMIT_S}, not {ttl_s}")
+        said = {key: BeliefTerms(confidence, ttl_s)} if confidence is not None or ttl_s is not None else {}
+        message = f"{key} = {value}"
+        return ToolResult(ResultStatus.SUCCESS, {"message": message}, beliefs={key: value}, terms=said)
 
     def _test(self, key: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
-        held = context.beliefs.get(key)
-        if held is not None and ("value" not in args or held == args["value"]):
+        held, wanted = context.beliefs.get(key), args.get("value")
+        if held is not None and wanted in (None, held):
             return ToolResult(ResultStatus.SUCCESS, {"message": f"{key} = {held}"})
-        wanted = f" = {args['value']}" if "value" in args else ""
-        return ToolResult(
-            ResultStatus.FAILURE, {"message": f"not believed: {key}{wanted}"}, ErrorCode.NOT_FOUND
-        )
+        told = key if wanted is None else f"{key} = {wanted}"
+        return ToolResult(ResultStatus.FAILURE, {"message": f"not believed: {told}"}, ErrorCode.NOT_FOUND)
+
+
+def _wrong(message: str) -> ToolResult:
+    return ToolResult(ResultStatus.ERROR, {"message": message}, ErrorCode.BAD_ARGUMENTS)

@@ -66,7 +66,8 @@ async def test_lines_of_the_bar_work_without_a_screen(tmp_path: Path) -> None:
         code, _answer, text = await do_line(tmp_path, line)
         return code, text
 
-    assert await do("agent_create bdi_agent two a helper") == (0, "agent two created")
+    code, text = await do("agent_create bdi_agent two a helper")
+    assert (code, text.startswith("agent two created, a bdi_agent")) == (0, True)
     assert await do("goal create the directories src and docs") == (
         0,
         "goal g1 adopted · PAUSED · 2 steps planned",

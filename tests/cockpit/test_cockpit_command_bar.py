@@ -87,7 +87,7 @@ async def test_calling_the_sandbox_shows_command_and_output(flight: Flight) -> N
 
 
 async def test_agents_are_made_listed_shown_and_deleted(flight: Flight) -> None:
-    await flight.type("agent_create bdi_agent builder-2 'builds things'")
+    await flight.type("agent_create bdi_agent builder-2 an agent, builds things")
     await flight.says("agent builder-2 created")
     await flight.shows("builder-2")
     await flight.type("agent_list")

@@ -61,6 +61,7 @@ async def hostile(tmp_path: Path) -> AsyncIterator[Flight]:
 
 
 async def test_the_output_of_a_command(hostile: Flight) -> None:
+    """Behaviour 61."""
     hostile.script("printer.py", PRINTER)
     await hostile.goal("run 'python printer.py now'")
     await hostile.press("s")

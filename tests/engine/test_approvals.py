@@ -56,6 +56,7 @@ async def test_nothing_is_asked_where_no_policy_is_set(flight: Flight) -> None:
 async def test_what_changes_is_asked_once_its_arguments_are_settled_and_before_it_is_saved(
     asking: Flight,
 ) -> None:
+    """Behaviour 58."""
     (step, _) = await asking.plan(WRITE, act("ls"))
     await asking.do(cmd.Run)
     question = await asked(asking)

@@ -31,7 +31,10 @@ NETWORK = ErrorCode.NETWORK
 
 @pytest.mark.parametrize("step", [READ, PUT_BY_KEY], ids=["a read", "a write with a key"])
 async def test_what_does_no_harm_twice_is_tried_three_times_with_growing_waits(step: PlanStep) -> None:
-    """Checklist 27: two failed connections, then success: three attempts, waits as given, no errors left."""
+    """Checklist 27: two failed connections, then success: three attempts, waits as given, no errors left.
+
+    Behaviour 41.
+    """
     bench = RetryBench(step, [NETWORK, NETWORK, None])
     state = await bench.run()
     assert len(bench.calls) == 3
@@ -59,7 +62,10 @@ async def test_a_connection_that_stays_broken_is_tried_three_times_in_all() -> N
 
 
 async def test_with_more_errors_allowed_the_table_of_strategies_ends_retrying() -> None:
-    """Checklist 27: mindX allows three retries of the network, and the limit of errors is higher here."""
+    """Checklist 27: mindX allows three retries of the network, and the limit of errors is higher here.
+
+    Behaviour 41.
+    """
     bench = RetryBench(READ, [NETWORK], max_errors=9)
     await bench.run()
     assert len(bench.calls) == 1 + tries_of(FailureKind.NETWORK_ERROR, Strategy.RETRY_WITH_DELAY) == 4

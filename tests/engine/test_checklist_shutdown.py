@@ -76,7 +76,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 async def test_after_a_crash_between_write_and_commit_the_state_before_it_loads(tmp_path: Path) -> None:
-    """Checklist 43: half a write is none."""
+    """Checklist 43: half a write is none. Behaviour 23."""
     assert (await run(tmp_path, "create the directories src and docs"))["status"] == "GOAL_ACHIEVED"
     database = tmp_path / DATA_DIRECTORY / "journal.db"
     before, why = await state_of(tmp_path)

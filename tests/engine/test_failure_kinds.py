@@ -115,6 +115,7 @@ def test_a_status_code_goes_before_the_error_code_and_nonsense_in_its_place_does
     ],
 )
 def test_the_type_of_an_exception_goes_before_its_words(error: BaseException, code: ErrorCode) -> None:
+    """Behaviour 40."""
     assert code_of(error) is code
 
 
@@ -211,6 +212,7 @@ def test_a_wait_that_was_asked_for_is_waited_for_unless_it_is_beyond_bearing() -
 def test_whatever_was_learned_every_strategy_is_reached_and_the_ladder_ends(
     kind: FailureKind, rates: dict[str, float], able: set[Strategy], ask: bool
 ) -> None:
+    """Behaviour 44."""
     tried: list[Strategy] = []
     while (choice := chosen(kind, tried, able=able, ask=ask, learned=Learned(rates))).strategy in able - {
         S.FALLBACK_MANUAL,
@@ -292,10 +294,12 @@ def test_another_call_stands_for_one_that_cannot_be_made(
     ],
 )
 def test_nothing_stands_for_a_call_that_would_mean_something_else(step: PlanStep, code: ErrorCode) -> None:
+    """Behaviour 42."""
     assert alternative(step, code, REGISTRY) is None
 
 
 def test_only_a_tool_that_has_the_command_and_takes_the_arguments_stands_for_one_that_is_gone() -> None:
+    """Behaviour 42."""
     step = PlanStep("s1", "", tool="gone", command="read", args={"path": "a"})
     found = alternative(step, ErrorCode.UNKNOWN_TOOL, REGISTRY)
     assert found is not None

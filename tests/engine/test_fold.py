@@ -158,7 +158,7 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.GoalMoved: {"goal": GOALS, "parent": st.none() | GOALS},
     ev.GoalChanged: {"goal": GOALS, "text": TEXTS, "priority": st.integers(-3, 3)},
     ev.GoalEnded: {"goal": GOALS, "status": st.sampled_from(GoalStatus), "reason": TEXTS},
-    ev.BeliefAdded: {"key": TEXTS, "value": VALUES},
+    ev.BeliefAdded: {"key": TEXTS, "value": VALUES, "ttl_s": st.none() | st.floats(0, 9)},
     ev.BeliefRemoved: {"key": TEXTS},
     ev.WorldPerceived: {"facts": ARGS, "session": SESSIONS, "world": st.none() | ARGS},
     ev.PlanAsked: {"goal": GOALS, "thinker": TEXTS},
@@ -411,6 +411,7 @@ def test_every_kind_of_event_is_generated_here() -> None:
     quiet = {"plan.generated", "action.held", "action.queued", "command.refused"}
     quiet |= {"plan.replan_rejected", "model.said", "plan.thinking_failed", "meta.cancel_asked"}
     quiet |= {
+        "belief.outweighed",
         "snapshot.failed",
         "job.output",
         "job.stop_asked",

@@ -30,6 +30,7 @@ async def ends(flight: Flight, holds: Callable[[Any], object]) -> None:
 
 
 async def test_a_model_plans_and_everything_of_the_call_is_in_the_journal(tmp_path: Path) -> None:
+    """Behaviour 15."""
     thoughtful = Reply(**{**MAKES.__dict__, "thinking": "First a directory.", "text": "Here is the plan."})
     async with helm(tmp_path, thoughtful) as (flight, server):
         await ends(flight, lambda state: state.goals["g1"].status is GoalStatus.ACHIEVED)

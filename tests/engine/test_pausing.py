@@ -39,6 +39,7 @@ async def test_nothing_starts_after_an_acknowledged_pause_until_run(flight: Flig
 
 
 async def test_each_step_runs_exactly_one_action(flight: Flight) -> None:
+    """Behaviour 24."""
     steps = await flight.plan(*TINY[:5])
     for count in (1, 2, 3):
         await flight.at_gate(steps[count - 1])
@@ -189,6 +190,7 @@ async def test_closing_with_a_running_action_records_its_end_and_run_repeats_it(
 
 
 async def test_max_loops_counts_from_each_run_whenever_it_comes(flight: Flight) -> None:
+    """Behaviour 16."""
     steps = await flight.plan(*TINY[:6])
     await flight.at_gate(steps[0])
     await flight.do(cmd.Run, max_loops=2)

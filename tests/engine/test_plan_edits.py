@@ -25,6 +25,7 @@ async def _finish(flight: Flight) -> list[str]:
 
 
 async def test_an_edited_step_at_the_gate_never_starts_as_it_was(flight: Flight) -> None:
+    """Behaviour 25."""
     steps = await flight.plan(*THREE)
     old = (await flight.at_gate(steps[0])).action
     assert old is not None
@@ -164,6 +165,7 @@ async def test_what_has_run_or_runs_cannot_be_changed(flight: Flight) -> None:
 
 
 async def test_unknown_ids_and_invalid_arguments_are_refused_in_words(flight: Flight) -> None:
+    """Behaviour 25."""
     first, second, _third = await flight.plan(*THREE)
     await flight.at_gate(first)
     before = (await flight.state()).plans
@@ -210,6 +212,7 @@ async def test_a_step_that_called_no_tool_can_be_made_to_call_one(flight: Flight
 
 
 async def test_a_reworded_goal_is_planned_anew_and_a_more_urgent_one_goes_first(flight: Flight) -> None:
+    """Behaviour 18."""
     steps = await flight.plan(*THREE)
     await flight.at_gate(steps[0])
     await flight.do(cmd.ChangeGoal, goal="g1", text="create a directory named 'low'")

@@ -75,6 +75,7 @@ def _nested(depth: int) -> str:
     ],
 )
 def test_what_is_no_plan_is_refused_with_place_and_reason(text: str, said: str) -> None:
+    """Behaviours 26, 27 and 28."""
     with pytest.raises(PlanSyntaxError) as refusal:
         parse_plan(text)
     assert said in str(refusal.value)
@@ -82,6 +83,7 @@ def test_what_is_no_plan_is_refused_with_place_and_reason(text: str, said: str) 
 
 
 def test_the_seeds_own_plan_is_refused_with_what_to_do() -> None:
+    """Behaviour 27."""
     with pytest.raises(PlanSyntaxError, match='put the tool\'s arguments under "args"'):
         parse_plan(SEED_STEP)
 
@@ -114,6 +116,7 @@ def _steps(*changes: dict[str, Any]) -> tuple[PlanStep, ...]:
 def test_a_call_that_cannot_be_made_is_refused_with_the_steps_number(
     registry: ToolRegistry, action: dict[str, Any], said: str
 ) -> None:
+    """Behaviour 28."""
     problems = problems_of(_steps({}, {"params": action}), registry)
     assert len(problems) == 1
     assert problems[0].startswith("step 2: ")

@@ -32,6 +32,7 @@ UNTIL_TWO = (
 
 @pytest.mark.parametrize("code", list(ErrorCode))
 def test_each_error_code_has_exactly_one_kind(code: ErrorCode) -> None:
+    """Behaviour 40."""
     assert classify(code) in FailureKind
 
 
@@ -101,6 +102,7 @@ async def test_the_broken_build_is_retried_then_mended_by_hand_and_achieved(flig
 
 
 async def test_handing_back_tries_the_failed_step_again(flight: Flight) -> None:
+    """Behaviour 17."""
     steps = await flight.plan(act("read", path="later.txt"))
     await flight.do(cmd.Run)
     state = await flight.until(lambda s: s.intervention)
@@ -112,6 +114,7 @@ async def test_handing_back_tries_the_failed_step_again(flight: Flight) -> None:
 
 
 async def test_a_retry_that_succeeds_settles_its_failures(flight: Flight) -> None:
+    """Behaviour 46."""
     steps = await flight.plan(python(UNTIL_TWO), act("write", path="end", content=""))
     await flight.do(cmd.Run)
     state = await flight.until(lambda s: not s.open_goals)
@@ -123,6 +126,8 @@ async def test_a_retry_that_succeeds_settles_its_failures(flight: Flight) -> Non
 
 
 async def test_outcomes_1_1_0_give_a_rate_of_0_5285_that_survives_a_restart(flight: Flight) -> None:
+    """Behaviour 45."""
+
     def flaky(name: str) -> dict[str, object]:
         return python(
             f"import os, sys; sys.exit(0 if os.path.exists('{name}') else open('{name}', 'w').close() or 1)"
@@ -151,6 +156,7 @@ async def test_outcomes_1_1_0_give_a_rate_of_0_5285_that_survives_a_restart(flig
 
 
 async def test_never_ask_fails_the_goal_with_the_reason_and_others_go_on(flight: Flight) -> None:
+    """Behaviour 48."""
     await flight.plan(act("read", path="missing.txt"))
     await flight.do(cmd.AdoptGoal, text="create a directory named 'other'")
     await flight.do(cmd.Run, ask=False)
@@ -163,6 +169,7 @@ async def test_never_ask_fails_the_goal_with_the_reason_and_others_go_on(flight:
 
 
 async def test_a_failing_last_step_waits_for_the_operator_and_never_spins(flight: Flight) -> None:
+    """Behaviours 17 and 49."""
     steps = await flight.plan(act("write", path="a", content=""), FAILS)
     await flight.do(cmd.Run)
     # What it makes of the failure in the background has been recorded, too.
@@ -217,6 +224,7 @@ class _Broken:
 
 @pytest.mark.parametrize("command", ["add", "update", "remove", "test"])
 async def test_a_tool_that_breaks_its_contract_is_a_failure_never_a_success(command: str) -> None:
+    """Behaviour 32."""
     toolbox = LiveToolbox(ToolRegistry([_Broken()]))  # type: ignore[list-item]
     answer = await toolbox.call("a1", "broken", command, {}, CallContext(SandboxSession()))
     assert (answer.status, answer.code) == (ResultStatus.ERROR, ErrorCode.INTERNAL)
@@ -243,8 +251,13 @@ async def test_belief_steps_are_actions_like_all_others(flight: Flight) -> None:
 async def test_nothing_outside_the_sandbox_is_reached_and_the_operator_is_asked(
     flight: Flight, tmp_path: Path
 ) -> None:
+    """Behaviour 47."""
     await flight.plan(act("write", path="../escaped", content=""))
     await flight.do(cmd.Run)
     state = await flight.until(lambda s: s.intervention)
     assert state.intervention.kind == FailureKind.PERMISSION_ERROR
+    assert "outside" in state.intervention.reason
     assert not (tmp_path / "escaped").exists()
+    await flight.do(cmd.AbortGoal, goal="g1", reason="as it should be")
+    state = await flight.until(lambda s: not s.open_goals)
+    assert (state.goals["g1"].status, state.intervention) == (GoalStatus.FAILED, None)

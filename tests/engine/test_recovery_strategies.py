@@ -68,6 +68,7 @@ async def test_a_program_is_run_under_its_other_name_where_only_that_is_allowed(
 async def test_when_the_other_call_fails_too_the_operator_is_asked(
     tmp_path: Path, open_flight: Callable[..., Any]
 ) -> None:
+    """Behaviour 42."""
     config = EngineConfig(policy=SandboxPolicy(programs=("cat",)))
     flight: Flight = await open_flight(tmp_path, None, config)
     await flight.plan(act("run", command="python --version"))
@@ -103,6 +104,7 @@ async def test_a_strategy_used_up_in_vain_rests_also_in_the_next_session(flight:
 
 
 async def test_a_goal_that_is_given_up_leaves_a_belief_that_says_why(flight: Flight) -> None:
+    """Behaviour 48."""
     await flight.plan(act("read", path="missing.txt"))
     await flight.do(cmd.Run, ask=False)
     state = await flight.until(lambda s: not s.open_goals)
@@ -163,6 +165,7 @@ async def _ended(flight: Flight) -> AgentState:
 async def test_the_rest_of_a_goal_is_planned_anew_with_what_went_wrong_in_the_request(
     helm: Helm,
 ) -> None:
+    """Behaviour 43."""
     first = plan_call(act("write", path="a.txt", content="a"), act("read", path="b.txt"))
     second = plan_call(act("write", path="b.txt", content="b"), act("read", path="b.txt"))
     async with helm(first, second) as (flight, server):
@@ -225,6 +228,7 @@ async def test_a_rate_limit_is_waited_out_for_as_long_as_the_endpoint_asked(helm
 async def test_what_asking_again_would_not_mend_goes_to_the_operator_at_once(
     helm: Helm, reply: Reply, kind: FailureKind
 ) -> None:
+    """Behaviours 42 and 47."""
     async with helm(reply, plan_call(act("ls"))) as (flight, server):
         await flight.do(cmd.AdoptGoal, text="list the files")
         await flight.do(cmd.Run)

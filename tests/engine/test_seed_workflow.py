@@ -251,6 +251,7 @@ async def test_plans_that_pursue_each_other_in_rules_are_refused_and_mended(tmp_
 
 @pytest.mark.parametrize("agent", [json_agent, rules_agent])
 async def test_a_model_that_is_never_right_runs_nothing(tmp_path: Path, agent: Any) -> None:
+    """Behaviour 30."""
     wrong = Reply(text="I shall build it at once.")
     async with workshop(tmp_path / "ws", *[wrong] * 12) as (flight, server):
         await agent(flight)

@@ -45,6 +45,7 @@ async def test_a_path_in_the_wrong_case_is_read_and_the_record_says_why(flight: 
 
 
 async def test_the_plan_and_the_lines_show_what_was_corrected_and_why(flight: Flight) -> None:
+    """Behaviour 39."""
     (flight.sandbox / "notes.txt").write_text("hello")
     await goal(flight, "read Notes.TXT")
     why = "path: 'Notes.TXT' → 'notes.txt' because it is not there, and only this differs in nothing but case"

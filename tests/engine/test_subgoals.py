@@ -83,6 +83,7 @@ async def test_a_recipe_added_meanwhile_is_used_when_the_turn_is_handed_back(fli
 
 
 async def test_a_sub_goal_completes_the_step_that_waits_for_it(flight: Flight) -> None:
+    """Behaviour 20."""
     await _add_recipe(flight, "polish.toml", POLISH)
     await _add_recipe(flight, "clean.toml", CLEAN % "polish the {thing}")
     await flight.do(cmd.AdoptGoal, text="clean the deck")
@@ -110,6 +111,7 @@ async def test_one_step_takes_a_sub_goal_and_another_its_first_action(flight: Fl
 
 
 async def test_a_sub_goal_that_fails_reaches_the_operator_or_fails_the_whole(flight: Flight) -> None:
+    """Behaviour 20."""
     await _add_recipe(flight, "clean.toml", CLEAN % "read {thing}.txt")
     await flight.do(cmd.AdoptGoal, text="clean the deck")
     await flight.do(cmd.Run)

@@ -42,6 +42,7 @@ async def extracted(
 
 
 async def test_one_question_at_temperature_0_gives_the_missing_values() -> None:
+    """Behaviour 37."""
     answer = object_call(TOOL, path="greeting.txt", content="hello there")
     found, server = await extracted(question("write", "path", "content"), answer)
     assert found == Extraction(CLAUDE, {"path": "greeting.txt", "content": "hello there"})
@@ -76,6 +77,7 @@ async def test_a_model_without_tools_answers_in_json() -> None:
 async def test_a_wrong_answer_goes_back_with_the_validators_words_and_is_repaired(
     wrong: Reply, told: str
 ) -> None:
+    """Behaviour 37."""
     found, server = await extracted(question("read", "path"), wrong, object_call(TOOL, path="a.txt"))
     assert (found.values, found.error) == ({"path": "a.txt"}, "")
     (problems,) = found.repairs
@@ -199,6 +201,7 @@ async def test_what_a_model_found_is_not_asked_for_again_when_the_step_is_tried_
 async def test_when_a_model_finds_nothing_the_operator_is_told_what_is_missing(
     tmp_path: Path, script: list[Reply], why: str
 ) -> None:
+    """Behaviour 37."""
     async with asking(tmp_path / "s", ("read", {}), script=script) as (flight, _):
         await ended(flight)
         turn = flight.state.intervention
@@ -251,6 +254,7 @@ async def test_the_seeds_example_needs_no_model_as_the_goal_names_the_component(
 
 
 async def test_with_extraction_off_no_model_is_asked(tmp_path: Path) -> None:
+    """Behaviour 38."""
     off = {"use_llm_extraction": False}
     async with asking(tmp_path / "s", ("read", {}), parameter_processing=off) as (flight, server):
         await ended(flight)

@@ -174,7 +174,7 @@ def test_a_file_of_another_name_or_kind_is_another_file(workspace: Workspace, gi
 
 
 def test_the_seeds_own_example_finds_the_file_of_the_component(workspace: Workspace) -> None:
-    """Seed: evolve the summarization tool; spec mindX §7 33: the real file, and by which rule."""
+    """Seed: evolve the summarization tool: the real file, and by which rule. Behaviour 33."""
     workspace.put("tools/summarization_tool.py", "tools/base_gen_agent.py", "main.py")
     goal = "evolve the summarization tool"
     for args in ({"target_path": "summarization_tool"}, {"target_path": "the Summarization Tool"}, {}):
@@ -212,7 +212,7 @@ def test_components_are_found_in_a_goals_words(goal: str, named: tuple[str, ...]
 
 
 def test_both_components_of_a_goal_are_found_and_the_unknown_one_is_told(workspace: Workspace) -> None:
-    """Spec mindX §7 36."""
+    """Behaviour 36."""
     workspace.put("tools/note_taking_tool.py")
     outcome = workspace.processed(EVOLVE, "improve foo_tool and note_taking_tool")
     record = next(one for one in outcome.stages if one.stage is Stage.COMPONENTS)
@@ -239,6 +239,7 @@ def test_a_path_that_may_be_new_is_never_taken_from_a_component(workspace: Works
     "given", ["path/to/x.py", "./path/to/X.py", "/path/to/x.py", "path\\to\\x.py", "path/to/x"]
 )
 def test_a_placeholder_is_replaced_by_the_one_file_of_the_name(workspace: Workspace, given: str) -> None:
+    """Behaviour 34."""
     workspace.put("lib/deep/x.py", "lib/y.py")
     outcome = workspace.processed("read", path=given)
     assert outcome.checked.args["path"] == "lib/deep/x.py"
@@ -251,7 +252,7 @@ def test_a_placeholder_is_replaced_by_the_one_file_of_the_name(workspace: Worksp
 def test_a_placeholder_without_a_file_is_asked_about(
     workspace: Workspace, command: str, more: dict[str, str]
 ) -> None:
-    """Spec mindX §7 34."""
+    """Behaviour 34."""
     outcome = workspace.processed(command, path="path/to/x.py", **more)
     assert "'path/to/x.py' stands in for a path: say which it is" in outcome.checked.message
 
@@ -317,6 +318,7 @@ def test_nothing_is_searched_while_every_path_is_there(workspace: Workspace) -> 
 
 
 def test_with_path_correction_off_nothing_is_looked_up(workspace: Workspace) -> None:
+    """Behaviour 38."""
     workspace.put("main.py")
     off = ProcessingSettings(enable_path_correction=False)
     assert not enquire(Call(COMMANDS["read"], {"path": "Main.py"}, settings=off))

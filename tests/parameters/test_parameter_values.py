@@ -101,6 +101,7 @@ def test_texts_and_free_values_are_never_touched(name: str, text: str) -> None:
 
 
 def test_the_content_of_a_file_is_never_touched() -> None:
+    """Behaviour 35."""
     for content in ("path/to/x.py", "20", "true", "summarization_tool"):
         outcome = process(Call(COMMANDS["write"], {"path": "a", "content": content}, "improve it"), Survey())
         assert outcome.checked.args == {"path": "a", "content": content}
@@ -159,10 +160,12 @@ def test_defaults_are_filled_in_and_named() -> None:
 
 
 def test_every_stage_has_its_record_in_order() -> None:
+    """Behaviour 39."""
     assert [one.stage for one in processed(count="4").stages] == list(Stage)
 
 
 def test_without_defaults_what_was_left_out_is_missing_and_the_stage_says_so() -> None:
+    """Behaviour 38."""
     outcome = processed(settings={"fallback_to_defaults": False}, note="x", count="1")
     assert [one.name for one in outcome.missing] == ["ratio", "deep"]
     assert "measure needs 'ratio' (a number), as defaults are switched off" in outcome.checked.message
@@ -177,6 +180,7 @@ def test_without_defaults_what_was_left_out_is_missing_and_the_stage_says_so() -
     ],
 )
 def test_a_stage_that_is_off_is_skipped_and_says_so(switch: str, stages: list[Stage]) -> None:
+    """Behaviour 38."""
     outcome = processed(settings={switch: False}, count="1")
     skipped = [one for one in outcome.stages if one.skipped]
     assert [one.stage for one in skipped] == stages

@@ -38,13 +38,22 @@ def starting(path: Path) -> list[str]:
     return found
 
 
+EXCEPTED = {
+    "engine/mastermind/code/harness.py": "runs in the jail only, and forks there for a project's tests",
+    "engine/mastermind/judge/inside.py": "runs in the jail only, and forks there for each question",
+    "engine/mastermind/code/analysis.py": "a program of the house that parses files and runs none of them",
+    "engine/mastermind/code/static.py": "ruff without the tree's configuration; it parses and runs nothing",
+}
+"""Modules outside of the sandbox that start programs, and why nothing that an agent wrote is run by it."""
+
+
 def test_only_the_sandbox_starts_programs() -> None:
     found = {
-        str(path.relative_to(REPOSITORY)): words
+        str(path.relative_to(REPOSITORY))
         for path in ROOMS
-        if not path.is_relative_to(REPOSITORY / "engine" / "sandbox") and (words := starting(path))
+        if not path.is_relative_to(REPOSITORY / "engine" / "sandbox") and starting(path)
     }
-    assert found == {}
+    assert found == set(EXCEPTED)
 
 
 @pytest.mark.parametrize(

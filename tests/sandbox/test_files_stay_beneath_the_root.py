@@ -59,6 +59,7 @@ def refused(error: pytest.ExceptionInfo[PathError]) -> ErrorCode:
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "//etc/passwd", "..", "a/b/../../../c"])
 def test_a_path_that_leaves_the_root_is_outside_root(files: SandboxFiles, path: str) -> None:
+    """Behaviour 50."""
     with pytest.raises(PathError, match="outside of the sandbox root") as error:
         files.relative(path)
     assert refused(error) is ErrorCode.OUTSIDE_ROOT
@@ -84,6 +85,7 @@ def test_malformed_paths_are_bad_arguments(files: SandboxFiles, path: str) -> No
 
 @pytest.mark.parametrize("target", ["../outside/f", "{outside}/f"])
 def test_a_link_that_leads_outside_is_refused(files: SandboxFiles, outside: Path, target: str) -> None:
+    """Behaviour 50."""
     os.symlink(target.format(outside=outside), files.root / "link")
     with pytest.raises(PathError) as error:
         files.read("link")
@@ -160,6 +162,7 @@ def test_the_root_itself_cannot_be_removed_or_written(files: SandboxFiles) -> No
 
 
 def test_a_file_with_a_second_hard_link_is_not_written(files: SandboxFiles, outside: Path) -> None:
+    """Behaviour 50."""
     os.link(outside / "f", files.root / "shared")
     with pytest.raises(PathError, match="hard links") as error:
         files.write("shared", b"poison")
@@ -376,6 +379,7 @@ while True:
 
 
 def test_a_concurrent_symlink_swapper_gains_nothing(files: SandboxFiles, outside: Path) -> None:
+    """Behaviour 50."""
     (files.root / "d").mkdir()
     (files.root / "d/f").write_text("inside")
     swapper = subprocess.Popen(

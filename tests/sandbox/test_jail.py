@@ -103,6 +103,7 @@ if os.fork() == 0: os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def test_a_fork_bomb_dies_with_its_command(place: Room, tier: Tier) -> None:
+    """Behaviour 55."""
     done = place.python(BOMB, tier=tier, limit_s=3, processes=60, grace_s=0.1)
     assert done["ended"] in ("processes", "timeout", "memory")
     assert done["alive"] == []

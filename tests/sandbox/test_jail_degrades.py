@@ -123,6 +123,7 @@ def test_without_seccomp_there_is_no_jail() -> None:
 
 
 def test_a_policy_that_is_not_met_is_a_refusal_that_says_what_is_missing() -> None:
+    """Behaviour 63."""
     refused = best_jail(SandboxPolicy(), layers_with("seccomp"))
     assert isinstance(refused, JailRefusal)
     assert refused.missing == ("landlock",)
@@ -158,6 +159,7 @@ def test_each_tier_names_what_gets_through() -> None:
 
 
 async def test_without_a_jail_the_session_runs_nothing_and_says_why(tmp_path: Path) -> None:
+    """Behaviour 63."""
     refusal = best_jail(SandboxPolicy(), layers_with())
     assert isinstance(refusal, JailRefusal)
     tool = SimpleCoder(tmp_path, confinement=refusal)

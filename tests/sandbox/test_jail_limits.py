@@ -104,6 +104,7 @@ time.sleep(60)
     ],
 )
 def test_a_full_sandbox_ends_the_command(place: Room, tier: Tier, script: str) -> None:
+    """Behaviour 55."""
     done = place.python(
         f"{script}\nimport time; time.sleep(60)", tier=tier, disk_bytes=16 * MIB, disk_depth=1000,
         file_bytes=1 << 40, grace_s=0.1,

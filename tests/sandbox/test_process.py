@@ -110,6 +110,7 @@ open("started", "w").close()
 
 
 async def test_run_kills_the_whole_tree_after_the_limit(bench: Bench) -> None:
+    """Behaviour 54."""
     done = await bench.python(TREE + "time.sleep(300)", limit_s=1.0)
     assert done.ended is Ended.TIMEOUT
     assert (bench.root / "started").exists()
@@ -196,6 +197,7 @@ async def test_output_within_the_caps_is_whole(bench: Bench) -> None:
 
 
 async def test_endless_output_is_ended_and_the_loop_stays_responsive(bench: Bench) -> None:
+    """Behaviour 55."""
     ticks = 0
 
     async def tick() -> None:
@@ -251,11 +253,13 @@ os.write(1, b"\\xa9\\n"); os.write(2, b"bad \\xff byte")
 
 
 async def test_a_child_that_reads_standard_input_gets_its_end(bench: Bench) -> None:
+    """Behaviour 62."""
     done = await bench.python("import sys; print(repr(sys.stdin.read()), sys.stdin.isatty())")
     assert done.stdout == "'' False"
 
 
 async def test_a_child_has_no_terminal_and_no_inherited_descriptor(bench: Bench) -> None:
+    """Behaviour 62."""
     leak = os.open(bench.root, os.O_RDONLY)
     os.set_inheritable(leak, True)
     script = """
@@ -273,6 +277,7 @@ print(sorted(int(n) for n in os.listdir(listing) if int(n) not in (listing, list
 
 
 async def test_a_tree_over_its_memory_is_ended(bench: Bench) -> None:
+    """Behaviour 55."""
     script = """
 import mmap, time
 m = mmap.mmap(-1, 300 << 20)   # shared memory, which RLIMIT_DATA does not count
@@ -298,6 +303,7 @@ async def test_a_file_over_the_file_limit_is_refused_by_the_kernel(bench: Bench)
 
 
 async def test_no_secret_of_the_cockpit_reaches_a_child(bench: Bench) -> None:
+    """Behaviour 52."""
     secrets = {
         "ANTHROPIC_API_KEY": "sk-secret",
         "AWS_SECRET_ACCESS_KEY": "sk-secret",
@@ -319,6 +325,7 @@ async def test_no_secret_of_the_cockpit_reaches_a_child(bench: Bench) -> None:
 async def test_a_child_of_this_very_process_does_not_see_its_environment(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Behaviour 52."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
     script = """
 import os

@@ -132,6 +132,7 @@ def test_a_call_gets_what_the_tier_says(
 def test_sockets_follow_the_network(
     machine: str, network: Network, arguments: tuple[int, ...], wanted: str
 ) -> None:
+    """Behaviour 53."""
     assert ask(machine, FilterOptions(network=network), "socket", *arguments) == wanted
 
 

@@ -66,6 +66,7 @@ def test_every_check_that_was_written_belongs_to_a_case() -> None:
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("tier", TIERS)
 def test_nothing_gets_out_but_what_kernel_cannot_hide(tier: Tier, user: str) -> None:
+    """Behaviours 51, 52 and 53."""
     need(tier)
     found, changed = tried(tier, user)
     named = Counter(name for case in CASES for name in (*case.inside, *case.seen, *case.works))
@@ -89,6 +90,7 @@ def test_without_a_jail_the_attempts_do_get_through() -> None:
 
 @pytest.mark.parametrize("user", USERS)
 def test_the_file_commands_withstand_every_attack(user: str) -> None:
+    """Behaviour 50."""
     need(Tier.KERNEL)
     found = native(user, 5_000)
     assert set(found) == set(CHECKS)

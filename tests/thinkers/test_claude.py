@@ -135,15 +135,23 @@ CIRCLE = [
 async def test_a_wrong_plan_is_refused_the_next_prompt_says_why_and_it_is_put_right(
     wrong: Reply, told: str
 ) -> None:
+    """Behaviour 29."""
     async with MessagesServer([wrong, plan_call(*WORKFLOW)]) as server, talking(server) as talk:
         proposal = await thinker(talk).plan(asked())
     assert len(proposal.steps) == len(WORKFLOW)
     assert told not in server.requests[0].said()
-    repair = server.requests[1].body["messages"][-1]["content"][0]
+    asked_first, repaired = (seen.body for seen in server.requests)
+    repair = repaired["messages"][-1]["content"][0]
     assert told in (repair.get("text") or repair["content"])
+    # What was asked (goal and manifest) and what was answered stand before it.
+    assert repaired["messages"][:1] == asked_first["messages"]
+    assert [one["role"] for one in repaired["messages"]] == ["user", "assistant", "user"]
+    assert GOAL in json.dumps(asked_first["messages"])
+    assert (repaired["system"], repaired["tools"]) == (asked_first["system"], asked_first["tools"])
 
 
 async def test_a_plan_that_is_never_right_leaves_the_goal_uncovered_with_the_reason() -> None:
+    """Behaviour 30."""
     async with MessagesServer([plan_call(act("fly"))], repeat=True) as server, talking(server) as talk:
         proposal = await thinker(talk).plan(asked())
     assert proposal.steps == ()
@@ -165,6 +173,7 @@ async def test_what_a_model_cannot_plan_is_uncovered_beside_what_it_can() -> Non
 
 
 async def test_a_model_without_tools_plans_in_words() -> None:
+    """Behaviour 31."""
     text = f"Sure!\n```json\n{json.dumps({'plan': WORKFLOW})}\n```"
     async with MessagesServer([Reply(text=text)]) as server, talking(server) as talk:
         proposal = await thinker(talk, "qwen3:4b", max_tokens=2_000).plan(asked())

@@ -66,6 +66,7 @@ async def test_the_exit_code_is_1_when_a_command_did_not_succeed(tmp_path: Path)
 
 
 async def test_an_unbalanced_quote_is_an_error_and_the_session_goes_on(tmp_path: Path) -> None:
+    """Behaviour 60."""
     shell = Shell(SimpleCoder(tmp_path), io.StringIO())
     shell.session = SandboxSession(venv="v")
     await shell.execute("mkdir a")
@@ -104,6 +105,7 @@ async def test_a_root_that_cannot_be_used_is_exit_code_2(
 
 
 async def test_what_a_program_prints_is_inert(tmp_path: Path) -> None:
+    """Behaviour 61."""
     hostile = "\\x1b]52;c;eA==\\x07\\x1b[2J\\x7f\\u009b2J\\u202e[@click=app.quit]x[/]"
     (tmp_path / "\x1b[2Jname").write_text("")
     out = io.StringIO()

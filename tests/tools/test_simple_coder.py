@@ -213,6 +213,7 @@ async def test_help_has_a_line_for_each_command(agent: Agent) -> None:
 
 
 async def test_rm_needs_autonomous_mode(agent: Agent) -> None:
+    """Behaviour 58."""
     await agent("write", path="f", content="x")
     refused = await agent("rm", path="f")
     assert (refused.status, refused.code) == (ResultStatus.ERROR, ErrorCode.NOT_ALLOWED)
@@ -224,6 +225,7 @@ async def test_rm_needs_autonomous_mode(agent: Agent) -> None:
 
 @pytest.mark.parametrize("actor", ["agent", "background:consolidation", "world", ""])
 async def test_nobody_but_the_operator_switches_autonomous_mode(agent: Agent, actor: str) -> None:
+    """Behaviour 58."""
     agent.actor = actor
     answer = await agent("toggle_autonomous_mode")
     assert (answer.status, answer.code, answer.session) == (ResultStatus.ERROR, ErrorCode.NOT_ALLOWED, None)
@@ -249,6 +251,7 @@ async def test_rm_removes_single_files_only(agent: Agent) -> None:
 
 
 async def test_a_failing_program_is_failure_with_both_streams(agent: Agent) -> None:
+    """Behaviour 56."""
     done = await agent.run("python -c \"import sys; print('a'); print('b', file=sys.stderr); sys.exit(3)\"")
     assert done.as_json() == {
         "status": "FAILURE",
@@ -262,6 +265,7 @@ async def test_a_failing_program_is_failure_with_both_streams(agent: Agent) -> N
 
 
 async def test_a_program_over_its_time_is_failure_with_timeout(agent: Agent) -> None:
+    """Behaviour 54."""
     agent.timeout_s = 0.5
     done = await agent.run(["python", "-c", "print('so far'); import time; time.sleep(60)"])
     assert (done.status, done.code) == (ResultStatus.FAILURE, ErrorCode.TIMEOUT)
@@ -282,6 +286,7 @@ async def test_an_end_by_signal_names_it(agent: Agent) -> None:
 
 
 async def test_endless_output_is_cut_and_says_so(tmp_path: Path) -> None:
+    """Behaviours 55 and 56."""
     agent = Agent(tmp_path, policy=SandboxPolicy(output_bytes=300_000, output_head_bytes=100))
     done = await agent.run(["python", "-c", "while True: print('y' * 1000)"])
     assert (done.status, done.code) == (ResultStatus.FAILURE, ErrorCode.TOO_LARGE)
@@ -368,6 +373,7 @@ def _cwd(name: str) -> str:
 
 
 async def test_an_active_venv_gives_python_and_pip_and_nothing_else(active: Agent) -> None:
+    """Behaviour 57."""
     planted = active.root / "test_project/.venv/bin/git"
     planted.write_text("#!/bin/sh\necho hijacked\n")
     planted.chmod(0o755)
@@ -397,6 +403,7 @@ async def test_a_console_script_of_the_venv_is_found(active: Agent) -> None:
 
 
 async def test_deactivate_restores_the_host_python(active: Agent) -> None:
+    """Behaviour 57."""
     assert (await active("deactivate_venv")).message == "Venv deactivated."
     done = await active.run(
         ["python", "-c", "import sys, os; print('VIRTUAL_ENV' in os.environ, sys.prefix)"]
@@ -426,6 +433,7 @@ async def test_pip_without_a_venv_does_not_touch_the_host(agent: Agent) -> None:
     ],
 )
 async def test_a_fake_venv_is_refused(active: Agent, tmp_path: Path, fake: str) -> None:
+    """Behaviour 57."""
     agent = Agent(tmp_path)
     venv = tmp_path / "fv"
     if fake == "empty":

@@ -46,7 +46,7 @@ async def test_enter_hands_over_the_cleaned_command_and_empties_the_line() -> No
         await pilot.press("enter")
         await pilot.press("enter")
 
-        assert app.entered == ["go on"]
+        assert app.entered == ["go  on"]
         assert app.bar.input.value == ""
 
 

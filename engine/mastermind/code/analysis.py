@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import sys
 from collections import Counter
@@ -123,7 +122,7 @@ async def _measure_some(
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": _HOUSE},
+        env={"PYTHONPATH": _HOUSE},
         limit=64 * 1024 * 1024,
     )
     assert process.stdin is not None

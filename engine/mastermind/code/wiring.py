@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.journal.store import DATA_DIRECTORY
 from engine.mastermind.code.parts import CodeAuditor, Fixers, Looking, ProjectSuites
+from engine.mastermind.code.reading import CodeReading
 from engine.mastermind.mastermind import Mastermind
 from engine.sandbox import SandboxPolicy
 
@@ -12,7 +13,7 @@ HELD_OUT = "held_out"
 
 
 def register(mastermind: Mastermind) -> None:
-    """Let Python projects be audited, mended and judged."""
+    """Let Python projects be audited, mended and judged, and read by `analyze_codebase` and `basegen`."""
     house = mastermind.house
 
     def policy() -> SandboxPolicy:
@@ -24,3 +25,6 @@ def register(mastermind: Mastermind) -> None:
         proposer=Fixers(looking),
         suite=ProjectSuites(looking, house.workspace / DATA_DIRECTORY / HELD_OUT),
     )
+    reading = CodeReading(house, policy)
+    mastermind.register("analyze_codebase", reading.analyze)
+    mastermind.register("basegen", reading.basegen)

@@ -193,7 +193,7 @@ async def test_query_and_status_tell_what_was_done_from_the_journal(craft: Craft
     assert "candidate_judged: k1.1 better: 1 words fewer" in craft.mastermind.told()
 
 
-async def test_what_an_applied_candidate_answers_is_closed(craft: Craft) -> None:
+async def test_what_an_applied_candidate_answers_is_closed_until_it_is_rolled_back(craft: Craft) -> None:
     plug(craft.mastermind)
     await craft.job("coord_analyze")
     await craft.job("coord_improve", "texts")
@@ -202,3 +202,5 @@ async def test_what_an_applied_candidate_answers_is_closed(craft: Craft) -> None
     item = craft.mastermind.state.items["i1"]
     assert (item.status, item.message) == (ItemStatus.COMPLETED, "k1.1 is applied")
     assert "nothing to work on" in (await craft.job("coord_process_backlog")).message
+    await craft.do(RollBack())
+    assert craft.mastermind.state.items["i1"].status is ItemStatus.ROLLED_BACK

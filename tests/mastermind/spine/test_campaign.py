@@ -185,6 +185,27 @@ async def test_what_was_judged_before_an_interruption_is_not_judged_again(
     assert len({title for title, sealed in comparer.asked if sealed}) == len(comparer.asked) / 2
 
 
+async def test_a_campaign_that_was_left_is_no_part_of_the_next(craft: Craft, reopen: Reopen) -> None:
+    """Behaviour 19: its goal stays its own, also after reopening, until it is asked for by its id."""
+    lay(craft.workspace, "keep this this line", "and and that that")
+    _, comparer = plug(craft.mastermind)
+    comparer.wait = asyncio.Event()
+    job = await craft.start("evolve", "make the first text shorter")
+    while "k1" not in craft.mastermind.state.campaigns:
+        await craft.mastermind.spine.changed()
+    await craft.do(CancelJob(job=job))
+    await craft.mastermind.wait(job)
+    craft = await reopen()
+    left = craft.mastermind.state.campaigns["k1"]
+    plug(craft.mastermind)
+    done = await craft.job("evolve", "make the texts shorter")
+    assert done.status is JobStatus.NEEDS_OPERATOR, done.message
+    campaigns = craft.mastermind.state.campaigns
+    assert list(campaigns) == ["k1", "k2"]
+    assert (campaigns["k1"], campaigns["k1"].status) == (left, CampaignStatus.CANCELLED)
+    assert campaigns["k2"].directive == "make the texts shorter"
+
+
 async def test_declining_rejects_the_item_and_changes_nothing(craft: Craft) -> None:
     plug(craft.mastermind)
     await craft.job("coord_analyze")

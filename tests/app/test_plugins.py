@@ -1,0 +1,108 @@
+"""Verbs of others: used when they are sound, named when they are not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from app import plugins
+from app.doctor import _plugins
+from app.doing import do_line, help_text
+from app.grammar import complete, read_line
+from app.verb import Context, GrammarError, Local
+from engine.domain import commands as cmd
+
+MODULE = """
+from app.verb import GrammarError, Local, Verb
+from engine.domain.commands import AdoptGoal
+
+def read(rest, context):
+    if rest == "fail":
+        raise RuntimeError("oh\\nno")
+    if rest == "odd":
+        return 7
+    if rest.startswith("goal "):
+        return AdoptGoal(agent=context.agent, text=rest[5:])
+    return Local("say", f"hello {rest or 'world'}")
+
+greet = Verb("greet", "greet [NAME]", "say hello", read, "anything", choices=lambda c: [("anna", "one")])
+other = Verb("another", "another", "is named otherwise", read, "x")
+pause = Verb("pause", "pause", "is taken", read, "x")
+number = 7
+"""
+POINTS = """[pilothouse.verbs]
+greet = greeting_plugin:greet
+misnamed = greeting_plugin:other
+pause = greeting_plugin:pause
+number = greeting_plugin:number
+missing = greeting_plugin:nothing_there
+broken = greeting_broken:verb
+Bad-Name = greeting_plugin:greet
+"""
+
+
+@pytest.fixture(autouse=True)
+def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    site = tmp_path / "site"
+    info = site / "greeting-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(POINTS)
+    (site / "greeting_plugin.py").write_text(MODULE)
+    (site / "greeting_broken.py").write_text("raise SystemExit('no')")
+    monkeypatch.syspath_prepend(str(site))
+    _forget()
+    yield
+    _forget()
+    sys.modules.pop("greeting_plugin", None)
+
+
+def _forget() -> None:
+    plugins._points.cache_clear()
+    plugins.plugin.cache_clear()
+
+
+def test_a_plugin_is_loaded_when_its_verb_is_needed() -> None:
+    assert read_line("goal x", Context(agent="a")) == cmd.AdoptGoal(agent="a", text="x")
+    assert ("greet ", "a plugin") in complete("gre", Context())
+    assert "greeting_plugin" not in sys.modules
+    assert read_line("GREET you", Context()) == Local("say", "hello you")
+    assert read_line("greet goal x y", Context(agent="a")) == cmd.AdoptGoal(agent="a", text="x y")
+    assert complete("greet a", Context()) == [("greet anna", "one")]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("greet fail", "the plugin 'greet' failed: RuntimeError: oh no"),
+        ("greet odd", "neither a command nor a text"),
+        ("misnamed", "its verb is named 'another'"),
+        ("number", "it gives a int"),
+        ("missing", "cannot be imported: AttributeError"),
+        ("broken", "cannot be imported: SystemExit: no"),
+        ("gret", "did you mean greet"),
+    ],
+)
+def test_a_broken_plugin_is_named_and_hurts_nothing(line: str, said: str) -> None:
+    with pytest.raises(GrammarError, match=said):
+        read_line(line, Context())
+
+
+async def test_help_and_doctor_name_what_plugins_there_are(tmp_path: Path) -> None:
+    code, answer, text = help_text()
+    assert code == 0
+    assert answer["verbs"][-1] == {
+        "verb": "greet", "usage": "greet [NAME]", "help": "say hello", "aliases": [], "group": "Plugins",
+    }  # fmt: skip
+    assert {one["verb"] for one in answer["broken"]} == {
+        *("misnamed", "pause", "number", "missing", "broken", "Bad-Name"),
+    }
+    assert "is a verb already" in text
+    found = _plugins()
+    assert not found["ok"]
+    assert found["verbs"] == "greet"
+    assert await do_line(tmp_path / "ws", "greet anna") == (
+        0, {"ok": True, "message": "hello anna"}, "hello anna",
+    )  # fmt: skip

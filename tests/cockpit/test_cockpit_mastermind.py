@@ -1,0 +1,207 @@
+"""Mastermind in the cockpit: the bar is free at once, what runs is seen, what is better is applied by key."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from flight import Flight, cockpit
+
+from engine.domain.improvement import CampaignStatus
+from engine.domain.mastermind import JobStatus
+from engine.mastermind.parts import Asked, Outcome, Progress
+from tests.mastermind.spine.words import lay, plug
+from widgets import CommandBar
+from widgets.dialogs import ConfirmDialog
+from widgets.dialogs.backlog import BacklogDialog
+from widgets.dialogs.campaign import CampaignDialog
+from widgets.dialogs.jobs import JobsDialog
+from widgets.dialogs.preview import PreviewDialog
+from widgets.dialogs.told import TextDialog
+
+
+def bar(flight: Flight) -> CommandBar:
+    return flight.app.query_one("#command", CommandBar)
+
+
+@pytest.mark.parametrize("size", [(160, 45), (100, 30), (80, 24)])
+async def test_a_campaign_is_previewed_looked_at_applied_and_rolled_back(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    lay(tmp_path / "ws")
+    async with cockpit(tmp_path / "ws", size=size) as flight:
+        mastermind = await flight.engine.mastermind()
+        plug(mastermind)
+        text = flight.engine.root / "texts/one.txt"
+        before = text.read_text()
+        await flight.press("colon", *"improve the texts ?", "enter")
+        await flight.dialog(PreviewDialog)
+        await flight.shows("improve the texts", "texts is its id", "nothing is done yet")
+        assert not mastermind.state.jobs
+        await flight.press("enter")
+        await flight.dialog(CampaignDialog)
+        await flight.shows("Campaign k1 on texts", "? needs you", "better", "a apply")
+        await flight.press("enter")
+        await flight.shows("+keep this line")
+        await flight.press("backspace", "u")
+        await flight.shows("it is not applied")
+        await flight.press("a")
+        await flight.dialog(ConfirmDialog)
+        assert text.read_text() == before
+        await flight.press("y")
+        await flight.shows("✓ applied", "u roll back")
+        assert text.read_text() == "keep this line"
+        await flight.press("u")
+        await flight.dialog(ConfirmDialog)
+        await flight.press("y")
+        await flight.shows("↶ rolled back")
+        assert text.read_text() == before
+        assert "✓ rolled back" not in flight.text
+
+
+async def test_a_long_command_leaves_the_bar_free_and_is_cancelled_by_key(flight: Flight) -> None:
+    """Behaviour 12."""
+    mastermind = await flight.engine.mastermind()
+    cut = asyncio.Event()
+
+    async def long(asked: Asked, progress: Progress) -> Outcome:
+        progress.tell(3, 12, "at the third")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cut.set()
+        return Outcome(JobStatus.DONE, "never")
+
+    mastermind.register("evolve", long, heavy=True)
+    await flight.type("evolve everything")
+    await flight.says("j1 begins")
+    await flight.shows("j1 evolve 3/12")
+    await flight.type("believe colour green")
+    await flight.says("colour believed")
+    await flight.press("escape", "T")
+    await flight.dialog(JobsDialog)
+    await flight.shows("▶ j1", "▓▓▓░", "at the third")
+    begun = time.monotonic()
+    await flight.press("c")
+    await flight.until(lambda: mastermind.state.jobs["j1"].status is JobStatus.CANCELLED, "the end")
+    assert time.monotonic() - begun < 2
+    assert cut.is_set()
+    await flight.shows("■ j1", "cancelled")
+    assert "✓ j1" not in flight.text
+
+
+async def test_a_command_that_raises_leaves_the_cockpit_alive_with_an_id(flight: Flight) -> None:
+    """Behaviour 4."""
+    mastermind = await flight.engine.mastermind()
+
+    async def broken(asked: Asked, progress: Progress) -> Outcome:
+        raise RuntimeError("boom")
+
+    mastermind.register("coord_query", broken)
+    await flight.type("query why?")
+    await flight.says("j1 coord_query failed: RuntimeError: boom", "error")
+    ident = mastermind.state.jobs["j1"].error
+    assert ident in flight.message
+    assert ident in (flight.engine.workspace / ".pilothouse/mastermind.log").read_text()
+    assert bar(flight)._model.kind == "error"
+
+    def breaks(_intent: object) -> None:
+        raise RuntimeError("worse")
+
+    flight.app._do_locally = breaks
+    await flight.type("status")
+    await flight.says("RuntimeError: worse (error e", "faults.log has the rest")
+    await flight.type("believe colour green")
+    await flight.says("colour believed")
+
+
+@pytest.mark.parametrize("size", [(120, 35), (80, 24)])
+async def test_the_backlog_is_approved_rejected_and_worked_on_by_key(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    lay(tmp_path / "ws")
+    async with cockpit(tmp_path / "ws", size=size) as flight:
+        mastermind = await flight.engine.mastermind()
+        plug(mastermind)
+        await flight.press("L")
+        await flight.dialog(BacklogDialog)
+        await flight.shows("The backlog is empty")
+        await flight.press("escape")
+        await flight.type("coord_analyze")
+        await flight.says("j1 coord_analyze done", "1 added")
+        await flight.type("suggest !9 mastermind.toml be careful")
+        await flight.says("i2 is in the backlog, pending approval")
+        await flight.press("escape", "L")
+        await flight.dialog(BacklogDialog)
+        await flight.shows("?   i2", "1 wait for your approval", "nothing is tried before you approve it")
+        await flight.press("a")
+        await flight.shows("i2 is approved", "·   i2")
+        await flight.press("r")
+        await flight.shows("i2 is rejected")
+        await flight.press("home", "a")
+        await flight.shows("does not wait for approval")
+        await flight.press("p")
+        await flight.until(
+            lambda: any(
+                one.status is CampaignStatus.NEEDS_OPERATOR for one in mastermind.state.campaigns.values()
+            ),
+            "its campaign",
+        )
+        await flight.press("home", "enter")
+        await flight.dialog(CampaignDialog)
+        await flight.shows("Campaign k1 on texts")
+        await flight.press("d")
+        await flight.dialog(ConfirmDialog)
+        await flight.press("y")
+        await flight.shows("■ declined")
+
+
+async def test_registries_and_identities_are_shown_and_an_identity_goes_only_when_confirmed(
+    flight: Flight,
+) -> None:
+    await flight.type("show_agent_registry")
+    await flight.says("pilot-1")
+    await flight.type("show_tool_registry")
+    await flight.dialog(TextDialog)
+    await flight.shows("simple_coder")
+    await flight.press("escape")
+    await flight.type("id_create clerk")
+    await flight.says("clerk has the identity")
+    await flight.type("id_deprecate clerk")
+    await flight.dialog(ConfirmDialog)
+    await flight.press("n")
+    mastermind = await flight.engine.mastermind()
+    assert not [one for one in mastermind.state.identities.values() if one.deprecated]
+    await flight.type("id_deprecate clerk")
+    await flight.dialog(ConfirmDialog)
+    await flight.press("y")
+    await flight.says("is given up; its private key was destroyed")
+    await flight.type("agent_create bdi_agent clerk-2 that builds things")
+    await flight.until(lambda: "clerk-2" in flight.engine.agents or flight.app.screen_stack[1:], "an answer")
+
+
+async def test_what_is_typed_is_explained_and_completed(flight: Flight) -> None:
+    await flight.press("colon", *"id_create ")
+    await flight.shows("id_create ENTITY — make an identity", "id_create pilot-1")
+    for _ in "id_create ":
+        await flight.press("backspace")
+    await flight.press(*"evolve")
+    await flight.until(lambda: flight.app._mastermind is not None, "an open Mastermind")
+    await flight.until(lambda: flight.app._components, "components")
+    await flight.press("space", *"reci")
+    await flight.until(lambda: any("recipes" in one.text for one in bar(flight).completions), "a component")
+    await flight.press("ctrl+o")
+    await flight.dialog(PreviewDialog)
+    await flight.press("escape")
+    await flight.until(lambda: bar(flight).input.value == "evolve reci", "the line as it was")
+
+
+async def test_a_wish_that_is_no_command_is_shown_as_it_is_understood(flight: Flight) -> None:
+    await flight.type("make the recipes better")
+    await flight.dialog(PreviewDialog)
+    await flight.shows("evolve make the recipes better", "recipes is its id")
+    await flight.press("escape")
+    await flight.no_dialog()
+    assert not (await flight.engine.mastermind()).state.jobs
