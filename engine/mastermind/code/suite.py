@@ -44,7 +44,8 @@ _CALL_S = 0.03
 """Processor seconds that one timed call is to take, so that what the machine does besides is small to it."""
 _SPREAD = (0.7, 1.4)
 """Sizes are drawn from this range around the one that takes so long."""
-_LARGEST = 131_072
+_LARGEST = 16_384
+"""More takes longer to make ready and to read than to time."""
 _SIZES_EACH = 3
 
 
