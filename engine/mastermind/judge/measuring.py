@@ -135,12 +135,19 @@ def _difference(was: float, now: float, measure: Measure) -> float:
 def _costs(
     rounds: Sequence[Round], before: Sequence[Round], checks: Sequence[Check], measure: Measure
 ) -> dict[str, list[float | None]]:
-    """Costs by check, round by round; what importing costs before is taken off on both sides."""
+    """Costs by check, round by round.
+
+    What importing and making ready takes is left out, but for what it takes more than with the tree before:
+    work that is moved there counts, and how it varies by itself does not hide the rest.
+    """
     found: dict[str, list[float | None]] = {}
     for check in checks:
-        imports = [one for round_ in before if (one := _import(round_, check, measure)) is not None]
-        usual = statistics.median(imports) if imports else 0.0
-        found[check.id] = [_cost(round_, check, measure, usual) for round_ in rounds]
+        was, now = (
+            [one for round_ in side if (one := _import(round_, check, measure)) is not None]
+            for side in (before, rounds)
+        )
+        moved = max(0.0, statistics.median(now) - statistics.median(was)) if was and now else 0.0
+        found[check.id] = [_cost(round_, check, measure, moved) for round_ in rounds]
     return found
 
 
@@ -152,7 +159,7 @@ def _import(done: Round, check: Check, measure: Measure) -> float | None:
     return stages.get("ready")
 
 
-def _cost(done: Round, check: Check, measure: Measure, usual: float) -> float | None:
+def _cost(done: Round, check: Check, measure: Measure, moved: float) -> float | None:
     seen = done.seen.get(check.id)
     if seen is None:
         return None
@@ -162,10 +169,14 @@ def _cost(done: Round, check: Check, measure: Measure, usual: float) -> float | 
         return None
     told = seen.told
     if measure.how is Measured.STEPS:
-        return max(1.0, told.steps["done"] - usual) if "done" in told.steps else None
+        return max(1.0, _between(told.steps) + moved) if "done" in told.steps else None
     if "done" not in told.clocks:
         return None
-    return max(1e-6, told.clocks["done"] - usual + _children(told))
+    return max(1e-6, _between(told.clocks) + moved + _children(told))
+
+
+def _between(stages: Mapping[str, float]) -> float:
+    return stages["done"] - stages.get("ready", 0.0)
 
 
 def _children(told: Told) -> float:
