@@ -102,10 +102,9 @@ def _cockpit(options: argparse.Namespace) -> int:
     if not terminal or os.environ.get("TERM") == "dumb":
         if mission is None:
             return _complain("the cockpit needs a terminal; without one use: pilothouse run GOAL")
-        options.__dict__.update(
-            goal="", agent="pilot-1", max_loops=None, approve="ask", step=False, timeout=None, events=False
-        )
-        return _run(options)
+        # All that `run` can be told and was not is as `run` has it.
+        usual = parser().parse_args(["run", "--mission", options.mission])
+        return _run(argparse.Namespace(**{**vars(usual), **vars(options), "command": "run"}))
     from app.garbage import hold_off
 
     hold_off()

@@ -151,3 +151,18 @@ def test_an_ordinary_user_can_work_wherever_home_is(users_own: Path, home: str) 
     assert [json.loads(line)["status"] for line in lines] == ["SUCCESS"] * 3
     assert json.loads(lines[1])["stdout"] == "é"
     assert "Layers of the jail" in run("doctor")
+
+
+def test_without_a_terminal_the_cockpits_mission_is_run(tmp_path: Path) -> None:
+    words = ["--workspace", str(tmp_path / "ws"), "--mission", "first-flight"]
+    done = subprocess.run(
+        [sys.executable, "-m", "app.cli", *words],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
+    assert "achieved" in done.stdout.lower()
