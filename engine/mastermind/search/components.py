@@ -16,6 +16,7 @@ from typing import Any
 
 from engine.domain.commands import AGENT_ID
 from engine.domain.improvement import Component, ComponentKind
+from engine.library.prompt_parts import path_of
 from engine.parameters.thresholds import FILE
 
 AGENT_PREFIX = "agent:"
@@ -25,6 +26,7 @@ PLANS_FILE = "plans/explorer.asl"
 RECIPES = "recipes"
 RECIPES_FILE = "recipes/learned.toml"
 """The file that learned recipes are written to; the operator's own files are changed only when named."""
+PROMPTS = "prompts"
 THRESHOLDS = "thresholds"
 THRESHOLDS_FILE = FILE
 TOOLS_DIRECTORY = "sandbox/tools"
@@ -41,12 +43,15 @@ MEASURES = {
 }
 
 
-def components(workspace: Path, agents: Mapping[str, str] | None = None) -> tuple[Component, ...]:
+def components(
+    workspace: Path, agents: Mapping[str, str] | None = None, model: str = ""
+) -> tuple[Component, ...]:
     """What can be improved in a workspace, by id; blocking.
 
     Args:
         workspace: its directory.
         agents: the agents that exist, with their types.
+        model: the name of the model that thinks; empty where there is none.
     """
     found = [_plans(PLANS, PLANS_FILE, "the explorer's plans, as shipped until they are changed")]
     found += [
@@ -71,6 +76,7 @@ def components(workspace: Path, agents: Mapping[str, str] | None = None) -> tupl
         )
     )
     found += [_tool(path) for path in _named(workspace, TOOLS_DIRECTORY, ".py")]
+    found.append(_prompts(model))
     found += [_agent(ident, kind) for ident, kind in sorted((agents or {}).items())]
     return tuple(sorted(found, key=lambda one: one.id))
 
@@ -80,6 +86,19 @@ def _plans(ident: str, path: str, title: str) -> Component:
     names = (stem, f"{stem} plans", f"{stem} plan library", path)
     measure = MEASURES[ComponentKind.PLANS]
     return Component(ident, ComponentKind.PLANS, title, (path,), measure, aliases=names)
+
+
+def _prompts(model: str) -> Component:
+    from engine.mastermind.search.prompts import MEASURED, measure_of
+
+    return Component(
+        PROMPTS,
+        ComponentKind.PROMPT,
+        f"the words that guide a model: {', '.join(MEASURED)}",
+        tuple(map(path_of, MEASURED)),
+        measure_of(model),
+        aliases=("prompt", *(f"{part} prompt" for part in MEASURED)),
+    )
 
 
 def _recipes(ident: str, path: str, title: str) -> Component:
@@ -163,6 +182,10 @@ def _usual(component: Component, path: str, created: Mapping[str, Any]) -> str:
         from engine.mastermind.search.thresholds import DEFAULT_TEXT
 
         return DEFAULT_TEXT
+    if component.kind is ComponentKind.PROMPT:
+        from engine.mastermind.search.prompts import built_in
+
+        return built_in(Path(path).stem)
     if component.kind is ComponentKind.AGENT:
         return spec_text(component.id.removeprefix(AGENT_PREFIX), created)
     return ""

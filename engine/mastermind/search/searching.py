@@ -16,6 +16,7 @@ from typing import Any
 from engine.bdi.problems import ProgramError
 from engine.domain.improvement import Component, ComponentKind, Finding, Proposal
 from engine.journal.errors import JournalReadError
+from engine.mastermind.parts import NotJudged
 from engine.mastermind.search.agent_specs import SpecError, read_spec, spec_changes
 from engine.mastermind.search.audit import audit
 from engine.mastermind.search.components import AGENT_PREFIX, RECIPES, beginning, components, library_of
@@ -27,12 +28,19 @@ from engine.mastermind.search.plan_changes import Library
 from engine.mastermind.search.plan_search import Better, Effort, better_than, look_for_better
 from engine.mastermind.search.planning import recipe_texts
 from engine.mastermind.search.plans_suite import PlansSuite
+from engine.mastermind.search.prompts import NO_MODEL, ModelOpener, PromptSuite
 from engine.mastermind.search.recipes import RecipesSuite, propose_recipes
 from engine.mastermind.search.thresholds import neighbours, written
 from engine.parameters.thresholds import ThresholdsError, read_thresholds
 
 SEARCHED = frozenset(
-    {ComponentKind.PLANS, ComponentKind.RECIPES, ComponentKind.THRESHOLDS, ComponentKind.AGENT}
+    {
+        ComponentKind.PLANS,
+        ComponentKind.RECIPES,
+        ComponentKind.PROMPT,
+        ComponentKind.THRESHOLDS,
+        ComponentKind.AGENT,
+    }
 )
 """Kinds of components that are searched and judged here."""
 
@@ -49,15 +57,19 @@ class Searching:
         workspace: its directory.
         opener: opens an engine on a scratch workspace, without a model.
         effort: how much is tried for plan libraries.
+        thinking: opens one with the model that thinks; None where there is none.
+        model: that model's name.
     """
 
     workspace: Path
     opener: Opener
     effort: Effort = field(default_factory=Effort)
+    thinking: ModelOpener | None = None
+    model: str = ""
 
     async def components(self, agents: Mapping[str, str] | None = None) -> tuple[Component, ...]:
         """What can be improved; `agents` are those that exist, with their types."""
-        return await asyncio.to_thread(components, self.workspace, agents)
+        return await asyncio.to_thread(components, self.workspace, agents, self.model)
 
     async def audit(
         self, component: Component | None = None, cancelled: Callable[[], bool] = lambda: False
@@ -201,6 +213,7 @@ class Searching:
 
         Raises:
             UnsearchableError: it cannot be judged here; the message says why.
+            NotJudged: it takes a model, and there is none.
             JournalReadError: the journal cannot be read.
         """
         match component.kind:
@@ -210,6 +223,10 @@ class Searching:
             case ComponentKind.RECIPES:
                 history = await read_history(self.workspace)
                 return await asyncio.to_thread(RecipesSuite.of, component, before, history)
+            case ComponentKind.PROMPT:
+                if self.thinking is None:
+                    raise NotJudged(NO_MODEL)
+                return PromptSuite(component, seed, self.thinking, self.model)
             case ComponentKind.THRESHOLDS:
                 return FlightSuite(component, seed, self.opener)
             case ComponentKind.AGENT:
