@@ -1,4 +1,4 @@
-"""What of the system itself can be improved beside projects: plans, recipes, thresholds, agents, tools.
+"""What of the system itself can be improved beside projects: plans, recipes, prompts, thresholds, agents.
 
 All of it is data in the workspace's directory, outside of what agents may write except for plan libraries in
 the sandbox. Where a file is needed that is not there yet, `beginning` says what stands for it: the shipped
@@ -29,7 +29,6 @@ RECIPES_FILE = "recipes/learned.toml"
 PROMPTS = "prompts"
 THRESHOLDS = "thresholds"
 THRESHOLDS_FILE = FILE
-TOOLS_DIRECTORY = "sandbox/tools"
 SIZE_LIMIT = 256 * 1024
 MOST_FILES = 500
 _SKIPPED = frozenset({".pilothouse", ".git", ".tmp", ".venv", "venv", "node_modules", "__pycache__"})
@@ -39,7 +38,6 @@ MEASURES = {
     ComponentKind.RECIPES: "sealed recorded goals planned as they were done in the end, nothing else anew",
     ComponentKind.THRESHOLDS: "goals achieved and actions taken on sealed small tasks",
     ComponentKind.AGENT: "goals achieved and actions taken by such an agent on sealed small tasks",
-    ComponentKind.TOOL: "the tests beside it",
 }
 
 
@@ -75,7 +73,6 @@ def components(
             aliases=("threshold", "settings", "metacognition", "recovery"),
         )
     )
-    found += [_tool(path) for path in _named(workspace, TOOLS_DIRECTORY, ".py")]
     found.append(_prompts(model))
     found += [_agent(ident, kind) for ident, kind in sorted((agents or {}).items())]
     return tuple(sorted(found, key=lambda one: one.id))
@@ -105,18 +102,6 @@ def _recipes(ident: str, path: str, title: str) -> Component:
     names = (Path(path).stem, f"{Path(path).stem} recipes", path)
     return Component(
         ident, ComponentKind.RECIPES, title, (path,), MEASURES[ComponentKind.RECIPES], aliases=names
-    )
-
-
-def _tool(path: str) -> Component:
-    stem = Path(path).stem
-    return Component(
-        path.removeprefix("sandbox/").removesuffix(".py"),
-        ComponentKind.TOOL,
-        f"the tool {path}, written in the workspace",
-        (path,),
-        MEASURES[ComponentKind.TOOL],
-        aliases=(stem, f"{stem} tool", f"{stem}_tool", path),
     )
 
 
