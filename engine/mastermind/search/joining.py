@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.domain.improvement import Component, ComponentKind, Finding, Proposal
 from engine.journal.errors import JournalReadError
-from engine.mastermind.parts import AuditUnavailable, JobRefused, NothingProposed, Progress
+from engine.mastermind.parts import AuditUnavailable, JobRefused, NothingProposed, NotJudged, Progress
 from engine.mastermind.search.components import RECIPES, beginning
 from engine.mastermind.search.history import read_created
 from engine.mastermind.search.modelling import FILE_LIMIT, ModelUnavailable, model_proposals
@@ -90,7 +90,7 @@ class SearchProposer:
         ended = False
         try:
             return await self._searching.propose(component, findings, rng, lambda: ended, tree)
-        except (UnsearchableError, JournalReadError) as error:
+        except (UnsearchableError, JournalReadError, NotJudged) as error:
             raise NothingProposed(str(error)) from error
         finally:
             # Cancelled or not, a search in a thread is to end with this.
