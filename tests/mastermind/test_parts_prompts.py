@@ -33,9 +33,9 @@ def act(command: str, number: int = 1, **args: Any) -> dict[str, Any]:
 def planned(goal: str, told: str) -> dict[str, Any]:
     """A scripted mind: it copies, moves and makes, counts wrong, and replaces when it is told how."""
     if found := re.match(r"copy the file (\S+) to (\S+) and", goal):
-        return {"plan": [act("copy", source=found[1], destination=found[2])]}
+        return {"plan": [act("copy", source=found[1], target=found[2])]}
     if found := re.match(r"rename the file (\S+)/(\S+) to (\S+) in", goal):
-        return {"plan": [act("move", source=f"{found[1]}/{found[2]}", destination=f"{found[1]}/{found[3]}")]}
+        return {"plan": [act("move", source=f"{found[1]}/{found[2]}", target=f"{found[1]}/{found[3]}")]}
     if found := re.match(r"create the directory (\S+) and in it the file (\S+) with the text '(.*)'", goal):
         path = f"{found[1]}/{found[2]}"
         return {"plan": [act("mkdir", path=found[1]), act("write", 2, path=path, content=found[3])]}

@@ -17,6 +17,7 @@ from typing import Any
 from engine.domain.commands import AGENT_ID
 from engine.domain.improvement import Component, ComponentKind
 from engine.library.prompt_parts import path_of
+from engine.mastermind.search.thresholds import UNSEARCHED
 from engine.parameters.thresholds import FILE
 
 AGENT_PREFIX = "agent:"
@@ -71,6 +72,7 @@ def components(
             (THRESHOLDS_FILE,),
             MEASURES[ComponentKind.THRESHOLDS],
             aliases=("threshold", "settings", "metacognition", "recovery"),
+            unsearched=UNSEARCHED,
         )
     )
     found.append(_prompts(model))
