@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from engine.domain import commands as cmd
 from engine.domain.improvement import CampaignStatus, Ruling
 from engine.domain.mastermind import JobRecord, JobStatus
 from engine.domain.mastermind_commands import ApplyCandidate, StartJob
 from engine.engine import Engine, EngineConfig
+from engine.journal import events as ev
 from engine.library.prompt_parts import LONGEST, path_of, read_parts
 from engine.models.choice import ModelChoice
+from tests.engine.engine_flight import journal_holds_together
 from tests.messages_server import MessagesServer, Reply, object_call
 from tests.messages_server.server import Seen
 
@@ -136,6 +140,42 @@ def test_a_link_is_no_part(tmp_path: Path) -> None:
     (tmp_path / "prompts/reflection.md").symlink_to(tmp_path / "secret")
     found = read_parts(tmp_path)
     assert (found.texts, len(found.faults)) == ({}, 1)
+
+
+async def test_a_part_counts_from_the_next_question_stays_on_record_and_is_not_needed_to_replay(
+    opened: Opened, tmp_path: Path
+) -> None:
+    lay(tmp_path, "deciding", "{goal}")
+    async with MessagesServer([mind([])], repeat=True) as server:
+        engine = await opened(server)
+        assert engine.health.prompts == (
+            "prompts/deciding.md, line 1: {goal} stands for nothing; {builtin} is all there is; "
+            "the built-in part stands",
+        )
+        assert (await engine.submit(cmd.CreateAgent(agent="pilot"))).ok
+        lay(tmp_path, "planning", BETTER)
+        goal = "create the directory a/b and in it the file c.txt with the text 'red'"
+        await engine.submit(cmd.AdoptGoal(agent="pilot", text=goal))
+        await engine.submit(cmd.Run(agent="pilot", ask=False))
+        async with asyncio.timeout(20):
+            asked = [one async for one in calls(engine)]
+    assert (tmp_path / "sandbox/a/b/c.txt").read_text() == "red"
+    (system,) = [one.request["system"][0]["text"] for one in asked]
+    assert system.startswith("You are the planner of an agent")
+    assert f"{HINT}\n\nText between a line `[material MARK: NAME]`" in system
+    await engine.close()
+    (tmp_path / "prompts/planning.md").unlink()
+    assert all(not one.model_calls for one in await journal_holds_together(tmp_path))
+
+
+async def calls(engine: Engine) -> AsyncIterator[ev.ModelCalled]:
+    """The calls of the model until a goal has ended."""
+    async for event in engine.events(0):
+        said = ev.payload_of(event)
+        if isinstance(said, ev.ModelCalled):
+            yield said
+        if isinstance(said, ev.GoalEnded):
+            return
 
 
 async def test_without_a_model_nothing_is_shown_of_a_prompt_and_that_is_said(opened: Opened) -> None:
