@@ -17,6 +17,7 @@ FLOORS = [
     "engine.replay",
     "engine.engine",
     "engine.mastermind",
+    "engine.crew",
     "engine.loop",
     "engine.inquiry",
     "engine.reasoner",

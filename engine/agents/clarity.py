@@ -113,9 +113,10 @@ def _set(words: str) -> frozenset[str]:
 
 
 _STOP_WORDS = _set(
-    """a an the it its is are was be been to of for and or in on at by with from as that this these those we our
-    us i my me you your they their them he she make makes making get gets getting do does want wants need needs
-    have has should would could can will so some any very really just"""
+    """a an the it its is are was be been to of for and or in on at by with from as that this these
+    those we our
+    us i my me you your they their them he she make makes making get gets getting do does want wants
+    need needs have has should would could can will so some any very really just"""
 )
 _GENERIC: dict[Slot, frozenset[str]] = {
     "what": _set(
