@@ -128,8 +128,8 @@ _GENERIC: dict[Slot, frozenset[str]] = {
 }
 _MEASURABLE = re.compile(
     r"\d|%|\b(zero|no longer|at least|at most|under|within|pass(es)?)\b|"
-    r"\bby (the )?(end|next|tomorrow|tonight|noon|january|february|march|april|may|june|july|august|september|"
-    r"october|november|december|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b",
+    r"\bby (the )?(end|next|tomorrow|tonight|noon|january|february|march|april|may|june|july|august|"
+    r"september|october|november|december|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*", re.UNICODE)
