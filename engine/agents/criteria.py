@@ -182,8 +182,10 @@ def _non_empty(at: _Look) -> _Said:
     return _Said(bool(words(found).strip()), "nothing" if not words(found).strip() else "", "something")
 
 
-def _items(at: _Look) -> int:
+def _items(at: _Look, pick: Callable[[Iterable[int]], int]) -> int:
     found = at.items()
+    if at.args.get("each"):
+        return pick([len(one) if isinstance(one, list | tuple) else 0 for one in found] or [0])
     if key := at.args.get("distinct"):
         values = [one.get(str(key)) if isinstance(one, Mapping) and key is not True else one for one in found]
         return len({words(value).casefold() for value in values})
@@ -191,12 +193,12 @@ def _items(at: _Look) -> int:
 
 
 def _min_items(at: _Look) -> _Said:
-    n, least = _items(at), at.number("n")
+    n, least = _items(at, min), at.number("n")
     return _Said(n >= least, f"{n} < {least:g}" if n < least else f"{n}", f"at least {least:g}")
 
 
 def _max_items(at: _Look) -> _Said:
-    n, most = _items(at), at.number("n")
+    n, most = _items(at, max), at.number("n")
     return _Said(n <= most, f"{n} > {most:g}" if n > most else f"{n}", f"at most {most:g}")
 
 

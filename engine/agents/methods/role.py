@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
-
 from engine.agents.clarity import ProblemClarity
 from engine.agents.criteria import count_words, question_count
 from engine.agents.kinds import Check
 from engine.agents.result import GateOutcome
+from engine.agents.spec import RoleRules
 from engine.agents.values import Value
 
-WORDS_MOST = 100
-QUESTIONS = 1
 QUESTIONS_BEFORE_ASKING = 10
 """Questions without readiness after which the operator is asked how to go on."""
 _LIST = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+\S", re.M)
@@ -49,18 +45,16 @@ class RoleState(Value):
         return not self.ready and self.questions >= QUESTIONS_BEFORE_ASKING
 
 
-def lint(reply: str, *, ready: bool, rules: Mapping[str, Any] | None = None) -> tuple[GateOutcome, ...]:
+def lint(reply: str, *, ready: bool, rules: RoleRules | None = None) -> tuple[GateOutcome, ...]:
     """Everything that a reply is looked at for.
 
     Args:
         reply: what the role wants to say.
         ready: whether the problem is ready for analysis; before that nothing is recommended.
-        rules: `max_words`, `questions` (None for any number), `lists` (True allows them), `recommends`
-        (True allows
-            recommendations at any time); those of a clarifier where they say nothing.
+        rules: what this role is held to; a clarifier's rules by default.
     """
-    said = rules or {}
-    most, wanted = int(said.get("max_words", WORDS_MOST)), said.get("questions", QUESTIONS)
+    said = rules or RoleRules()
+    most, wanted = said.max_words, said.questions
     words, questions, said_something = count_words(reply), question_count(reply), bool(reply.strip())
     found = [
         _gate(Check.NON_EMPTY, said_something, "something", "nothing", "say something"),
@@ -72,10 +66,10 @@ def lint(reply: str, *, ready: bool, rules: Mapping[str, Any] | None = None) -> 
         found.append(
             _gate(Check.QUESTION_COUNT, questions == wanted, asks, f"{questions} questions", message)
         )
-    if not said.get("lists"):
+    if not said.lists:
         listed = _LIST.search(reply)
         found.append(_gate(Check.REGEX, not listed, "no list", "a list", "say it without a list"))
-    if not ready and not said.get("recommends"):
+    if not ready and not said.recommends:
         given = _RECOMMENDS.search(reply)
         message = "recommend nothing before the problem is clear"
         found.append(
