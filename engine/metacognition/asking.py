@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from engine.domain.fence import RULE
 from engine.library.prompt_parts import REFLECTION, Parts, built_in
 from engine.models import Message, ModelClient, ModelError, ModelRequest, Recorder, Text, ask_for
-from engine.models.fence import RULE
 from engine.models.port import unrecorded
 
 Form = TypeVar("Form", bound=BaseModel)

@@ -179,6 +179,7 @@ async def calls(engine: Engine) -> AsyncIterator[ev.ModelCalled]:
 
 
 async def test_without_a_model_nothing_is_shown_of_a_prompt_and_that_is_said(opened: Opened) -> None:
+    """Behaviour 70: nothing found, and no success."""
     engine = await opened()
     job = await improve(engine)
     assert job.status is JobStatus.DONE
