@@ -31,6 +31,7 @@ from engine.journal import mastermind_events as me
 from engine.journal.blobs import BlobStore
 from engine.journal.event import canonical
 from engine.journal.payload import Payload
+from engine.mastermind.candidates import bare, mark_of
 from engine.mastermind.files import Places, declared
 from engine.mastermind.parts import (
     Auditor,
@@ -229,7 +230,7 @@ class Flight:
                 await self._idle(self._silent, nothing.cost_usd)
                 continue
             for proposal in proposed:
-                mark = _mark(proposal)
+                mark = mark_of(proposal)
                 if mark in self._tried or not self._room():
                     await self._unused(proposal)
                     continue
@@ -283,7 +284,7 @@ class Flight:
     async def _blocked(self, name: str, proposal: Proposal, why: str) -> Candidate:
         """Record a candidate that is not tried at all (behaviour 68)."""
         shutil.rmtree(self._scratch / name, ignore_errors=True)
-        await self._made_known(_bare(name, self._component, proposal))
+        await self._made_known(bare(name, self._component, proposal))
         verdict = Verdict(Ruling.REJECTED, (clean_line(why),), cheats=("undeclared files",))
         return await self._verdict(name, verdict)
 
@@ -308,7 +309,7 @@ class Flight:
         seed = self._campaign.seed
         key = canonical([digest_of(old), digest_of(new), suite.key, seed, proposal.claimed])
         candidate = replace(
-            _bare(name, self._component, proposal),
+            bare(name, self._component, proposal),
             parent=parent.id if parent is not None else "",
             files=files,
             before=before,
@@ -433,21 +434,3 @@ class Flight:
 
 _NOTHING = "no improvement found: nobody had a change to propose"
 _UNPAID = "it is judged by asking the model, and this campaign may spend nothing: add --usd 5"
-
-
-def _mark(proposal: Proposal) -> tuple[object, ...]:
-    """By what a proposal is known; a model may answer under the same title with something else."""
-    files = frozenset(proposal.files.items()) if proposal.origin.startswith("model:") else ()
-    return proposal.origin, proposal.title, files
-
-
-def _bare(name: str, component: Component, proposal: Proposal) -> Candidate:
-    return Candidate(
-        name,
-        component.id,
-        clean_line(proposal.title, limit=300),
-        clean_line(proposal.origin, limit=200),
-        clean(proposal.why, limit=4_000),
-        answers=tuple(proposal.answers),
-        cost_usd=proposal.cost_usd,
-    )
