@@ -49,11 +49,11 @@ async def pursue(engine: Engine, agent: str, program: str, goals: list[str]) -> 
         await engine.submit(cmd.Run(agent=agent, ask=False))
         async with asyncio.timeout(20):
             async for event in engine.events(0):
-                if event.stream == agent and event.kind == "goal.ended" and text_of(engine, agent, text):
+                if event.stream == agent and event.kind == "goal.ended" and at_rest(engine, agent):
                     break
 
 
-def text_of(engine: Engine, agent: str, text: str) -> bool:
+def at_rest(engine: Engine, agent: str) -> bool:
     return not engine._agents[agent].state.open_goals
 
 

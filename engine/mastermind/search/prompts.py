@@ -13,7 +13,7 @@ import hashlib
 import json
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +218,7 @@ class PromptSuite:
         self, part: str, text: str, through: tuple[Errand, ...], anew: int
     ) -> tuple[Landed, ...]:
         words = Parts({part: text} if text else {}).words(part, built_in(part).strip())
-        name = (part, words, tuple(one.name for one in through), anew)
+        name = (part, words, tuple(one.goal for one in through), anew)
         if name not in self._flown:
             self._flown[name] = asyncio.create_task(self._fly(part, text, through), name=f"flight {part}")
         try:
@@ -229,13 +229,15 @@ class PromptSuite:
             raise
 
     async def _fly(self, part: str, text: str, through: tuple[Errand, ...]) -> tuple[Landed, ...]:
-        """All tasks once, and those that failed once more."""
+        """All tasks once, and those that failed once more; what either took counts."""
         landed = list(await self._once(part, text, through))
         failed = [number for number, one in enumerate(landed) if not one.achieved]
         if failed:
             again = await self._once(part, text, tuple(through[number] for number in failed))
             for number, one in zip(failed, again, strict=True):
-                landed[number] = one
+                first = landed[number]
+                actions, tokens = first.actions + one.actions, first.tokens + one.tokens
+                landed[number] = replace(one, actions=actions, tokens=tokens)
         return tuple(landed)
 
     async def _once(self, part: str, text: str, through: tuple[Errand, ...]) -> tuple[Landed, ...]:
