@@ -34,6 +34,7 @@ FLOORS = [
     "engine.worlds",
     "engine.memory",
     "engine.journal",
+    "engine.selection",
     "engine.domain",
     "engine.bdi",
     "engine.library",
