@@ -30,16 +30,21 @@ def bolt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         pytest.skip(f"NOT TESTED OVER BOLT: {', '.join(missing)} missing; pip install -e '.[bolt]'")
     import arcadedb_embedded
 
-    port = _free_port()
+    port, place = _free_port(), tmp_path_factory.mktemp("bolt")
+    quiet = place / "logging.properties"
+    quiet.write_text("handlers =\n")  # else it writes a log into the working directory
     server = arcadedb_embedded.ArcadeDBServer(
-        str(tmp_path_factory.mktemp("bolt")),
+        str(place),
         root_password=PASSWORD,
         config={
             "server_plugins": "Bolt:com.arcadedb.bolt.BoltProtocolPlugin",
             "bolt_port": port,
             "http_port": _free_port(),
         },
-        jvm_kwargs={"heap_size": "512m"},
+        jvm_kwargs={
+            "heap_size": "512m",
+            "jvm_args": f"-Djava.util.logging.config.file={quiet} -XX:ErrorFile={place}/hs_err.log",
+        },
     )
     server.start()
     try:
