@@ -35,6 +35,7 @@ FLOORS = [
     "engine.worlds",
     "engine.memory",
     "engine.journal",
+    "engine.selection",
     "engine.agents",
     "engine.domain",
     "engine.bdi",
