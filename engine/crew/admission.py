@@ -65,11 +65,11 @@ def _agent(
     state: CrewState, context: HandoffContext, spec: AgentSpec | None, *, registered: bool
 ) -> Refusal | None:
     to = context.to_agent
-    if spec is None:
+    entry = state.agents.get(to)
+    if spec is None or (registered and entry is None):
         near = nearest(to, state.agents)
         known = f"; near it: {', '.join(near)}" if near else ""
         return Refusal(ErrorCode.UNKNOWN_AGENT, f"no agent {to} is registered{known}")
-    entry = state.agents.get(to)
     if registered and entry is not None and not entry.enabled:
         return Refusal(ErrorCode.NOT_CALLABLE, f"{to} is disabled")
     if not spec.handoff.supports.takes(context.handoff_type):
@@ -97,7 +97,7 @@ def reaches(caller: AgentSpec, spec: AgentSpec) -> bool:
     if caller.debate is not None:
         parts |= {side.agent_id for side in caller.debate.sides}
     allowed = caller.handoff.routing.can_delegate_to
-    return spec.id in allowed or ANYBODY in allowed or spec.id in parts
+    return spec.id in allowed or spec.id in parts
 
 
 def _lineage(context: HandoffContext) -> Refusal | None:

@@ -37,13 +37,12 @@ class Checks:
             left_s: seconds that its parent has left.
         """
         above = state.handoff_of(handoff.caller)
-        entry = state.agents.get(handoff.agent)
         said = refusal(
             state,
             handoff.context,
             handoff.spec,
             above.spec if above is not None else None,
-            registered=entry is not None and entry.spec == handoff.spec,
+            registered=state.registered(handoff),
             left_s=left_s,
         )
         if said is not None or handoff.spec is None:

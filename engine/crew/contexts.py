@@ -149,7 +149,7 @@ def again(
             "problem_clarity": known,
         }
     )
-    spec = handoff.spec if handoff.agent not in state.agents else None
+    spec = None if state.registered(handoff) else handoff.spec
     return Wanted(context, spec, handoff.caller if caller is None else caller, handoff.group, actor)
 
 

@@ -192,7 +192,7 @@ class Crew:
     def _no_budget(self, run: str) -> str:
         for standing in self.ground.budgets(run):
             for line in standing.lines:
-                if line.left is not None and line.left <= 0:
+                if line.limit and line.left is not None and line.left <= 0:
                     return f"nothing is left of the budget of {standing.budget}: {line.kind}"
         return ""
 

@@ -1,4 +1,4 @@
-"""Where handoffs stand: each move is one event with its place in the handoff's course (ontology spec §1.9)."""
+"""Where handoffs stand: each move is one event with its place in the course (ontology spec §1.9)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What the parts of a crew are to each other.
 
 The manager (`Crew`) knows handoffs: who may hand what to whom, when it runs, how it ended. The worker
-makes a run of a handoff: an ordinary agent of the engine, with its own stream, gate and budgets. The two meet here and know
-nothing else of each other, so that each is tested alone.
+makes a run of a handoff: an ordinary agent of the engine, with its own stream, gate and budgets. The two
+meet here and know nothing else of each other, so that each is tested alone.
 """
 
 from __future__ import annotations

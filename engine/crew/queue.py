@@ -1,7 +1,7 @@
 """Who is next: priority with ageing, and the permits for model calls (ontology spec §1.8).
 
-The limit is on model calls, not on handoffs: a run that waits for others holds no permit, so that a limit of one
-never stops a chain of delegations.
+The limit is on model calls, not on handoffs: a run that waits for others holds no permit, so that a limit
+of one never stops a chain of delegations.
 """
 
 from __future__ import annotations

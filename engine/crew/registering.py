@@ -1,4 +1,4 @@
-"""Which types of agents can be handed work: registered, replaced, switched off, removed (ontology spec §1.6)."""
+"""Which types of agents can be handed work: registered, replaced, switched off, removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of the operator (ontology spec §1.7): asked once, answered once, stored before anybody goes on."""
+"""What is asked of the operator (ontology spec §1.7): answered once, and stored before anybody goes on."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Requests:
                 left.remove(waiting)
 
     def open(self, handoff: Handoff | None, question: Question, *, agent: str = ORCHESTRATOR) -> HumanRequest:
-        """Write a request down; the same question that is open counts once more, one answered before is taken.
+        """Write a request down; the same that is open counts once more, one answered before is taken.
 
         Raises:
             HandoffError: it cannot be asked so.

@@ -1,4 +1,4 @@
-"""What comes back of a handoff: taken once, from the one it was sent to, or written by the operator (R-5, R-8)."""
+"""What comes back of a handoff: taken once, from whom it was sent to, or written by the operator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Returns:
         """End a handoff with its result; what it handed over and still runs is cancelled first.
 
         Raises:
-            HandoffError: it is another handoff's or agent's, or comes too late: then it is logged and dropped.
+            HandoffError: it is another agent's, or comes too late: then it is logged and dropped.
             JournalError: it could not be recorded.
         """
         if result.handoff_id != handoff.id or result.from_agent != handoff.agent:

@@ -1,4 +1,4 @@
-"""Everything that a crew knows: the fold of its stream (`engine.crew.fold`), as values that nothing changes later."""
+"""Everything that a crew knows: the fold of its stream (`engine.crew.fold`), as values."""
 
 from __future__ import annotations
 
@@ -180,6 +180,10 @@ class CrewState:
     servers: dict[str, Server] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     """What was left out on reading."""
+
+    def registered(self, handoff: Handoff) -> bool:
+        """Whether a handoff runs by a spec that was registered, and not by one that a run made for it."""
+        return handoff.spec is None or any(handoff.spec is one for one in self.specs.values())
 
     def handoff_of(self, run: str) -> Handoff | None:
         """The handoff that a run works on."""

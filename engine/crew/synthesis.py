@@ -1,6 +1,6 @@
 """Bringing answers together: one text that names every source and every member that is missing.
 
-The internal agent `synthesizer` writes it; whether it names them is checked in code (ontology spec §1.10, §5).
+The internal agent `synthesizer` writes it; whether it names them is checked in code (ontology spec §1.10).
 """
 
 from __future__ import annotations

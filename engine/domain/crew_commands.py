@@ -1,7 +1,7 @@
 """Commands to the crew: what an operator asks of handoffs, agents' types and what is asked of them.
 
-They go through `Engine.submit` like all others and concern no agent of the engine. Handoffs and requests may be
-named by a unique beginning of their id. Source: ontology spec §1.8, §1.10, §1.11, §4.
+They go through `Engine.submit` like all others and concern no agent of the engine. Handoffs and requests
+may be named by a unique beginning of their id. Source: ontology spec §1.8, §1.10, §1.11, §4.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class GuidedMove(ForCrew):
 
 
 AnyCrewCommand = (
-    Delegate | Sequence | Parallel | Select | Debate | Transfer | TakeBack | Say | CancelHandoff | RetryHandoff
-    | PauseHandoff | ResumeHandoff | SetPriority | TakeOver | AnswerRequest | DismissRequest | RevokePermission
-    | RegisterAgent | RemoveAgent | EnableAgent | GuidedMove
+    Delegate | Sequence | Parallel | Select | Debate | Transfer | TakeBack | Say
+    | CancelHandoff | RetryHandoff | PauseHandoff | ResumeHandoff | SetPriority | TakeOver | GuidedMove
+    | AnswerRequest | DismissRequest | RevokePermission | RegisterAgent | RemoveAgent | EnableAgent
 )  # fmt: skip

@@ -1,8 +1,8 @@
-"""The kinds of events of the stream `workspace@crew`: who was registered, what was handed to whom, what was asked.
+"""The kinds of events of the stream `workspace@crew`: who was registered, what was handed over and asked.
 
-The stream is no agent's: it is verified with the rest and not replayed. `engine.crew.fold` makes the state of it.
-Values of the ontology are kept as their JSON, so that reading a journal needs none of it. Source: ontology
-spec §1.15.
+The stream is no agent's: it is verified with the rest and not replayed. `engine.crew.fold` makes the state
+of it. Values of the ontology are kept as their JSON, so that reading a journal needs none of it.
+Source: ontology spec §1.15.
 """
 
 from __future__ import annotations
