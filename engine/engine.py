@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from engine import __version__, inquiry, loop, reasoner
 from engine.actions.saving import SnapshotRule, WorkspaceSaver
+from engine.crew.tool import CrewTool
 from engine.domain import commands as cmd
 from engine.domain.approval import Envelope
 from engine.domain.break_lines import read_break
 from engine.domain.budgets import SpendingLimits
 from engine.domain.health import Health
 from engine.domain.mastermind import MastermindSettings
-from engine.domain.ports import Clock, CommandSpec, Ids, Ports
+from engine.domain.ports import Clock, CommandSpec, Ids, Permits, Ports
 from engine.domain.rewinding import RewindScope
 from engine.domain.state import AgentState
 from engine.inquiry.index_keeping import keep_index
@@ -63,11 +64,15 @@ from engine.tools.worlds import WorldTool
 from engine.worlds.explorer_world import WORLDS
 
 if TYPE_CHECKING:
+    from engine.agents.spec import AgentSpec
+    from engine.crew.parts import Desk as HandoffDesk
+    from engine.crew.runs import Runs
     from engine.mastermind.desk import Desk
     from engine.mastermind.mastermind import Mastermind
     from engine.memory.requests import Request
     from engine.models.port import ModelClient
     from engine.steering.undoing import Offer
+    from engine.thinkers.brief import Colleagues
 
 __all__ = [
     "FORKS_DIRECTORY",
@@ -139,6 +144,7 @@ class Engine:
         self._live: LiveAgents
         self._door: Door
         self._mastermind = LateMastermind(self)
+        self._staffed: Callable[[], Awaitable[HandoffDesk]] | None = None
 
     # -------------------------------------------------------------- life
 
@@ -195,6 +201,7 @@ class Engine:
         await self._log.commit()
         self._memory = Memory.begin(self.workspace, self.store, clock=self._ports.clock)
         self.registry.register(MemoryTool(self._memory, self.kept))
+        self.registry.register(CrewTool(self._crew_desk))
         self._shared = self._all_share(self._memory)
         self._live = LiveAgents(self._shared, self.session, self._agents)
         self._door = Door(
@@ -308,6 +315,35 @@ class Engine:
             JournalError: its stream cannot be read.
         """
         return await self._mastermind.opened()
+
+    async def _crew_desk(self) -> HandoffDesk:
+        if self._staffed is None:
+            raise JournalError("there is no crew here that handoffs could be handed to")
+        return await self._staffed()
+
+    def staff(
+        self,
+        desk: Callable[[], Awaitable[HandoffDesk]],
+        *,
+        permits: Permits | None = None,
+        colleagues: Colleagues | None = None,
+        present: bool = True,
+        text_of: Callable[[AgentSpec], str] | None = None,
+    ) -> Runs:
+        """Who makes agents of handoffs; from now on the desk answers these agents' tool `crew`.
+
+        Args:
+            desk: opens the manager of handoffs.
+            permits: leave to ask a model.
+            colleagues: knows whom an agent may hand work to.
+            present: whether somebody is there to be asked.
+            text_of: the system text of a specification that has it in a file.
+        """
+        from engine.crew.runs import Runs
+
+        self._staffed = desk
+        self._shared.permits, self._shared.colleagues = permits, colleagues
+        return Runs(self._live, self.submit, self.store, present=present, text_of=text_of)
 
     async def desk(self) -> Desk:
         """What can be done with agents, identities and registries; opened with Mastermind.

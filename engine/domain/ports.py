@@ -275,8 +275,8 @@ class CommandSpec:
     runs_only: bool = False
     """True for what only agents are offered that work on a handoff, each by its own specification."""
     resumes: bool = False
-    """True when a call that the program's end cut off is made again on reopening: it only waits, and whoever it
-    waits for knows what was asked before."""
+    """True when a call that the program's end cut off is made again on reopening: it only waits, and whoever
+    it waits for knows what was asked before."""
 
 
 class Tool(Protocol):

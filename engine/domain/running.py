@@ -8,7 +8,7 @@ from __future__ import annotations
 RUN_TYPES = ("role", "operator", "collaborative", "pipeline", "guided")
 """Types of agents that work on a handoff; the values of `engine.agents.kinds.AgentType`."""
 BY_SPEC = "spec"
-"""The thinker of a run: its type's method makes the plan, and a model, where there is one, what needs thought."""
+"""The thinker of a run: its type's method makes the plan, and a model decides what needs thought."""
 CREW = "crew"
 """The tool by which a run reaches the others and the operator."""
 SPEC, HANDOFF, PROGRESS = "spec", "handoff", "progress"

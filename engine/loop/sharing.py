@@ -210,7 +210,6 @@ class Shared:
             memory=self.memory,
         )
 
-
     def _leave(self, state: AgentState) -> AbstractAsyncContextManager[None]:
         """Leave for a call of a run's model."""
         if self.permits is None:

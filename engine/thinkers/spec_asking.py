@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from engine.agents.kinds import ThinkingMode
+from engine.agents.kinds import ErrorCode, ThinkingMode
 from engine.agents.spec import AgentSpec, ModelChoice
-from engine.domain.failure import FailureKind
 from engine.domain.text import clean_line
 from engine.domain.thinking import Decision, DecisionRequest, ThinkingError
 from engine.models import (
@@ -23,6 +22,7 @@ from engine.models import (
 from engine.models.request import ANY_TOOL, LEAST_THINKING
 from engine.recovery import kind_of_model_error
 from engine.thinkers.brief import Brief
+from engine.thinkers.spec_methods import failing
 from engine.thinkers.spec_prompt import question, system_blocks, words_for
 from engine.thinkers.spec_reader import SpecReader
 from engine.thinkers.spec_tools import Offer, offers
@@ -54,21 +54,19 @@ class SpecAsker:
     async def decide(
         self, brief: Brief, request: DecisionRequest, others: Sequence[AgentSpec], made: int
     ) -> Decision:
-        """One decision; an answer that cannot be used is put right at most twice.
+        """One decision; an answer that cannot be used is put right at most twice, and then ends the handoff.
 
         Raises:
-            ThinkingError: the model could not be asked, did not answer, or gave nothing usable.
+            ThinkingError: the model could not be asked or did not answer.
         """
         offered = offers(brief, request.step, self._registry, others, made)
         asked = self.request(brief, request, offered)
         reader = SpecReader(brief, request.step, offered, self._registry, in_words=not asked.tools)
         try:
-            given = await ask_until(
-                self._client, asked, reader.read, sink=self._sink, record=self._record
-            )
+            given = await ask_until(self._client, asked, reader.read, sink=self._sink, record=self._record)
         except NotOfFormError as error:
             why = clean_line(f"{asked.model} gave nothing usable: {'; '.join(error.problems)}")
-            raise ThinkingError(FailureKind.PLANNING_ERROR, why) from error
+            return failing(why, ErrorCode.OUTPUT_FORMAT)
         except ModelError as error:
             raise ThinkingError(
                 kind_of_model_error(error),
@@ -100,8 +98,9 @@ class SpecAsker:
 
 
 def thinking_budget(choice: ModelChoice, known: Capabilities) -> int | None:
-    """Tokens for thinking as the request has them; `Capabilities.fit` makes adaptive thinking of any where the
-    model decides by itself. None where it is not to think, or takes no such setting.
+    """Tokens for thinking; None where the model is not to think, or takes no such setting.
+
+    `Capabilities.fit` makes adaptive thinking of any number where the model decides by itself.
     """
     if choice.thinking is ThinkingMode.BUDGET:
         return choice.thinking_budget

@@ -11,7 +11,7 @@ from typing import Any
 from engine.agents.kinds import AgentType, ErrorCode
 from engine.agents.methods import pipeline
 from engine.domain.plan import Op, PlanStep, Provenance
-from engine.domain.running import AWAY, BY_SPEC, CREW, GUIDED, NOTE, PIPELINE, RETURNED, VIEWS, WANTED
+from engine.domain.running import AWAY, BY_SPEC, CREW, GUIDED, PIPELINE, RETURNED, VIEWS, WANTED
 from engine.domain.text import clean_line
 from engine.domain.thinking import Decision, DecisionKind
 from engine.thinkers.brief import Brief, values_of
@@ -103,7 +103,9 @@ def _phase(brief: Brief, about: str, beliefs: Mapping[str, Any]) -> Decision | N
         return Decision(DecisionKind.FINISH, f"{about} is committed")
     phase = next(one for one in brief.spec.phases if one.id == about)
     if missing := pipeline.missing_inputs(phase, values_of(brief.context), run):
-        why = f"{phase.name} cannot begin: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+        why = (
+            f"{phase.name} cannot begin: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+        )
         return failing(why, ErrorCode.CHECKPOINT)
     return None
 

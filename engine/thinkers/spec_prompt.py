@@ -1,4 +1,4 @@
-"""The prompt of a run: its specification's instructions, what was handed to it, what it has gathered so far."""
+"""The prompt of a run: its specification's instructions, what was handed to it, what it has gathered."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from engine.agents.kinds import AgentType
 from engine.agents.methods import pipeline
 from engine.agents.prompting import to_prompt
 from engine.agents.spec import AgentSpec, Criterion
+from engine.domain.fence import RULE, fence, visible
 from engine.domain.running import CREW, DEBATE, GUIDED, REPAIRS, ROLE, TURNS, VIEWS, WANTED
 from engine.domain.thinking import DecisionRequest, RecentAction
 from engine.journal.event import canonical
-from engine.models import Message, Text, fence
-from engine.models.fence import RULE, visible
+from engine.models import Message, Text
 from engine.thinkers.brief import Brief, values_of
 from engine.thinkers.spec_methods import GIVEN, TERMINAL, pipeline_of
 from engine.thinkers.spec_reader import ends_by_words
@@ -21,9 +21,9 @@ from engine.thinkers.spec_tools import phase_of
 
 RECENT_LIMIT = 40_000
 """Characters of the newest calls with their answers."""
-_HOUSE = f"""You work on one handoff among other agents, while an operator watches. Each time you are asked you call
-one tool; its answer is shown to you when you are asked again. Do what the task asks and nothing more; leave out
-what you do not know and never make anything up.
+_HOUSE = f"""You work on one handoff among other agents, while an operator watches. Each time you are asked
+you call one tool; its answer is shown to you when you are asked again. Do what the task asks and nothing
+more; leave out what you do not know and never make anything up.
 
 {RULE}"""
 
@@ -108,7 +108,9 @@ def _of_phase(brief: Brief, phase_id: str, beliefs: Mapping[str, Any]) -> Iterat
         text = value if isinstance(value, str) else canonical(value)
         yield Text(fence(f"input {name}", text), f"input {name}")
     if run.failures:
-        yield Text(f"Your last try was not taken. Put exactly this right:\n{pipeline.failures_told(run)}", "repair")
+        yield Text(
+            f"Your last try was not taken. Put exactly this right:\n{pipeline.failures_told(run)}", "repair"
+        )
     names = ", ".join(phase.outputs) or "its result"
     listed = "\n".join(map(_criterion, phase.checkpoint.criteria))
     checks = f"\nIt is checked for:\n{listed}" if listed else ""
@@ -137,7 +139,9 @@ def _views(views: Any) -> Iterator[Text]:
         yield Text(fence(title, f"{view['output']}\n{found}".strip()), f"view {view['id']}")
     if views:
         names = ", ".join(view["id"] for view in views)
-        yield Text(f"Name each view in your synthesis ({names}), and each that is missing as missing.", "rule")
+        yield Text(
+            f"Name each view in your synthesis ({names}), and each that is missing as missing.", "rule"
+        )
 
 
 def _of_guided(brief: Brief, step_id: str, beliefs: Mapping[str, Any]) -> Iterator[Text]:
@@ -168,7 +172,9 @@ def _done(action: RecentAction) -> str:
 
 def words_for(tools: Sequence[Any]) -> str:
     """The tools for a model that knows none."""
-    lines = [canonical({"tool": one.name, "what": one.description, "input": one.input_schema}) for one in tools]
+    lines = [
+        canonical({"tool": one.name, "what": one.description, "input": one.input_schema}) for one in tools
+    ]
     return (
         'Answer with one JSON object {"tool": name, "input": {…}} and nothing else. '
         "The tools, with the JSON Schema of their input:\n" + "\n".join(lines)

@@ -1,7 +1,7 @@
 """What a run's model answered, as a decision (ontology spec §1.5).
 
-A call is taken as it is; words without a call end the step: they are the result, the phase's output, or what a
-role says.
+A call is taken as it is; words without a call end the step: they are the result, the phase's output, or what
+a role says.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _said(returned: Returned) -> dict[str, Any]:
 
 
 def _outputs(names: Sequence[str], text: str) -> dict[str, Any]:
-    """A phase's outputs in words without a call: of a JSON object in them, or the words where one is wanted."""
+    """A phase's outputs in words without a call: of a JSON object in them, or the words where it has one."""
     try:
         given = json_object_in(text)
     except StrictJsonError:

@@ -22,6 +22,8 @@ from engine.tools.arguments import json_schema
 from engine.tools.registry import ToolRegistry
 
 GIVE_UP = "give_up"
+FORM = "form"
+"""Where a handoff's metadata may have the JSON Schema of the data that is to come back."""
 ESCALATE = "escalate_to_operator"
 
 
@@ -144,7 +146,7 @@ def _ends(brief: Brief, step: PlanStep, others: Sequence[AgentSpec]) -> Iterator
     """What ends the step."""
     phase = phase_of(brief, step)
     if phase is not None:
-        outputs = {name: {} for name in phase.outputs}
+        outputs: dict[str, Any] = {name: {} for name in phase.outputs}
         yield _crew(
             "checkpoint",
             "End the phase with its outputs. They are checked; what fails comes back to you.",
@@ -168,11 +170,7 @@ def _ends(brief: Brief, step: PlanStep, others: Sequence[AgentSpec]) -> Iterator
             )
     else:
         about = "Return the result. Leave out what you do not know; nothing is to be made up."
-        yield Offer(
-            ToolSpec("return_result", about, {**schema_for(brief.spec), "additionalProperties": False}),
-            CREW,
-            "return_result",
-        )
+        yield Offer(ToolSpec("return_result", about, _returned(brief)), CREW, "return_result")
     if not brief.talks:
         yield _crew(
             "return_result",
@@ -181,6 +179,22 @@ def _ends(brief: Brief, step: PlanStep, others: Sequence[AgentSpec]) -> Iterator
             "reason",
             name=GIVE_UP,
         )
+
+
+def _returned(brief: Brief) -> dict[str, Any]:
+    """The form of a result; a caller may have said what the data in it are to be."""
+    schema = {**schema_for(brief.spec), "additionalProperties": False}
+    form = brief.context.metadata.get(FORM)
+    if isinstance(form, dict):
+        definitions = {name: one for name, one in form.items() if name == "$defs"}
+        data = {name: one for name, one in form.items() if name != "$defs"}
+        schema = {
+            **schema,
+            **definitions,
+            "properties": {**schema["properties"], "data": data},
+            "required": [*schema["required"], "data"],
+        }
+    return schema
 
 
 def _crew(

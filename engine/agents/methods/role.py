@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+
 from engine.agents.clarity import ProblemClarity
 from engine.agents.criteria import count_words, question_count
 from engine.agents.kinds import Check
