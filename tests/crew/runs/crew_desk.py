@@ -23,7 +23,7 @@ from engine.domain.state import AgentState
 from engine.engine import Engine, EngineConfig
 from engine.models import Endpoint, Retries
 from engine.models.choice import ModelChoice
-from tests.engine.engine_flight import QuickClock, journal_holds_together, live_state_is_the_fold
+from tests.engine.engine_flight import Flight, QuickClock, journal_holds_together, live_state_is_the_fold
 from tests.messages_server import MessagesServer, Reply, object_call
 from tests.messages_server.server import Seen
 
@@ -188,10 +188,11 @@ def spec(ident: str, kind: str, **more: Any) -> AgentSpec:
     return read_spec({"id": ident, "name": ident.title(), "type": kind, "description": f"a {kind}", **more})
 
 
-class Scene:
+class Scene(Flight):
     """An engine with a small desk."""
 
     def __init__(self, engine: Engine, desk: SmallDesk, server: MessagesServer | None) -> None:
+        super().__init__(engine.workspace, QuickClock())
         self.engine, self.desk = engine, desk
         self._server = server
 
@@ -213,10 +214,13 @@ class Scene:
         async with asyncio.timeout(20):
             return await self.desk.hand(task(one, words, **more), one)
 
-    async def state(self, run: str) -> AgentState:
-        return await self.engine.view(run)
+    async def over(self, run: str) -> AgentState:
+        """The state of a run whose goal has ended."""
+        agent = self.engine._agents[run]
+        await self.holds(lambda: agent.state.goals and not agent.state.open_goals)
+        return await self.state(run)
 
-    async def until(self, holds: Callable[[], object]) -> None:
+    async def holds(self, holds: Callable[[], object]) -> None:
         async with asyncio.timeout(10):
             while not holds():
                 await asyncio.sleep(0.002)
@@ -256,9 +260,11 @@ async def scene(
     made = Scene(engine, desk, server)
     try:
         yield made
-        await made.until(lambda: all(not agent.state.acting for agent in engine._agents.values()))
+        ended = [one.run for one in desk.handoffs.values() if desk.results[one.context.handoff_id].done()]
+        for run in ended:
+            await made.over(run)
         for agent in engine.agents:
-            await live_state_is_the_fold(made, agent)  # type: ignore[arg-type]
+            await live_state_is_the_fold(made, agent)
     finally:
         await runs.close()
         await engine.close()

@@ -33,7 +33,7 @@ async def test_a_handoff_is_an_ordinary_agent_whose_model_is_told_the_task_and_r
         assert (result.confidence, result.confidence_source) == (0.0, ConfidenceSource.NONE)
         assert (result.key_findings, result.recommendations, result.scores) == ((), (), {})
         assert (result.usage.calls, result.usage.output_tokens, result.usage.input_tokens) == (1, 20, 100)
-        state = await on.state("minto-pyramid-1")
+        state = await on.over("minto-pyramid-1")
         assert state.goals["g1"].status is GoalStatus.ACHIEVED
         assert state.agent_type == "operator"
         told = on.told(0)
