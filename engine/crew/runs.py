@@ -227,6 +227,7 @@ class Runs:
                 await self._ended(agent, ok=said.status is GoalStatus.ACHIEVED, reason=said.reason)
             return
         if isinstance(said, ev.InterventionOpened) and _of_thought(agent.state, agent.state.intervention):
+            await self.stop(event.stream, said.reason)
             await self._ended(agent, ok=False, reason=said.reason)
             return
         await self._tell_waiting(agent)

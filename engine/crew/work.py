@@ -66,12 +66,11 @@ class Work:
         await self.desk.keep(self.run, what, {**before, **progress}, note)
 
     async def give(self, result: HandoffResult, **beliefs: Any) -> ToolResult:
-        """Hand the result to the manager.
-
-        Raises:
-            HandoffError: the handoff has ended already.
-        """
-        await self.desk.accept(self.run, result)
+        """Hand the result to the manager; where the handoff has ended meanwhile, the run is over all the same."""
+        try:
+            await self.desk.accept(self.run, result)
+        except HandoffError as error:
+            return done(f"too late: {error.message}", beliefs={RETURNED: "over", REPAIRS: None, **beliefs})
         message = "returned" if result.success else f"ended as {result.error_code}: {result.error}"
         held = {RETURNED: result.state.value, REPAIRS: None, **beliefs}
         return done(message, beliefs=held, state=result.state.value, warnings=list(result.warnings))

@@ -18,6 +18,7 @@ from engine.agents.result import HandoffResult
 from engine.agents.spec import AgentSpec, read_spec
 from engine.crew.parts import Ask, HandoffError, Question, Running
 from engine.crew.runs import Runs
+from engine.domain.approval import Policy
 from engine.domain.ports import Ports
 from engine.domain.state import AgentState
 from engine.engine import Engine, EngineConfig
@@ -230,6 +231,23 @@ Script = Sequence[Reply | Callable[[Seen], Reply]]
 
 
 @asynccontextmanager
+async def opened(workspace: Path, desk: SmallDesk, config: EngineConfig) -> AsyncIterator[Engine]:
+    """An engine whose runs are handed out by a small desk."""
+    engine = await Engine.open(workspace, ports=Ports(clock=QuickClock()), config=config)
+
+    async def at_hand() -> SmallDesk:
+        return desk
+
+    desk.runs = engine.staff(at_hand, permits=desk, colleagues=desk)
+    await desk.runs.open(desk)
+    try:
+        yield engine
+    finally:
+        await desk.runs.close()
+        await engine.close()
+
+
+@asynccontextmanager
 async def scene(
     tmp_path: Path,
     desk: SmallDesk,
@@ -237,41 +255,31 @@ async def scene(
     *,
     model: str = MODEL,
     tiers: dict[str, str] | None = None,
-    replays: bool = True,
+    approvals: Policy | None = None,
 ) -> AsyncIterator[Scene]:
     """An engine whose runs ask the scripted model, or none; in the end every stream is sound and replays."""
     server = None
-    config = EngineConfig()
+    config = EngineConfig(approvals=approvals or Policy())
     if script is not None:
         server = MessagesServer([script] if callable(script) else list(script), repeat=callable(script))
         await server.start()
         choice = ModelChoice(
             Endpoint(server.url, "sk-test"), model, retries=Retries(attempts=1), tiers=tiers or {}
         )
-        config = EngineConfig(model=choice)
-    engine = await Engine.open(tmp_path / "ws", ports=Ports(clock=QuickClock()), config=config)
-
-    async def opened() -> SmallDesk:
-        return desk
-
-    runs = engine.staff(opened, permits=desk, colleagues=desk)
-    desk.runs = runs
-    await runs.open(desk)
-    made = Scene(engine, desk, server)
+        config = replace(config, model=choice)
     try:
-        yield made
-        ended = [one.run for one in desk.handoffs.values() if desk.results[one.context.handoff_id].done()]
-        for run in ended:
-            await made.over(run)
-        for agent in engine.agents:
-            await live_state_is_the_fold(made, agent)
+        async with opened(tmp_path / "ws", desk, config) as engine:
+            made = Scene(engine, desk, server)
+            yield made
+            ended = [one.run for one in desk.handoffs.values() if desk.results[one.context.handoff_id].done()]
+            for run in ended:
+                await made.over(run)
+            for agent in engine.agents:
+                await live_state_is_the_fold(made, agent)
     finally:
-        await runs.close()
-        await engine.close()
         if server is not None:
             await server.stop()
-    if replays:
-        await journal_holds_together(tmp_path / "ws")
+    await journal_holds_together(tmp_path / "ws")
 
 
 def returns(output: str = "Churn comes from onboarding.", **fields: Any) -> Reply:

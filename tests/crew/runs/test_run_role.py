@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
+import shutil
 from pathlib import Path
 
-from crew_desk import SmallDesk, scene, spec, task
+from crew_desk import Scene, SmallDesk, opened, scene, spec, task
 
-from engine.crew.parts import Question
 from engine.domain.running import ROLE, TURNS
+from tests.engine.engine_flight import journal_holds_together
 from tests.messages_server import Reply, object_call
 
 LARRY = spec("larry", "role", handoff={"routing": {"can_delegate_to": ["bmc-wizard", "minto"]}})
@@ -16,11 +16,8 @@ WIZARD = spec("bmc-wizard", "guided", steps=[{"id": "a", "title": "A"}])
 MINTO = spec("minto", "operator")
 
 
-async def talk(on: object, *, turns: int) -> str:
+async def talk(on: Scene, *, turns: int) -> str:
     """Begin a talk; the run when the operator was asked that often and is asked once more."""
-    from crew_desk import Scene
-
-    assert isinstance(on, Scene)
     context = task(LARRY, "I have a problem", handoff_type="transfer", return_to="")
     run = await on.desk.begin(context, LARRY)
     await on.holds(lambda: len(on.desk.asked) == turns + 1)
@@ -90,44 +87,25 @@ async def test_the_floor_goes_to_those_that_take_it_and_the_role_waits(tmp_path:
         await on.desk.runs.stop(run, "over")
 
 
-async def test_a_role_goes_on_with_its_talk_after_the_program_ended(tmp_path: Path) -> None:
-    """What was said is kept, and the question that waited is asked again and not its outcome unknown."""
-    from dataclasses import replace
-
-    from engine.domain.ports import Ports
-    from engine.engine import Engine
-    from tests.engine.engine_flight import QuickClock
-
-    first: list[Question] = []
-    desk = SmallDesk(
-        LARRY, says=lambda question: first.append(question) or "Small shops." if not first else None
-    )
+async def test_a_role_goes_on_with_its_talk_after_the_program_was_killed(tmp_path: Path) -> None:
+    """What was said is kept, and what waited is asked again; its outcome is not unknown."""
+    answers = iter(["Small shops.", None])
+    desk = SmallDesk(LARRY, says=lambda _: next(answers))
     script = [Reply(text="Who has the problem?"), Reply(text="What is it?"), Reply(text="Is it slow?")]
     async with scene(tmp_path, desk, script) as on:
         run = await talk(on, turns=1)
-        running = on.desk.handoffs[run]
-        config = on.engine.config
-        await on.desk.runs.close()
-        await on.engine.close()
-        engine = await Engine.open(on.workspace, ports=Ports(clock=QuickClock()), config=config)
-        on.engine = engine
+        # What a kill leaves: the files as they are while the question waits.
+        shutil.copytree(on.workspace, tmp_path / "killed")
         said = iter(["It is slow", None])
-        again = SmallDesk(LARRY, says=lambda _: next(said))
-        again.handoffs[run] = replace(running, run=run)
-        again.results = desk.results
-
-        async def opened() -> SmallDesk:
-            return again
-
-        again.runs = engine.staff(opened, permits=again, colleagues=again)
-        await again.runs.open(again)
-        await again.runs.resume(again.handoffs[run])
-        await on.holds(lambda: len(again.asked) == 2)
-        assert [one.question for one in again.asked] == ["What is it?", "Is it slow?"]
-        state = engine._agents[run].state
-        assert state.intervention is None
-        assert [turn["text"] for turn in state.beliefs[TURNS].value][-2:] == ["What is it?", "It is slow"]
-        async with asyncio.timeout(5):
-            await again.runs.stop(run, "over")
-        await again.runs.close()
-        await engine.close()
+        later = SmallDesk(LARRY, says=lambda _: next(said))
+        later.handoffs[run] = desk.handoffs[run]
+        async with opened(tmp_path / "killed", later, on.engine.config) as engine:
+            await later.runs.resume(later.handoffs[run])
+            await on.holds(lambda: len(later.asked) == 2)
+            assert [one.question for one in later.asked] == ["What is it?", "Is it slow?"]
+            state = engine._agents[run].state
+            assert (state.intervention, state.failures) == (None, [])
+            assert [turn["text"] for turn in state.beliefs[TURNS].value][-2:] == ["What is it?", "It is slow"]
+            await later.runs.stop(run, "over")
+        await journal_holds_together(tmp_path / "killed")
+        await desk.runs.stop(run, "over")
