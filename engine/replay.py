@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 
 from engine.actions.pipeline import Pipeline
 from engine.actions.saving import Saved, Unsaved
-from engine.crew.commands import COMMANDS as CREW_COMMANDS
+from engine.crew.tool.commands import COMMANDS as CREW_COMMANDS
 from engine.domain.action import SandboxSession, ToolResult
 from engine.domain.belief import BeliefSource, BeliefTerms
 from engine.domain.commands import parse_recorded

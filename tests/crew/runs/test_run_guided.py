@@ -31,7 +31,7 @@ def moves(*said: Any) -> tuple[Any, list[Question]]:
 
 
 async def test_a_session_goes_forth_and_back_and_finishes_without_a_model(tmp_path: Path) -> None:
-    """Lines 39 and 40, as a run: refusals are told in place, and what depends on a changed answer is stale."""
+    """Lines 39 and 40, as a run: refusals are told in place, dependants of a changed answer are stale."""
     says, told = moves(
         ("back", ""),
         ("skip", ""),

@@ -11,7 +11,7 @@ from engine.agents.kinds import Effect, RequestKind
 from engine.agents.methods import role
 from engine.agents.values import InvalidError, Problem
 from engine.crew.parts import Question
-from engine.crew.work import Work, done
+from engine.crew.tool.work import Work, done
 from engine.domain.action import ToolResult
 from engine.domain.running import AWAY, REPAIRS, ROLE, TURNS
 from engine.domain.text import clean_line

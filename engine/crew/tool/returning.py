@@ -16,7 +16,7 @@ from engine.agents.kinds import AgentType, Check, ConfidenceSource, ErrorCode, O
 from engine.agents.methods import guided, judging
 from engine.agents.result import GateOutcome, HandoffResult
 from engine.agents.values import problems_in
-from engine.crew.work import Work, done, refused
+from engine.crew.tool.work import Work, done, refused
 from engine.domain.action import ToolResult
 from engine.domain.running import DEBATE, GUIDED, RETURNED, VIEWS
 from engine.domain.text import clean_line

@@ -11,8 +11,8 @@ from engine.agents.kinds import Effect, ErrorCode, RequestKind
 from engine.agents.methods import guided, pipeline
 from engine.agents.spec import GuidedStep, Phase
 from engine.crew.parts import Question
-from engine.crew.returning import sources_of
-from engine.crew.work import Work, done, refused
+from engine.crew.tool.returning import sources_of
+from engine.crew.tool.work import Work, done, refused
 from engine.domain.action import ToolResult
 from engine.domain.running import GUIDED, NOTE, PIPELINE, RETURNED, WANTED
 from engine.domain.strict_json import StrictJsonError, read_json

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from engine.agents.values import InvalidError
-from engine.crew import debating, handing, returning, stepping, talking
 from engine.crew.parts import Desk, HandoffError
-from engine.crew.work import Work, refused, told
+from engine.crew.tool import debating, handing, returning, stepping, talking
+from engine.crew.tool.work import Work, refused, told
 from engine.domain.action import ToolResult
 from engine.domain.ports import CallContext
 

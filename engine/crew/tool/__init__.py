@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from engine.crew.commands import COMMANDS
+from engine.crew.tool.commands import COMMANDS
 from engine.domain.action import ToolResult
 from engine.domain.ports import CallContext, CommandSpec
 from engine.domain.running import CREW
@@ -33,6 +33,6 @@ class CrewTool:
 
     async def call(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         """Do what a run asks; cancelling it cancels what it waits for."""
-        from engine.crew.working import carry_out
+        from engine.crew.tool.working import carry_out
 
         return await carry_out(await self._desk(), command, args, context)

@@ -10,7 +10,7 @@ from engine.agents.result import HandoffResult
 from engine.agents.spec import AgentSpec, Handoffs, Instructions, Receives, Routing, SubAgent, Supports
 from engine.agents.values import InvalidError, Problem
 from engine.crew.parts import Ask, HandoffError
-from engine.crew.work import Work, done, refused
+from engine.crew.tool.work import Work, done, refused
 from engine.domain.action import ToolResult
 from engine.domain.running import AWAY, VIEWS
 

@@ -66,7 +66,7 @@ class Work:
         await self.desk.keep(self.run, what, {**before, **progress}, note)
 
     async def give(self, result: HandoffResult, **beliefs: Any) -> ToolResult:
-        """Hand the result to the manager; where the handoff has ended meanwhile, the run is over all the same."""
+        """Hand the result to the manager; where the handoff has ended meanwhile, the run is over as well."""
         try:
             await self.desk.accept(self.run, result)
         except HandoffError as error:

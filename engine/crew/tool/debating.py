@@ -17,10 +17,10 @@ from engine.agents.methods import judging
 from engine.agents.result import HandoffResult
 from engine.agents.spec import AgentSpec, Instructions
 from engine.agents.values import InvalidError
-from engine.crew.handing import alone
 from engine.crew.parts import Ask, HandoffError, Question
-from engine.crew.returning import sources_of
-from engine.crew.work import Work, done, refused
+from engine.crew.tool.handing import alone
+from engine.crew.tool.returning import sources_of
+from engine.crew.tool.work import Work, done, refused
 from engine.domain.action import ToolResult
 from engine.domain.running import DEBATE
 from engine.domain.text import clean_line
