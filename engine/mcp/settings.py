@@ -32,11 +32,14 @@ _REFERENCE = re.compile(_VARIABLE)
 _HEADER_VALUE = re.compile(rf"(?:(?:Bearer|Basic|Token) )?{_VARIABLE}")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SECRET_NAME = re.compile(r"token|secret|passw|passphrase|credential|api_?key|private_?key|_key$|^key$|auth", re.I)
+_SECRET_NAME = re.compile(
+    r"token|secret|passw|passphrase|credential|api_?key|private_?key|_key$|^key$|auth", re.I
+)
 _SECRET_VALUE = re.compile(
     r"\b(?:sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}"
     r"|eyJ[\w-]{10,}\.[\w-]{10,}|glpat-[\w-]{16,})|://[^/\s:@]*:[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY"
 )
+_SECRET_ARGUMENT = re.compile(r"--?[\w-]*(?:token|secret|passw\w*|api-?key)=\S", re.I)
 _COMMON = ("timeout_s", "type", "disabled")
 _STDIO = ("command", "args", "env", "cwd", "jail", *_COMMON)
 _HTTP = ("url", "headers", *_COMMON)
@@ -242,6 +245,8 @@ class _Reader:
                 self._wrong(f"args[{number}]", f"must be a text without NUL, not {_kind(word)}")
             else:
                 self._no_secret(f"args[{number}]", word)
+                if _SECRET_ARGUMENT.match(word):
+                    self._wrong(f"args[{number}]", "looks like a secret: pass it by a variable named in env")
         return tuple(word for word in value if isinstance(word, str))
 
     def _env(self, value: Any) -> dict[str, str]:
@@ -261,7 +266,9 @@ class _Reader:
             elif not isinstance(text, str) or "\0" in text:
                 self._wrong(key, f"must be a text without NUL, not {_kind(text)}")
             elif _SECRET_NAME.search(name) and text and not _REFERENCE.fullmatch(text):
-                self._wrong(key, f"looks like a secret: set it in your environment and write ${{{name}}} here")
+                self._wrong(
+                    key, f"looks like a secret: set it in your environment and write ${{{name}}} here"
+                )
             else:
                 self._no_secret(key, text)
         return {name: text for name, text in value.items() if isinstance(text, str)}
