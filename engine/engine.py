@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -10,7 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from engine import __version__, inquiry, loop, reasoner
+from engine import __version__, inquiry, loop, mcp, reasoner
 from engine.actions.saving import SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
 from engine.domain.approval import Envelope
@@ -65,6 +66,7 @@ from engine.worlds.explorer_world import WORLDS
 if TYPE_CHECKING:
     from engine.mastermind.desk import Desk
     from engine.mastermind.mastermind import Mastermind
+    from engine.mcp.fleet import Servers
     from engine.memory.requests import Request
     from engine.models.port import ModelClient
     from engine.steering.undoing import Offer
@@ -84,6 +86,8 @@ R = TypeVar("R")
 
 SANDBOX_DIRECTORY = "sandbox"
 """Where agents work, below the workspace; what steers them (journal, recipes) lies outside of it."""
+MCP_SETTINGS = "mcp.json"
+"""The workspace's file that names MCP servers; see `engine.mcp.settings`."""
 SNAPSHOT_EVERY = 500
 """Events of a stream between two snapshots of its state."""
 SNAPSHOTS_DIRECTORY = "snapshots"
@@ -123,6 +127,7 @@ class Engine:
         self._saver: WorkspaceSaver | None = None
         self._memory: Memory | None = None
         self._keeper: Keeper | None = None
+        self._servers: Servers | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stop = asyncio.Event()
         self.final_head = ""
@@ -195,6 +200,7 @@ class Engine:
         await self._log.commit()
         self._memory = Memory.begin(self.workspace, self.store, clock=self._ports.clock)
         self.registry.register(MemoryTool(self._memory, self.kept))
+        await self._begin_servers()
         self._shared = self._all_share(self._memory)
         self._live = LiveAgents(self._shared, self.session, self._agents)
         self._door = Door(
@@ -215,6 +221,16 @@ class Engine:
             asyncio.create_task(index, name="journal index"),
             asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
         ]
+
+    async def _begin_servers(self) -> None:
+        """Begin to connect the MCP servers of the workspace's settings; they are ready a little later."""
+        if not await asyncio.to_thread((self.workspace / MCP_SETTINGS).exists):
+            return
+        settings = await asyncio.to_thread(mcp.load, self.workspace)
+        around = mcp.Surroundings(self.workspace, self.root, self.config.policy, os.environ)
+        self._servers = mcp.Servers(settings, around, self._ports.clock)
+        self._servers.register(self.registry)
+        self._servers.begin()
 
     def _all_share(self, memory: Memory) -> Shared:
         assert self._coder is not None
@@ -291,6 +307,8 @@ class Engine:
         await self._end_tasks()
         await self._background.close()
         await self._close_memory()
+        if self._servers is not None:
+            await self._servers.close()
         await self._branches.close()
         if self._saver is not None:
             await self._saver.close()
@@ -599,6 +617,11 @@ class Engine:
         return self.config.mastermind
 
     @property
+    def servers(self) -> Servers | None:
+        """The MCP servers of the workspace; None where its settings name none."""
+        return self._servers
+
+    @property
     def memory(self) -> Memory | None:
         """What the workspace's agents remember; it may still be opening. None before the engine is open."""
         return self._memory
@@ -702,4 +725,5 @@ class Engine:
             states=(*filter(None, [self._torn()]), *self._live.rebuilt.values()),
             memory=status.trouble or forgets,
             memory_behind=behind,
+            servers=self._servers.troubles if self._servers is not None else (),
         )

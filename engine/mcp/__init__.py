@@ -1,8 +1,9 @@
-"""MCP: servers that are started, watched and started again, their tools as tools of the engine, and ours served.
+"""MCP: servers that are started, watched and started again, their tools as tools of the engine, and ours
+served.
 
-What may enter: a workspace's `mcp.json`, a sandbox policy, calls. What leaves: answers as values, health lines,
-tools for the registry. Nothing here decides whether a call may run: that is the gate's. The SDK is imported when
-a server is first connected, never before. Source: ontology spec §1.14.
+What may enter: a workspace's `mcp.json`, a sandbox policy, calls. What leaves: answers as values, health
+lines, tools for the registry. Nothing here decides whether a call may run: that is the gate's. The SDK is
+imported when a server is first connected, never before. Source: ontology spec §1.14.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from engine import late
 if TYPE_CHECKING:
     from engine.mcp.allowed import AllowedTools, read_allowed
     from engine.mcp.answers import CallAnswer, Outcome
-    from engine.mcp.custom import CustomFault, CustomFunction, CustomFunctions
+    from engine.mcp.custom import CustomFunction, CustomFunctionError, CustomFunctions
     from engine.mcp.fleet import Servers
     from engine.mcp.global_actions import BUILT_INS, GlobalAction, check_actions
     from engine.mcp.health import ServerState, ServerView
     from engine.mcp.names import resolve, tool_name
+    from engine.mcp.process import Surroundings
     from engine.mcp.servers import Server
     from engine.mcp.settings import FILE, McpSettings, ServerSettings, SettingsFault, load, read
     from engine.mcp.tool import McpTool
@@ -28,11 +30,12 @@ else:
         {
             "allowed": ("AllowedTools", "read_allowed"),
             "answers": ("CallAnswer", "Outcome"),
-            "custom": ("CustomFault", "CustomFunction", "CustomFunctions"),
+            "custom": ("CustomFunctionError", "CustomFunction", "CustomFunctions"),
             "fleet": ("Servers",),
             "global_actions": ("BUILT_INS", "GlobalAction", "check_actions"),
             "health": ("ServerState", "ServerView"),
             "names": ("resolve", "tool_name"),
+            "process": ("Surroundings",),
             "servers": ("Server",),
             "settings": ("FILE", "McpSettings", "ServerSettings", "SettingsFault", "load", "read"),
             "tool": ("McpTool",),
@@ -44,8 +47,8 @@ __all__ = [
     "FILE",
     "AllowedTools",
     "CallAnswer",
-    "CustomFault",
     "CustomFunction",
+    "CustomFunctionError",
     "CustomFunctions",
     "GlobalAction",
     "McpSettings",
@@ -57,6 +60,7 @@ __all__ = [
     "ServerView",
     "Servers",
     "SettingsFault",
+    "Surroundings",
     "check_actions",
     "load",
     "read",

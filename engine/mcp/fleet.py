@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.domain.ports import Clock
 from engine.mcp.answers import CallAnswer, Outcome
-from engine.mcp.health import ServerView, shown
+from engine.mcp.health import ServerState, ServerView, shown
 from engine.mcp.names import resolve
 from engine.mcp.process import Surroundings
 from engine.mcp.servers import Server
@@ -77,6 +77,12 @@ class Servers:
     def problems(self) -> Sequence[str]:
         """What is wrong with the settings, in lines."""
         return tuple(self._problems)
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What is wrong with the settings, and the line of each server that is down or degraded."""
+        bad = (ServerState.DOWN, ServerState.DEGRADED)
+        return (*self._problems, *(view.line for view in self.views if view.state in bad))
 
     def get(self, name: str) -> Server | None:
         """The server of that name, whatever the case."""

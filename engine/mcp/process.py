@@ -1,11 +1,11 @@
 """A server's program: started, spoken to over its standard streams, and ended with all that it started.
 
-It is run by the sandbox's launcher, so that a supervisor of its own ends its whole tree, also when the cockpit is
-killed. Usually it is the operator's own program: it is held by no jail and no limits, has no privileges, and its
-environment is made anew of a few names and what `mcp.json` says. With `"jail": true` it is held as an agent's
-command is, under the workspace's policy. The launcher gives no program anything to read, so the streams are two
-named pipes, which a shell opens before it becomes the program; then their names are removed.
-Source: ontology spec §1.14; data-stack §6.
+It is run by the sandbox's launcher, so that a supervisor of its own ends its whole tree, also when the
+cockpit is killed. Usually it is the operator's own program: it is held by no jail and no limits, has no
+privileges, and its environment is made anew of a few names and what `mcp.json` says. With `"jail": true` it
+is held as an agent's command is, under the workspace's policy. The launcher gives no program anything to
+read, so the streams are two named pipes, which a shell opens before it becomes the program; then their
+names are removed. Source: ontology spec §1.14; data-stack §6.
 """
 
 from __future__ import annotations

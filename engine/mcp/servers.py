@@ -1,8 +1,9 @@
 """One MCP server: connected, watched, asked, connected again once, and shut down.
 
-The SDK's connection has to be left by the task that entered it, so each server has one task that owns it; calls come
-from any task. A server that dies is connected once more; if it dies again within a minute it stays down until it is
-told to restart. A call that was under way is never repeated. Source: ontology spec §1.14, data-stack §6.
+The SDK's connection has to be left by the task that entered it, so each server has one task that owns it;
+calls come from any task. A server that dies is connected once more; if it dies again within a minute it
+stays down until it is told to restart. A call that was under way is never repeated. Source: ontology spec
+§1.14, data-stack §6.
 """
 
 from __future__ import annotations

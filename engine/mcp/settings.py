@@ -1,9 +1,9 @@
 """`mcp.json` of a workspace: which MCP servers there are, and how each is reached.
 
 `{name: {command, args, env, cwd, timeout_s, jail}}` for a program that speaks over its standard streams,
-`{name: {url, headers, timeout_s}}` for streamable HTTP; also below a key `mcpServers`, as other programs write it.
-What is wrong is told line by line with its path, and only the servers concerned are left out. Secrets stand in the
-environment and are named here, never written down. Source: ontology spec §1.14.
+`{name: {url, headers, timeout_s}}` for streamable HTTP; also below a key `mcpServers`, as other programs
+write it. What is wrong is told line by line with its path, and only the servers concerned are left out.
+Secrets stand in the environment and are named here, never written down. Source: ontology spec §1.14.
 """
 
 from __future__ import annotations

@@ -49,35 +49,56 @@ async def over_program(
     """
     async with running(settings, around, heard) as streams:
         began(streams)
-        into, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        outgoing, out_of = anyio.create_memory_object_stream[SessionMessage](0)
-        work = [
-            asyncio.create_task(_read(streams, into, lost)),
-            asyncio.create_task(_write(streams.writer, out_of, into)),
-        ]
-        try:
-            yield incoming, outgoing
-        finally:
-            for task in work:
-                task.cancel()
-            await asyncio.gather(*work, return_exceptions=True)
-            for stream in (into, incoming, outgoing, out_of):
-                stream.close()
+        async with spoken(streams.reader, streams.writer, lost, streams.ended) as ends:
+            yield ends
+
+
+@asynccontextmanager
+async def spoken(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    lost: Callable[[], None] = lambda: None,
+    ended: asyncio.Future[Any] | None = None,
+) -> AsyncIterator[tuple[Any, Any]]:
+    """Two byte streams as the SDK takes them: one message a line.
+
+    Args:
+        reader: where messages come from.
+        writer: where they go.
+        lost: called when there are no more.
+        ended: what to wait for a moment before that is said.
+    """
+    into, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, out_of = anyio.create_memory_object_stream[SessionMessage](0)
+    work = [
+        asyncio.create_task(_read(reader, into, lost, ended)),
+        asyncio.create_task(_write(writer, out_of, into)),
+    ]
+    try:
+        yield incoming, outgoing
+    finally:
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+        for stream in (into, incoming, outgoing, out_of):
+            stream.close()
 
 
 async def _read(
-    streams: Streams,
+    reader: asyncio.StreamReader,
     into: MemoryObjectSendStream[SessionMessage | Exception],
     lost: Callable[[], None],
+    ended: asyncio.Future[Any] | None,
 ) -> None:
     """Hand on each line as a message; the stream's end, or a line without end, ends the connection."""
     try:
         async with into:
             with suppress(ValueError, ConnectionError, anyio.BrokenResourceError):
-                while line := await streams.reader.readline():
+                while line := await reader.readline():
                     if line.strip():
                         await into.send(_message(line))
-            await asyncio.wait({streams.ended}, timeout=_LAST_WORDS_S)
+            if ended is not None:
+                await asyncio.wait({ended}, timeout=_LAST_WORDS_S)
     finally:
         lost()
 

@@ -1,7 +1,7 @@
 """A server of MCP over standard streams without the SDK, which starts at once and misbehaves as it is told.
 
-Arguments: `slow` (never answers the handshake), `mute` (nothing at all), `noisy` (prints what is no protocol),
-`deaf` (does not end when its input is closed, nor by SIGTERM, and has a child of its own).
+Arguments: `slow` (never answers the handshake), `mute` (nothing at all), `noisy` (prints what is no
+protocol), `deaf` (does not end when its input is closed, nor by SIGTERM, and has a child of its own).
 """
 
 from __future__ import annotations
