@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from engine.mastermind.desk import Desk
     from engine.mastermind.mastermind import Mastermind
     from engine.mcp.fleet import Servers
+    from engine.mcp.health import ServerView
     from engine.memory.requests import Request
     from engine.models.port import ModelClient
     from engine.steering.undoing import Offer
@@ -128,6 +129,8 @@ class Engine:
         self._memory: Memory | None = None
         self._keeper: Keeper | None = None
         self._servers: Servers | None = None
+        self._offered: dict[str, ev.ToolOffered] = {}
+        """What tools from outside offered last."""
         self._tasks: list[asyncio.Task[None]] = []
         self._stop = asyncio.Event()
         self.final_head = ""
@@ -200,12 +203,12 @@ class Engine:
         await self._log.commit()
         self._memory = Memory.begin(self.workspace, self.store, clock=self._ports.clock)
         self.registry.register(MemoryTool(self._memory, self.kept))
-        await self._begin_servers()
         self._shared = self._all_share(self._memory)
         self._live = LiveAgents(self._shared, self.session, self._agents)
         self._door = Door(
             self._shared, self._live, self._budgets, self._log, self.session, self._mastermind.carry_out
         )
+        await self._begin_servers()
         for stream in streams:
             if of_agent(stream):
                 await self._live.resume(await self._live.restore(stream))
@@ -228,9 +231,24 @@ class Engine:
             return
         settings = await asyncio.to_thread(mcp.load, self.workspace)
         around = mcp.Surroundings(self.workspace, self.root, self.config.policy, os.environ)
-        self._servers = mcp.Servers(settings, around, self._ports.clock)
+        self._servers = mcp.Servers(settings, around, self._ports.clock, self._server_changed)
         self._servers.register(self.registry)
         self._servers.begin()
+
+    def _server_changed(self, view: ServerView) -> None:
+        if view.name in self.registry:
+            self.tool_changed(view.name)
+
+    def tool_changed(self, tool: str) -> None:
+        """A registered tool from outside may offer something else now: tell every agent's stream.
+
+        Raises:
+            UnknownToolError: there is no such tool.
+        """
+        said = loop.offer_of(self.registry.get(tool))
+        if self._offered.get(tool) != said:
+            self._offered[tool] = said
+            self._live.offer(said)
 
     def _all_share(self, memory: Memory) -> Shared:
         assert self._coder is not None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from engine import late
 
 if TYPE_CHECKING:
-    from engine.mcp.allowed import AllowedTools, read_allowed
+    from engine.mcp.allowed import AllowedTools, LocalTool, read_allowed
     from engine.mcp.answers import CallAnswer, Outcome
     from engine.mcp.custom import CustomFunction, CustomFunctionError, CustomFunctions
     from engine.mcp.fleet import Servers
@@ -28,7 +28,7 @@ else:
     __getattr__ = late(
         __name__,
         {
-            "allowed": ("AllowedTools", "read_allowed"),
+            "allowed": ("AllowedTools", "LocalTool", "read_allowed"),
             "answers": ("CallAnswer", "Outcome"),
             "custom": ("CustomFunctionError", "CustomFunction", "CustomFunctions"),
             "fleet": ("Servers",),
@@ -51,6 +51,7 @@ __all__ = [
     "CustomFunctionError",
     "CustomFunctions",
     "GlobalAction",
+    "LocalTool",
     "McpSettings",
     "McpTool",
     "Outcome",

@@ -71,6 +71,8 @@ class CustomFunctions:
 
     id = "custom"
     description = "Python functions of the workspace, run in the sandbox"
+    foreign = True
+    """What it offers comes from outside, and is on record (`engine.loop.offering`)."""
 
     def __init__(self, root: Path, policy: SandboxPolicy, prefixes: tuple[str, ...] = PREFIXES) -> None:
         self._root, self._policy, self._prefixes = root, policy, prefixes

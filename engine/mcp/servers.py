@@ -152,9 +152,9 @@ class Server:
         try:
             return answer_of(await client.call_tool(tool, dict(args), read_timeout_seconds=limit_s))
         except Exception as error:  # noqa: BLE001  a server is foreign: its fault is an answer
-            return self._failed(tool, error, limit_s)
+            return self._failed(client, tool, error, limit_s)
 
-    def _failed(self, tool: str, error: Exception, limit_s: float) -> CallAnswer:
+    def _failed(self, client: Client, tool: str, error: Exception, limit_s: float) -> CallAnswer:
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
@@ -163,7 +163,9 @@ class Server:
             self._looked = float("-inf")
             return CallAnswer(Outcome.TIMEOUT, f"{self.name}.{tool} did not answer within {limit_s:g} s")
         if code == CONNECTION_CLOSED or _unreachable(error):
-            self._lost.set()
+            if self._client is client:
+                self._down(f"it ended{self._last_words()}")
+                self._lost.set()
             said = f"{self.name} ended while {tool} ran; whether it did anything is not known"
             return CallAnswer(Outcome.CRASHED, f"{said}{self._last_words()}")
         told = f"{code}: {error}" if code is not None else f"{type(error).__name__}: {error}"
@@ -243,7 +245,8 @@ class Server:
                     self._client = client
                     self._to(ServerState.OK)
                 await self._lost.wait()
-                self._down(f"it ended{self._last_words()}")
+                if self._client is client:
+                    self._down(f"it ended{self._last_words()}")
         except TimeoutError:
             if not self._wanted.is_set():
                 self._slow()

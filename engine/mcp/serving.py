@@ -134,7 +134,7 @@ def _result(said: Said) -> types.CallToolResult:
 async def serve_streams(server: Server[Any]) -> None:
     """Serve whoever started this program, until they close its input.
 
-    While it serves, nothing else reaches standard output: it is standard error for everybody but the protocol.
+    While it serves, only the protocol reaches standard output; it is standard error for everybody else.
 
     Raises:
         OSError: standard input or output is neither a pipe, a socket nor a terminal.

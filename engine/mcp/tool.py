@@ -40,6 +40,9 @@ _CODES: Mapping[Outcome, tuple[ResultStatus, ErrorCode]] = {
 class McpTool:
     """One server for the registry of tools; its commands are the tools that it lists now."""
 
+    foreign = True
+    """What it offers comes from outside, and is on record (`engine.loop.offering`)."""
+
     def __init__(self, server: Server) -> None:
         self._server = server
         self._known: Mapping[str, Tool] = {}
