@@ -186,7 +186,7 @@ class CustomFunctions:
         jail = await asyncio.to_thread(best_jail, self._policy)
         if isinstance(jail, JailRefusal):
             raise CustomFunctionError(jail.message, ErrorCode.NOT_ALLOWED)
-        argv = (str(BASE_PYTHON), "-I", "-B", "-c", _harness(), text)
+        argv = (str(BASE_PYTHON), "-I", "-B", "-u", "-c", _harness(), text)
         env = child_environment(self._root, self._policy, None)
         sink = context.output if context is not None else (lambda _stream, _text: None)
         cwd = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)

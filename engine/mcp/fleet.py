@@ -99,6 +99,7 @@ class Servers:
         Raises:
             asyncio.CancelledError: see `Server.call`.
         """
+        await self.settled()
         found = self.resolve(text)
         if found is None:
             return CallAnswer(Outcome.UNKNOWN_TOOL, f"there is no tool {shown(text, 80)!r}")

@@ -73,12 +73,12 @@ async def test_a_module_that_prints_sleeps_or_ends_its_process_hurts_nobody(
     functions: CustomFunctions, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Line 45."""
-    monkeypatch.setattr(custom, "LOOK_S", 0.6)
     assert "ended its process with 7: bye" in str(await look_wrong(functions, "ends.f"))
     assert "SystemExit: 3" in str(await look_wrong(functions, "exits.f"))
-    assert (await look_wrong(functions, "sleeps.f")).code is ErrorCode.TIMEOUT
     assert "ZeroDivisionError" in str(await look_wrong(functions, "raises.f"))
     assert "ModuleNotFoundError" in str(await look_wrong(functions, "gone.f"))
+    monkeypatch.setattr(custom, "LOOK_S", 0.5)
+    assert (await look_wrong(functions, "sleeps.f")).code is ErrorCode.TIMEOUT
     assert capfd.readouterr() == ("", "")
 
 
