@@ -48,11 +48,12 @@ class Servers:
             told(view)
 
     def register(self, registry: ToolRegistry) -> None:
-        """Offer each server as a tool; one whose name is another tool's is told as a problem."""
-        for server in self._servers.values():
+        """Offer each server as a tool; one with the name of another tool is left out, as a problem."""
+        for server in tuple(self._servers.values()):
             try:
                 registry.register(McpTool(server))
             except ValueError as error:
+                del self._servers[server.name]
                 self._problems.append(f"mcp.json: {server.name}: {error}")
 
     def begin(self) -> None:

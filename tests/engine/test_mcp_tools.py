@@ -11,8 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from engine_flight import Flight
 
+from app.grammar import read_line
+from app.verb import Context, GrammarError
 from engine.domain import commands as cmd
 from engine.domain.action import ErrorCode, ResultStatus
 from engine.journal import events as ev
@@ -41,6 +44,7 @@ async def test_calls_of_a_server_are_actions_and_replay(
     assert (views["plain"], views["gone"]) == (ServerState.OK, ServerState.DOWN)
     told = "\n".join(flight.engine.health.servers)
     assert "mcp.json: wrong: needs either command or url" in told
+    assert "memory" not in views
     assert "mcp.json: memory: a tool named 'memory' is registered already" in told
     assert "gone: down" in told
 
@@ -72,6 +76,15 @@ async def test_calls_of_a_server_are_actions_and_replay(
     )
     assert (await flight.payloads(ev.ActionStarted))[-1].mutates
     assert state.run
+
+
+@pytest.mark.parametrize("spelling", ["plain.echo", "plain:echo", "mcp__plain__echo"])
+def test_the_operator_calls_a_server_from_the_bar(spelling: str) -> None:
+    said = read_line(f'! {spelling} {{"text": "a b"}}', Context(agent="pilot"))
+    assert said == cmd.CallTool(agent="pilot", tool="plain", command="echo", args={"text": "a b"})
+    for line in (f"! {spelling} text", f"! {spelling} [1]"):
+        with pytest.raises(GrammarError, match="the arguments of"):
+            read_line(line, Context(agent="pilot"))
 
 
 async def test_closing_the_workspace_ends_its_servers(

@@ -1,20 +1,18 @@
-"""Servers in processes of their own, as tests of them need them."""
+"""Servers in processes of their own, begun and closed."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from mcp_flight import PLAIN, Make
 
 from engine.domain.ports import SystemClock
 from engine.mcp import Server, ServerSettings, ServerView, Surroundings
 from engine.sandbox.policy import SandboxPolicy
-
-SERVERS = Path(__file__).parent / "servers"
-PLAIN = SERVERS / "plain.py"
 
 
 @pytest.fixture
@@ -22,9 +20,6 @@ def around(tmp_path: Path) -> Surroundings:
     (tmp_path / "sandbox").mkdir()
     environ = {**os.environ, "PILOT_SECRET": "hunter2", "PILOT_WANTED": "yes"}
     return Surroundings(tmp_path, tmp_path / "sandbox", SandboxPolicy(), environ)
-
-
-Make = Callable[..., Server]
 
 
 @pytest.fixture
@@ -46,11 +41,3 @@ async def make(around: Surroundings) -> AsyncIterator[Make]:
     yield begun
     for server in made:
         await server.close()
-
-
-def alive(pid: int) -> bool:
-    """Whether a process is there and not dead."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import PLAIN, SERVERS, Make, alive
+from mcp_flight import PLAIN, SERVERS, Make, alive
 
 import engine.mcp.process as process
 import engine.mcp.servers as servers
@@ -184,17 +184,19 @@ async def test_a_server_over_http(make: Make, around: Surroundings, tmp_path: Pa
         run.wait()
 
 
-async def test_health_is_looked_at_anew_only_when_it_is_old(make: Make) -> None:
+async def test_health_is_looked_at_anew_only_when_it_is_old(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = make()
     await server.settled()
     pid = int((await server.call("pid", {})).text)
     os.kill(pid, signal.SIGSTOP)
     try:
         assert (await server.health()).state is ServerState.OK, "what was seen a moment ago counts"
-        servers_look, servers.LOOK_S = servers.LOOK_S, 0.1
+        monkeypatch.setattr(servers, "LOOK_S", 0.1)
         view = await server.health(fresh=True)
         assert (view.state, view.error) == (ServerState.DEGRADED, "it did not answer within 0.1 s")
     finally:
-        servers.LOOK_S = servers_look
+        monkeypatch.undo()
         os.kill(pid, signal.SIGCONT)
     assert (await server.health(fresh=True)).state is ServerState.OK
