@@ -29,10 +29,12 @@ from engine.journal import events as ev
 from engine.journal.errors import JournalError
 from engine.mcp.serving import Offer, Said, loopback_socket, serve_http, serve_streams, served
 from engine.sandbox.policy import Tier
+from engine.thinkers.procedural import ProceduralThinker
 
 AGENT = "mcp"
 """The agent through whose pipeline and session calls go."""
 TOOLS = ("simple_coder", "memory")
+_NO_MODEL = {"thinker": ProceduralThinker.name}
 TOKEN = "PILOTHOUSE_MCP_TOKEN"
 _UNSERVED = frozenset({("simple_coder", "policy"), ("simple_coder", "help")})
 """What is of use to a person only."""
@@ -59,7 +61,7 @@ async def serve(options: ServeOptions) -> int:
     config = Settings.load(options.workspace).engine_config(accept=options.accept)
     async with opened(options.workspace, config) as engine:
         if AGENT not in engine.agents:
-            made = await engine.submit(cmd.CreateAgent(agent=AGENT), operator="mcp")
+            made = await engine.submit(cmd.CreateAgent(agent=AGENT, config=_NO_MODEL), operator="mcp")
             if not made.ok:
                 raise JournalError(f"no agent can be made to serve for: {made.message}")
         server = served(offers(engine, read_only=options.read_only), _EngineCaller(engine))

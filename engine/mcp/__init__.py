@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.mcp.allowed import AllowedTools, LocalTool, read_allowed
     from engine.mcp.answers import CallAnswer, Outcome
     from engine.mcp.custom import CustomFunction, CustomFunctionError, CustomFunctions
-    from engine.mcp.fleet import Servers
+    from engine.mcp.fleet import Met, Servers
     from engine.mcp.global_actions import BUILT_INS, GlobalAction, check_actions
     from engine.mcp.health import ServerState, ServerView
     from engine.mcp.names import resolve, tool_name
@@ -31,7 +31,7 @@ else:
             "allowed": ("AllowedTools", "LocalTool", "read_allowed"),
             "answers": ("CallAnswer", "Outcome"),
             "custom": ("CustomFunctionError", "CustomFunction", "CustomFunctions"),
-            "fleet": ("Servers",),
+            "fleet": ("Met", "Servers"),
             "global_actions": ("BUILT_INS", "GlobalAction", "check_actions"),
             "health": ("ServerState", "ServerView"),
             "names": ("resolve", "tool_name"),
@@ -54,6 +54,7 @@ __all__ = [
     "LocalTool",
     "McpSettings",
     "McpTool",
+    "Met",
     "Outcome",
     "Server",
     "ServerSettings",

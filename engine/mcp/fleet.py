@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from engine.domain.ports import Clock
@@ -15,6 +16,19 @@ from engine.mcp.servers import Server
 from engine.mcp.settings import McpSettings
 from engine.mcp.tool import McpTool
 from engine.tools.registry import ToolRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """Whether what an agent needs of a server is there (ontology spec §2.5, line 52 of its checklist)."""
+
+    server: str
+    ok: bool
+    """Whether it is up and has every tool that is needed."""
+    message: str = ""
+    """What is missing; empty where nothing is."""
+    tools: tuple[str, ...] = ()
+    """The tools that are needed and there; all of the server's for `*`."""
 
 
 class Servers:
@@ -106,6 +120,27 @@ class Servers:
             return CallAnswer(Outcome.UNKNOWN_TOOL, f"there is no tool {shown(text, 80)!r}")
         server, tool = found
         return await server.call(tool, args)
+
+    async def meets(self, server: str, tools: Sequence[str] = ("*",)) -> Met:
+        """Whether a server is up and lists these tools; the caller knows whether it has to.
+
+        Args:
+            server: its name, whatever the case.
+            tools: names of its tools, or `*` for whatever it has.
+        """
+        one = self.get(server)
+        if one is None:
+            return Met(server, False, f"mcp.json names no server {shown(server, 40)}")
+        view = await one.settled()
+        if view.state not in (ServerState.OK, ServerState.DEGRADED):
+            return Met(one.name, False, f"{one.name} is {view.state}: {view.error}")
+        known = {
+            name: (resolve(f"{one.name}.{name}", {one.name: view.tools}) or ("", ""))[1] for name in tools
+        }
+        missing = [shown(name, 60) for name, found in known.items() if not found and name != "*"]
+        there = view.tools if "*" in tools else tuple(found for found in known.values() if found)
+        said = f"{one.name} has no tool {', '.join(missing)}" if missing else ""
+        return Met(one.name, not missing, said, there)
 
     async def close(self) -> None:
         """Shut all of them down."""

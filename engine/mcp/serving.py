@@ -230,6 +230,8 @@ class _Guarded:
         if scope["type"] == "lifespan" or self._fits(scope):
             await self._app(scope, receive, send)
             return
+        if scope["type"] != "http":
+            return
         headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
         await send({"type": "http.response.start", "status": 401, "headers": headers})
         await send({"type": "http.response.body", "body": b"the token is missing or wrong\n"})

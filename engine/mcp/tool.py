@@ -7,6 +7,7 @@ checked by the server. Whatever a server does not declare read-only counts as ch
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from engine.domain.action import ErrorCode, ResultStatus, ToolResult, Undo
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from mcp.types import Tool
 
 DESCRIPTION_LIMIT = 1_000
+PARAMETERS_LIMIT = 100
 _TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object"})
 _OPEN = ("$ref", "allOf", "anyOf", "oneOf", "patternProperties")
 """What makes a schema say more about its arguments than a list of properties."""
@@ -101,12 +103,16 @@ def command_spec(command: str, tool: Tool) -> CommandSpec:
     return CommandSpec(
         command,
         clean_line(tool.description or tool.title or tool.name, limit=DESCRIPTION_LIMIT),
-        tuple(_parameter(name, said, name in needed) for name, said in known.items()),
+        tuple(
+            _parameter(name, said, name in needed) for name, said in islice(known.items(), PARAMETERS_LIMIT)
+        ),
         mutates=not reads,
         writes=not reads,
         undo=Undo.NONE.value if reads else Undo.IRREVERSIBLE.value,
         schema={key: said for key, said in schema.items() if key not in _NOT_FOR_MODELS},
-        open=not known or more not in (None, False) or any(key in schema for key in _OPEN),
+        open=not 0 < len(known) <= PARAMETERS_LIMIT
+        or more not in (None, False)
+        or any(key in schema for key in _OPEN),
     )
 
 

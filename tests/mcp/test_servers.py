@@ -16,7 +16,8 @@ from mcp_flight import PLAIN, SERVERS, Make, alive
 
 import engine.mcp.process as process
 import engine.mcp.servers as servers
-from engine.mcp import Outcome, ServerSettings, ServerState, ServerView, Surroundings
+from engine.domain.ports import SystemClock
+from engine.mcp import Outcome, Servers, ServerSettings, ServerState, ServerView, Surroundings, read
 
 
 async def until(holds: Callable[[], object]) -> None:
@@ -73,16 +74,44 @@ async def test_a_server_that_dies_again_at_once_stays_down_until_it_is_told(make
     assert (await server.call("echo", {"text": "x"})).ok
 
 
+async def test_what_an_agent_needs_of_servers_is_there_or_named(around: Surroundings) -> None:
+    """Line 52, the servers' half: a required one that is down is told apart from one that lacks a tool."""
+    entries = {
+        "Plain": {"command": sys.executable, "args": [str(PLAIN)]},
+        "gone": {"command": "no-such-program"},
+    }
+    fleet = Servers(read(json.dumps(entries)), around, SystemClock())
+    fleet.begin()
+    try:
+        met = await fleet.meets("plain", ["echo", "fail"])
+        assert (met.server, met.ok, met.tools) == ("Plain", True, ("echo", "fail"))
+        assert len((await fleet.meets("plain")).tools) == 9
+        assert (await fleet.meets("plain", ["echo", "fly"])).message == "Plain has no tool fly"
+        assert "no program 'no-such-program'" in (await fleet.meets("gone")).message
+        assert (await fleet.meets("other")).message == "mcp.json names no server other"
+        assert (await fleet.call("mcp__plain__echo", {"text": "x"})).text == "x"
+    finally:
+        await fleet.close()
+
+
+async def test_a_server_is_closed_in_the_midst_of_its_handshake(make: Make) -> None:
+    server = make("slow")
+    await until(lambda: server.view.held)
+    await server.close()
+    assert server.view.state is ServerState.STOPPED
+
+
 async def test_a_result_is_cut_with_a_mark_and_a_call_can_be_cancelled(make: Make) -> None:
     server = make("noisy")
     long = await server.call("long", {})
     assert len(long.text) <= 25_000
     assert "cut: 35" in long.text[-60:]
     call = asyncio.create_task(server.call("slow", {}))
-    await asyncio.sleep(0)
+    await until(lambda: "asked" in server.view.log)
     call.cancel()
     await asyncio.gather(call, return_exceptions=True)
     assert call.cancelled()
+    await until(lambda: "no longer wanted" in server.view.log)
     assert (await server.call("echo", {"text": "on"})).ok
 
 

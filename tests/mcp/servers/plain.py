@@ -25,6 +25,10 @@ def say(message: dict[str, object]) -> None:
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 
+def note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
 def tool(name: str) -> dict[str, object]:
     reads = name in ("echo", "env", "pid")
     return {
@@ -44,11 +48,11 @@ def call(ident: object, name: str, args: dict[str, str]) -> None:
         "odd.name/x": "odd",
     }
     if name == "crash":
-        sys.stderr.write("going down\n")
-        sys.stderr.flush()
+        note("going down")
         time.sleep(0.1)  # so that it is heard before the end is
         os._exit(3)
     if name == "slow":
+        note("asked")
         return
     if name == "error":
         say({"id": ident, "error": {"code": -32603, "message": "no luck"}})
@@ -61,13 +65,14 @@ def main() -> None:
     if "deaf" in WAYS:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         child = subprocess.Popen(["sleep", "600"], start_new_session=True, stdout=subprocess.DEVNULL)
-        sys.stderr.write(f"child {child.pid}\n")
-        sys.stderr.flush()
+        note(f"child {child.pid}")
     if "noisy" in WAYS:
         print("Welcome to the server!", flush=True)
     for line in sys.stdin:
         said = json.loads(line)
         ident, method = said.get("id"), said.get("method")
+        if method == "notifications/cancelled":
+            note("no longer wanted")
         if "slow" in WAYS or ident is None:
             continue
         if method == "initialize":
