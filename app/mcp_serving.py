@@ -23,6 +23,7 @@ from app.headless import opened
 from app.settings import Settings
 from engine.domain import commands as cmd
 from engine.domain.action import ResultStatus
+from engine.domain.stopping import StopGrade
 from engine.domain.text import clean_line
 from engine.engine import Engine
 from engine.journal import events as ev
@@ -125,48 +126,64 @@ async def _until_signal(work: Any) -> int:
     return 128 + came[0] if came else 0
 
 
+@dataclass(slots=True)
+class _Asked:
+    """A call on its way: the events and the action that it has come to."""
+
+    command: str
+    queued: str = ""
+    action: str = ""
+
+
 class _EngineCaller:
     """Takes calls through the engine's door."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._aside: set[asyncio.Task[None]] = set()
 
     async def call(self, offer: Offer, args: Mapping[str, Any], client: str) -> Said:
-        """See `engine.mcp.serving.Caller`."""
+        """See `engine.mcp.serving.Caller`; a call whose client no longer wants it is cut off."""
         engine = self._engine
         since = await engine.head()
-        asked = cmd.CallTool(agent=AGENT, tool=offer.tool, command=offer.command, args=dict(args))
-        receipt = await engine.submit(asked, operator=f"mcp:{client or 'client'}")
+        command = cmd.CallTool(agent=AGENT, tool=offer.tool, command=offer.command, args=dict(args))
+        receipt = await engine.submit(command, operator=f"mcp:{client or 'client'}")
         if not receipt.ok:
             return Said(False, {"message": clean_line(receipt.message, limit=1_000)})
+        asked = _Asked(receipt.event)
         fault = asyncio.ensure_future(engine.faulted(AGENT))
-        answer = asyncio.ensure_future(self._answer(receipt.event, since))
+        answer = asyncio.ensure_future(self._answer(asked, since))
         try:
             await asyncio.wait({fault, answer}, return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done():
-                return _no_answer(fault.result() or "its agent is gone")
-            return answer.result()
+            return answer.result() if answer.done() else _no_answer(fault.result() or "its agent is gone")
         except JournalError as error:
-            return Said(
-                False, {"message": f"the workspace cannot answer: {clean_line(str(error), limit=300)}"}
-            )
+            return _no_answer(str(error))
+        except asyncio.CancelledError:
+            cutting = asyncio.create_task(self._cut(asked))
+            self._aside.add(cutting)
+            cutting.add_done_callback(self._aside.discard)
+            raise
         finally:
             for task in (fault, answer):
                 task.cancel()
-            await asyncio.gather(fault, answer, return_exceptions=True)
 
-    async def _answer(self, asked: str, since: int) -> Said:
+    async def _cut(self, asked: _Asked) -> None:
+        """End the call's action where it is the one that runs; one that waits for its turn is left to run."""
+        state = await self._engine.view(AGENT)
+        if state.acting and state.action is not None and state.action.id == asked.action:
+            await self._engine.submit(cmd.Stop(agent=AGENT, grade=StopGrade.CANCEL), operator="mcp")
+
+    async def _answer(self, asked: _Asked, since: int) -> Said:
         """What came of the call that a command asked for, from the journal."""
-        queued = action = ""
         async for event in self._engine.events(since, stream=AGENT):
             said = ev.payload_of(event)
-            if isinstance(said, ev.OperatorActionQueued) and asked in event.causes:
-                queued = event.ref
-            elif isinstance(said, ev.ActionRequested) and queued and queued in event.causes:
-                action = said.action
-            elif isinstance(said, ev.ActionFinished) and said.action == action:
+            if isinstance(said, ev.OperatorActionQueued) and asked.command in event.causes:
+                asked.queued = event.ref
+            elif isinstance(said, ev.ActionRequested) and asked.queued and asked.queued in event.causes:
+                asked.action = said.action
+            elif isinstance(said, ev.ActionFinished) and said.action == asked.action:
                 return await self._finished(said)
-            elif isinstance(said, ev.ActionCancelled | ev.ActionWithdrawn) and said.action == action:
+            elif isinstance(said, ev.ActionCancelled | ev.ActionWithdrawn) and said.action == asked.action:
                 return Said(False, {"message": clean_line(f"it was cut off: {said.reason}", limit=300)})
         raise JournalError("the journal has ended")
 

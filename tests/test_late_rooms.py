@@ -18,6 +18,7 @@ LATE = [
     "engine.models",
     "engine.parameters",
     "engine.reasoner",
+    "engine.selection",
     "engine.thinkers",
 ]
 CLOSED = (
@@ -37,6 +38,7 @@ CLOSED = (
     "widgets.dialogs.campaign",
     "engine.parameters.extraction",
     "engine.reasoner.reasoner",
+    "engine.selection.selecting",
     "engine.thinkers.claude",
 )
 """What only some agents need."""

@@ -209,6 +209,7 @@ async def _started(plan: _Plan, heard: Callable[[str], None]) -> AsyncIterator[S
         descriptors.remove(holder)
         for path in (to, fro):
             path.unlink(missing_ok=True)
+        plan.pipes.rmdir()  # a cockpit that is killed leaves nothing behind
         descriptors.remove(into)
         writer = await _writer(into)
         yield Streams(reader, writer, ended, plan.jail.tier)

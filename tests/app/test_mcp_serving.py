@@ -52,6 +52,12 @@ async def test_another_agent_uses_the_sandbox_and_memory(
         assert (await text(client, "memory__store", content="the sky is blue", memory_type="fact"))[0]
         assert "the sky is blue" in (await text(client, "memory__search", query="sky"))[1]
 
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await text(client, "simple_coder__run", command="python3 -c 'import time; time.sleep(60)'")
+        many = [text(client, "simple_coder__write", path=f"{n}", content=f"{n}") for n in range(12)]
+        assert all(ok for ok, _ in await asyncio.gather(*many)), "what was cut off holds up nobody"
+
         for name, args in (
             ("simple_coder__read", {"path": "../../etc/passwd"}),
             ("simple_coder__read", {"pth": "x"}),
