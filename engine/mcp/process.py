@@ -11,8 +11,10 @@ names are removed. Source: ontology spec §1.14; data-stack §6.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -42,6 +44,8 @@ _BECOME = (
 _KEPT = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
 """What an operator's own program gets of the cockpit's environment."""
 _BOUNDLESS = 1 << 50
+_TO, _FROM = "to", "from"
+_ENDS = ((_TO, os.O_RDWR), (_FROM, os.O_RDONLY), (_TO, os.O_WRONLY))
 
 
 class StartError(Exception):
@@ -136,6 +140,8 @@ def _place(settings: ServerSettings, around: Surroundings) -> Path:
     try:
         if inside is not None:
             inside.mkdir(mode=0o700, exist_ok=True)
+            if inside.is_symlink():
+                raise StartError(f"{around.policy.tmp} at the sandbox root is a link: remove it")
         return Path(tempfile.mkdtemp(prefix="mcp-", dir=inside))
     except OSError as error:
         raise StartError(f"there is no place for its pipes: {error}") from error
@@ -174,23 +180,20 @@ def _found(command: str, cwd: Path, env: Mapping[str, str]) -> str:
 
 @asynccontextmanager
 async def _started(plan: _Plan, heard: Callable[[str], None]) -> AsyncIterator[Streams]:
-    to, fro = plan.pipes / "to", plan.pipes / "from"
     descriptors: list[int] = []
     try:
-        for path in (to, fro):
-            os.mkfifo(path, 0o600)
+        pipes = os.open(plan.pipes, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        descriptors.append(pipes)
+        for name in (_TO, _FROM):
+            os.mkfifo(name, 0o600, dir_fd=pipes)
         # Whoever opens a named pipe waits for the other end: it is there before the program is.
-        holder = os.open(to, os.O_RDWR | os.O_NONBLOCK)
-        descriptors.append(holder)
-        out = os.open(fro, os.O_RDONLY | os.O_NONBLOCK)
-        descriptors.append(out)
-        into = os.open(to, os.O_WRONLY | os.O_NONBLOCK)
-        descriptors.append(into)
+        holder, out, into = (_pipe_end(pipes, name, way, descriptors) for name, way in _ENDS)
         cwd = os.open(plan.launcher.root, os.O_RDONLY | os.O_DIRECTORY)
         descriptors.append(cwd)
     except OSError as error:
         _close(descriptors)
         raise StartError(f"its pipes cannot be made: {error}") from error
+    to, fro = plan.pipes / _TO, plan.pipes / _FROM
     argv = ("sh", "-c", _BECOME, "sh", str(to), str(fro), str(plan.cwd), *plan.words)
     run = plan.launcher.run(
         Launch(_SHELL, argv, plan.env),
@@ -207,15 +210,29 @@ async def _started(plan: _Plan, heard: Callable[[str], None]) -> AsyncIterator[S
         await _ready(reader, ended)
         _close([holder])
         descriptors.remove(holder)
-        for path in (to, fro):
-            path.unlink(missing_ok=True)
-        plan.pipes.rmdir()  # a cockpit that is killed leaves nothing behind
+        for name in (_TO, _FROM):
+            os.unlink(name, dir_fd=pipes)
+        with suppress(OSError):
+            plan.pipes.rmdir()  # a cockpit that is killed leaves nothing behind
         descriptors.remove(into)
         writer = await _writer(into)
         yield Streams(reader, writer, ended, plan.jail.tier)
     finally:
         await _end(writer, ended)
         _close(descriptors)
+
+
+def _pipe_end(pipes: int, name: str, way: int, descriptors: list[int]) -> int:
+    """An end of a named pipe; what somebody in the jail may have put in its place is refused.
+
+    Raises:
+        OSError: it is not there, or no named pipe.
+    """
+    end = os.open(name, way | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=pipes)
+    descriptors.append(end)
+    if not stat.S_ISFIFO(os.fstat(end).st_mode):
+        raise OSError(errno.ENXIO, "it was replaced", name)
+    return end
 
 
 async def _ready(reader: asyncio.StreamReader, ended: asyncio.Task[ProcessResult]) -> None:

@@ -112,18 +112,21 @@ class Server:
 
     async def health(self, *, fresh: bool = False) -> ServerView:
         """How it is; it is asked for its tools where that was not done in the last minute, or `fresh`."""
-        view = await self.settled()
+        await self.settled()
         client = self._client
         due = fresh or self._clock.monotonic() - self._looked >= FRESH_S
         if client is None or not due:
-            return self.view if client is not None else view
+            return self.view
         try:
             async with asyncio.timeout(LOOK_S):
                 await self._list(client)
         except TimeoutError:
             self._to(ServerState.DEGRADED, f"it did not answer within {LOOK_S:g} s")
         except Exception as error:  # noqa: BLE001  whatever a server does wrong is told of it
-            if self._client is client and not self._lost.is_set():
+            if _connection_lost(error):
+                self._die(client)
+                return await self.settled()
+            if self._client is client:
                 self._to(ServerState.DEGRADED, shown(error))
         else:
             self._to(ServerState.OK)
@@ -156,16 +159,14 @@ class Server:
 
     def _failed(self, client: Client, tool: str, error: Exception, limit_s: float) -> CallAnswer:
         from mcp import MCPError
-        from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+        from mcp.types import REQUEST_TIMEOUT
 
         code = error.code if isinstance(error, MCPError) else None
         if code == REQUEST_TIMEOUT:
             self._looked = float("-inf")
             return CallAnswer(Outcome.TIMEOUT, f"{self.name}.{tool} did not answer within {limit_s:g} s")
-        if code == CONNECTION_CLOSED or _unreachable(error):
-            if self._client is client:
-                self._down(f"it ended{self._last_words()}")
-                self._lost.set()
+        if _connection_lost(error):
+            self._die(client)
             said = f"{self.name} ended while {tool} ran; whether it did anything is not known"
             return CallAnswer(Outcome.CRASHED, f"{said}{self._last_words()}")
         told = f"{code}: {error}" if code is not None else f"{type(error).__name__}: {error}"
@@ -204,6 +205,12 @@ class Server:
             self._patience.reschedule(asyncio.get_running_loop().time())
 
     async def _own(self) -> None:
+        try:
+            await self._live_on()
+        finally:
+            self._settled.set()  # nobody waits for what will not come
+
+    async def _live_on(self) -> None:
         spare = 1
         while not self._closing:
             wanted, came = self._wanted.is_set(), self._clock.monotonic()
@@ -224,7 +231,12 @@ class Server:
     async def _live(self) -> bool:
         """One connection from its start to its end; whether it ever stood."""
         self._to(ServerState.STARTING)
-        await asyncio.to_thread(import_module, "engine.mcp.transport")  # the SDK takes half a second
+        try:
+            # Importing the SDK takes half a second.
+            await asyncio.to_thread(import_module, "engine.mcp.transport")
+        except ImportError as error:
+            self._down(f"the SDK of MCP cannot be imported: {shown(error)}")
+            return False
         from mcp import MCPError
         from mcp.types import UNSUPPORTED_PROTOCOL_VERSION
 
@@ -245,8 +257,7 @@ class Server:
                     self._client = client
                     self._to(ServerState.OK)
                 await self._lost.wait()
-                if self._client is client:
-                    self._down(f"it ended{self._last_words()}")
+                self._die(client)
         except TimeoutError:
             if not self._wanted.is_set():
                 self._slow()
@@ -255,6 +266,7 @@ class Server:
         except Exception as error:  # noqa: BLE001  whatever a server does wrong is told of it
             if isinstance(error, MCPError) and error.code == UNSUPPORTED_PROTOCOL_VERSION:
                 changed, self._mode = self._mode != "auto", "auto"
+                slow.cancel()
                 if changed:
                     return await self._live()
             self._down(f"{_first(error)}{self._last_words()}")
@@ -325,6 +337,12 @@ class Server:
             self._settled.clear()
             self._to(ServerState.DOWN, error)
 
+    def _die(self, client: Client) -> None:
+        """Its connection has ended, where it is still the one that there is."""
+        if self._client is client:
+            self._down(f"it ended{self._last_words()}")
+            self._lost.set()
+
     def _slow(self) -> None:
         if self._client is None:
             said = f"its handshake took longer than {HANDSHAKE_S:g} s{self._last_words()}"
@@ -341,12 +359,15 @@ class Server:
         return f"; it last said: {last}" if last else ""
 
 
-def _unreachable(error: BaseException) -> bool:
-    """Whether an error of a request over HTTP means that the server is not there."""
-    module = type(error).__module__.partition(".")[0]
-    return isinstance(error, ConnectionError) or (
-        module in ("httpx2", "httpcore2") and "Timeout" not in type(error).__name__
-    )
+def _connection_lost(error: BaseException) -> bool:
+    """Whether an error means that the server is not there any more."""
+    from mcp import MCPError
+    from mcp.types import CONNECTION_CLOSED
+
+    if isinstance(error, MCPError):
+        return error.code == CONNECTION_CLOSED
+    over_http = type(error).__module__.partition(".")[0] in ("httpx2", "httpcore2")
+    return isinstance(error, ConnectionError) or (over_http and "Timeout" not in type(error).__name__)
 
 
 def _first(error: BaseException) -> str:
