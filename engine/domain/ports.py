@@ -260,6 +260,11 @@ class CommandSpec:
     example: str = ""
     operator_only: bool = False
     """True when the tool refuses it to agents, so that no model is offered it."""
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema of the arguments where somebody else checks them, who knows more than the parameters
+    say: arguments that are left out then stay out."""
+    open: bool = False
+    """Whether there may be other arguments than the parameters; only where somebody else checks them."""
 
 
 class Tool(Protocol):
