@@ -139,6 +139,8 @@ class Run:
         since = await engine.head()
         for problem in engine.health.library:
             print(f"recipes: {problem}", file=self._err, flush=True)
+        for problem in engine.health.prompts:
+            print(f"prompts: {problem}", file=self._err, flush=True)
         for problem in engine.health.states:
             print(f"states: {problem}", file=self._err, flush=True)
         with self._signals():
@@ -407,6 +409,8 @@ async def opened(workspace: Path, config: EngineConfig | None = None) -> AsyncIt
     """An engine on the workspace, closed in the end."""
     engine = await Engine.open(workspace, config=config or Settings.load(workspace).engine_config())
     try:
+        if engine.servers is not None:
+            await engine.servers.settled()  # whoever acts at once should find their tools
         yield engine
     finally:
         await engine.close()

@@ -218,7 +218,7 @@ class Tools(Value):
 
 
 class RoleRules(Value):
-    """What a role's reply is held to (`engine.agents.methods.role.lint`); a clarifier's where nothing is said."""
+    """What a role's reply is held to (`methods.role.lint`); a clarifier's where nothing is said."""
 
     max_words: int = Field(default=100, ge=1, le=5_000)
     questions: int | None = Field(default=1, ge=0)

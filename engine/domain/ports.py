@@ -277,6 +277,11 @@ class CommandSpec:
     resumes: bool = False
     """True when a call that the program's end cut off is made again on reopening: it only waits, and whoever
     it waits for knows what was asked before."""
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema of the arguments where somebody else checks them, who knows more than the parameters
+    say: arguments that are left out then stay out."""
+    open: bool = False
+    """Whether there may be other arguments than the parameters; only where somebody else checks them."""
 
 
 class Tool(Protocol):

@@ -20,6 +20,7 @@ from engine.journal.errors import JournalError
 from engine.journal.event import Event
 from engine.journal.fold import apply
 from engine.journal.log import StreamLog
+from engine.library.prompt_parts import Parts, built_in
 from engine.loop.voice import Voice
 from engine.memory import Memory
 from engine.metacognition import BackgroundRunner, WorkflowOf, workflow_of
@@ -63,6 +64,8 @@ class Surroundings:
     """Who asks the agent's model, within its budget; None where there is none, as in a replay."""
     model_name: str = ""
     """The model's name, as its endpoint knows it; empty where none is to be asked."""
+    parts: Callable[[], Awaitable[Parts]] = built_in
+    """Reads the workspace's parts of prompts; what a prompt was made of is recorded with the call."""
     answerer: Answerer | None = None
     """Who makes plans for a reasoner; None where nobody does."""
     post: Callable[[str, SentMessage], None] = lambda _sender, _message: None
@@ -140,6 +143,10 @@ class RecordingAgent:
         self._observe(payload, "thinker", self.asked)
         if isinstance(payload, ev.BudgetReached):
             self.poke()  # what waits at the gate says so, in a replay at the same place
+
+    def offered(self, said: ev.ToolOffered) -> None:
+        """A tool from outside offers something else from now on."""
+        self._observe(said, "system")
 
     def typed(self, action: str, text: str | None) -> None:
         """See `engine.domain.ports.SessionObserver`."""
