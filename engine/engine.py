@@ -68,7 +68,7 @@ from engine.worlds.explorer_world import WORLDS
 if TYPE_CHECKING:
     from engine.agents.spec import AgentSpec
     from engine.crew.parts import Desk as HandoffDesk
-    from engine.crew.runs import Runs
+    from engine.crew.runs.worker import Runs
     from engine.mastermind.desk import Desk
     from engine.mastermind.mastermind import Mastermind
     from engine.mcp.fleet import Servers
@@ -155,6 +155,7 @@ class Engine:
         self._door: Door
         self._mastermind = LateMastermind(self)
         self._staffed: Callable[[], Awaitable[HandoffDesk]] | None = None
+        self._runs: Runs | None = None
 
     # -------------------------------------------------------------- life
 
@@ -324,6 +325,8 @@ class Engine:
             await self._let_go()
 
     async def _end_tasks(self) -> None:
+        if self._runs is not None:
+            await self._runs.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -378,11 +381,12 @@ class Engine:
             present: whether somebody is there to be asked.
             text_of: the system text of a specification that has it in a file.
         """
-        from engine.crew.runs import Runs
+        from engine.crew.runs.worker import Runs
 
         self._staffed = desk
+        self._runs = Runs(self._live, self.submit, self.store, present=present, text_of=text_of)
         self._shared.permits, self._shared.colleagues = permits, colleagues
-        return Runs(self._live, self.submit, self.store, present=present, text_of=text_of)
+        return self._runs
 
     async def desk(self) -> Desk:
         """What can be done with agents, identities and registries; opened with Mastermind.

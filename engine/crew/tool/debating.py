@@ -32,6 +32,10 @@ _JUDGE = "You judge a debate by what was said and shown, not by who said it or i
 class _IncompleteError(Exception):
     """A side gave no turn twice; there is no verdict from one side alone."""
 
+    def __init__(self, why: str, code: ErrorCode = ErrorCode.DEBATE_INCOMPLETE) -> None:
+        super().__init__(why)
+        self.code = code
+
 
 async def debate(work: Work) -> ToolResult:
     """Argue the motion from its sides and have it judged."""
@@ -52,9 +56,9 @@ async def debate(work: Work) -> ToolResult:
             state = _kept(work, state)
     except _IncompleteError as error:
         result = work.failing(
-            ErrorCode.DEBATE_INCOMPLETE,
+            error.code,
             str(error),
-            output=rules.record(state, state.labels),
+            output=rules.record(state, state.labels) if state.turns else "",
             partial=bool(state.turns),
         )
         return await work.give(result)
@@ -86,6 +90,8 @@ def _kept(work: Work, state: rules.Debate) -> rules.Debate:
 async def _round(work: Work, state: rules.Debate) -> rules.Debate:
     """A round of every side at once; each turn that breaks a rule is sent back once."""
     results = await _asked(work, state, dict.fromkeys(state.labels, ""))
+    if all(result.error_code is ErrorCode.NO_MODEL for result in results.values()):
+        raise _IncompleteError("a debate needs a model: its turns are written by one", ErrorCode.NO_MODEL)
     said: dict[str, rules.Said] = {}
     again: dict[str, str] = {}
     for side, result in results.items():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.agents.criteria import failed
-from engine.agents.human import Option
+from engine.agents.human import Answer, Option
 from engine.agents.kinds import Effect, ErrorCode, RequestKind
 from engine.agents.methods import guided, pipeline
 from engine.agents.spec import GuidedStep, Phase
@@ -140,7 +140,7 @@ async def ask(work: Work) -> ToolResult:
     session, changed = _session(work)
     draft = str(work.args.get("draft") or "").strip()
     answer = await work.desk.ask(work.run, _step_question(work, session, draft, changed))
-    move, text = answer.option_id or "answer", answer.text
+    move, value = _said(answer)
     wanted, finished, note = None, False, ""
     try:
         if move == "suggest":
@@ -149,7 +149,7 @@ async def ask(work: Work) -> ToolResult:
             guided.finish(steps, session)
             finished = True
         else:
-            session = _moved(steps, session, move, draft if move == TAKE.id else text)
+            session = _moved(steps, session, move, draft if move == TAKE.id else value)
     except guided.MoveRefused as error:
         note = str(error)
     held = session.model_dump(mode="json")
@@ -170,32 +170,39 @@ def _session(work: Work) -> tuple[guided.GuidedSession, tuple[str, ...]]:
     return guided.resume(steps, kept)
 
 
+def _said(answer: Answer) -> tuple[str, Any]:
+    """The move that an answer is, and its value: chosen as an option, or JSON as `GuidedMove` gives it."""
+    if answer.option_id:
+        return answer.option_id, answer.text
+    try:
+        given = read_json(answer.text)
+    except StrictJsonError:
+        return "answer", answer.text
+    if not isinstance(given, Mapping):
+        return "answer", given if isinstance(given, list) else answer.text
+    if given.get("move") not in (*_MOVES, "answer", "save"):
+        return "answer", answer.text
+    move = str(given["move"])
+    words = {"skip": given.get("reason"), "jump": given.get("step"), "confirm": given.get("step")}
+    return ("leave" if move == "save" else move), words[move] if move in words else given.get("value")
+
+
 def _moved(
-    steps: tuple[GuidedStep, ...], session: guided.GuidedSession, move: str, text: str
+    steps: tuple[GuidedStep, ...], session: guided.GuidedSession, move: str, value: Any
 ) -> guided.GuidedSession:
     match move:
         case "back":
             return guided.back(steps, session)
         case "skip":
-            return guided.skip(steps, session, text)
+            return guided.skip(steps, session, str(value or ""))
         case "jump":
-            return guided.jump(steps, session, text.strip())
+            return guided.jump(steps, session, str(value or "").strip())
         case "confirm":
-            return guided.confirm(steps, session, text.strip())
+            return guided.confirm(steps, session, str(value or "").strip())
         case "leave":
             return guided.leave(session)
         case _:
-            return guided.answer(steps, session, _value(text))
-
-
-def _value(text: str) -> Any:
-    """An answer as it was typed, or the list that it is the JSON of."""
-    if text.lstrip().startswith("["):
-        try:
-            return read_json(text)
-        except StrictJsonError:
-            return text
-    return text
+            return guided.answer(steps, session, value)
 
 
 def _step_question(

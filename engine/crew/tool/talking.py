@@ -18,6 +18,7 @@ from engine.domain.text import clean_line
 
 TURNS_KEPT = 10
 TURN = "role.turn"
+CONVERSATION = "conversation"
 """Reason code of a role's reply; what the operator says next is its answer."""
 _YES = re.compile(
     r"^\s*(yes|yep|yeah|right|correct|exactly|ok(ay)?|confirmed?|that'?s (it|right|correct)|true)\b", re.I
@@ -79,7 +80,7 @@ async def reply(work: Work) -> ToolResult:
         work.run,
         Question(
             kind=RequestKind.QUESTION,
-            reason_code=TURN,
+            reason_code=CONVERSATION,
             title=clean_line(work.handoff.spec.name, limit=80),
             question=text,
             context=f"shown although it breaks a rule: {'; '.join(flagged)}" if flagged else "",

@@ -17,7 +17,7 @@ from engine.agents.kinds import ErrorCode, HandoffState, HandoffType
 from engine.agents.result import HandoffResult
 from engine.agents.spec import AgentSpec, read_spec
 from engine.crew.parts import Ask, HandoffError, Question, Running
-from engine.crew.runs import Runs
+from engine.crew.runs.worker import Runs
 from engine.domain.approval import Policy
 from engine.domain.ports import Ports
 from engine.domain.state import AgentState

@@ -1,4 +1,4 @@
-"""Runs: handoffs as ordinary agents of the engine, each with its own stream, gate and budgets.
+"""Makes runs of handoffs: ordinary agents of the engine, each with its own stream, gate and budgets.
 
 `Runs` is the worker of `engine.crew.parts`: it begins and ends runs by commands, as an operator would, and
 follows their durable events to tell the manager what it could not know otherwise.
@@ -148,6 +148,11 @@ class Runs:
             raise HandoffError(ErrorCode.INTERNAL, f"{handoff.run or 'its run'} cannot go on: {why}")
         self._mine.add(handoff.run)
         await self._do(cmd.Run(agent=handoff.run, ask=self._present))
+
+    async def pause(self, run: str) -> None:
+        """Hold a run where it stands: what it waits for goes on waiting, and nothing new begins."""
+        if run in self._live.here:
+            await self._submit(cmd.Pause(agent=run))
 
     async def stop(self, run: str, reason: str) -> Usage:
         """End a run; when this returns nothing of it runs, and it is not taken up again.
