@@ -409,6 +409,8 @@ async def opened(workspace: Path, config: EngineConfig | None = None) -> AsyncIt
     """An engine on the workspace, closed in the end."""
     engine = await Engine.open(workspace, config=config or Settings.load(workspace).engine_config())
     try:
+        if engine.servers is not None:
+            await engine.servers.settled()  # whoever acts at once should find their tools
         yield engine
     finally:
         await engine.close()

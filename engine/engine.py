@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from engine import __version__, inquiry, loop, reasoner
+from engine import __version__, inquiry, loop, mcp, reasoner
 from engine.actions.saving import SnapshotRule, WorkspaceSaver
 from engine.crew.opening import LateCrew
+from engine.crew.tool import CrewTool
 from engine.domain import commands as cmd
 from engine.domain.approval import Envelope
 from engine.domain.break_lines import read_break
@@ -20,7 +22,7 @@ from engine.domain.budgets import SpendingLimits
 from engine.domain.crew import CrewSettings
 from engine.domain.health import Health
 from engine.domain.mastermind import MastermindSettings
-from engine.domain.ports import Clock, CommandSpec, Ids, Ports
+from engine.domain.ports import Clock, CommandSpec, Ids, Permits, Ports
 from engine.domain.rewinding import RewindScope
 from engine.domain.state import AgentState
 from engine.inquiry.index_keeping import keep_index
@@ -67,11 +69,17 @@ from engine.worlds.explorer_world import WORLDS
 
 if TYPE_CHECKING:
     from engine.crew.crew import Crew
+    from engine.agents.spec import AgentSpec
+    from engine.crew.parts import Desk as HandoffDesk
+    from engine.crew.runs.worker import Runs
     from engine.mastermind.desk import Desk
     from engine.mastermind.mastermind import Mastermind
+    from engine.mcp.fleet import Servers
+    from engine.mcp.health import ServerView
     from engine.memory.requests import Request
     from engine.models.port import ModelClient
     from engine.steering.undoing import Offer
+    from engine.thinkers.brief import Colleagues
 
 __all__ = [
     "FORKS_DIRECTORY",
@@ -88,6 +96,8 @@ R = TypeVar("R")
 
 SANDBOX_DIRECTORY = "sandbox"
 """Where agents work, below the workspace; what steers them (journal, recipes) lies outside of it."""
+MCP_SETTINGS = "mcp.json"
+"""The workspace's file that names MCP servers; see `engine.mcp.settings`."""
 SNAPSHOT_EVERY = 500
 """Events of a stream between two snapshots of its state."""
 SNAPSHOTS_DIRECTORY = "snapshots"
@@ -128,6 +138,9 @@ class Engine:
         self._saver: WorkspaceSaver | None = None
         self._memory: Memory | None = None
         self._keeper: Keeper | None = None
+        self._servers: Servers | None = None
+        self._offered: dict[str, ev.ToolOffered] = {}
+        """What tools from outside offered last."""
         self._tasks: list[asyncio.Task[None]] = []
         self._stop = asyncio.Event()
         self.final_head = ""
@@ -145,6 +158,8 @@ class Engine:
         self._door: Door
         self._mastermind = LateMastermind(self)
         self._crew = LateCrew(self)
+        self._staffed: Callable[[], Awaitable[HandoffDesk]] | None = None
+        self._runs: Runs | None = None
 
     # -------------------------------------------------------------- life
 
@@ -201,6 +216,7 @@ class Engine:
         await self._log.commit()
         self._memory = Memory.begin(self.workspace, self.store, clock=self._ports.clock)
         self.registry.register(MemoryTool(self._memory, self.kept))
+        self.registry.register(CrewTool(self._crew_desk))
         self._shared = self._all_share(self._memory)
         self._live = LiveAgents(self._shared, self.session, self._agents)
         self._door = Door(
@@ -212,6 +228,7 @@ class Engine:
             self._mastermind.carry_out,
             self._crew.carry_out,
         )
+        await self._begin_servers()
         for stream in streams:
             if of_agent(stream):
                 await self._live.resume(await self._live.restore(stream))
@@ -229,6 +246,31 @@ class Engine:
             asyncio.create_task(index, name="journal index"),
             asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
         ]
+
+    async def _begin_servers(self) -> None:
+        """Begin to connect the MCP servers of the workspace's settings; they are ready a little later."""
+        if not await asyncio.to_thread((self.workspace / MCP_SETTINGS).exists):
+            return
+        settings = await asyncio.to_thread(mcp.load, self.workspace)
+        around = mcp.Surroundings(self.workspace, self.root, self.config.policy, os.environ)
+        self._servers = mcp.Servers(settings, around, self._ports.clock, self._server_changed)
+        self._servers.register(self.registry)
+        self._servers.begin()
+
+    def _server_changed(self, view: ServerView) -> None:
+        if view.name in self.registry:
+            self.tool_changed(view.name)
+
+    def tool_changed(self, tool: str) -> None:
+        """A registered tool from outside may offer something else now: tell every agent's stream.
+
+        Raises:
+            UnknownToolError: there is no such tool.
+        """
+        said = loop.offer_of(self.registry.get(tool))
+        if self._offered.get(tool) != said:
+            self._offered[tool] = said
+            self._live.offer(said)
 
     def _all_share(self, memory: Memory) -> Shared:
         assert self._coder is not None
@@ -296,6 +338,8 @@ class Engine:
             await self._let_go()
 
     async def _end_tasks(self) -> None:
+        if self._runs is not None:
+            await self._runs.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -308,6 +352,8 @@ class Engine:
         await self._end_tasks()
         await self._background.close()
         await self._close_memory()
+        if self._servers is not None:
+            await self._servers.close()
         await self._branches.close()
         if self._saver is not None:
             await self._saver.close()
@@ -333,6 +379,36 @@ class Engine:
             JournalError: its stream cannot be read.
         """
         return await self._crew.opened()
+
+    async def _crew_desk(self) -> HandoffDesk:
+        if self._staffed is None:
+            raise JournalError("there is no crew here that handoffs could be handed to")
+        return await self._staffed()
+
+    def staff(
+        self,
+        desk: Callable[[], Awaitable[HandoffDesk]],
+        *,
+        permits: Permits | None = None,
+        colleagues: Colleagues | None = None,
+        present: bool = True,
+        text_of: Callable[[AgentSpec], str] | None = None,
+    ) -> Runs:
+        """Who makes agents of handoffs; from now on the desk answers these agents' tool `crew`.
+
+        Args:
+            desk: opens the manager of handoffs.
+            permits: leave to ask a model.
+            colleagues: knows whom an agent may hand work to.
+            present: whether somebody is there to be asked.
+            text_of: the system text of a specification that has it in a file.
+        """
+        from engine.crew.runs.worker import Runs
+
+        self._staffed = desk
+        self._runs = Runs(self._live, self.submit, self.store, present=present, text_of=text_of)
+        self._shared.permits, self._shared.colleagues = permits, colleagues
+        return self._runs
 
     async def desk(self) -> Desk:
         """What can be done with agents, identities and registries; opened with Mastermind.
@@ -630,6 +706,10 @@ class Engine:
         """Limits of the agents that hand work to each other."""
         return self.config.crew
 
+    def servers(self) -> Servers | None:
+        """The MCP servers of the workspace; None where its settings name none."""
+        return self._servers
+
     @property
     def memory(self) -> Memory | None:
         """What the workspace's agents remember; it may still be opening. None before the engine is open."""
@@ -735,4 +815,5 @@ class Engine:
             states=(*filter(None, [self._torn()]), *self._live.rebuilt.values()),
             memory=status.trouble or forgets,
             memory_behind=behind,
+            servers=self._servers.troubles if self._servers is not None else (),
         )

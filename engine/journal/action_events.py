@@ -161,3 +161,17 @@ class SnapshotWaived(Payload):
 
     kind: ClassVar[str] = "snapshot.waived"
     step: str
+
+
+class ToolOffered(Payload):
+    """What a tool from outside (an MCP server, custom functions) offers the agent from here on.
+
+    Such tools come and go while agents live; on record, so that a replay checks calls as they were checked.
+    """
+
+    kind: ClassVar[str] = "tool.offered"
+    external: ClassVar[bool] = True
+    tool: str
+    commands: tuple[dict[str, Any], ...] = ()
+    """Fields of each `engine.domain.ports.CommandSpec`, its schema left out; `checked` where somebody else
+    checks the arguments."""

@@ -29,6 +29,7 @@ from engine.journal.action_events import (
     SnapshotFailed,
     SnapshotTaken,
     SnapshotWaived,
+    ToolOffered,
 )
 from engine.journal.agent_events import (
     AgentCreated,
@@ -261,6 +262,7 @@ __all__ = [
     "ThresholdsSet",
     "TierAccepted",
     "TimePassed",
+    "ToolOffered",
     "TracingSet",
     "WorkflowEntered",
     "WorkflowLeft",

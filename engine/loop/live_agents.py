@@ -11,15 +11,18 @@ from engine import loop, reasoner, thinkers
 from engine.domain import commands as cmd
 from engine.domain.approval import Source
 from engine.domain.reasoning import REASONER, SentMessage
+from engine.domain.running import BY_SPEC, RUN_TYPES
 from engine.domain.state import AgentConfig, AgentState
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
 from engine.journal.event import GENESIS, Event
+from engine.journal.events import ToolOffered
 from engine.journal.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold
 from engine.journal.log import StreamLog
 from engine.journal.restoring import restore as restore_state
 from engine.loop.agent import Agent
 from engine.loop.branching import FORKS_DIRECTORY
+from engine.loop.offering import from_outside, offer_of
 from engine.loop.sharing import Shared
 from engine.metacognition import read_metacognition
 from engine.parameters.thresholds import ThresholdsError, with_thresholds
@@ -34,7 +37,7 @@ SNAPSHOT_PART = 16
 """The part of its events, one in so many, that may follow the newest snapshot of a long stream."""
 MIND = "@mind"
 """A snapshot of a reasoner's mind stands beside that of its agent's state under the agent's id and this."""
-AGENT_TYPES = ("bdi_agent", REASONER)
+AGENT_TYPES = ("bdi_agent", REASONER, *RUN_TYPES)
 """Types that can be created."""
 
 
@@ -91,8 +94,8 @@ class LiveAgents:
         self._shared.ledger.join(state)
         if state.forked is not None:
             self._shared.branches.note(state.agent_id)
-        if state.deleted:
-            return
+        if state.deleted or (state.agent_type in RUN_TYPES and state.goals and not state.open_goals):
+            return  # what has been handed back is history
         if why := self._shared.why_not(state.agent_type, state.config):
             self.faults[state.agent_id] = why
             return
@@ -117,8 +120,16 @@ class LiveAgents:
         agent.begin_approvals({Source.WORKSPACE: self._shared.config.approvals, Source.AGENT: own})
         await log.commit()
         self.here[state.agent_id] = agent
+        for tool in from_outside(self._shared.registry):
+            agent.offered(offer_of(tool))
         agent.start()
         return agent
+
+    def offer(self, said: ToolOffered) -> None:
+        """Tell every agent's stream what a tool from outside offers from now on."""
+        for agent in self.here.values():
+            if not agent.state.deleted:
+                agent.offered(said)
 
     def _log(self, agent: str, version: int = 0, head: str = GENESIS) -> StreamLog:
         return StreamLog(agent, version, head, self._shared.ports.clock, self._shared.store.commit)
@@ -185,6 +196,8 @@ class LiveAgents:
         usual = thinkers.CLAUDE if self._shared.client is not None else self._shared.procedural.name
         if command.agent_type == REASONER:
             usual = self._shared.procedural.name
+        if command.agent_type in RUN_TYPES:
+            usual = BY_SPEC
         thinker = str(command.config.get("thinker", usual))
         try:
             meta = await asyncio.to_thread(with_thresholds, self._shared.workspace, command.config)

@@ -144,6 +144,10 @@ class RecordingAgent:
         if isinstance(payload, ev.BudgetReached):
             self.poke()  # what waits at the gate says so, in a replay at the same place
 
+    def offered(self, said: ev.ToolOffered) -> None:
+        """A tool from outside offers something else from now on."""
+        self._observe(said, "system")
+
     def typed(self, action: str, text: str | None) -> None:
         """See `engine.domain.ports.SessionObserver`."""
         self._observe_shell(ev.ShellTyped(action=action, text=text or "", hidden=text is None))

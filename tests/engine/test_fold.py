@@ -418,6 +418,7 @@ def test_every_kind_of_event_is_generated_here() -> None:
         "shell.typed",
         "shell.resized",
         "shell.returned",
+        "tool.offered",
     }
     generated = {kind.kind for kind in FIELDS}
     told = {name for name in ev.kinds() if not name.startswith(("memory.", "mastermind."))}
