@@ -101,10 +101,14 @@ def _mentioned(skill: SkillDefinition) -> list[tuple[str, str, bool]]:
         for code in _CODE.finditer(line):
             for pattern in (_MCP, _SERVER_TOOL):
                 for named in pattern.finditer(code[1]):
-                    required = number in needed and bool(_REQUIRED.search(line)) and not _OPTIONAL.search(line)
+                    required = number in needed and _is_required(line)
                     server = named[1] if pattern is _MCP else named[1].lower()
                     told.append((server, named[2], required))
     return told
+
+
+def _is_required(line: str) -> bool:
+    return _REQUIRED.search(line) is not None and _OPTIONAL.search(line) is None
 
 
 def _declared(skill: SkillDefinition) -> list[tuple[str, str, bool]]:
@@ -116,9 +120,10 @@ def _declared(skill: SkillDefinition) -> list[tuple[str, str, bool]]:
             server, _, tool = one.strip().partition(".")
             told.append((server[:64], tool or "*", False))
         elif isinstance(one, dict) and isinstance(one.get("server"), str):
-            names = one.get("tools", ["*"])
+            names = one.get("tools")
             required = str(one.get("required", "")).lower() == "true"
-            told += [(one["server"][:64], str(name), required) for name in (names if isinstance(names, list) else ["*"])]
+            for name in names if isinstance(names, list) else ("*",):
+                told.append((one["server"][:64], str(name), required))
     return told
 
 
@@ -186,7 +191,9 @@ def _actions_resolve(spec: AgentSpec, tools: ToolsAt, found: Findings) -> bool:
     good = True
     for action in spec.tools.global_actions:
         server = action.tool.partition(".")[0]
-        if action.action in BUILT_IN_ACTIONS or server in servers or action.tool in customs or tools.has(action.tool):
+        if action.action in BUILT_IN_ACTIONS or server in servers or action.tool in customs:
+            continue
+        if tools.has(action.tool):
             continue
         good = False
         where = f"tools.global_actions.{action.action}"
@@ -195,7 +202,8 @@ def _actions_resolve(spec: AgentSpec, tools: ToolsAt, found: Findings) -> bool:
 
 
 def _names_differ(spec: AgentSpec, found: Findings) -> bool:
-    names = [*(tool.name for tool in spec.tools.custom_tools), *(one.action for one in spec.tools.global_actions)]
+    names = [tool.name for tool in spec.tools.custom_tools]
+    names += [one.action for one in spec.tools.global_actions]
     twice = sorted({name for name in names if names.count(name) > 1})
     for name in twice:
         found.error("SAME_NAME", f"two tools are named {name}", "tools")

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.agents.spec import AgentSpec
-from engine.agents.values import InvalidError
+from engine.agents.values import InvalidError, Problem
 from engine.domain.text import clean_line
 
 _MESSAGE, _WHERE = 500, 300
@@ -67,6 +67,22 @@ class Finding:
         }
 
 
+def _code_of(problem: Problem) -> str:
+    name, mark, _ = problem.message.partition(": ")
+    if problem.path.startswith("chaining."):
+        return (
+            "SELF_EDGE"
+            if name == "SELF_ROUTE"
+            else "WEIGHT_RANGE"
+            if "weight" in problem.path
+            else "BAD_EDGE"
+        )
+    if mark and name.isupper():
+        return name
+    protocol = problem.path.startswith(("handoff.receives", "handoff.returns"))
+    return "UNKNOWN_FIELD" if protocol and "not permitted" in problem.message else "BAD_SPEC"
+
+
 class Findings:
     """Collects what is noticed; all text is cleaned here, for it quotes what others wrote."""
 
@@ -93,21 +109,12 @@ class Findings:
         if one not in self.all:
             self.all.append(one)
 
-    def invalid(self, error: InvalidError, codes: dict[str, str], otherwise: str = "BAD_SPEC") -> None:
-        """Every problem of a spec, each with its YAML path.
-
-        Args:
-            error: what `read_spec` raised.
-            codes: codes by the beginning of a path.
-            otherwise: the code of all other paths.
-        """
+    def invalid(self, error: InvalidError) -> None:
+        """Every problem of a spec, each with its YAML path."""
         for problem in error.problems:
-            code = next((said for path, said in codes.items() if problem.path.startswith(path)), otherwise)
             name, mark, rest = problem.message.partition(": ")
-            if mark and name.isupper():
-                self.error(name, rest, problem.path)
-            else:
-                self.error(code, problem.message, problem.path)
+            told = rest if mark and name.isupper() else problem.message
+            self.error(_code_of(problem), told, problem.path)
 
     @property
     def errors(self) -> tuple[Finding, ...]:

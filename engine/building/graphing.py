@@ -23,24 +23,26 @@ DEFAULT_WEIGHT = 0.5
 _QUOTED = re.compile(r"[\"“]([^\"“”\n]{2,60})[\"”]|(?<!\w)['‘]([^'‘’\n]{2,60})['’](?!\w)")
 _USE_WHEN = re.compile(r"\b(?:use (?:it |this )?(?:when|for|if|whenever)|when)\b([^.!?\n]*)", re.I)
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
-_STOP = frozenset(
-    """a about after all also an and any are as asks at be been being but by can could do does doing each either etc
-    for from get has have how if in into is it its like make may more most must need needs new no not of on one only
-    or other our out over same should so some such than that the their them then there these they this those to up us
-    use used user users using want wants was we were what when where whether which while who will with within work
-    working would you your when skill agent claude""".split()
-)
+_STOP_WORDS = """
+    a about after all also an and any are as asks at be been being but by can could do does doing
+    each either etc for from get has have how if in into is it its like make may more most must need
+    needs new no not of on one only or other our out over same should so some such than that the
+    their them then there these they this those to up us use used user users using want wants was we
+    were what when where whether which while who will with within work working would you your when
+    skill agent claude
+"""
+_STOP = frozenset(_STOP_WORDS.split())
 
 
 def draft_graph(skill: SkillDefinition, found: Findings) -> dict[str, Any]:
     """Triggers, problem types and chaining: declared, else taken from name and description."""
-    draft: dict[str, Any] = {"triggers": {"keywords": _keywords(skill, found), "problem_types": _problems(skill, found)}}
+    found_by = {"keywords": _keywords(skill, found), "problem_types": _problems(skill, found)}
+    draft: dict[str, Any] = {"triggers": found_by}
     chains = skill.declared("chains-to")
     chaining: dict[str, Any] = {}
     if isinstance(chains, str):
-        chaining["precedes"] = [
-            {"id": name, "weight": weight} for name, weight in _weighed(chains, DEFAULT_WEIGHT, found, "chains-to")
-        ]
+        pairs = _weighed(chains, DEFAULT_WEIGHT, found, "chains-to")
+        chaining["precedes"] = [{"id": name, "weight": weight} for name, weight in pairs]
     ancestor = skill.extra.get("chaining")
     if isinstance(ancestor, dict):
         chaining = {**_ancestor_chaining(ancestor, found), **chaining}
@@ -54,7 +56,7 @@ def _keywords(skill: SkillDefinition, found: Findings) -> list[str]:
     if not words:
         text = skill.description
         quoted = [one[1] or one[2] for one in _QUOTED.finditer(text)]
-        named = [word for word in _WORD.findall(skill.name.replace("-", " ").replace("_", " "))]
+        named = _WORD.findall(skill.name.replace("-", " ").replace("_", " "))
         when = [word for clause in _USE_WHEN.finditer(text) for word in _WORD.findall(clause[1])]
         content = [word for word in (*named, *when) if len(word) > 2 and word.casefold() not in _STOP]
         words = list(normalised(clean_line(one.strip(" .,;:"), limit=120) for one in (*quoted, *content)))
@@ -69,10 +71,10 @@ def _keywords(skill: SkillDefinition, found: Findings) -> list[str]:
 def _problems(skill: SkillDefinition, found: Findings) -> list[dict[str, Any]]:
     said = skill.declared("problem-types")
     pairs: list[tuple[str, float]] = []
+    if isinstance(said, list):
+        said = ",".join(one for one in said if isinstance(one, str))
     if isinstance(said, str):
         pairs = _weighed(said, DEFAULT_PROBLEM[1], found, "problem-types", zero=True)
-    elif isinstance(said, list):
-        pairs = _weighed(",".join(one for one in said if isinstance(one, str)), 0.5, found, "problem-types", zero=True)
     known = {normalise(name): weight for name, weight in pairs}
     known.pop("", None)
     return [{"type": name, "confidence": weight} for name, weight in list(known.items())[:MOST_TRIGGERS]] or [
@@ -91,9 +93,10 @@ def _weighed(
             weight = float(number) if mark else usual
         except ValueError:
             weight = -1.0
-        if not (0 <= weight if zero else 0 < weight) or not weight <= 1:
+        if weight < 0 or weight > 1 or weight != weight or (weight == 0 and not zero):
             span = "from 0 to 1" if zero else "above 0, up to 1"
-            found.error("WEIGHT_RANGE", f"{one}: {number.strip()!r} is no number {span}", f"metadata.mindrian-{where}")
+            words = f"{one}: {number.strip()!r} is no number {span}"
+            found.error("WEIGHT_RANGE", words, f"metadata.mindrian-{where}")
             continue
         pairs.append((name.strip(), weight))
     return pairs
@@ -142,19 +145,22 @@ def edges_of(spec: AgentSpec) -> tuple[Edge, ...]:
     """
     edges = [edge_of(spec.id, "CHAINS_TO", one.id, {"weight": one.weight}) for one in spec.chaining.precedes]
     edges += [edge_of(one.id, "CHAINS_TO", spec.id, {"weight": one.weight}) for one in spec.chaining.follows]
-    edges += [
-        edge_of(spec.id, "GOOD_FOR", one.type, {"confidence": one.confidence}) for one in spec.triggers.problem_types
-    ]
+    for one in spec.triggers.problem_types:
+        edges.append(edge_of(spec.id, "GOOD_FOR", one.type, {"confidence": one.confidence}))
     return tuple(sorted(set(edges)))
 
 
-async def put_in(graph: FrameworkGraph, spec: AgentSpec) -> None:
-    """Put an agent with its edges into a graph.
+async def put_in(graph: FrameworkGraph, spec: AgentSpec, former: AgentSpec | None = None) -> None:
+    """Put an agent with its edges into a graph; edges of its former version that it has no more go.
 
     Raises:
         GraphFault: the graph does not take it, or cannot be written.
     """
     await graph.upsert(node_of(spec))
+    ends = {(edge.src, edge.rel, edge.dst) for edge in edges_of(spec)}
+    for edge in edges_of(former) if former else ():
+        if (edge.src, edge.rel, edge.dst) not in ends:
+            await graph.unlink(edge.src, edge.rel, edge.dst)
     for edge in edges_of(spec):
         await graph.link(edge.src, edge.rel, edge.dst, **edge.props)
 

@@ -52,14 +52,16 @@ def draft_handoffs(skill: SkillDefinition, found: Findings) -> dict[str, Any]:
     receives: dict[str, Any] = {}
     for section in skill.sections:
         if _INPUTS.search(section.title):
-            receives |= {f"requires_{slot}": True for slot, word in _SLOT_WORDS.items() if word.search(section.text)}
+            named = (slot for slot, word in _SLOT_WORDS.items() if word.search(section.text))
+            receives |= {f"requires_{slot}": True for slot in named}
     known = fields_received()
     for name in _names(skill.declared("inputs")):
         plain = name.rpartition(".")[2].replace("-", "_").lower()
         if plain in SLOTS:
             receives[f"requires_{plain}"] = True
         elif plain not in known:
-            found.warn("UNKNOWN_INPUT", f"the input {name} is no field of a handoff; the task has to say it", "inputs")
+            words = f"the input {name} is no field of a handoff; the task has to say it"
+            found.warn("UNKNOWN_INPUT", words, "inputs")
     scores = [name for name in _names(skill.declared("outputs")) if _NAME.fullmatch(name)]
     plain_results = set(HandoffResult.model_fields)
     returns = {"score_names": [name for name in scores if name.replace("-", "_") not in plain_results]}
@@ -104,6 +106,7 @@ def check_protocol(spec: AgentSpec, exists: Callable[[str], bool], found: Findin
                 found.warn("PENDING", f"{one} is not registered; this is looked at again when it is", path)
     if spec.type is AgentType.ROLE and routing.return_behavior is ReturnBehavior.ITERATE:
         words = "a role talks and returns no partial results"
-        found.error("BAD_RETURN_BEHAVIOR", words, "handoff.routing.return_behavior", "take passthrough or synthesize")
+        where = "handoff.routing.return_behavior"
+        found.error("BAD_RETURN_BEHAVIOR", words, where, "take passthrough or synthesize")
     bad = {one.where.partition(".")[2].partition(".")[0] for one in found.errors}
     return "receives" not in bad, not bad & {"returns", "routing"}

@@ -283,4 +283,4 @@ def words_of(said: Any) -> tuple[str, ...]:
 
 
 def _kind(value: Any) -> str:
-    return {dict: "mapping", list: "list"}.get(type(value), "value")
+    return "mapping" if isinstance(value, dict) else "list" if isinstance(value, list) else "value"

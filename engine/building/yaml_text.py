@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -37,7 +38,7 @@ for _letters, _word in (("tT", "true"), ("fF", "false")):
         _Typed.yaml_implicit_resolvers.setdefault(_letter, []).append(
             (
                 "tag:yaml.org,2002:bool",
-                __import__("re").compile(f"^(?:{_word}|{_word.title()}|{_word.upper()})$"),
+                re.compile(f"(?:{_word}|{_word.title()}|{_word.upper()})$"),
             )
         )
 
@@ -77,11 +78,11 @@ def read_mapping(text: str, *, typed: bool = False) -> tuple[dict[str, Any], dic
 
 def _refuse_references(text: str, loader: Any) -> None:
     for event in yaml.parse(text, Loader=loader):
-        line = event.start_mark.line + 1
+        line = event.start_mark.line + 1 if event.start_mark else 1
         if getattr(event, "anchor", None) is not None:
             raise YamlError("YAML_ALIAS", "anchors and aliases are not allowed", line)
-        if getattr(event, "tag", None) is not None:
-            raise YamlError("YAML_TAG", f"the tag {event.tag} is not allowed", line)
+        if (tag := getattr(event, "tag", None)) is not None:
+            raise YamlError("YAML_TAG", f"the tag {tag} is not allowed", line)
 
 
 def _value(node: Node, loader: Any, depth: int) -> Any:
