@@ -286,6 +286,11 @@ def _sum_equals(at: _Look) -> _Said:
 
 def _one_of(at: _Look) -> _Said:
     values = at.strings("values")
+    if named := str(at.args.get("values_from", "")):
+        values += [line.strip(" -*•") for line in words(look(at.subject, named)).splitlines() if line.strip()]
+    if at.args.get("inside"):
+        said = words(at.value()).casefold()
+        return _Said(any(one.casefold() in said for one in values), "names none of them", " | ".join(values))
     wrong = [words(one) for one in at.items() if words(one) not in values]
     return _Said(bool(at.items()) and not wrong, ", ".join(wrong)[:200] or "nothing", " | ".join(values))
 

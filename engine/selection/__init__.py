@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from engine.selection.memory_graph import MemoryGraph
     from engine.selection.neo4j_graph import Neo4jGraph
     from engine.selection.normalising import normalise, normalised, triggers_in
+    from engine.selection.registering import edges_of, node_of, register
     from engine.selection.selecting import CLARIFIER, Candidate, Facts, Selection, Standing, choose, facts_of
     from engine.selection.sqlite_graph import DATABASE, SqliteGraph
     from engine.selection.values import Edge, Node, Policy, Position, Rel, Signal, edge_of
@@ -31,6 +32,7 @@ else:
             "memory_graph": ("MemoryGraph",),
             "neo4j_graph": ("Neo4jGraph",),
             "normalising": ("normalise", "normalised", "triggers_in"),
+            "registering": ("edges_of", "node_of", "register"),
             "selecting": (
                 "CLARIFIER",
                 "Candidate",
@@ -68,9 +70,12 @@ __all__ = [
     "Standing",
     "choose",
     "edge_of",
+    "edges_of",
     "facts_of",
+    "node_of",
     "normalise",
     "normalised",
+    "register",
     "schema_cypher",
     "schema_parameters",
     "signal_in",

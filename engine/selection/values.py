@@ -6,12 +6,13 @@ Source: ontology spec §2.6 (node and edges), §3.2 (inputs of a selection).
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
+from engine.agents.kinds import AgentType
+from engine.agents.values import AGENT_ID
 from engine.selection.errors import GraphInputError
 from engine.selection.normalising import normalise, normalised
 
@@ -20,16 +21,15 @@ Policy = Literal["corrected", "literal"]
 
 RELS: tuple[Rel, ...] = get_args(Rel)
 POLICIES: tuple[Policy, ...] = get_args(Policy)
-TYPES = ("role", "operator", "collaborative", "pipeline", "guided")
+TYPES = tuple(kind.value for kind in AgentType)
 ANYONE = "*"
-MOST_WORDS = 20
-"""Triggers of one agent, and problem types."""
+MOST_TRIGGERS = 20
+"""Of one agent."""
 MOST_ROWS = 1_000
 """Rows that can be asked for."""
 MOST_HOPS = 16
-TEXT_LIMIT = 10_000
+TEXT_LIMIT = 20_000
 
-_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _VALUE_OF: Mapping[Rel, str] = {"CHAINS_TO": "weight", "GOOD_FOR": "confidence", "USED_BY": "success"}
 _DEFAULT: Mapping[Rel, float | None] = {"CHAINS_TO": 0.5, "GOOD_FOR": 1.0, "USED_BY": None}
 
@@ -51,7 +51,7 @@ class Node:
     """
 
     id: str
-    """Lower-case words with hyphens, at most 64 characters."""
+    """Lower-case letters, digits and hyphens, at most 64."""
     name: str
     type: str
     triggers: tuple[str, ...] = ()
@@ -77,10 +77,9 @@ class Node:
         if not isinstance(self.enabled, bool):
             raise GraphInputError("enabled", f"{self.enabled!r} is neither true nor false.")
         for field in ("triggers", "problem_types"):
-            words = normalised(_checked_words(getattr(self, field), field))
-            if len(words) > MOST_WORDS:
-                raise GraphInputError(field, f"are {len(words)}; keep at most {MOST_WORDS}.")
-            object.__setattr__(self, field, words)
+            object.__setattr__(self, field, normalised(_checked_words(getattr(self, field), field)))
+        if len(self.triggers) > MOST_TRIGGERS:
+            raise GraphInputError("triggers", f"are {len(self.triggers)}; keep at most {MOST_TRIGGERS}.")
         object.__setattr__(self, "callers", tuple(dict.fromkeys(_checked_words(self.callers, "callers"))))
 
 
@@ -222,8 +221,10 @@ def checked_id(value: object, field: str) -> str:
     Raises:
         GraphInputError: it is none.
     """
-    if not isinstance(value, str) or len(value) > 64 or not _ID.fullmatch(value):
-        raise GraphInputError(field, f"{value!r} is no id; use lower-case words with hyphens, 64 at most.")
+    if not isinstance(value, str) or not AGENT_ID.match(value):
+        raise GraphInputError(
+            field, f"{value!r} is no id; use lower-case letters, digits and hyphens, 64 at most."
+        )
     return value
 
 

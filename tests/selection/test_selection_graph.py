@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from engine.agents.spec import read_spec
 from engine.selection import (
     CLARIFIER,
     FrameworkGraph,
@@ -15,6 +18,7 @@ from engine.selection import (
     Signal,
     choose,
     facts_of,
+    register,
     signal_in,
 )
 from tests.selection.worked_examples import EXAMPLES, IDS, ILL, WELL, Example, expected, fill, node, scores
@@ -154,6 +158,41 @@ async def test_removing_takes_the_edges_and_keeps_the_record(graph: FrameworkGra
     assert (await graph.select(Signal(("challenge",)))).rows[0].score == 0.6
     await graph.link("not-there", "CHAINS_TO", "devil", weight=1.0)
     assert "not-there" not in {one.id for one in await graph.nodes()}
+
+
+async def test_registering_a_new_version_replaces_what_the_former_declared(graph: FrameworkGraph) -> None:
+    await fill(graph)
+    chaining = {"precedes": [{"id": "devil", "weight": 0.7}], "follows": [{"id": "jtbd"}]}
+    given: dict[str, Any] = {
+        "id": "pws-validation",
+        "name": "PWS",
+        "type": "operator",
+        "description": "Scores a plan.",
+        "triggers": {
+            "keywords": ["Validate"],
+            "problem_types": [{"type": "Well_Defined", "confidence": 0.9}],
+        },
+        "chaining": chaining,
+    }
+    for _ in range(2):
+        await register(graph, read_spec(given))
+    chains = [(edge.src, edge.dst, edge.value) for edge in await graph.edges() if edge.source]
+    assert chains == [("jtbd", "pws-validation", 0.5), ("pws-validation", "devil", 0.7)]
+    assert [edge.value for edge in await graph.edges("GOOD_FOR")] == [0.9]
+    found = await graph.select(Signal(("validate",), (WELL,), ("minto-pyramid",)))
+    assert (found.rows[0].id, found.rows[0].score) == ("pws-validation", 1.23)
+
+    later = {
+        **given,
+        "version": "1.1.0",
+        "chaining": {},
+        "triggers": {"keywords": ["go"]},
+        "selectable": False,
+    }
+    await register(graph, read_spec(later))
+    assert not [edge for edge in await graph.edges() if edge.source or edge.rel == "GOOD_FOR"]
+    assert len(await graph.edges("CHAINS_TO")) == 5
+    assert (await graph.explain("pws-validation", Signal(("go",)))).reason == "It is disabled."
 
 
 async def test_a_text_gives_the_triggers_that_stand_in_it(graph: FrameworkGraph) -> None:
