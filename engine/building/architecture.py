@@ -102,7 +102,10 @@ def draft_spec(skill: SkillDefinition, decision: TypeDecision, found: Findings) 
             draft["steps"] = steps_of(skill, found)
         case AgentType.COLLABORATIVE:
             draft["sub_agents"] = sub_agents_of(skill, found)
-        case _:
+        case AgentType.OPERATOR:
+            wanted = {"check": "non_empty", "message": "the answer is empty"}
+            draft["instructions"]["quality_criteria"] = [wanted]
+        case AgentType.ROLE:
             pass
     return draft
 

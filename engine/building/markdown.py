@@ -15,7 +15,7 @@ _KEYWORD_STEP = re.compile(
     r"\W*(Phase|Stage|Step|Question|Part)\s+(\d{1,3})(?![.\d])\s*[:.)\-–—|]*\s*(.*)", re.I
 )
 _NUMBER_STEP = re.compile(r"(\d{1,3})[.)](?!\d)\s+(\S.*)")
-_LISTED_STEP = re.compile(r" {0,3}(\d{1,3})[.)][ \t]+(\S.*)")
+_LISTED_STEP = re.compile(r"( {0,3})(\d{1,3})[.)][ \t]+(\S.*)")
 _PROCESS = re.compile(
     r"\b(workflow|process|procedure|steps?|pattern|methodology|application|how to use)\b", re.I
 )
@@ -170,14 +170,16 @@ def _steps(sections: tuple[Section, ...], plain: list[str]) -> tuple[Step, ...]:
 def _listed(section: Section, plain: list[str]) -> list[Step]:
     """The items of the first numbered list right under a heading; what is indented belongs to its item."""
     steps: list[Step] = []
+    edge = 3
     for at in range(section.line, len(plain)):
         line = plain[at]
         if _HEADING.fullmatch(line):
             break
-        if found := _LISTED_STEP.fullmatch(line):
-            if int(found[1]) == 1 and len(steps) > 1:
+        if (found := _LISTED_STEP.fullmatch(line)) and len(found[1]) <= edge:
+            if int(found[2]) == 1 and len(steps) > 1:
                 break
-            steps.append(Step(int(found[1]), _title(found[2]), at + 1, _LIST_LEVEL, found[2]))
+            edge = len(found[1]) + 1
+            steps.append(Step(int(found[2]), _title(found[3]), at + 1, _LIST_LEVEL, found[3]))
         elif steps and line.strip():
             last = steps[-1]
             steps[-1] = Step(last.number, last.title, last.line, last.level, f"{last.text}\n{line.strip()}")

@@ -23,7 +23,7 @@ from engine.building.assembly import ToolsAt, check_tools, draft_tools
 from engine.building.findings import CheckOutcome, Choice, Findings, Mode
 from engine.building.graphing import check_graph, draft_graph
 from engine.building.merging import merged, read_sidecar
-from engine.building.protocol import check_protocol, draft_handoffs
+from engine.building.protocol import chains_of, check_protocol, draft_handoffs, routes_of, tell_pending
 from engine.building.registering import Registrar
 from engine.building.resources import SkillFolder, from_text, read_folder
 from engine.building.skill import SkillDefinition, read_skill
@@ -192,9 +192,7 @@ async def protocol(work: Work, found: Findings) -> tuple[CheckOutcome, ...]:
             CheckOutcome("receives_defined", "receives" not in bad),
             CheckOutcome("returns_defined", "receives" in bad and len(bad) == 1),
         )
-    names = {one.id for one in (*spec.chaining.precedes, *spec.chaining.follows)}
-    names |= {*spec.handoff.routing.can_delegate_to, *spec.handoff.routing.can_be_called_by}
-    there = {name for name in names if await work.around.registrar.resolve(name) is not None}
+    there = await _registered(work, routes_of(spec))
     receives, returns = check_protocol(spec, there.__contains__, found)
     needs = ", ".join(spec.handoff.receives.required) or "nothing"
     return (
@@ -234,12 +232,20 @@ async def graph_schema(work: Work, found: Findings) -> tuple[CheckOutcome, ...]:
     spec = work.read(5, found)
     if spec is None or found.errors:
         return (CheckOutcome("schema_valid", False, "the rows cannot be read"),)
+    chains = chains_of(spec)
+    tell_pending(chains, (await _registered(work, chains)).__contains__, found)
     good = await check_graph(spec, work.around.registrar.graph, found)
     found_by = f"{len(spec.triggers.keywords)} triggers, {len(spec.triggers.problem_types)} problem types"
     return (
         CheckOutcome("schema_valid", good, found_by),
         CheckOutcome("queries_generated", good, "found by its own triggers" if good else ""),
     )
+
+
+async def _registered(work: Work, named: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    """Which of the named agents are there."""
+    ids = {one for several in named.values() for one in several}
+    return frozenset([one for one in sorted(ids) if await work.around.registrar.resolve(one) is not None])
 
 
 def _given(skill: SkillDefinition | None) -> SkillDefinition:

@@ -78,6 +78,32 @@ def _names(said: Any) -> tuple[str, ...]:
     return words_of(said)
 
 
+def routes_of(spec: AgentSpec) -> dict[str, tuple[str, ...]]:
+    """Ids of agents that a spec's routing names, by path."""
+    routing = spec.handoff.routing
+    callers = routing.can_be_called_by if routing.can_be_called_by != ANYBODY else ()
+    return {
+        "handoff.routing.can_delegate_to": routing.can_delegate_to,
+        "handoff.routing.can_be_called_by": callers,
+    }
+
+
+def chains_of(spec: AgentSpec) -> dict[str, tuple[str, ...]]:
+    """Ids of agents that a spec's chaining names, by path."""
+    return {
+        "chaining.precedes": tuple(one.id for one in spec.chaining.precedes),
+        "chaining.follows": tuple(one.id for one in spec.chaining.follows),
+    }
+
+
+def tell_pending(named: Mapping[str, tuple[str, ...]], exists: Callable[[str], bool], found: Findings) -> None:
+    """Tell of agents that are named and not registered; they may come later."""
+    for path, ids in named.items():
+        for one in ids:
+            if not exists(one):
+                found.warn("PENDING", f"{one} is not registered; this is looked at again when it is", path)
+
+
 def check_protocol(spec: AgentSpec, exists: Callable[[str], bool], found: Findings) -> tuple[bool, bool]:
     """Whether what it receives and what it returns hold; routes to agents that are not there are told.
 
@@ -93,17 +119,7 @@ def check_protocol(spec: AgentSpec, exists: Callable[[str], bool], found: Findin
     for name in unread:
         found.error("UNKNOWN_FIELD", f"{name} stands for no field of a handoff", f"handoff.{name}")
     routing = spec.handoff.routing
-    callers = routing.can_be_called_by if routing.can_be_called_by != ANYBODY else ()
-    named = {
-        "handoff.routing.can_delegate_to": routing.can_delegate_to,
-        "handoff.routing.can_be_called_by": callers,
-        "chaining.precedes": tuple(one.id for one in spec.chaining.precedes),
-        "chaining.follows": tuple(one.id for one in spec.chaining.follows),
-    }
-    for path, ids in named.items():
-        for one in ids:
-            if not exists(one):
-                found.warn("PENDING", f"{one} is not registered; this is looked at again when it is", path)
+    tell_pending(routes_of(spec), exists, found)
     if spec.type is AgentType.ROLE and routing.return_behavior is ReturnBehavior.ITERATE:
         words = "a role talks and returns no partial results"
         where = "handoff.routing.return_behavior"

