@@ -22,13 +22,15 @@ _PROCESS = re.compile(
 _NO_PROCESS = re.compile(
     r"\b(pitfalls?|anti-?patterns?|examples?|references?|when (not )?to (use|apply)|troubleshooting)\b", re.I
 )
-_CODE_SPAN = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)", re.S)
+_CODE_SPAN = re.compile(r"(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
 _LINK = re.compile(
     r"!?\[[^\]\n]*\]\(\s*(<[^>\n]*>|[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+[\"'(][^\n]*?)?\s*\)"
 )
 _DEFINITION = re.compile(r" {0,3}\[[^\]\n]+\]:[ \t]*(<[^>\n]*>|\S+)", re.M)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _LIST_LEVEL = 7
+_LONGEST_HEADING, _LONGEST_LINKED = 1_000, 5_000
+"""Characters of lines that are looked at for these; patterns would take long over longer ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,8 @@ def _sections(lines: list[str], plain: list[str]) -> Iterator[Section]:
 
 def _headings(plain: list[str]) -> Iterator[tuple[int, int, str]]:
     for at, line in enumerate(plain):
+        if len(line) > _LONGEST_HEADING:
+            continue
         if found := _HEADING.fullmatch(line):
             yield at, len(found[1]), _title(found[2] or "")
         elif (
@@ -188,7 +192,8 @@ def _listed(section: Section, plain: list[str]) -> list[Step]:
 
 def links_in(document: Document) -> Iterator[Link]:
     """What the prose links to, save addresses of the web and places in the text itself."""
-    prose = _CODE_SPAN.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), document.prose)
+    lines = (line if len(line) <= _LONGEST_LINKED else "" for line in document.plain)
+    prose = _CODE_SPAN.sub(lambda found: " " * len(found[0]), "\n".join(lines))
     seen: set[str] = set()
     for pattern in (_LINK, _DEFINITION):
         for found in pattern.finditer(prose):

@@ -96,7 +96,9 @@ def chains_of(spec: AgentSpec) -> dict[str, tuple[str, ...]]:
     }
 
 
-def tell_pending(named: Mapping[str, tuple[str, ...]], exists: Callable[[str], bool], found: Findings) -> None:
+def tell_pending(
+    named: Mapping[str, tuple[str, ...]], exists: Callable[[str], bool], found: Findings
+) -> None:
     """Tell of agents that are named and not registered; they may come later."""
     for path, ids in named.items():
         for one in ids:

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import yaml
+from yaml.events import CollectionEndEvent, CollectionStartEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 _DEPTH = 32
@@ -58,6 +59,8 @@ def read_mapping(text: str, *, typed: bool = False) -> tuple[dict[str, Any], dic
     try:
         _refuse_references(text, loader)
         node = yaml.compose(text, Loader=loader)
+    except YamlError:
+        raise
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = " ".join(filter(None, (error.problem, error.context))) or "cannot be read"
@@ -70,44 +73,58 @@ def read_mapping(text: str, *, typed: bool = False) -> tuple[dict[str, Any], dic
         raise YamlError("NOT_A_MAPPING", "must be `key: value` lines")
     made = loader("")
     try:
-        value = _value(node, made, 0)
+        value = _value(node, made)
     finally:
         made.dispose()
     return value, {key.value: key.start_mark.line + 1 for key, _ in node.value}
 
 
 def _refuse_references(text: str, loader: Any) -> None:
+    depth = 0
     for event in yaml.parse(text, Loader=loader):
         line = event.start_mark.line + 1 if event.start_mark else 1
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > _DEPTH:  # told at once: what is nested deeply takes time squared to read
+            raise YamlError("BAD_YAML", f"is nested more than {_DEPTH} deep", line)
         if getattr(event, "anchor", None) is not None:
             raise YamlError("YAML_ALIAS", "anchors and aliases are not allowed", line)
         if (tag := getattr(event, "tag", None)) is not None:
             raise YamlError("YAML_TAG", f"the tag {tag} is not allowed", line)
 
 
-def _value(node: Node, loader: Any, depth: int) -> Any:
+def _value(node: Node, loader: Any) -> Any:
     line = node.start_mark.line + 1
-    if depth > _DEPTH:
-        raise YamlError("BAD_YAML", f"is nested more than {_DEPTH} deep", line)
     if isinstance(node, ScalarNode):
         try:
             return loader.construct_object(node)
         except (ValueError, yaml.YAMLError) as error:
             raise YamlError("BAD_YAML", str(error), line) from error
     if isinstance(node, SequenceNode):
-        return [_value(one, loader, depth + 1) for one in node.value]
+        return [_value(one, loader) for one in node.value]
     found: dict[str, Any] = {}
     for key, value in node.value:
         if not isinstance(key, ScalarNode):
             raise YamlError("BAD_YAML", "a key must be a plain word", key.start_mark.line + 1)
         if key.value in found:
             raise YamlError("DUPLICATE_KEY", f"{key.value!r} is there twice", key.start_mark.line + 1)
-        found[key.value] = _value(value, loader, depth + 1)
+        found[key.value] = _value(value, loader)
     return found
+
+
+class _Plain(yaml.SafeDumper):
+    """Puts texts with line ends of other scripts between double quotes, where they are kept."""
+
+
+def _written(dumper: yaml.SafeDumper, text: str) -> ScalarNode:
+    odd = any(letter in text for letter in "\x85\u2028\u2029")
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if odd else None)
+
+
+_Plain.add_representer(str, _written)
 
 
 def write_mapping(value: dict[str, Any]) -> str:
     """YAML of a plain mapping, the same for the same values: keys sorted, one way to write each scalar."""
     return yaml.dump(
-        value, Dumper=yaml.SafeDumper, sort_keys=True, allow_unicode=True, width=100, default_flow_style=False
+        value, Dumper=_Plain, sort_keys=True, allow_unicode=True, width=100, default_flow_style=False
     )

@@ -14,8 +14,8 @@ def skill(head: str, body: str = "\n# A skill\n\nDo it well.\n") -> bytes:
 DOCX = skill(
     """
 name: docx
-description: "Comprehensive document creation, editing, and analysis with support for tracked changes. When Claude \
-needs to work with professional documents (.docx files) for: (1) Creating new documents, (2) Modifying content"
+description: "Comprehensive document creation, editing, and analysis with tracked changes. \
+When Claude needs to work with professional documents (.docx files) for: (1) Creating, (2) Editing"
 license: Proprietary. LICENSE.txt has complete terms
 """,
     f"""
@@ -48,7 +48,7 @@ text = \"\"\"triple {{braces}} \\U0001 \\N{{DASH}}\"\"\"
 BRAINSTORM = skill(
     """
 name: brainstorm-ideas
-description: Interactive wizard that guides users from a rough idea to a design. Use when "brainstorming" a feature.
+description: Interactive wizard that guides users from an idea to a design. Use when "brainstorming".
 allowed-tools: [Read, Write, AskUserQuestion, WebSearch]
 argument-hint: topic
 """,
@@ -118,7 +118,8 @@ description: A council of sub-agents reviews a change from several perspectives 
 
 ## Output
 
-A debate, then a synthesis of the perspectives. Each perspective works concurrently; sub-agents see nothing of others.
+A debate, then a synthesis of the perspectives. Each perspective works concurrently;
+sub-agents see nothing of others.
 """,
 )
 
@@ -174,15 +175,21 @@ SKILLS: dict[str, dict[str, bytes]] = {
         "SKILL.md": skill("name: unquoted-colon\ndescription: Use when: the user asks: why"),
     },
     "extra-fields": {
-        "SKILL.md": skill(plain("extra-fields") + "\ntype: component\neffort: high\ndisable-model-invocation: true"),
+        "SKILL.md": skill(
+            plain("extra-fields") + "\ntype: component\neffort: high\ndisable-model-invocation: true"
+        ),
     },
     "fuzzer-type": {"SKILL.md": skill(plain("fuzzer-type") + "\ntype: fuzzer")},
     "hint-in-brackets": {"SKILL.md": skill(plain("hint-in-brackets") + "\nargument-hint: [file] [mode]")},
     "comma-tools": {
         "SKILL.md": skill(plain("comma-tools") + "\nallowed-tools: Bash(git add:*), Bash(jq:*) Read,Task"),
     },
-    "block-tools": {"SKILL.md": skill(plain("block-tools") + "\nallowed-tools:\n  - Read\n  - Bash(npm run test:*)")},
-    "inline-metadata": {"SKILL.md": skill(plain("inline-metadata") + "\nmetadata: {author: me, version: 1.10}")},
+    "block-tools": {
+        "SKILL.md": skill(plain("block-tools") + "\nallowed-tools:\n  - Read\n  - Bash(npm run test:*)")
+    },
+    "inline-metadata": {
+        "SKILL.md": skill(plain("inline-metadata") + "\nmetadata: {author: me, version: 1.10}")
+    },
     "version-ten": {"SKILL.md": skill(plain("version-ten") + "\nversion: 1.10\nlicense: MIT")},
     "another-folder": {"SKILL.md": skill("name: My Great Skill!\ndescription: Its name is not its folder's")},
     "no-name": {"SKILL.md": skill("description: The folder names it")},
@@ -192,12 +199,13 @@ SKILLS: dict[str, dict[str, bytes]] = {
     "odd-unicode": {
         "SKILL.md": skill(
             "name: odd-unicode\ndescription: Ünï¢ödé 🦜 مرحبا",
-            "\n\u2028 \u0085 \ufeff\u202e \U0001f9dc\u200d♀️ \x0b\x0c\x1b[31m '''\"\"\" {x} {{y}} \\U \\x \\N{no} %s $id\n",
+            "\n\u2028 \u0085 \ufeff\u202e \U0001f9dc\u200d♀️ \x0b\x0c\x1b[31m "
+            "'''\"\"\" {x} {{y}} \\U \\x \\N{no} %s $id\n",
         ),
     },
     "überblick": {"SKILL.md": skill("name: überblick\ndescription: A name with a letter that is not ASCII")},
     "devils-advocate": {
-        "SKILL.md": skill("name: Devil's \"Advocate\" \\n\ndescription: Attacks what is proposed"),
+        "SKILL.md": skill('name: Devil\'s "Advocate" \\n\ndescription: Attacks what is proposed'),
     },
     "dead-links": {
         "SKILL.md": skill(
@@ -208,7 +216,8 @@ SKILLS: dict[str, dict[str, bytes]] = {
     "tilde-fences": {
         "SKILL.md": skill(
             plain("tilde-fences"),
-            "\n# Real\n\n~~~~\n# no\n~~~\n## nor this\n~~~~\n\n- item\n\n    ```sh\n    # neither\n    ```\n\n## Also real\n",
+            "\n# Real\n\n~~~~\n# no\n~~~\n## nor this\n~~~~\n\n- item\n\n"
+            "    ```sh\n    # neither\n    ```\n\n## Also real\n",
         ),
     },
     "team-canvas": {
@@ -220,7 +229,8 @@ SKILLS: dict[str, dict[str, bytes]] = {
     "methodology": {
         "SKILL.md": skill(
             plain("methodology") + "\ntype: workflow",
-            "\n# M\n\n## Methodology\n\n1. First\n2. Second\n   1. inner\n3. Third\n\n## Common pitfalls\n\n1. Not this\n",
+            "\n# M\n\n## Methodology\n\n1. First\n2. Second\n   1. inner\n3. Third\n\n"
+            "## Common pitfalls\n\n1. Not this\n",
         ),
     },
 }
