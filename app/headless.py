@@ -25,7 +25,7 @@ from app.verb import Context, GrammarError
 from app.waiting import AgentFaultError, at_rest, wait_until
 from engine.domain import commands as cmd
 from engine.domain.goal import GoalStatus
-from engine.domain.state import AgentState, RunState
+from engine.domain.state import LOOPS_OVER, AgentState, RunState
 from engine.engine import Engine, EngineConfig
 from engine.journal import events as ev
 from engine.journal.event import Event
@@ -296,10 +296,13 @@ class Run:
         return None
 
     def _held(self, reason: str) -> _End | None:
-        """A breakpoint ends the run, unless somebody steps it; so do loops that are over."""
+        """A breakpoint ends the run, unless somebody steps it; so do loops that are over (mindX §2.1)."""
         if reason.startswith("breakpoint") and not self._options.step:
             return _End(Status.NEEDS_OPERATOR, reason, "BREAKPOINT")
-        return _End(Status.FAILED, reason, "MAX_LOOPS") if reason.startswith("MAX_LOOPS") else None
+        if not reason.startswith(LOOPS_OVER):
+            return None
+        left = f"{reason}; {self._goal} stays open, and `pilothouse do run` goes on with it"
+        return _End(Status.TIMED_OUT, left, LOOPS_OVER)
 
     async def _plans_held(self, said: ev.PlansHeld) -> _End | None:
         """Generated plans wait for approval: that ends the run, or the plans where nobody is to be asked."""

@@ -34,6 +34,8 @@ from engine.domain.session import SHELL_COMMAND, SHELL_TOOL, Handover, Job, Retu
 from engine.domain.stopping import StopReceipt
 from engine.domain.thinking import RecentAction
 
+LOOPS_OVER = "MAX_LOOPS"
+"""How the reason of a pause begins when the loops of a run are used up."""
 CORE_STAYS = "is a core agent, which the workspace needs: it is not deleted; stop it, or drop its goals"
 """Why a core agent stays, behind its id."""
 
@@ -60,7 +62,13 @@ class Mode(StrEnum):
     """The operator holds the agent's shell."""
     FROZEN = "FROZEN"
     """Its processes stand still."""
+    TIMED_OUT = "TIMED_OUT"
+    """The loops of its run are used up, and the goal is not done: another run goes on with it."""
     STOPPED = "STOPPED"
+
+
+HELD_MODES = frozenset({Mode.PAUSED, Mode.TIMED_OUT, Mode.INTERVENTION, Mode.SHELL, Mode.FROZEN})
+"""Modes in which what comes next stands still until the operator does something."""
 
 
 class PausePoint(StrEnum):
@@ -464,6 +472,12 @@ class AgentState:
         return waiting or (self.action is not None and self.action.shell)
 
     @property
+    def timed_out(self) -> bool:
+        """True while it stands because the loops of its run are used up, with something left to do."""
+        paused = self.run is RunState.PAUSED and self.run_reason.startswith(LOOPS_OVER)
+        return paused and self.has_work
+
+    @property
     def mode(self) -> Mode:
         """What the status line shows."""
         if self.frozen:
@@ -477,7 +491,9 @@ class AgentState:
         if self.approvals.question is not None:
             return Mode.WAITING
         if self.run is RunState.PAUSED:
-            return Mode.STEPPING if self.grants or self.acting else Mode.PAUSED
+            if self.grants or self.acting:
+                return Mode.STEPPING
+            return Mode.TIMED_OUT if self.timed_out else Mode.PAUSED
         return Mode.RUNNING if self.has_work or self.acting else Mode.IDLE
 
     @property
