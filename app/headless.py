@@ -24,8 +24,10 @@ from app.settings import Settings
 from app.verb import Context, GrammarError
 from app.waiting import AgentFaultError, at_rest, wait_until
 from engine.domain import commands as cmd
+from engine.domain.failure import FailureKind
 from engine.domain.goal import GoalStatus
 from engine.domain.state import LOOPS_OVER, AgentState, RunState
+from engine.domain.thinking import FAILED_PLANNING
 from engine.engine import Engine, EngineConfig
 from engine.journal import events as ev
 from engine.journal.event import Event
@@ -275,8 +277,11 @@ class Run:
             if said.status is GoalStatus.ACHIEVED:
                 return _End(Status.GOAL_ACHIEVED, "")
             view = await self._engine.view(self._options.agent)
-            planning = any(f.goal == self._goal and not f.step for f in view.failures)
-            return _End(Status.FAILED, said.reason, "FAILED_PLANNING" if planning else "ERROR_LIMIT")
+            wrong = [one for one in view.failures if one.goal == self._goal]
+            planning = any(not one.step for one in wrong) or (
+                bool(wrong) and wrong[-1].kind is FailureKind.PLANNING_ERROR
+            )
+            return _End(Status.FAILED, said.reason, FAILED_PLANNING if planning else "ERROR_LIMIT")
         if isinstance(said, ev.InterventionOpened):
             return await self._turn(said)
         if isinstance(said, ev.PlansHeld):
@@ -332,7 +337,8 @@ class Run:
             abort = cmd.AbortGoal(agent=self._options.agent, goal=self._goal, reason=f"{kind}: {said.reason}")
             if (await self._do(abort)).ok:
                 return None
-        return _End(Status.NEEDS_OPERATOR, said.reason, kind)
+        planning = said.failure is FailureKind.PLANNING_ERROR
+        return _End(Status.NEEDS_OPERATOR, said.reason, FAILED_PLANNING if planning else kind)
 
     def _show(self, event: Event) -> None:
         if self._options.events:

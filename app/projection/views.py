@@ -343,9 +343,7 @@ def _point(state: AgentState) -> str:
         case Mode.PAUSED if state.run_reason.startswith("breakpoint"):
             return cut_text(clean_line(state.run_reason), HELD_CELLS)
         case Mode.PAUSED:
-            reason = (
-                f" · {state.run_reason}" if state.run_reason.startswith(("BUDGET", "STUCK")) else ""
-            )
+            reason = f" · {state.run_reason}" if state.run_reason.startswith(("BUDGET", "STUCK")) else ""
             return f"{state.pause_point.value}{reason}"
         case Mode.INTERVENTION:
             return "your turn (i)"

@@ -23,6 +23,7 @@ from engine.journal.log import StreamLog
 from engine.loop.voice import Voice
 from engine.memory import Memory
 from engine.metacognition import BackgroundRunner, WorkflowOf, workflow_of
+from engine.models.repairs import REPAIRS
 from engine.parameters import Enquiry
 from engine.tools.registry import ToolRegistry
 
@@ -63,6 +64,8 @@ class Surroundings:
     """Who asks the agent's model, within its budget; None where there is none, as in a replay."""
     model_name: str = ""
     """The model's name, as its endpoint knows it; empty where none is to be asked."""
+    repairs: int = REPAIRS
+    """How often the model may put right an answer that cannot be used."""
     answerer: Answerer | None = None
     """Who makes plans for a reasoner; None where nobody does."""
     post: Callable[[str, SentMessage], None] = lambda _sender, _message: None

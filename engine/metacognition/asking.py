@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from engine.models import Message, ModelClient, ModelError, ModelRequest, Recorder, Text, ask_for
 from engine.models.fence import RULE
 from engine.models.port import unrecorded
+from engine.models.repairs import REPAIRS
 
 Form = TypeVar("Form", bound=BaseModel)
 
@@ -24,13 +25,16 @@ class AskingError(Exception):
     """The model could not be asked, or gave nothing that can be used; the message says why."""
 
 
-def asking_of(client: ModelClient, model: str, record: Recorder = unrecorded) -> Asking:
+def asking_of(
+    client: ModelClient, model: str, record: Recorder = unrecorded, *, repairs: int = REPAIRS
+) -> Asking:
     """A way to ask a model.
 
     Args:
         client: carries the question; it keeps to the agent's budget.
         model: its name.
         record: told of every call.
+        repairs: how often an answer that cannot be used may be put right.
     """
 
     async def asking(name: str, wanted: str, material: str, form: type[BaseModel]) -> BaseModel:
@@ -41,9 +45,10 @@ def asking_of(client: ModelClient, model: str, record: Recorder = unrecorded) ->
             max_tokens=min(MAX_TOKENS, client.capabilities(model).max_output),
         )
         try:
-            return (await ask_for(client, request, form, name=name, record=record)).value
+            given = await ask_for(client, request, form, name=name, record=record, repairs=repairs)
         except ModelError as error:
             raise AskingError(error.message) from error
+        return given.value
 
     return asking
 
