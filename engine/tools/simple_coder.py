@@ -220,10 +220,14 @@ class SimpleCoder:
         cwd = context.session.cwd
         lines = [f"{_seen_from(cwd, name)}:{number}: {line}" for name, number, line in matches.lines]
         data: dict[str, Any] = {"items": lines}
+        told = []
         if matches.truncated:
-            data["message"] = (
-                f"The first {len(matches.lines)} matches; there are more. Search a smaller part."
-            )
+            told.append(f"The first {len(matches.lines)} matches; there are more. Search a smaller part.")
+        if matches.shared:
+            left_out = _count(matches.shared, "file")
+            told.append(f"{left_out} with a name (hard link) outside of the sandbox root left out.")
+        if told:
+            data["message"] = " ".join(told)
         return ToolResult(ResultStatus.SUCCESS, data)
 
     async def _move(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
