@@ -30,7 +30,7 @@ from engine.domain.reasoning import (
     Stride,
     WantedAction,
 )
-from engine.domain.session import SHELL_COMMAND, SHELL_TOOL, Handover, Job, ReturnedShell
+from engine.domain.session import SHELL_COMMAND, SHELL_TOOL, Handover, Job, ReturnedShell, place_of
 from engine.domain.stopping import StopReceipt
 from engine.domain.thinking import RecentAction
 
@@ -131,6 +131,10 @@ class ActiveAction:
     """Whether it may change something outside of the agent; known once it has started."""
     snapshot: str = ""
     """Workspace snapshot taken for it; empty before that, and where none is taken."""
+    needs: str = ""
+    """Why it needs the operator whatever the rules say, in words; empty where it does not."""
+    request: bool = False
+    """Whether it needs the operator's word on this very call: nothing that was allowed before answers it."""
     at: str = ""
     """When it was requested, then when it started."""
     event: str = ""
@@ -282,6 +286,8 @@ class AgentState:
     action: ActiveAction | None = None
     settled: dict[str, Settled] = field(default_factory=dict)
     """Steps whose arguments are no longer those of the plan: what was corrected and found, by step id."""
+    written: dict[str, str] = field(default_factory=dict)
+    """Files that the agent put in place whole, to the SHA-256 of what it wrote, the newest last."""
     requests: list[OperatorRequest] = field(default_factory=list)
     jobs: dict[str, Job] = field(default_factory=dict)
     """What runs in the background, and the newest of what did."""
@@ -454,6 +460,12 @@ class AgentState:
     def acting(self) -> bool:
         """True while an action runs."""
         return self.action is not None and self.action.started
+
+    @property
+    def own_content(self) -> str:
+        """SHA-256 of what the agent itself wrote last to where its action writes; empty for nothing."""
+        path = self.action.args.get("path") if self.action is not None else None
+        return self.written.get(place_of(self.sandbox.cwd, path), "") if isinstance(path, str) else ""
 
     @property
     def running_jobs(self) -> list[Job]:

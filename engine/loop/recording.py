@@ -41,6 +41,9 @@ class Perceiver(Protocol):
     async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
         """Facts about the workspace, and the session corrected where the workspace changed under it."""
 
+    async def lost_by(self, agent: str, action: ActiveAction, cwd: str, own: str) -> int:
+        """Bytes that the action's `content` would take the place of (`engine.sandbox.overwriting`)."""
+
     async def survey(self, agent: str, action: ActiveAction, cwd: str, enquiry: Enquiry) -> Survey:
         """What the paths of an action's arguments lead to, and what is there under a like name."""
 

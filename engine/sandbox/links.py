@@ -2,8 +2,8 @@
 
 A hard link beneath the root to a file of another place cannot be told from the root's own files by its name
 or its content, only by counting: the kernel says how many names a file has, and a walk finds those beneath
-the root. A name that is moved about meanwhile could be found twice; that changes the file's status, so only files
-whose status is older than the walk count as found. Source: mindX spec §7 item 50, sandbox spec §3.3.
+the root. A name that is moved about meanwhile could be found twice; that changes the file's status, so only
+files whose status is older than the walk count as found. Source: mindX spec §7 item 50, sandbox spec §3.3.
 """
 
 from __future__ import annotations
