@@ -68,8 +68,8 @@ from engine.tools.worlds import WorldTool
 from engine.worlds.explorer_world import WORLDS
 
 if TYPE_CHECKING:
-    from engine.crew.crew import Crew
     from engine.agents.spec import AgentSpec
+    from engine.crew.crew import Crew
     from engine.crew.parts import Desk as HandoffDesk
     from engine.crew.runs.worker import Runs
     from engine.mastermind.desk import Desk
@@ -706,6 +706,7 @@ class Engine:
         """Limits of the agents that hand work to each other."""
         return self.config.crew
 
+    @property
     def servers(self) -> Servers | None:
         """The MCP servers of the workspace; None where its settings name none."""
         return self._servers
