@@ -28,7 +28,7 @@ _OPTION = re.compile(r"--([a-z]+)(?:=(\S*))?(?:\s+|\Z)")
 _ITEM = re.compile(r"[A-Za-z0-9]{1,64}")
 RESUMABLE = (
     *(CampaignStatus.INTERRUPTED, CampaignStatus.CANCELLED),
-    *(CampaignStatus.FAILED, CampaignStatus.NEEDS_OPERATOR),
+    *(CampaignStatus.FAILED, CampaignStatus.NEEDS_OPERATOR, CampaignStatus.ROLLED_BACK),
 )
 OPEN = (ItemStatus.PENDING, ItemStatus.PENDING_APPROVAL, ItemStatus.FAILED)
 
@@ -179,6 +179,11 @@ def _campaign(text: str, context: Context, status: CampaignStatus | None = None)
 def _read_apply(rest: str, context: Context) -> Intent:
     wanted = only(rest, "a campaign") if rest else ""
     return mm.ApplyCandidate(campaign=_campaign(wanted, context, CampaignStatus.NEEDS_OPERATOR))
+
+
+def _read_shadow(rest: str, context: Context) -> Intent:
+    wanted = only(rest, "a campaign") if rest else ""
+    return _start("coord_shadow", _campaign(wanted, context, CampaignStatus.NEEDS_OPERATOR), {})
 
 
 def _read_decline(rest: str, context: Context) -> Intent:
@@ -342,6 +347,9 @@ VERBS: tuple[Verb, ...] = (
     Verb("campaign_resume", "campaign_resume CAMPAIGN", "go on with a campaign that was cut off",
          _read_resume, "Mastermind", aliases=("coord_resume",),
          choices=_campaigns(*RESUMABLE)),
+    Verb("coord_shadow", "coord_shadow [CAMPAIGN]", "run the candidate that waits beside what is there, on "
+         "sealed tasks drawn for this; nothing changes", _read_shadow, "Mastermind", aliases=("shadow",),
+         choices=_campaigns(_WAITS)),
     Verb("coord_apply", "coord_apply [CAMPAIGN]", "write the candidate that waits to the workspace",
          _read_apply, "Mastermind", choices=_campaigns(_WAITS)),
     Verb("coord_decline", "coord_decline [CAMPAIGN [REASON]]", "say no to the candidate that waits",

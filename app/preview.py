@@ -89,6 +89,11 @@ BEGINS: Mapping[str, tuple[str, str, str]] = {
         "nothing",
         "it changes nothing",
     ),
+    "coord_shadow": (
+        "runs the candidate that waits beside what is there, on sealed tasks drawn for this",
+        "nothing",
+        "it changes nothing",
+    ),
     "campaign_resume": (
         "goes on with a campaign; what was judged is not judged again",
         "to look at what is found better",
@@ -96,6 +101,9 @@ BEGINS: Mapping[str, tuple[str, str, str]] = {
     ),
 }
 """Of verbs that begin a job: what they do, what they will ask, what takes it back."""
+
+
+_FORETOLD = (("forecast", "forecast"), ("workspace", "left"))
 
 
 def preview_of(
@@ -134,9 +142,11 @@ def of_mastermind(
     begins = BEGINS.get(command.verb) if isinstance(command, StartJob) else None
     does, asks, back = begins or (str(said.get("does") or verb.help), "", "")
     facts: list[tuple[str, str]] = []
-    for label, name in (("target", "component"), ("read as", "rule"), ("cost", "cost")):
+    for label, name in (("target", "component"), ("read as", "rule"), ("budget", "cost"), *_FORETOLD):
         if said.get(name):
             facts.append((label, clean_line(str(said[name]), limit=VALUE_LIMIT)))
+    for split, what in dict(said.get("sets", {})).items():
+        facts.append((clean_line(str(split)), clean_line(str(what), limit=VALUE_LIMIT)))
     paths = [clean_line(str(path), limit=120) for path in said.get("paths", ())]
     if paths:
         more = f" and {len(paths) - PATHS_SHOWN} more" if len(paths) > PATHS_SHOWN else ""

@@ -139,6 +139,14 @@ class Engine:
         self._live: LiveAgents
         self._door: Door
         self._mastermind = LateMastermind(self)
+        self._treasury = self._treasure()
+
+    def _treasure(self) -> ModelClient | None:
+        if self._client is None:
+            return None
+        from engine.loop.treasury import Treasury
+
+        return Treasury(self._client, self._budgets.ledger, self._mastermind.note)
 
     # -------------------------------------------------------------- life
 
@@ -576,8 +584,8 @@ class Engine:
 
     @property
     def model(self) -> ModelClient | None:
-        """Who asks the model that thinks; None where there is none."""
-        return self._client
+        """Who asks the model that thinks, at the workspace's expense; None where there is none."""
+        return self._treasury
 
     @property
     def model_name(self) -> str:

@@ -248,17 +248,23 @@ class CampaignKeys(MastermindBase):
         if campaign is None or self._refused_in_past():
             return
         chosen = campaign.candidate(campaign.chosen)
+        from engine.mastermind.foretelling import shadow_text
+
         if event.wish == "apply" and chosen is not None:
             files = ", ".join(sorted(chosen.files))
-            told = f"It writes {files} (+{chosen.added} -{chosen.removed}). u takes it back."
+            told = f"It writes {files} (+{chosen.added} -{chosen.removed}). u takes it back.\n"
+            told += shadow_text(campaign) or "It was not run as a shadow; s does that."
             apply = mm.ApplyCandidate(campaign=campaign.id, diff=chosen.diff)
             self._confirm(f"Apply {chosen.id}: {chosen.title}?", told, apply)
         elif event.wish == "decline":
             told = "The candidate is not applied; its item of the backlog is rejected."
             self._confirm(f"Decline {campaign.chosen}?", told, mm.DeclineCampaign(campaign=campaign.id))
         elif event.wish == "roll_back" and campaign.application is not None:
-            told = f"It brings back {', '.join(sorted(campaign.application.before))} as they were."
-            self._confirm(f"Roll {campaign.id} back?", told, mm.RollBack(campaign=campaign.id))
+            # One key: it brings files back as they were, and o finds the same candidate again for nothing.
+            self._ask_mastermind(mm.RollBack(campaign=campaign.id), self._said_of_mastermind)
+        elif event.wish == "shadow":
+            shadow = mm.StartJob(verb="coord_shadow", argument=campaign.id)
+            self._ask_mastermind(shadow, self._said_of_mastermind)
         elif event.wish == "resume":
             resume = mm.StartJob(verb="campaign_resume", argument=campaign.id)
             self._ask_mastermind(resume, self._said_of_mastermind)

@@ -9,6 +9,8 @@ from app.preview import Preview
 from engine.domain.improvement import CampaignStatus, ItemStatus, Ruling
 from engine.domain.mastermind import BacklogItem, Campaign, Candidate, JobRecord, JobStatus, MastermindState
 from engine.domain.text import clean_line
+from engine.mastermind.fold import sets_text
+from engine.mastermind.foretelling import shadow_text
 from widgets.dialogs.backlog import BacklogModel, ItemLine
 from widgets.dialogs.campaign import CampaignModel, CandidateLine, Wish
 from widgets.dialogs.jobs import JobLine, JobsModel
@@ -21,7 +23,10 @@ JOBS_SHOWN = 200
 EVIDENCE_SHOWN = 30
 _SETTLED = (ItemStatus.COMPLETED, ItemStatus.REJECTED, ItemStatus.ROLLED_BACK)
 _REJECTABLE = (ItemStatus.PENDING, ItemStatus.PENDING_APPROVAL, ItemStatus.FAILED)
-_RESUMABLE = (CampaignStatus.CANCELLED, CampaignStatus.INTERRUPTED, CampaignStatus.FAILED)
+_RESUMABLE = (
+    *(CampaignStatus.CANCELLED, CampaignStatus.INTERRUPTED),
+    *(CampaignStatus.FAILED, CampaignStatus.ROLLED_BACK),
+)
 
 
 def _style(mark: str) -> str:
@@ -137,7 +142,9 @@ def campaign(state: MastermindState, wanted: str, said: str = "") -> CampaignMod
         f"{found.directive} · {found.rule}",
         f"{len(found.candidates)} of {found.budget.candidates} candidates · {found.seconds:.1f} of "
         f"{found.budget.seconds:g} s of processor · ${found.usd:.2f} · seed {found.seed}",
+        *([f"judged by {sets_text(found.sets)} checks"] if found.sets else []),
         *([found.message] if found.message else []),
+        *([told] if (told := shadow_text(found)) else []),
         *([f"! {found.told}"] if found.told else []),
     ]
     return CampaignModel(
@@ -158,7 +165,7 @@ def campaign(state: MastermindState, wanted: str, said: str = "") -> CampaignMod
 def _may(state: MastermindState, found: Campaign) -> frozenset[Wish]:
     may: set[Wish] = set()
     if found.status is CampaignStatus.NEEDS_OPERATOR:
-        may |= {"apply", "decline", "resume"}
+        may |= {"shadow", "apply", "decline", "resume"}
     if found.status is CampaignStatus.APPLIED:
         may.add("roll_back")
     if found.status in _RESUMABLE:

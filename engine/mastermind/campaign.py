@@ -13,7 +13,8 @@ import asyncio
 import hashlib
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,15 +30,19 @@ from engine.domain.mastermind import Campaign, Candidate
 from engine.domain.text import clean, clean_line
 from engine.journal import mastermind_events as me
 from engine.journal.blobs import BlobStore
+from engine.journal.errors import BlobError
 from engine.journal.event import canonical
 from engine.journal.payload import Payload
 from engine.mastermind.files import Places, declared
+from engine.mastermind.foretelling import counts_of
+from engine.mastermind.keeping import recalled, remembered
 from engine.mastermind.parts import (
     Auditor,
     AuditUnavailable,
     Comparer,
     JobRefused,
     NothingProposed,
+    Preparing,
     Progress,
     Proposer,
     Suite,
@@ -70,6 +75,12 @@ class Parts:
         if found is None or self.comparer is None:
             raise JobRefused(f"{component.id} cannot be judged: nothing here measures {component.kind}")
         return found
+
+    def prepare(self) -> None:
+        """Let who judges take up how programs are held now; it stays so until the next time."""
+        comparer: object = self.comparer
+        if isinstance(comparer, Preparing):
+            comparer.prepare()
 
 
 class Flight:
@@ -143,6 +154,7 @@ class Flight:
 
     async def _flown(self, context: str) -> tuple[Finding, ...]:
         maker = self._parts.maker(self._component)
+        self._parts.prepare()
         before = self._scratch / "before"
         lacks = await asyncio.to_thread(self._copy, maker, before)
         if lacks:
@@ -153,6 +165,7 @@ class Flight:
         findings = await self._audit(before, context)
         await self._write(me.CampaignFound(campaign=self._id, findings=findings))
         suite = await maker.make(self._component, before, self._campaign.seed)
+        await self._write(me.CampaignSplit(campaign=self._id, sets=counts_of(suite), suite=suite.key))
         chosen, current = None, before
         left = findings
         for number in range(1, ROUNDS + 1):
@@ -207,7 +220,7 @@ class Flight:
             usd = max(0.0, self._campaign.budget.usd - self._campaign.usd)
             await self._stage(CampaignStatus.PROPOSING, f"{proposer.name} looks for changes")
             try:
-                proposed = await proposer.propose(self._component, base, findings, rng, usd)
+                proposed = await self._proposed(proposer, base, findings, rng, usd)
             except NothingProposed as nothing:
                 await self._idle(f"{proposer.name}: {nothing}", nothing.cost_usd)
                 continue
@@ -223,6 +236,35 @@ class Flight:
                 elif better(candidate):
                     return candidate
         return None
+
+    async def _proposed(
+        self, proposer: Proposer, base: Path, findings: Sequence[Finding], rng: random.Random, usd: float
+    ) -> Iterable[Proposal]:
+        """What somebody proposes for a tree; what this campaign has paid for is not asked for again.
+
+        Raises:
+            NothingProposed: nothing is; the message says why.
+        """
+        if not self._campaign.budget.usd:
+            return await proposer.propose(self._component, base, findings, rng, usd)
+        key = f"{proposer.name} {digest_of(await asyncio.to_thread(contents, base))}"
+        if (blob := self._campaign.kept.get(key)) is not None:
+            with suppress(BlobError, ValueError):
+                return recalled(await self._blobs.get(blob), self._campaign.prepaid)
+        try:
+            proposed = await proposer.propose(self._component, base, findings, rng, usd)
+        except NothingProposed as nothing:
+            await self._keep(key, (), str(nothing), nothing.cost_usd)
+            raise
+        if isinstance(proposed, Sequence):
+            await self._keep(key, proposed, "", sum(one.cost_usd for one in proposed))
+        return proposed
+
+    async def _keep(self, key: str, proposed: Sequence[Proposal], nothing: str, usd: float) -> None:
+        """Keep an answer that was paid for."""
+        if usd:
+            blob = await self._blobs.put(remembered(proposed, nothing))
+            await self._write(me.ProposalsKept(campaign=self._id, key=key, blob=blob, usd=usd))
 
     async def _unused(self, proposal: Proposal) -> None:
         """Count what a proposal cost that no candidate is made of."""

@@ -26,8 +26,10 @@ from engine.mastermind.applying import Applier, MovedError
 from engine.mastermind.backlog import Backlog
 from engine.mastermind.campaign import Flight, Parts
 from engine.mastermind.files import Places
+from engine.mastermind.foretelling import sets_of, shadow_text
 from engine.mastermind.parts import Asked, AuditUnavailable, JobRefused, Outcome, Progress
 from engine.mastermind.resolving import Reading, close, readings, unknown
+from engine.mastermind.shadowing import shadow_run
 from engine.mastermind.state import Spine
 from engine.mastermind.telling import CHOICES, listed, report
 from engine.mastermind.trees import contents
@@ -39,11 +41,12 @@ RESUMABLE = (
     CampaignStatus.INTERRUPTED,
     CampaignStatus.FAILED,
     CampaignStatus.NEEDS_OPERATOR,
+    CampaignStatus.ROLLED_BACK,
 )
 
 
 class Improver:
-    """Does `evolve`, `coord_improve`, `campaign_resume` and `coord_apply`.
+    """Does `evolve`, `coord_improve`, `campaign_resume`, `coord_shadow` and `coord_apply`.
 
     Args:
         spine: where events go.
@@ -181,6 +184,13 @@ class Improver:
         }
         return replace(usual, **said)
 
+    async def sets(self, component: Component) -> dict[str, str]:
+        """What a component is judged by, in words by split, before anything runs."""
+        try:
+            return await sets_of(self._parts.maker(component), component, self._places.workspace)
+        except (JobRefused, OSError) as error:
+            return {"sealed": f"unknown: {error}"}
+
     async def resume(self, asked: Asked, progress: Progress) -> Outcome:
         """`campaign_resume ID`: go on with a campaign that was cut off or whose files moved on."""
         campaign = self.campaign(asked.argument)
@@ -237,6 +247,20 @@ class Improver:
         return Outcome(
             JobStatus.NEEDS_OPERATOR if waits else JobStatus.DONE, f"{campaign.message}{more}", answer
         )
+
+    # -------------------------------------------------------------- shadow
+
+    async def shadow(self, asked: Asked, progress: Progress) -> Outcome:
+        """`coord_shadow ID`: run the candidate that waits beside what is there, with no effect."""
+        campaign = self.campaign(asked.argument)
+        candidate = campaign.candidate(self.waiting(campaign))
+        assert candidate is not None
+        progress.tell(0, 0, f"{candidate.id} runs beside what is there, on tasks drawn for this")
+        scratch = self._scratch / f"{campaign.id}-shadow"
+        ran = await shadow_run(campaign, candidate, self._parts, self._places, self._blobs, scratch)
+        await self._spine.write(me.ShadowRun(campaign=campaign.id, shadow=ran), actor=asked.actor)
+        campaign = self._state.campaigns[campaign.id]
+        return Outcome(JobStatus.NEEDS_OPERATOR, shadow_text(campaign), report(campaign))
 
     # -------------------------------------------------------------- applying
 
@@ -311,6 +335,7 @@ class Improver:
         assert application is not None
         maker, comparer = self._parts.maker(component), self._parts.comparer
         assert comparer is not None
+        self._parts.prepare()
         scratch = self._scratch / f"{campaign.id}-applied"
         try:
             after, before = scratch / "after", scratch / "before"

@@ -12,6 +12,7 @@ from engine.journal.errors import JournalError
 if TYPE_CHECKING:
     from engine.domain.command import Receipt
     from engine.domain.mastermind_commands import ForMastermind
+    from engine.journal.payload import Payload
     from engine.mastermind.desk import Desk, Ground
     from engine.mastermind.mastermind import Mastermind
 
@@ -62,6 +63,12 @@ class LateMastermind:
         parts = await asyncio.to_thread(import_module, "engine.mastermind.desk")
         self._desk = parts.take_part(opened, self._house)
         return opened
+
+    def note(self, said: Payload) -> None:
+        """Record something in its stream, where it is open."""
+        if self._here is not None:
+            self._here.spine.append(said)
+            self._here.spine.log.commit_soon()
 
     async def carry_out(self, command: ForMastermind, actor: str) -> Receipt:
         """Carry out a command of its own; see `Mastermind.carry_out`."""

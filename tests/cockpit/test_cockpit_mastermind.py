@@ -54,8 +54,6 @@ async def test_a_campaign_is_previewed_looked_at_applied_and_rolled_back(
         await flight.shows("✓ applied", "u roll back")
         assert text.read_text() == "keep this line"
         await flight.press("u")
-        await flight.dialog(ConfirmDialog)
-        await flight.press("y")
         await flight.shows("↶ rolled back")
         assert text.read_text() == before
         assert "✓ rolled back" not in flight.text

@@ -16,8 +16,10 @@ from engine.domain.improvement import Component, ComponentKind, Finding, Proposa
 from engine.journal.errors import JournalReadError
 from engine.mastermind.parts import AuditUnavailable, JobRefused, NothingProposed, Progress
 from engine.mastermind.search.components import RECIPES
+from engine.mastermind.search.flight_suites import SIZES as FLIGHTS
 from engine.mastermind.search.history import read_created
 from engine.mastermind.search.modelling import FILE_LIMIT, ModelUnavailable, model_proposals
+from engine.mastermind.search.plans_suite import SIZES as WORLDS
 from engine.mastermind.search.searching import SEARCHED, Searching, UnsearchableError
 from engine.models import ModelClient, Recorder
 from engine.models.port import unrecorded
@@ -159,6 +161,18 @@ class SearchSuites:
     def roots(self, component: Component) -> tuple[str, ...]:
         """The component's own files; of recipes all, as they are matched together."""
         return (RECIPES,) if component.kind is ComponentKind.RECIPES else component.paths
+
+    async def sets(self, component: Component, workspace: Path) -> Mapping[str, str]:
+        """What is asked, in words by split; see `engine.mastermind.foretelling`."""
+        if component.kind is ComponentKind.RECIPES:
+            return {
+                "work": "every other recorded goal that begins with the same word",
+                "choose": "none: recipes are learned, and not chosen",
+                "sealed": "the other recorded goals, and all shipped examples",
+            }
+        drawn = {ComponentKind.PLANS: (WORLDS, "worlds of the explorer")}
+        sizes, what = drawn.get(component.kind, (FLIGHTS, "small tasks"))
+        return {split.value: f"{count} {what}, drawn from the seed" for split, count in sizes.items()}
 
     async def make(self, component: Component, before: Path, seed: int) -> Any:
         """The suite (`engine.mastermind.judge.suite.Suite`).
