@@ -116,6 +116,8 @@ class Flight:
         self._tried: set[tuple[object, ...]] = set()
         self._judged = 0
         """Candidates that this flight judged or found judged."""
+        self._earlier = list(self._campaign.candidates)
+        """Those from before it was cut off; what is the same again is taken up, and not made anew."""
 
     @property
     def _campaign(self) -> Campaign:
@@ -303,12 +305,21 @@ class Flight:
             said = f"it touches {', '.join(undeclared)}, which {self._component.id} does not declare"
             return await self._blocked(name, proposal, said)
         candidate = await self._made(name, proposal, base, after, suite, parent)
-        return await self._judge(candidate, proposal, base, after, suite) if candidate is not None else None
+        if candidate is None:
+            return None
+        if candidate.id != name:
+            after = await asyncio.to_thread(after.rename, self._scratch / candidate.id)
+        return await self._judge(candidate, proposal, base, after, suite)
 
     async def _blocked(self, name: str, proposal: Proposal, why: str) -> Candidate:
         """Record a candidate that is not tried at all (behaviour 68)."""
         shutil.rmtree(self._scratch / name, ignore_errors=True)
-        await self._made_known(_bare(name, self._component, proposal))
+        bare = _bare(name, self._component, proposal)
+        for known in self._earlier:
+            if not known.key and (known.title, known.origin) == (bare.title, bare.origin):
+                self._earlier.remove(known)
+                return known
+        await self._made_known(bare)
         verdict = Verdict(Ruling.REJECTED, (clean_line(why),), cheats=("undeclared files",))
         return await self._verdict(name, verdict)
 
@@ -342,6 +353,10 @@ class Flight:
             removed=found.removed,
             key=hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest(),
         )
+        for known in self._earlier:
+            if (known.key, known.parent, known.title) == (candidate.key, candidate.parent, candidate.title):
+                self._earlier.remove(known)
+                return known
         await self._made_known(candidate)
         return candidate
 
@@ -358,6 +373,8 @@ class Flight:
         self, candidate: Candidate, proposal: Proposal, base: Path, after: Path, suite: Suite
     ) -> Candidate:
         """Have a candidate judged, unless that was done before."""
+        if candidate.verdict is not None:
+            return candidate
         known = self._spine.state.verdicts.get(candidate.key)
         if known is not None:
             return await self._verdict(candidate.id, known[1], again=known[0])

@@ -245,7 +245,8 @@ def _identities(state: MastermindState, event: Event, said: Payload) -> None:
 
 def sets_text(sets: Mapping[str, int]) -> str:
     """How many checks a suite has, in words: `40 work, 160 choose, 400 sealed`."""
-    return ", ".join(f"{count} {split}" for split, count in sets.items())
+    order = ("work", "choose", "sealed")
+    return ", ".join(f"{sets[split]} {split}" for split in order if split in sets)
 
 
 def _change(table: dict[str, Any], key: str, **changes: Any) -> None:

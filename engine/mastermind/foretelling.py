@@ -52,11 +52,12 @@ def forecast(state: MastermindState, component: Component, budget: CampaignBudge
     if not found:
         return "none: no campaign on anything like it was judged here yet; the budget is the most it takes"
     seconds = _range([min(one.seconds, budget.seconds) for one in found])
-    said = f"{seconds} s of processor"
+    said = f"{seconds} s of processor for judging"
     if budget.usd:
         said += f", ${_range([min(one.usd, budget.usd) for one in found], 2)} for models"
-    waits = sum(bool(one.chosen) for one in found)
-    return f"{said}; rests on {len(found)} before it {whose}, of which {waits} found something better"
+    better = sum(bool(one.chosen) for one in found)
+    campaigns = "1 earlier campaign" if len(found) == 1 else f"{len(found)} earlier campaigns"
+    return f"{said}; rests on {campaigns} {whose}, {better} of them with something better in the end"
 
 
 def _range(values: Iterable[float], digits: int = 1) -> str:

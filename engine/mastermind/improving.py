@@ -115,6 +115,8 @@ class Improver:
             if chosen not in there:
                 raise JobRefused(f"there is no component {clean_line(chosen, limit=80)!r}; {listed(there)}")
             return [Reading(there[chosen], "the operator chose it", 0.0)]
+        if not alone and directive in there:
+            return [Reading(there[directive], f"{directive} is its id", 0.0)]
         found = close(readings(directive, there.values()))
         if found:
             strange = unknown(directive, found)

@@ -183,12 +183,13 @@ def foretold(root: Path, component: Component, held_out: Path | None) -> dict[st
     own = _named(texts, b"test_")
     held = _named(_held_out_files(root, project, held_out).values(), b"test_")
     benches = len(bench_functions(root, project))
+    sizes = f" of each of {benches} benchmarks; " if benches else ""
     calls = f"of up to {_ALL_CALLS} drawn calls, compared with the code before"
     return {
         "work": f"{own} test functions of its own",
-        "choose": f"1 drawn size of each of {benches} benchmarks; some {_CHOOSE:.0%} {calls}",
-        "sealed": f"{held} held-out test functions; {_SIZES_EACH} drawn sizes of each of {benches} "
-        f"benchmarks; the rest {calls}",
+        "choose": f"{f'1 drawn size{sizes}' if sizes else ''}some {_CHOOSE:.0%} {calls}",
+        "sealed": f"{held} held-out test functions; "
+        f"{f'{_SIZES_EACH} drawn sizes{sizes}' if sizes else ''}the rest {calls}",
     }
 
 
