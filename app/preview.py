@@ -89,6 +89,11 @@ BEGINS: Mapping[str, tuple[str, str, str]] = {
         "nothing",
         "it changes nothing",
     ),
+    "agent_create": (
+        "has the model say what the agent is to do, and shows it",
+        "whether the agent is to be created as it was filled in",
+        "agent_delete removes it",
+    ),
     "coord_shadow": (
         "runs the candidate that waits beside what is there, on sealed tasks drawn for this",
         "nothing",

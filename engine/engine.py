@@ -528,6 +528,8 @@ class Engine:
             for need in inquiry.needs_of(agent.state):
                 event = await self.store.get(need.event) if need.event and not need.since else None
                 found.append(replace(need, since=need.since or (event.at if event else agent.state.at)))
+        if (system := await self._mastermind.known()) is not None:
+            found += inquiry.needs_of_system(system)
         return inquiry.in_order(found)
 
     def propose(self, state: AgentState, goal: str) -> Envelope | None:

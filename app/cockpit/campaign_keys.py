@@ -13,6 +13,7 @@ from engine.journal.errors import BlobError
 from widgets.dialogs import ConfirmDialog, ConfirmModel
 
 if TYPE_CHECKING:
+    from engine.inquiry import Need
     from widgets.dialogs.backlog import BacklogDialog
     from widgets.dialogs.campaign import CampaignDialog
     from widgets.dialogs.jobs import JobsDialog
@@ -45,6 +46,20 @@ class CampaignKeys(MastermindBase):
         if self._campaign is not None:
             self._campaign.show(views.campaign(state, self._campaign_shown, self._dialog_said))
 
+    def _open_of_system(self, need: Need) -> None:
+        """Open the campaign, the backlog or the question that the inbox named."""
+        from engine.inquiry import NeedKind
+
+        state = self._mastermind_state
+        if need.kind is NeedKind.CAMPAIGN:
+            self._open_campaign(need.thing)
+        elif need.kind is NeedKind.BACKLOG:
+            self.action_backlog()
+        elif state is not None and need.thing in state.jobs:
+            self._open_question(state.jobs[need.thing])
+        else:
+            self._open_of_mastermind(lambda now: self._open_question(now.jobs[need.thing]))
+
     def _open_question(self, record: JobRecord) -> None:
         """Put what a job ended with before the operator: which of several is meant, steps to approve."""
         choices = record.answer.get("choices")
@@ -54,7 +69,8 @@ class CampaignKeys(MastermindBase):
             meant = tuple((str(one.get("component", "")), str(one.get("rule", ""))) for one in choices)
             line = f"{record.verb} {record.argument}".rstrip()
             model = PreviewModel(line, "it has several readings", choices=meant)
-            again = mm.StartJob(verb=record.verb, argument=record.argument)
+            said = {"verb": record.verb, "argument": record.argument, **record.answer.get("asked", {})}
+            again = mm.StartJob.model_validate(said)
 
             def chosen(component: str | None) -> None:
                 if component:
@@ -63,6 +79,10 @@ class CampaignKeys(MastermindBase):
             self.push_screen(PreviewDialog(model), chosen)
         elif record.answer.get("approve") and isinstance(record.answer.get("steps"), list):
             self._approve_steps(record)
+        elif record.answer.get("argument"):
+            # What a model filled in; this creates just that.
+            create = mm.StartJob(verb=record.verb, argument=str(record.answer["argument"]))
+            self._confirm("Create this agent?", record.message, create)
         else:
             self._read_text(f"{record.id} {record.verb}: it needs you", record.message)
 

@@ -299,7 +299,8 @@ class MastermindSettings:
     critical: tuple[str, ...] = ("pilothouse.toml", "mastermind", "coordinator", "self_improve")
     """Stems of ids and paths that make a target critical."""
     busy_percent: float = 85.0
-    """Work that nobody waits for is put off while the processor is busier than that (mindX spec §6.3)."""
+    """Work that nobody waits for is put off while the processor is busier than that; 100 never (mindX spec
+    §6.3)."""
     budget: CampaignBudget = CampaignBudget()
 
 

@@ -28,6 +28,7 @@ from engine.mastermind.registry import AgentRow, ToolRow
 from engine.mastermind.specifying import Specification, argument_of
 from engine.mastermind.state import Spine
 from engine.models import ModelError
+from engine.models.choice import NO_MODEL
 
 Prepare = Callable[[dict[str, Any]], dict[str, Any]]
 """What is done to typed settings first, such as reading a program's file; it may refuse."""
@@ -204,6 +205,8 @@ class _Jobs:
                 lines = [one.line for one in said.understood.questions]
                 return Outcome(JobStatus.NEEDS_OPERATOR, "\n".join(lines), {"understood": list(said.lines)})
             if asked.options.get("fill"):
+                if self._desk.helm.model is None:
+                    raise JobRefused(f"a model is to fill in what it is to do: {NO_MODEL}")
                 progress.tell(0, 2, "asking the model what it is to do")
                 filled, told = await self._desk.complete(said)
                 if told:
@@ -240,7 +243,8 @@ class _Jobs:
         except ModelError as error:
             return Outcome(JobStatus.FAILED, f"the model: {error.message}")
         told = f"{found.text}\nkept as {kept}" if kept else found.text
-        return Outcome(JobStatus.DONE, told, {**found.as_json(), "kept": kept})
+        status = JobStatus.DONE if found.prompt else JobStatus.REFUSED
+        return Outcome(status, told, {**found.as_json(), "kept": kept})
 
     async def deploy(self, asked: Asked, progress: Progress) -> Outcome:
         """`deploy`: first it shows its steps and a digest of them.

@@ -36,6 +36,8 @@ from engine.mastermind.trees import contents
 from engine.mastermind.watching import Watch
 from engine.parameters.components import references
 
+ASKED = ("seed", "candidates", "seconds", "usd")
+"""What was asked for besides, and counts once it is known which component is meant."""
 RESUMABLE = (
     CampaignStatus.CANCELLED,
     CampaignStatus.INTERRUPTED,
@@ -154,7 +156,12 @@ class Improver:
             told = "; ".join(f"{one.component.id} ({one.rule})" for one in found[:CHOICES])
             self._spine.tell("directive.asked", f"{asked.job}: {told}", actor=asked.actor)
             return Outcome(
-                JobStatus.NEEDS_OPERATOR, f"several components are meant: {told}", {"choices": choices}
+                JobStatus.NEEDS_OPERATOR,
+                f"several components are meant: {told}",
+                {
+                    "choices": choices,
+                    "asked": {name: asked.options[name] for name in ASKED if name in asked.options},
+                },
             )
         campaign = self.begin(asked, found[0], asked.argument.strip(), "")
         return await self.fly(campaign, asked, progress, context)

@@ -225,7 +225,7 @@ class Mastermind:
 
     def _left(self) -> str:
         """What is left of the workspace's budget for models, in words; empty where it has none."""
-        (standing,) = self.house.budgets("")[-1:]
+        standing = self.house.budgets("")[-1]
         said = [
             f"{amount_text(line.kind, round(line.left, 6))} of {amount_text(line.kind, line.limit)}"
             for line in standing.lines

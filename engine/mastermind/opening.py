@@ -11,6 +11,7 @@ from engine.journal.errors import JournalError
 
 if TYPE_CHECKING:
     from engine.domain.command import Receipt
+    from engine.domain.mastermind import MastermindState
     from engine.domain.mastermind_commands import ForMastermind
     from engine.journal.payload import Payload
     from engine.mastermind.desk import Desk, Ground
@@ -81,6 +82,14 @@ class LateMastermind:
         if begun is None or not begun.done() or begun.cancelled() or begun.exception() is not None:
             return None
         return begun.result()
+
+    async def known(self) -> MastermindState | None:
+        """What it knows; None where nobody needed it yet, or it cannot be read."""
+        if self._opening is None:
+            return None
+        with suppress(JournalError):
+            return (await self.opened()).state
+        return None
 
     @property
     def trouble(self) -> Exception | None:
