@@ -143,8 +143,8 @@ def campaign(state: MastermindState, wanted: str, said: str = "") -> CampaignMod
         f"{len(found.candidates)} of {found.budget.candidates} candidates · {found.seconds:.1f} of "
         f"{found.budget.seconds:g} s of processor · ${found.usd:.2f} · seed {found.seed}",
         *([f"judged by {sets_text(found.sets)} checks"] if found.sets else []),
-        *([found.message] if found.message else []),
         *([told] if (told := shadow_text(found)) else []),
+        *([found.message] if found.message else []),
         *([f"! {found.told}"] if found.told else []),
     ]
     return CampaignModel(
@@ -227,6 +227,8 @@ def _told(one: Candidate) -> Iterator[Fact]:
         return
     styles = {Ruling.BETTER: "success", Ruling.REJECTED: "error", Ruling.BROKEN: "error"}
     yield Fact("judge", verdict.ruling.value, styles.get(verdict.ruling, "text"))
+    if verdict.cheats:
+        yield Fact("cheats", ", ".join(verdict.cheats), "error")
     for reason in verdict.reasons:
         yield Fact("because", reason)
     if verdict.gain is not None:
@@ -235,8 +237,6 @@ def _told(one: Candidate) -> Iterator[Fact]:
         yield Fact("mended", ", ".join(verdict.mended))
     if verdict.broken:
         yield Fact("broken", ", ".join(verdict.broken), "error")
-    if verdict.cheats:
-        yield Fact("cheats", ", ".join(verdict.cheats), "error")
     if one.again:
         yield Fact("judged", f"as {one.again}, which is the same; it cost nothing")
 

@@ -136,7 +136,7 @@ class CampaignDialog(BoxDialog[None]):
 
     DEFAULT_CSS = """
     CampaignDialog > Vertical { width: 98%; height: 98%; max-width: 200; }
-    CampaignDialog #head { height: auto; max-height: 6; }
+    CampaignDialog #head { height: auto; max-height: 7; text-wrap: nowrap; text-overflow: ellipsis; }
     CampaignDialog #said { height: auto; max-height: 3; color: $text-warning; }
     CampaignDialog #both { height: 1fr; layout: vertical; }
     CampaignDialog Difference { border-top: solid $border-blurred; }
