@@ -17,6 +17,7 @@ LATE = [
     "engine.models",
     "engine.parameters",
     "engine.reasoner",
+    "engine.selection",
     "engine.thinkers",
 ]
 CLOSED = (
@@ -32,6 +33,7 @@ CLOSED = (
     "widgets.dialogs.campaign",
     "engine.parameters.extraction",
     "engine.reasoner.reasoner",
+    "engine.selection.selecting",
     "engine.thinkers.claude",
 )
 """What only some agents need."""

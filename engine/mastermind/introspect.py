@@ -100,8 +100,8 @@ async def introspect(helm: Helm, role: str, *, record: Recorder = unrecorded) ->
     found = await _computed(helm, role, agent)
     if helm.model is None:
         return found
+    from engine.domain.fence import RULE
     from engine.models import ask, fence
-    from engine.models.fence import RULE
 
     facts = "\n".join([f"tools: {', '.join(found.tools)}", *(f"{k}: {v}" for k, v in found.policies.items())])
     question = f"{fence('the role', role)}\n{fence('what an agent can do here', facts)}\nWrite the prompt."

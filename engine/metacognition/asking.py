@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from engine.domain.fence import RULE
 from engine.models import Message, ModelClient, ModelError, ModelRequest, Recorder, Text, ask_for
-from engine.models.fence import RULE
 from engine.models.port import unrecorded
 
 Form = TypeVar("Form", bound=BaseModel)

@@ -10,13 +10,13 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from engine.domain.fence import fence
 from engine.domain.strict_json import StrictJsonError, read_json
 from engine.domain.text import clean_line
 from engine.models.answer import ModelAnswer
 from engine.models.asking import answer_turn, complete
 from engine.models.blocks import Message, Text, ToolResult, said
 from engine.models.errors import ModelError, ModelErrorKind
-from engine.models.fence import fence
 from engine.models.port import ModelClient, PieceSink, Recorder, unrecorded, unwatched
 from engine.models.request import ModelRequest, ToolSpec
 

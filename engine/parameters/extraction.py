@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from engine.domain.fence import RULE
 from engine.domain.parameters import Extraction, shown
 from engine.domain.ports import CommandSpec, Parameter
 from engine.domain.text import clean_line
@@ -26,7 +27,6 @@ from engine.models import (
     ask_for,
     fence,
 )
-from engine.models.fence import RULE
 from engine.models.port import Recorder, unrecorded
 from engine.parameters.likeness import place
 from engine.tools.arguments import check_arguments, expectation

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from engine.domain.fence import RULE, visible
 from engine.domain.thinking import DecisionRequest, PlanRequest, RecentAction
 from engine.generation.notation import PLAN_LIMIT
 from engine.journal.event import canonical
 from engine.models import Message, Text, fence
-from engine.models.fence import RULE, visible
 from engine.tools.registry import ToolRegistry
 
 RECENT_LIMIT = 60_000

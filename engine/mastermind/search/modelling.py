@@ -14,6 +14,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from engine.domain.fence import RULE
 from engine.domain.improvement import Component, Finding, Proposal
 from engine.domain.text import clean_line
 from engine.models import ModelClient, ModelError, PieceSink, Recorder, fence
@@ -21,7 +22,6 @@ from engine.models.answer import ModelAnswer, TokenCount
 from engine.models.blocks import Text, said
 from engine.models.cost import Cost, cost_of, worst_case
 from engine.models.errors import ModelErrorKind
-from engine.models.fence import RULE
 from engine.models.port import unrecorded, unwatched
 from engine.models.request import ModelRequest
 from engine.models.structured import ask_for

@@ -1,0 +1,587 @@
+"""What a type of agent is: AgentSpec, one YAML file on the disk (ontology spec §1.6).
+
+`read_spec` tells everything that is wrong at once, each with its place in the YAML. Defaults differ by type
+(`DEFAULTS`); they are filled in before anything is checked, so that a spec says all that counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, StringConstraints, ValidationError, model_validator
+
+from engine.agents.clarity import SLOT_LEAST, SLOTS, ProblemClarity, Slot
+from engine.agents.kinds import (
+    AgentType,
+    Check,
+    Effort,
+    HandoffType,
+    InputKind,
+    OnFail,
+    OutputFormat,
+    ReturnBehavior,
+    ThinkingMode,
+    Tier,
+)
+from engine.agents.values import (
+    AGENT_ID,
+    InvalidError,
+    Line,
+    Lines,
+    Problem,
+    Share,
+    Value,
+    Words,
+    problems_in,
+)
+
+KEBAB = r"^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$"
+SEMVER = r"^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$"
+ANYBODY: Literal["*"] = "*"
+
+Id = Annotated[str, StringConstraints(pattern=KEBAB)]
+Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")]
+Ids = tuple[str, ...]
+
+
+class Criterion(Value):
+    """A check of an output: `{check: min_items, field: reasons, n: 2}`.
+
+    What it says besides its fields are the arguments of the check.
+    """
+
+    check: Check
+    field: str = ""
+    """What is looked at: a field of the structured answer; empty is the output."""
+    hard: bool = True
+    """Whether an output that fails it is sent back; else it is a warning."""
+    message: str = ""
+    """What the agent is told when it fails; by default the check in words."""
+    args: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flat(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        known = {key: value for key, value in given.items() if key in cls.model_fields}
+        further = {key: value for key, value in given.items() if key not in cls.model_fields}
+        if further:
+            known["args"] = {**known.get("args", {}), **further}
+        return known
+
+
+class ModelChoice(Value):
+    """Which model is to think, and how."""
+
+    tier: Tier = Tier.DEFAULT
+    id: str | None = None
+    max_tokens: int = Field(default=4096, ge=64, le=128_000)
+    effort: Effort | None = None
+    thinking: ThinkingMode = ThinkingMode.OFF
+    thinking_budget: int | None = None
+    temperature: float | None = Field(default=None, ge=0.0, le=1.0)
+
+
+class Instructions(Value):
+    """What the model is told. Large texts are files of the agent's folder (`*_file`), never in code."""
+
+    system: Words = ""
+    system_file: str = ""
+    """A file of the agent's folder that holds the system text, byte for byte the skill's body."""
+    methodology: Words = ""
+    output_template: Words = ""
+    quality_criteria: tuple[Criterion, ...] = ()
+    behavioral_rules: Lines = ()
+    tone: str = ""
+
+
+class Receives(Value):
+    """What an agent needs before it begins."""
+
+    requires_what: bool = True
+    requires_who: bool = False
+    requires_success: bool = False
+    min_clarity: Share = 0.5
+    accepts_previous: tuple[str, ...] | Literal["*"] = ANYBODY
+    accepts_focus_areas: bool = True
+    accepts_conversation: bool = True
+
+    @property
+    def required(self) -> tuple[Slot, ...]:
+        """The slots of clarity that it needs."""
+        wanted = {"what": self.requires_what, "who": self.requires_who, "success": self.requires_success}
+        return tuple(slot for slot in SLOTS if wanted[slot])
+
+    def refusal(self, clarity: ProblemClarity) -> str:
+        """Why a problem is not clear enough; empty when it is (§1.2: the mean over what is required)."""
+        for slot in self.required:
+            if not (clarity.text(slot) or "").strip():
+                return f"{slot} is not said"
+            if clarity.score(slot) < SLOT_LEAST:
+                return f"{slot} is not clear enough: {clarity.score(slot):.2f} < {SLOT_LEAST}"
+        if not self.required:
+            return ""
+        mean = round(sum(map(clarity.score, self.required)) / len(self.required), 9)
+        if mean < self.min_clarity:
+            return f"{', '.join(self.required)} are not clear enough: {mean:.2f} < {self.min_clarity}"
+        return ""
+
+
+class Returns(Value):
+    """What an agent answers with."""
+
+    output_format: OutputFormat = OutputFormat.MARKDOWN
+    key_findings: bool = True
+    recommendations: bool = True
+    confidence_score: bool = True
+    score_names: tuple[str, ...] = ()
+    suggested_next: bool = True
+    open_questions: bool = True
+
+
+class Routing(Value):
+    """Who calls it, whom it calls, and what becomes of its answer."""
+
+    can_delegate_to: Ids = ()
+    can_be_called_by: tuple[str, ...] | Literal["*"] = ANYBODY
+    default_return_to: str = ""
+    return_behavior: ReturnBehavior = ReturnBehavior.SYNTHESIZE
+
+
+class Supports(Value):
+    """Which handoffs it takes part in."""
+
+    delegate: bool = True
+    transfer: bool = False
+    return_: bool = Field(default=True, alias="return")
+    escalate: bool = True
+
+    model_config = Value.model_config | {"populate_by_name": True, "serialize_by_alias": True}
+
+    def takes(self, kind: HandoffType) -> bool:
+        """Whether a handoff of this type may come to it."""
+        return {
+            HandoffType.DELEGATE: self.delegate,
+            HandoffType.TRANSFER: self.transfer,
+            HandoffType.RETURN: self.return_,
+            HandoffType.ESCALATE: self.escalate,
+        }[kind]
+
+
+class Handoffs(Value):
+    """Its side of the handoff protocol."""
+
+    receives: Receives = Receives()
+    returns: Returns = Returns()
+    routing: Routing = Routing()
+    supports: Supports = Supports()
+
+
+class ServerUse(Value):
+    """Tools of an MCP server."""
+
+    server: str = Field(min_length=1, max_length=64)
+    tools: tuple[str, ...] = ("*",)
+    required: bool = False
+
+
+class CustomTool(Value):
+    """A Python function that runs in the sandbox."""
+
+    name: Key
+    description: str = ""
+    function: str = Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$")
+    parameters: dict[str, Any] | None = None
+
+
+class GlobalAction(Value):
+    """An action that is offered in every phase and step."""
+
+    action: Key
+    description: str = ""
+    tool: str
+
+
+class Tools(Value):
+    """What it may call."""
+
+    mcp_servers: tuple[ServerUse, ...] = ()
+    custom_tools: tuple[CustomTool, ...] = ()
+    global_actions: tuple[GlobalAction, ...] = ()
+    local: tuple[str, ...] = ()
+    """Commands of the engine's own tools, as `simple_coder.read`; what skills allow is mapped to these."""
+    degraded: tuple[str, ...] = ()
+    """Servers that were down when the agent was built, and are not required."""
+
+
+class RoleRules(Value):
+    """What a role's reply is held to (`methods.role.lint`); a clarifier's where nothing is said."""
+
+    max_words: int = Field(default=100, ge=1, le=5_000)
+    questions: int | None = Field(default=1, ge=0)
+    """How many each reply asks; none for any number."""
+    lists: bool = False
+    recommends: bool = False
+    """Whether it may recommend before the problem is ready."""
+
+
+class SubAgent(Value):
+    """One of the views of a collaborative agent."""
+
+    id: Id
+    role: Line
+    instructions: Words = ""
+    required: bool = False
+    criteria: tuple[Criterion, ...] = ()
+    """What its output must satisfy."""
+    weight: float = Field(default=1.0, gt=0.0, le=10.0)
+    model: ModelChoice | None = None
+
+
+class Checkpoint(Value):
+    """What holds at the end of a phase."""
+
+    criteria: tuple[Criterion, ...] = ()
+    on_fail: OnFail = OnFail.RETRY
+    max_retries: int = Field(default=2, ge=0, le=10)
+
+
+class Phase(Value):
+    """One phase of a pipeline."""
+
+    id: Key
+    name: Line
+    description: Words = ""
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    checkpoint: Checkpoint = Checkpoint()
+    tools: tuple[str, ...] = ()
+    sub_agents: Ids = ()
+
+
+class GuidedStep(Value):
+    """One step that is asked of the operator."""
+
+    id: Key
+    title: Line
+    prompt: Words = ""
+    input: InputKind = InputKind.TEXT
+    options: tuple[str, ...] = ()
+    required: bool = False
+    skippable: bool = True
+    validators: tuple[Criterion, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    suggest: str = ""
+    """What a model is told when the operator wants a draft."""
+
+    @property
+    def may_skip(self) -> bool:
+        """Whether it can be passed over."""
+        return self.skippable and not self.required
+
+
+class Side(Value):
+    """One side of a debate."""
+
+    label: str = Field(min_length=1, max_length=32)
+    agent_id: str
+    stance: Line
+
+
+class DebateSpec(Value):
+    """How a motion is argued and judged (ontology spec §1.11)."""
+
+    motion: str = ""
+    """A decidable sentence; empty takes it from the task."""
+    sides: tuple[Side, ...] = Field(min_length=2, max_length=4)
+    judge_agent: str = "judge"
+    rounds: int = Field(default=2, ge=1, le=4)
+    max_words: int = Field(default=250, ge=20, le=2_000)
+    blind_openings: bool = True
+    order_swap: bool = True
+    early_stop: bool = True
+    evidence: Literal["required", "preferred", "off"] = "preferred"
+
+    @model_validator(mode="after")
+    def _judge_is_nobodys(self) -> Self:
+        labels = [side.label for side in self.sides]
+        if len(set(labels)) < len(labels):
+            raise ValueError("sides: their labels must differ")
+        if self.judge_agent in {side.agent_id for side in self.sides}:
+            raise ValueError("judge_agent: a side does not judge")
+        return self
+
+    @property
+    def calls(self) -> int:
+        """Model calls that it takes at most, without repairs."""
+        return len(self.sides) * (1 + self.rounds) + 2
+
+
+class Weighed(Value):
+    """An agent with the weight of an edge to it."""
+
+    id: str
+    weight: float = Field(default=0.5, gt=0.0, le=1.0)
+
+
+class ProblemFit(Value):
+    """A type of problem with how well the agent suits it."""
+
+    type: str
+    confidence: Share = 0.5
+
+
+class Triggers(Value):
+    """What the agent is found by."""
+
+    keywords: Annotated[tuple[Line, ...], Field(max_length=20)] = ()
+    problem_types: tuple[ProblemFit, ...] = ()
+
+
+class Chaining(Value):
+    """Its place among others."""
+
+    follows: tuple[Weighed, ...] = ()
+    precedes: tuple[Weighed, ...] = ()
+    alternatives: Ids = ()
+    enhances: Ids = ()
+
+
+class SpecMetadata(Value):
+    """Where it comes from."""
+
+    author: str = ""
+    source: str = ""
+    source_sha256: str = ""
+    created: str = ""
+    modified: str = ""
+    license: str = ""
+
+
+class AgentSpec(Value):
+    """A type of agent; read it with `read_spec`."""
+
+    id: Id
+    name: Line
+    type: AgentType
+    version: Annotated[str, StringConstraints(pattern=SEMVER)] = "1.0.0"
+    description: str = Field(min_length=1, max_length=20_000)
+    tags: tuple[str, ...] = ()
+    model: ModelChoice = ModelChoice()
+    instructions: Instructions = Instructions()
+    handoff: Handoffs = Handoffs()
+    tools: Tools = Tools()
+    role: RoleRules = RoleRules()
+    sub_agents: tuple[SubAgent, ...] = ()
+    quorum: int | None = Field(default=None, ge=1)
+    """Sub-agents that must answer; by default half of them, rounded up."""
+    synthesizer: str = "synthesizer"
+    phases: tuple[Phase, ...] = ()
+    steps: tuple[GuidedStep, ...] = ()
+    debate: DebateSpec | None = None
+    compute: str = ""
+    """The computation whose numbers overwrite the model's (`engine.agents.computing`), as `pws` or `jtbd`."""
+    selectable: bool = True
+    """Whether selection may offer it; internal agents say no."""
+    triggers: Triggers = Triggers()
+    chaining: Chaining = Chaining()
+    graph: dict[str, Any] = Field(default_factory=dict)
+    memory: dict[str, Any] = Field(default_factory=dict)
+    metadata: SpecMetadata = SpecMetadata()
+
+    @property
+    def least(self) -> int:
+        """Sub-agents that must answer."""
+        return self.quorum if self.quorum is not None else -(-len(self.sub_agents) // 2)
+
+
+DEFAULTS: dict[AgentType, dict[str, Any]] = {
+    AgentType.ROLE: {
+        "receives": {"requires_what": False, "min_clarity": 0.3},
+        "routing": {"return_behavior": "passthrough"},
+        "supports": {"transfer": True},
+        "model": {},
+    },
+    AgentType.OPERATOR: {"receives": {"min_clarity": 0.5}, "routing": {}, "supports": {}, "model": {}},
+    AgentType.COLLABORATIVE: {
+        "receives": {"requires_who": True, "requires_success": True, "min_clarity": 0.5},
+        "routing": {},
+        "supports": {},
+        "model": {"tier": "deep", "thinking": "adaptive"},
+    },
+    AgentType.PIPELINE: {
+        "receives": {"requires_who": True, "requires_success": True, "min_clarity": 0.5},
+        "routing": {"return_behavior": "iterate"},
+        "supports": {},
+        "model": {"tier": "deep", "thinking": "adaptive"},
+    },
+    AgentType.GUIDED: {
+        "receives": {"requires_what": False, "min_clarity": 0.0},
+        "routing": {"return_behavior": "iterate"},
+        "supports": {"transfer": True},
+        "model": {},
+    },
+}
+"""What a spec of each type says where it says nothing (§1.6, the table)."""
+
+
+def read_spec(given: Mapping[str, Any]) -> AgentSpec:
+    """The spec of what a file, a builder or a person gave, with the defaults of its type.
+
+    Raises:
+        InvalidError: it is none; everything that is wrong is told, each with its place in the YAML.
+    """
+    said = _with_defaults(given)
+    try:
+        spec = AgentSpec.model_validate(said)
+    except ValidationError as error:
+        raise InvalidError("agent spec", (*problems_in(error), *_behind(said, error))) from error
+    if problems := tuple(problems_of(spec)):
+        raise InvalidError("agent spec", problems)
+    return spec
+
+
+def _behind(said: Mapping[str, Any], error: ValidationError) -> Iterator[Problem]:
+    """What does not fit together in the parts of a spec that can be read."""
+    unread = {details["loc"][0] for details in error.errors() if details["loc"]}
+    stands_in = {"id": "x", "name": "x", "description": "x"}
+    if "type" in unread:
+        unread |= {"handoff", "phases", "steps", "sub_agents"}
+        stands_in["type"] = AgentType.OPERATOR
+    try:
+        spec = AgentSpec.model_validate(
+            stands_in | {key: value for key, value in said.items() if key not in unread}
+        )
+    except ValidationError:
+        return
+    yield from (problem for problem in problems_of(spec) if problem.path.split(".")[0] not in unread)
+
+
+def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given, above the defaults of its type."""
+    said = dict(given)
+    try:
+        usual = DEFAULTS[AgentType(said.get("type", ""))]
+    except ValueError:
+        return said
+    handoff = said.get("handoff", {})
+    if isinstance(handoff, Mapping):
+        parts = {
+            part: {**usual[part], **handoff[part]}
+            if isinstance(handoff.get(part), Mapping)
+            else handoff.get(part, usual[part])
+            for part in ("receives", "routing", "supports")
+        }
+        said["handoff"] = {**handoff, **parts}
+    model = said.get("model", {})
+    if isinstance(model, Mapping):
+        said["model"] = {**usual["model"], **model}
+    return said
+
+
+def problems_of(spec: AgentSpec) -> Iterator[Problem]:
+    """What does not fit together across the fields of a spec."""
+    yield from _model_problems(spec.model)
+    yield from _type_problems(spec)
+    yield from _order_problems(spec)
+    routes = [
+        *(("handoff.routing.can_delegate_to", one) for one in spec.handoff.routing.can_delegate_to),
+        *(("chaining.precedes", one.id) for one in spec.chaining.precedes),
+        *(("chaining.follows", one.id) for one in spec.chaining.follows),
+    ]
+    callers = spec.handoff.routing.can_be_called_by
+    routes += [("handoff.routing.can_be_called_by", one) for one in (callers if callers != ANYBODY else ())]
+    for path, one in routes:
+        if not AGENT_ID.match(one):
+            yield Problem(path=path, message=f"{one!r} is no agent id")
+        elif one == spec.id:
+            yield Problem(path=path, message=f"SELF_ROUTE: {one} names itself")
+
+
+def _model_problems(model: ModelChoice) -> Iterator[Problem]:
+    budget = model.thinking_budget
+    if model.thinking is ThinkingMode.BUDGET:
+        if budget is None or not 1024 <= budget < model.max_tokens:
+            said = "none" if budget is None else f"{budget:,}"
+            yield Problem(
+                path="model.thinking_budget",
+                message=f"is {said}; it must be at least 1,024 and below max_tokens ({model.max_tokens:,})",
+            )
+    elif budget is not None:
+        yield Problem(
+            path="model.thinking_budget", message=f"is given and thinking is {model.thinking}; leave it out"
+        )
+    if model.thinking is not ThinkingMode.OFF and model.temperature is not None:
+        yield Problem(path="model.temperature", message="cannot be set while the model thinks; leave it out")
+
+
+def _type_problems(spec: AgentSpec) -> Iterator[Problem]:
+    kind = spec.type
+    if kind is AgentType.ROLE:
+        for path, parts in (("phases", spec.phases), ("sub_agents", spec.sub_agents)):
+            if parts:
+                yield Problem(path=path, message="a role has none")
+    if kind is AgentType.COLLABORATIVE and len(spec.sub_agents) < 2 and spec.debate is None:
+        yield Problem(path="sub_agents", message="a collaborative agent has at least two, or a debate")
+    if kind is AgentType.PIPELINE and not spec.phases:
+        yield Problem(path="phases", message="a pipeline has at least one")
+    if kind is AgentType.GUIDED and not spec.steps:
+        yield Problem(path="steps", message="a guided agent has at least one")
+    if spec.handoff.supports.transfer and kind not in (AgentType.ROLE, AgentType.GUIDED):
+        message = f"TRANSFER_NOT_ALLOWED: only role and guided agents take the floor, and this is {kind}"
+        yield Problem(path="handoff.supports.transfer", message=message)
+    if spec.quorum is not None and spec.sub_agents and spec.quorum > len(spec.sub_agents):
+        yield Problem(path="quorum", message=f"is {spec.quorum} of {len(spec.sub_agents)} sub-agents")
+    named = {
+        "sub_agents": [part.id for part in spec.sub_agents],
+        "phases": [part.id for part in spec.phases],
+        "steps": [part.id for part in spec.steps],
+    }
+    for path, ids in named.items():
+        for index, one in enumerate(ids):
+            if one in ids[:index]:
+                yield Problem(path=f"{path}[{index}].id", message=f"{one!r} is taken by one before it")
+
+
+FROM_CONTEXT = frozenset(
+    (
+        *("task", "task_description", "expected_output", "what", "who", "success", "clarity", "conversation"),
+        *("previous_analyses", "focus_areas", "ignore_areas", "session_id", "metadata"),
+    )
+)
+"""Inputs of a phase that the context gives."""
+
+
+def _order_problems(spec: AgentSpec) -> Iterator[Problem]:
+    known = set(FROM_CONTEXT)
+    for index, phase in enumerate(spec.phases):
+        for at, name in enumerate(phase.inputs):
+            if name not in known:
+                message = f"{name!r} is no output of an earlier phase and not in the context"
+                yield Problem(path=f"phases[{index}].inputs[{at}]", message=message)
+        known |= set(phase.outputs)
+    before: set[str] = set()
+    for index, step in enumerate(spec.steps):
+        for at, name in enumerate(step.depends_on):
+            if name not in before:
+                message = f"{name!r} is no step before this one"
+                yield Problem(path=f"steps[{index}].depends_on[{at}]", message=message)
+        before.add(step.id)
+        if step.input in (InputKind.CHOICE, InputKind.MULTI) and not step.options:
+            yield Problem(path=f"steps[{index}].options", message=f"a step of kind {step.input} has options")
+        for at, validator in enumerate(step.validators):
+            if validator.check is Check.REGEX and not _compiles(str(validator.args.get("pattern", ""))):
+                yield Problem(
+                    path=f"steps[{index}].validators[{at}].pattern", message="is no regular expression"
+                )
+
+
+def _compiles(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except re.error:
+        return False
+    return True

@@ -1,0 +1,174 @@
+"""What the parts of a crew are to each other.
+
+The manager (`Crew`) knows handoffs: who may hand what to whom, when it runs, how it ended. The worker
+makes a run of a
+handoff: an ordinary agent of the engine, with its own stream, gate and budgets. The two meet here and know
+nothing else of each other, so that each is tested alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from engine.agents.context import HandoffContext
+from engine.agents.human import Answer, Option
+from engine.agents.kinds import ErrorCode, HandoffState, Priority, RequestKind
+from engine.agents.result import HandoffResult, Usage
+from engine.agents.spec import AgentSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What one agent asks of another, before the manager makes a context of it."""
+
+    to: str
+    task: str
+    expected: str = ""
+    focus: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    priority: Priority = Priority.NORMAL
+    timeout_s: int | None = None
+    """None takes the context's default; a child never has more than its parent's remaining time less
+    two seconds.
+    """
+    spec: AgentSpec | None = None
+    """A sub-agent that is registered nowhere: it runs by this spec under the id `to`."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What an agent, or the manager, asks of the operator."""
+
+    kind: RequestKind
+    reason_code: str
+    title: str
+    question: str
+    context: str = ""
+    options: tuple[Option, ...] = ()
+    default_option: str | None = None
+    allow_free_text: bool = True
+    blocking: bool = True
+    expires_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A handoff as its run sees it."""
+
+    context: HandoffContext
+    spec: AgentSpec
+    """The version that it began with; a newer one does not touch it."""
+    state: HandoffState
+    run: str
+    """The id of the engine's agent that works on it; empty before it began."""
+    progress: dict[str, Any] = field(default_factory=dict)
+    """What the type keeps: committed phases, the guided session, the debate (`engine.agents.methods`),
+    as JSON.
+    """
+    result: HandoffResult | None = None
+
+
+class HandoffError(Exception):
+    """A handoff was refused or came to nothing.
+
+    Args:
+        code: why.
+        message: one line for a person and a model.
+    """
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
+
+
+class Desk(Protocol):
+    """What a run asks of the manager; the tool `crew` calls nothing else."""
+
+    def handoff_of(self, run: str) -> Running | None:
+        """The handoff that a run works on; None for agents that work on none."""
+
+    def callable_by(self, run: str) -> Sequence[AgentSpec]:
+        """The agents that this run may delegate to, now."""
+
+    async def delegate(self, run: str, ask: Ask) -> HandoffResult:
+        """Hand work to another agent and wait for what comes back; cancelling this cancels that handoff.
+
+        A refusal (cycle, depth, clarity …) is a result of state `rejected`, as are failures and
+        timeouts of theirs.
+        """
+
+    async def gather(
+        self, run: str, asks: Sequence[Ask], *, min_success: int | None = None
+    ) -> Sequence[HandoffResult]:
+        """Hand the same moment's work to several, each without a view of the others; results in the
+        order given.
+        """
+
+    async def transfer(self, run: str, to: str, reason: str) -> str:
+        """Give the floor to another agent; says what became of it.
+
+        Raises:
+            HandoffError: it may not, and the floor stays.
+        """
+
+    async def accept(self, run: str, result: HandoffResult) -> None:
+        """Take the result of a run: its handoff ends with it.
+
+        Raises:
+            HandoffError: the handoff has ended (a late result is logged and dropped), or it is another
+            agent's.
+        """
+
+    async def ask(self, run: str, question: Question) -> Answer:
+        """Ask the operator and wait; the handoff waits meanwhile and its clock, with all clocks above
+        it, stands still.
+
+        A notice (`blocking=False`) returns at once with an empty answer.
+
+        Raises:
+            HandoffError: the request was dismissed or cancelled.
+        """
+
+    async def keep(self, run: str, what: str, progress: dict[str, Any], note: str = "") -> None:
+        """Record how far a run is: `what` is `pipeline.phase`, `guided.step`, `debate.turn`, `debate.ledger`,
+        `debate.verdict` or `role.turn`; `progress` is what `Running.progress` is from now on.
+        """
+
+
+class Worker(Protocol):
+    """What the manager asks of whoever makes runs; `engine.crew.runs` makes them agents of the engine."""
+
+    async def begin(self, handoff: Running, parent: str) -> str:
+        """Begin the work on a handoff, as a child of the run `parent` (empty for none); gives the run's id.
+
+        Raises:
+            HandoffError: it cannot begin.
+        """
+
+    async def resume(self, handoff: Running) -> None:
+        """Go on with a run of an earlier session, or one that was paused."""
+
+    async def stop(self, run: str, reason: str) -> Usage:
+        """End a run with everything that it started; gives what it took. Nothing of it runs afterwards."""
+
+    def usage(self, run: str) -> Usage:
+        """What a run has taken of models so far."""
+
+    def streamed(self, run: str) -> str:
+        """The text that the run's model has said last; kept as the partial output of what is cut off."""
+
+
+class Watcher(Protocol):
+    """What the worker tells the manager of its own accord; `Crew` implements it."""
+
+    async def ended(self, run: str, *, ok: bool, text: str, code: ErrorCode | None = None) -> None:
+        """A run's goal ended without a result being accepted: what it said last is all that there is."""
+
+    async def waits(self, run: str, why: str) -> None:
+        """The engine waits for the operator about this run (an approval, an intervention, a breakpoint)."""
+
+    async def goes_on(self, run: str) -> None:
+        """It waits no longer."""
