@@ -10,7 +10,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from engine.domain.improvement import CampaignStatus, Component, Finding, ItemStatus, Proposal, Ruling
+from engine.domain.improvement import (
+    CampaignStatus,
+    Component,
+    ComponentKind,
+    Finding,
+    ItemStatus,
+    Proposal,
+    Ruling,
+)
 from engine.domain.mastermind import (
     Campaign,
     CampaignBudget,
@@ -303,6 +311,7 @@ class Improver:
             self._mended(campaign, chosen)
             await self._spine.commit()
             self._begin_watch(campaign.id, since)
+            told += _not_live(campaign)
         elif campaign.item:
             self._backlog.move(campaign.item, ItemStatus.FAILED, told, campaign.id)
             await self._spine.commit()
@@ -383,3 +392,13 @@ class Improver:
             else:
                 there.parent.mkdir(parents=True, exist_ok=True)
                 there.write_bytes(self._blobs.read(touched.blob))
+
+
+def _not_live(campaign: Campaign) -> str:
+    """What an applied specification does not change: the agent that lives; empty for other components."""
+    component = campaign.component
+    if component is None or component.kind is not ComponentKind.AGENT:
+        return ""
+    agent = component.id.partition(":")[2]
+    file = ", ".join(component.paths)
+    return f"; {agent} itself keeps the settings that it was made with: an agent made from {file} has these"
