@@ -15,6 +15,16 @@ from engine.domain.mastermind_commands import CancelJob, ForMastermind, SettleIt
 from engine.domain.text import clean_line
 
 PATHS_SHOWN = 8
+_FACTS = (
+    ("target", "component"),
+    ("read as", "rule"),
+    ("measured by", "measure"),
+    ("left alone", "unsearched"),
+    ("budget", "cost"),
+    ("forecast", "forecast"),
+    ("workspace", "left"),
+)
+"""Labels of what a preview says of a campaign, by the names that Mastermind says it under."""
 VALUE_LIMIT = 400
 
 
@@ -108,9 +118,6 @@ BEGINS: Mapping[str, tuple[str, str, str]] = {
 """Of verbs that begin a job: what they do, what they will ask, what takes it back."""
 
 
-_FORETOLD = (("forecast", "forecast"), ("workspace", "left"))
-
-
 def preview_of(
     line: str,
     verb: Verb,
@@ -147,7 +154,7 @@ def of_mastermind(
     begins = BEGINS.get(command.verb) if isinstance(command, StartJob) else None
     does, asks, back = begins or (str(said.get("does") or verb.help), "", "")
     facts: list[tuple[str, str]] = []
-    for label, name in (("target", "component"), ("read as", "rule"), ("budget", "cost"), *_FORETOLD):
+    for label, name in _FACTS:
         if said.get(name):
             facts.append((label, clean_line(str(said[name]), limit=VALUE_LIMIT)))
     for split, what in dict(said.get("sets", {})).items():

@@ -204,6 +204,8 @@ class Shadow:
     fresh: bool = True
     """Whether the tasks are others than those of the campaign; recorded goals are the same until there are
     more of them."""
+    usd: float = 0.0
+    """What a model cost by which it was judged."""
     at: str = ""
 
 

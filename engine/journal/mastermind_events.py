@@ -119,6 +119,8 @@ class CampaignStaged(Payload):
     """The job that works on it from here; empty leaves it as it was."""
     usd: float = 0.0
     """What a model cost without a candidate to show for it."""
+    proposing: bool = False
+    """Whether that was for a proposal, of which `ProposalsKept` may have told already."""
 
 
 class CampaignFound(Payload):

@@ -33,6 +33,7 @@ from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError
 from engine.journal.event import canonical
 from engine.journal.payload import Payload
+from engine.mastermind.candidates import bare, mark_of
 from engine.mastermind.files import Places, declared
 from engine.mastermind.foretelling import counts_of
 from engine.mastermind.keeping import recalled, remembered
@@ -42,6 +43,8 @@ from engine.mastermind.parts import (
     Comparer,
     JobRefused,
     NothingProposed,
+    NotJudged,
+    Paying,
     Preparing,
     Progress,
     Proposer,
@@ -118,6 +121,10 @@ class Flight:
         """Candidates that this flight judged or found judged."""
         self._earlier = list(self._campaign.candidates)
         """Those from before it was cut off; what is the same again is taken up, and not made anew."""
+        self._unjudged = ""
+        """Why a candidate could not be judged; empty where all were."""
+        self._silent = ""
+        """Why somebody had nothing to propose."""
 
     @property
     def _campaign(self) -> Campaign:
@@ -166,7 +173,11 @@ class Flight:
             )
         findings = await self._audit(before, context)
         await self._write(me.CampaignFound(campaign=self._id, findings=findings))
-        suite = await maker.make(self._component, before, self._campaign.seed)
+        try:
+            suite = await self._suite(maker, before)
+        except NotJudged as lacking:
+            await self._stage(CampaignStatus.NO_IMPROVEMENT, f"no improvement shown: {lacking}")
+            return findings
         await self._write(me.CampaignSplit(campaign=self._id, sets=counts_of(suite), suite=suite.key))
         chosen, current = None, before
         left = findings
@@ -189,6 +200,12 @@ class Flight:
         await self._stage(CampaignStatus.NEEDS_OPERATOR, told, chosen=whole.id)
         all_of_it = bool(whole.parent) or whole is chosen
         return left if all_of_it else await self._audit(self._scratch / whole.id, context)
+
+    async def _suite(self, maker: SuiteMaker, before: Path) -> Suite:
+        suite = await maker.make(self._component, before, self._campaign.seed)
+        if isinstance(suite, Paying) and self._campaign.budget.usd <= 0:
+            raise NotJudged(_UNPAID)
+        return suite
 
     def _copy(self, maker: SuiteMaker, before: Path) -> tuple[str, ...]:
         shutil.rmtree(self._scratch, ignore_errors=True)
@@ -224,10 +241,11 @@ class Flight:
             try:
                 proposed = await self._proposed(proposer, base, findings, rng, usd)
             except NothingProposed as nothing:
-                await self._idle(f"{proposer.name}: {nothing}", nothing.cost_usd)
+                self._silent = f"{proposer.name}: {nothing}"
+                await self._idle(self._silent, nothing.cost_usd, proposing=True)
                 continue
             for proposal in proposed:
-                mark = _mark(proposal)
+                mark = mark_of(proposal)
                 if mark in self._tried or not self._room():
                     await self._unused(proposal)
                     continue
@@ -271,13 +289,15 @@ class Flight:
     async def _unused(self, proposal: Proposal) -> None:
         """Count what a proposal cost that no candidate is made of."""
         if proposal.cost_usd:
-            await self._idle(f"nothing new: {proposal.title}", proposal.cost_usd)
+            await self._idle(f"nothing new: {proposal.title}", proposal.cost_usd, proposing=True)
 
-    async def _idle(self, text: str, usd: float) -> None:
+    async def _idle(self, text: str, usd: float, *, proposing: bool = False) -> None:
         """Say what came to no candidate, with what it cost."""
         said = clean(text, limit=2_000)
         await self._write(
-            me.CampaignStaged(campaign=self._id, status=CampaignStatus.PROPOSING, text=said, usd=usd)
+            me.CampaignStaged(
+                campaign=self._id, status=CampaignStatus.PROPOSING, text=said, usd=usd, proposing=proposing
+            )
         )
 
     def _room(self) -> bool:
@@ -314,12 +334,12 @@ class Flight:
     async def _blocked(self, name: str, proposal: Proposal, why: str) -> Candidate:
         """Record a candidate that is not tried at all (behaviour 68)."""
         shutil.rmtree(self._scratch / name, ignore_errors=True)
-        bare = _bare(name, self._component, proposal)
+        made = bare(name, self._component, proposal)
         for known in self._earlier:
-            if not known.key and (known.title, known.origin) == (bare.title, bare.origin):
+            if not known.key and (known.title, known.origin) == (made.title, made.origin):
                 self._earlier.remove(known)
                 return known
-        await self._made_known(bare)
+        await self._made_known(made)
         verdict = Verdict(Ruling.REJECTED, (clean_line(why),), cheats=("undeclared files",))
         return await self._verdict(name, verdict)
 
@@ -344,7 +364,7 @@ class Flight:
         seed = self._campaign.seed
         key = canonical([digest_of(old), digest_of(new), suite.key, seed, proposal.claimed])
         candidate = replace(
-            _bare(name, self._component, proposal),
+            bare(name, self._component, proposal),
             parent=parent.id if parent is not None else "",
             files=files,
             before=before,
@@ -379,10 +399,15 @@ class Flight:
         if known is not None:
             return await self._verdict(candidate.id, known[1], again=known[0])
         await self._stage(CampaignStatus.JUDGING, f"{candidate.id}: {candidate.title}")
-        seen = await self._compare(base, after, proposal, suite, sealed=False)
-        if not promising(seen, proposal):
-            return await self._verdict(candidate.id, seen)
-        decided = await self._compare(base, after, proposal, suite, sealed=True)
+        try:
+            seen = await self._compare(base, after, proposal, suite, sealed=False)
+            if not promising(seen, proposal):
+                return await self._verdict(candidate.id, seen)
+            decided = await self._compare(base, after, proposal, suite, sealed=True)
+        except NotJudged as lacking:
+            self._unjudged = str(lacking)
+            await self._idle(f"{candidate.id} is not judged: {lacking}", 0.0)
+            return candidate
         decided = replace(decided, seconds=decided.seconds + seen.seconds)
         return await self._verdict(candidate.id, decided)
 
@@ -393,9 +418,16 @@ class Flight:
         assert comparer is not None
         campaign = self._campaign
         left = max(1.0, campaign.budget.seconds - campaign.seconds)
-        return await comparer.compare(
-            base, after, self._component, proposal, suite, seed=campaign.seed, seconds=left, sealed=sealed
-        )
+        paying = suite if isinstance(suite, Paying) else None
+        if paying is not None:
+            paying.allow(campaign.budget.usd - campaign.usd)
+        try:
+            return await comparer.compare(
+                base, after, self._component, proposal, suite, seed=campaign.seed, seconds=left, sealed=sealed
+            )
+        finally:
+            if paying is not None and (usd := paying.paid()):
+                await self._idle(f"trying it with the model cost ${usd:.4f}", usd)
 
     async def _verdict(self, candidate: str, verdict: Verdict, again: str = "") -> Candidate:
         said = me.CandidateJudged(campaign=self._id, candidate=candidate, verdict=sound(verdict), again=again)
@@ -441,8 +473,12 @@ class Flight:
         campaign = self._campaign
         tried = len(campaign.candidates)
         said = f"no improvement found: {tried} candidates were judged" if tried else _NOTHING
-        if not campaign.findings and not tried:
+        if self._silent and not tried:
+            said = f"{said} ({self._silent})"
+        elif not campaign.findings and not tried:
             said = "nothing was found, so nothing was tried"
+        elif self._unjudged:
+            said = f"no improvement shown: {self._unjudged}"
         elif not self._room():
             said += "; the budget is used up"
         await self._stage(CampaignStatus.NO_IMPROVEMENT, said)
@@ -458,21 +494,4 @@ class Flight:
 
 
 _NOTHING = "no improvement found: nobody had a change to propose"
-
-
-def _mark(proposal: Proposal) -> tuple[object, ...]:
-    """By what a proposal is known; a model may answer under the same title with something else."""
-    files = frozenset(proposal.files.items()) if proposal.origin.startswith("model:") else ()
-    return proposal.origin, proposal.title, files
-
-
-def _bare(name: str, component: Component, proposal: Proposal) -> Candidate:
-    return Candidate(
-        name,
-        component.id,
-        clean_line(proposal.title, limit=300),
-        clean_line(proposal.origin, limit=200),
-        clean(proposal.why, limit=4_000),
-        answers=tuple(proposal.answers),
-        cost_usd=proposal.cost_usd,
-    )
+_UNPAID = "it is judged by asking the model, and this campaign may spend nothing: add --usd 5"

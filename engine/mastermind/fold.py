@@ -135,7 +135,7 @@ def _campaigns(state: MastermindState, event: Event, said: Payload) -> None:
                     message=said.text,
                     chosen=said.chosen or campaign.chosen,
                     job=said.job or campaign.job,
-                    **_charged(campaign, said.usd),
+                    **(_charged(campaign, said.usd) if said.proposing else {"usd": campaign.usd + said.usd}),
                     stages=(*campaign.stages, stage),
                     ended=event.at if said.status.over else "",
                 )
@@ -164,7 +164,13 @@ def _campaigns(state: MastermindState, event: Event, said: Payload) -> None:
             if (campaign := state.campaigns.get(said.campaign)) is not None:
                 ran = replace(said.shadow, at=event.at)
                 seconds = campaign.seconds + ran.verdict.seconds
-                _change(state.campaigns, said.campaign, shadows=(*campaign.shadows, ran), seconds=seconds)
+                _change(
+                    state.campaigns,
+                    said.campaign,
+                    shadows=(*campaign.shadows, ran),
+                    seconds=seconds,
+                    usd=campaign.usd + ran.usd,
+                )
         case me.CandidateJudged():
             _judged(state, said)
 

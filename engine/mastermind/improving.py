@@ -35,7 +35,7 @@ from engine.mastermind.backlog import Backlog
 from engine.mastermind.campaign import Flight, Parts
 from engine.mastermind.files import Places
 from engine.mastermind.foretelling import sets_of, shadow_text
-from engine.mastermind.parts import Asked, AuditUnavailable, JobRefused, Outcome, Progress
+from engine.mastermind.parts import Asked, AuditUnavailable, JobRefused, NotJudged, Outcome, Paying, Progress
 from engine.mastermind.resolving import Reading, close, readings, unknown
 from engine.mastermind.shadowing import shadow_run
 from engine.mastermind.state import Spine
@@ -205,7 +205,7 @@ class Improver:
         """What a component is judged by, in words by split, before anything runs."""
         try:
             return await sets_of(self._parts.maker(component), component, self._places.workspace)
-        except (JobRefused, OSError) as error:
+        except (JobRefused, NotJudged, OSError, ValueError) as error:
             return {"sealed": f"unknown: {error}"}
 
     async def resume(self, asked: Asked, progress: Progress) -> Outcome:
@@ -362,6 +362,8 @@ class Improver:
             await asyncio.to_thread(self._places.copy_clean, roots, before)
             await asyncio.to_thread(self._put_back, before, campaign)
             suite = await maker.make(component, before, campaign.seed)
+            if isinstance(suite, Paying):  # what was paid for is not paid for again
+                return await asyncio.to_thread(suite.unsound, after)
             there = await asyncio.to_thread(contents, after)
             said = {
                 path: there[path].decode("utf-8", "replace") if path in there else None

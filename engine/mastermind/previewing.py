@@ -91,6 +91,8 @@ async def _campaign(command: StartJob, improver: Improver, state: MastermindStat
         "does": f"looks for something better in {reading.component.title}; nothing is applied without you",
         "component": reading.component.id,
         "rule": reading.rule,
+        "measure": reading.component.measure,
+        "unsearched": reading.component.unsearched,
         "paths": list(reading.component.paths),
         "sets": await improver.sets(reading.component),
         "forecast": forecast(state, reading.component, budget),

@@ -17,7 +17,7 @@ from engine.journal.blobs import BlobStore
 from engine.mastermind.campaign import Parts
 from engine.mastermind.files import Places
 from engine.mastermind.foretelling import counts_of
-from engine.mastermind.parts import JobRefused
+from engine.mastermind.parts import JobRefused, NotJudged, Paying
 from engine.mastermind.trees import laid
 from engine.mastermind.verdicts import sound
 
@@ -46,6 +46,8 @@ async def shadow_run(
         roots = dict.fromkeys((*maker.roots(component), *component.paths))
         await asyncio.to_thread(places.copy_clean, roots, before)
         suite = await maker.make(component, before, seed)
+        if isinstance(suite, Paying):
+            suite.allow(_left(campaign))
         files = {
             path: None if blob is None else (await blobs.get(blob)).decode("utf-8", "surrogateescape")
             for path, blob in candidate.files.items()
@@ -61,10 +63,23 @@ async def shadow_run(
             seconds=campaign.budget.seconds,
             sealed=True,
         )
+    except NotJudged as lacking:
+        raise JobRefused(f"{candidate.id} cannot be run as a shadow: {lacking}") from None
     finally:
         await asyncio.shield(asyncio.to_thread(places.discard, scratch))
     sealed = counts_of(suite).get("sealed", 0)
-    return Shadow(candidate.id, seed, sound(verdict), sealed, suite.key != campaign.suite)
+    usd = suite.paid() if isinstance(suite, Paying) else 0.0
+    return Shadow(candidate.id, seed, sound(verdict), sealed, suite.key != campaign.suite, usd)
+
+
+def _left(campaign: Campaign) -> float:
+    """What is left of a campaign's budget for models, in USD."""
+    left = campaign.budget.usd - campaign.usd
+    if left <= 0:
+        raise JobRefused(
+            f"{campaign.id} is judged by a model, and nothing is left of ${campaign.budget.usd:g}"
+        )
+    return left
 
 
 def _emptied(scratch: Path) -> None:

@@ -14,16 +14,21 @@ from typing import Any
 
 from engine.domain.improvement import Component, ComponentKind, Finding, Proposal
 from engine.journal.errors import JournalReadError
-from engine.mastermind.parts import AuditUnavailable, JobRefused, NothingProposed, Progress
-from engine.mastermind.search.components import RECIPES
+from engine.mastermind.foretelling import counts_of
+from engine.mastermind.parts import AuditUnavailable, JobRefused, NothingProposed, NotJudged, Progress
+from engine.mastermind.search.components import RECIPES, beginning
 from engine.mastermind.search.flight_suites import SIZES as FLIGHTS
 from engine.mastermind.search.history import read_created
 from engine.mastermind.search.modelling import FILE_LIMIT, ModelUnavailable, model_proposals
-from engine.mastermind.search.plans_suite import SIZES as WORLDS
+from engine.mastermind.search.plans_suite import PlansSuite
+from engine.mastermind.search.prompts import SIZES as PROMPTS
+from engine.mastermind.search.prompts import stands_for
 from engine.mastermind.search.searching import SEARCHED, Searching, UnsearchableError
 from engine.models import ModelClient, Recorder
 from engine.models.port import unrecorded
 
+BEGUN = (ComponentKind.PLANS, ComponentKind.PROMPT, ComponentKind.THRESHOLDS)
+"""Kinds with something in force where there is no file yet."""
 MOST_BESIDE = 40
 """Files that a model is shown beside those that it may change."""
 
@@ -70,8 +75,8 @@ class SearchProposer:
         self._searching = searching
 
     def fits(self, component: Component) -> bool:
-        """Whether such a component is searched."""
-        return component.kind in SEARCHED
+        """Whether such a component is searched; words are not."""
+        return component.kind in SEARCHED and component.kind is not ComponentKind.PROMPT
 
     async def propose(
         self,
@@ -89,7 +94,7 @@ class SearchProposer:
         ended = False
         try:
             return await self._searching.propose(component, findings, rng, lambda: ended, tree)
-        except (UnsearchableError, JournalReadError) as error:
+        except (UnsearchableError, JournalReadError, NotJudged) as error:
             raise NothingProposed(str(error)) from error
         finally:
             # Cancelled or not, a search in a thread is to end with this.
@@ -129,7 +134,10 @@ class ModelProposer:
         """
         if budget_usd <= 0:
             return ()
-        texts, beside = await asyncio.to_thread(_texts, tree, component)
+        try:
+            texts, beside = await asyncio.to_thread(_texts, tree, component)
+        except (OSError, ValueError) as error:
+            raise NothingProposed(f"{component.id} cannot be read: {error}") from None
         try:
             proposed = await model_proposals(
                 self._client,
@@ -170,8 +178,15 @@ class SearchSuites:
                 "choose": "none: recipes are learned, and not chosen",
                 "sealed": "the other recorded goals, and all shipped examples",
             }
-        drawn = {ComponentKind.PLANS: (WORLDS, "worlds of the explorer")}
-        sizes, what = drawn.get(component.kind, (FLIGHTS, "small tasks"))
+        if component.kind is ComponentKind.PLANS:
+            suite = await self.make(component, workspace, 0)
+            what = "worlds of the explorer" if isinstance(suite, PlansSuite) else "checks on recorded goals"
+            return {split: f"{count} {what}" for split, count in counts_of(suite).items()}
+        if component.kind is ComponentKind.TOOL:
+            return {"sealed": "the tests beside it"}
+        sizes, what = FLIGHTS, "small tasks"
+        if component.kind is ComponentKind.PROMPT:
+            sizes, what = PROMPTS, "tasks of each style, flown by the model"
         return {split.value: f"{count} {what}, drawn from the seed" for split, count in sizes.items()}
 
     async def make(self, component: Component, before: Path, seed: int) -> Any:
@@ -179,6 +194,7 @@ class SearchSuites:
 
         Raises:
             JobRefused: it cannot be judged; the message says why.
+            NotJudged: it takes a model, and there is none.
         """
         try:
             return await self._searching.suite(component, before, seed)
@@ -189,8 +205,10 @@ class SearchSuites:
 def _texts(tree: Path, component: Component) -> tuple[dict[str, str], Mapping[str, str]]:
     """A component's files that are there, and the tests beside them."""
     texts = {path: text for path in component.paths if (text := _text(tree / path)) is not None}
+    if component.kind in BEGUN:
+        texts = beginning(component, tree) | texts
     rooms = {"/".join(PurePosixPath(path).parts[:2]) for path in component.paths if path.count("/") > 1}
-    beside: dict[str, str] = {}
+    beside = stands_for(component) if component.kind is ComponentKind.PROMPT else {}
     for room in sorted(rooms):
         for file in sorted((tree / room).rglob("*test*.py"))[:MOST_BESIDE]:
             path = file.relative_to(tree).as_posix()
