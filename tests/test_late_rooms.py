@@ -13,10 +13,12 @@ LATE = [
     "engine.generation.pgp",
     "engine.inquiry",
     "engine.loop",
+    "engine.mcp",
     "engine.metacognition",
     "engine.models",
     "engine.parameters",
     "engine.reasoner",
+    "engine.selection",
     "engine.thinkers",
 ]
 CLOSED = (
@@ -29,11 +31,16 @@ CLOSED = (
     "engine.crew.crew",
     "engine.mastermind.mastermind",
     "engine.mastermind.specifying",
+    "engine.mcp.servers",
+    "engine.mcp.settings",
+    "mcp",
+    "mcp_types",
     "engine.models.client",
     "engine.models.wire",
     "widgets.dialogs.campaign",
     "engine.parameters.extraction",
     "engine.reasoner.reasoner",
+    "engine.selection.selecting",
     "engine.thinkers.claude",
 )
 """What only some agents need."""

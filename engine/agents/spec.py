@@ -217,6 +217,17 @@ class Tools(Value):
     """Servers that were down when the agent was built, and are not required."""
 
 
+class RoleRules(Value):
+    """What a role's reply is held to (`methods.role.lint`); a clarifier's where nothing is said."""
+
+    max_words: int = Field(default=100, ge=1, le=5_000)
+    questions: int | None = Field(default=1, ge=0)
+    """How many each reply asks; none for any number."""
+    lists: bool = False
+    recommends: bool = False
+    """Whether it may recommend before the problem is ready."""
+
+
 class SubAgent(Value):
     """One of the views of a collaborative agent."""
 
@@ -224,6 +235,8 @@ class SubAgent(Value):
     role: Line
     instructions: Words = ""
     required: bool = False
+    criteria: tuple[Criterion, ...] = ()
+    """What its output must satisfy."""
     weight: float = Field(default=1.0, gt=0.0, le=10.0)
     model: ModelChoice | None = None
 
@@ -361,6 +374,7 @@ class AgentSpec(Value):
     instructions: Instructions = Instructions()
     handoff: Handoffs = Handoffs()
     tools: Tools = Tools()
+    role: RoleRules = RoleRules()
     sub_agents: tuple[SubAgent, ...] = ()
     quorum: int | None = Field(default=None, ge=1)
     """Sub-agents that must answer; by default half of them, rounded up."""

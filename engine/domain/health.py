@@ -11,6 +11,8 @@ class Health:
 
     journal: str = ""
     library: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+    """Parts of prompts that were left out when they were read last, with what is wrong with them."""
     agents: tuple[str, ...] = ()
     """Agents that ended by a fault of the program or could not be taken up, with the reason."""
     sandbox: str = ""
@@ -23,3 +25,5 @@ class Health:
     """Why memory is not to be had, or holds not all that it should; agents go on without."""
     memory_behind: int = 0
     """Events of the journal that memory has not been written from yet."""
+    servers: tuple[str, ...] = ()
+    """What is wrong with MCP servers or their settings, a line each."""

@@ -21,6 +21,7 @@ from engine.domain.thinking import Thinker
 from engine.generation import pgp
 from engine.journal.blobs import BlobStore
 from engine.journal.store import JournalStore
+from engine.library.prompt_parts import PromptReader
 from engine.loop.branching import Branches
 from engine.loop.perceive import WorkspacePerceiver
 from engine.loop.recording import Surroundings
@@ -35,6 +36,7 @@ from engine.metacognition import (
     workflow_of,
 )
 from engine.models.choice import NO_MODEL, ModelChoice
+from engine.models.repairs import REPAIRS, RepairsError, read_repairs
 from engine.parameters import SettingsError, read_settings
 from engine.recovery import RecoverySettingsError, read_recovery
 from engine.sandbox.policy import PolicyError, SandboxPolicy
@@ -102,6 +104,8 @@ class Shared:
     branches: Branches
     procedural: Thinker
     """Who plans where no model does."""
+    parts: PromptReader
+    """The workspace's parts of prompts."""
 
     def thinks(self, state: AgentState) -> bool:
         """Whether an agent may call a model."""
@@ -129,6 +133,7 @@ class Shared:
             read_recovery(config.meta)
             read_metacognition(config.meta)
             read_stuck(config.meta)
+            read_repairs(config.meta)
             policy_of(config.meta)
             if wrong := check_limits(config.meta.get("budget", {})):
                 return wrong
@@ -139,6 +144,7 @@ class Shared:
             SettingsError,
             RecoverySettingsError,
             MetaSettingsError,
+            RepairsError,
             StuckSettingError,
         ) as error:
             return str(error)
@@ -154,9 +160,10 @@ class Shared:
         answerer = (self.config.answerer or _recorded_answers)(state)
         voice: Voice | None = None
         purse: loop.Purse | None = None
-        name = ""
+        name, repairs = "", REPAIRS
         if self.client is not None and self.config.model is not None:
             name = self.config.model.name
+            repairs = read_repairs(state.config.meta, self.config.model.repairs)
             voice = Voice(self.client)
             purse = loop.Purse(self.client, self.ledger, lambda: voice.goal)
             if answerer is None and state.reasons:
@@ -168,7 +175,14 @@ class Shared:
                         self.memory, workflow_of, lambda: state, self.ports.clock, kept=self.kept
                     )
                 thinker = thinkers.ClaudeThinker(
-                    purse, self.registry, name, sink=voice.piece, record=voice.called, recall=recall
+                    purse,
+                    self.registry,
+                    name,
+                    sink=voice.piece,
+                    record=voice.called,
+                    recall=recall,
+                    parts=self.parts,
+                    repairs=repairs,
                 )
         return Surroundings(
             thinker=thinker,
@@ -185,6 +199,8 @@ class Shared:
             model=purse,
             # Whoever chose to plan by recipes alone did not choose to pay for a model.
             model_name=name if state.reasons or state.config.replans else "",
+            parts=self.parts,
+            repairs=repairs,
             post=post,
             ledger=self.ledger,
             background=self.background,

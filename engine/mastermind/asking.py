@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine.domain.fence import RULE, fence
 from engine.mastermind.coordinator import AskModel
 from engine.mastermind.parts import JobRefused
 from engine.models import Message, ModelError, ModelRequest, Text
-from engine.models.fence import RULE, fence
 
 MAX_TOKENS = 1_500
 MATERIAL = 60_000

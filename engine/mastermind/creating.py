@@ -227,9 +227,9 @@ async def complete(
     understood = said.understood
     if helm.model is None or understood is None or understood.questions or said.goals or not understood.text:
         return said, ""
+    from engine.domain.fence import RULE
     from engine.models import ModelRequest, Text, fence
     from engine.models import said as told
-    from engine.models.fence import RULE
     from engine.models.structured import ask_for
 
     def wrong(sketch: AgentSketch) -> list[str]:

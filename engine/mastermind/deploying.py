@@ -183,9 +183,9 @@ async def read_deployment(helm: Helm, directive: str, *, record: Recorder = unre
         if helm.model is None or not directive.strip():
             hint = "" if helm.model is not None else "; without a model only such clauses are understood"
             raise DeployError(f"{error}{hint}") from None
+    from engine.domain.fence import RULE
     from engine.models import ModelRequest, Text, fence
     from engine.models import said as told
-    from engine.models.fence import RULE
     from engine.models.structured import ask_for
 
     question = told(fence("the directive", clean_line(directive, limit=8_000)))

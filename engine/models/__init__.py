@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine import late
-from engine.models.fence import fence
+from engine.domain.fence import fence
 
 if TYPE_CHECKING:
     from engine.models.answer import ModelAnswer, StopReason, TokenCount, Usage

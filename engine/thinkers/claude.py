@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from engine.domain.failure import FailureKind
 from engine.domain.plan import Op, PlanStep
 from engine.domain.text import clean_line
 from engine.domain.thinking import (
+    FAILED_PLANNING,
     Decision,
     DecisionRequest,
     PlanProposal,
@@ -17,6 +20,7 @@ from engine.domain.thinking import (
 )
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, read_plan
 from engine.generation.validation import problems_of
+from engine.library.prompt_parts import Parts, built_in
 from engine.models import (
     ModelClient,
     ModelError,
@@ -30,6 +34,7 @@ from engine.models import (
     ask_until,
 )
 from engine.models.port import unrecorded, unwatched
+from engine.models.repairs import REPAIRS
 from engine.models.request import ANY_TOOL
 from engine.recovery import kind_of_model_error
 from engine.thinkers import CLAUDE
@@ -64,7 +69,7 @@ class _PlanForm(BaseModel):
 
 
 class ClaudeThinker:
-    """Asks a model for a plan in JSON, checks it, and has it put right at most twice.
+    """Asks a model for a plan in JSON, checks it, and has it put right a few times at most.
 
     One thinker belongs to one agent; the client may be shared. Cancelling the task that plans cuts the
     stream off; the partial answer is recorded.
@@ -78,6 +83,8 @@ class ClaudeThinker:
         sink: told the pieces of answers as they come.
         record: told of every request what came of it.
         recall: what memory has to say before a question.
+        parts: reads the workspace's parts of the prompt.
+        repairs: how often an answer that cannot be used may be put right.
     """
 
     name = CLAUDE
@@ -94,9 +101,13 @@ class ClaudeThinker:
         sink: PieceSink = unwatched,
         record: Recorder = unrecorded,
         recall: Recall = nothing,
+        parts: Callable[[], Awaitable[Parts]] = built_in,
+        repairs: int = REPAIRS,
     ) -> None:
         self.model = model
+        self._repairs = repairs
         self._recall = recall
+        self._parts = parts
         self._client = client
         self._registry = registry
         self._max_tokens = max_tokens
@@ -112,24 +123,22 @@ class ClaudeThinker:
     async def plan(self, request: PlanRequest) -> PlanProposal:
         """Propose steps for a goal; what cannot be planned is uncovered.
 
-        When no answer was usable, repairs included, the whole goal is uncovered and the reason is given.
-
         Raises:
-            ThinkingError: the model could not be asked or did not answer.
+            ThinkingError: the model could not be asked, did not answer, or gave no usable plan.
         """
         try:
             given = await ask_for(
                 self._client,
-                self.request(request, await self._recall()),
+                self.request(request, await self._recall(), await self._parts()),
                 _PlanForm,
                 name=TOOL,
                 check=self._problems,
                 sink=self._sink,
                 record=self._record,
+                repairs=self._repairs,
             )
         except NotOfFormError as error:
-            why = clean_line(f"{self.model} gave no usable plan: {'; '.join(error.problems)}")
-            return PlanProposal((), (Uncovered(request.goal.text, 1, why),), self.label)
+            raise self._unusable("plan", error) from error
         except ModelError as error:
             raise self._failed(error) from error
         gaps = tuple(
@@ -139,7 +148,7 @@ class ClaudeThinker:
         return PlanProposal(self._steps(given.value), gaps, self.label)
 
     async def decide(self, request: DecisionRequest) -> Decision:
-        """One decision; an answer that decides nothing that can be done is put right at most twice.
+        """One decision; an answer that decides nothing that can be done may be put right.
 
         Raises:
             ThinkingError: the model could not be asked, did not answer, or gave no usable decision.
@@ -148,17 +157,22 @@ class ClaudeThinker:
         try:
             given = await ask_until(
                 self._client,
-                self.decision(request, await self._recall()),
+                self.decision(request, await self._recall(), await self._parts()),
                 reader.read,
                 sink=self._sink,
                 record=self._record,
+                repairs=self._repairs,
             )
         except NotOfFormError as error:
-            why = clean_line(f"{self.model} gave no usable decision: {'; '.join(error.problems)}")
-            raise ThinkingError(FailureKind.PLANNING_ERROR, why) from error
+            raise self._unusable("decision", error) from error
         except ModelError as error:
             raise self._failed(error) from error
         return given.value
+
+    def _unusable(self, what: str, error: NotOfFormError) -> ThinkingError:
+        told = f"{self.model} gave no usable {what}, {error.repairs} repairs included"
+        why = clean_line(f"{FAILED_PLANNING}: {told}: {'; '.join(error.problems)}")
+        return ThinkingError(FailureKind.PLANNING_ERROR, why)
 
     def _failed(self, error: ModelError) -> ThinkingError:
         return ThinkingError(
@@ -168,14 +182,17 @@ class ClaudeThinker:
             held=error.kind is ModelErrorKind.BUDGET,
         )
 
-    def decision(self, request: DecisionRequest, recalled: tuple[Text, ...] = ()) -> ModelRequest:
+    def decision(
+        self, request: DecisionRequest, recalled: tuple[Text, ...] = (), parts: Parts | None = None
+    ) -> ModelRequest:
         """The first question for a decision, as it is sent."""
         known = self._client.capabilities(self.model).tools
+        role = decider_blocks(parts or Parts())
         words = tools_in_words(self._registry, may_muse=request.may_muse)
         return ModelRequest(
             self.model,
             (situation(request, recalled),),
-            decider_blocks() if known else (*decider_blocks(), Text(words, "tools")),
+            role if known else (*role, Text(words, "tools")),
             tools_of(self._registry, may_muse=request.may_muse) if known else (),
             tool_choice=ANY_TOOL if known else "",
             max_tokens=self._max_tokens,
@@ -184,12 +201,14 @@ class ClaudeThinker:
             cache_tools=known,
         )
 
-    def request(self, request: PlanRequest, recalled: tuple[Text, ...] = ()) -> ModelRequest:
+    def request(
+        self, request: PlanRequest, recalled: tuple[Text, ...] = (), parts: Parts | None = None
+    ) -> ModelRequest:
         """The first question for a goal, as it is sent."""
         return ModelRequest(
             self.model,
             (question(request, recalled),),
-            system_blocks(self._registry),
+            system_blocks(self._registry, parts or Parts()),
             max_tokens=self._max_tokens,
             temperature=None if self._thinking_budget else 0.0,
             thinking_budget=self._thinking_budget,

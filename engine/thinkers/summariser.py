@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from engine.domain.fence import RULE
 from engine.memory.compression import SummaryUnavailable
 from engine.models import ModelClient, ModelError, PieceSink, Recorder, ask, fence
-from engine.models.fence import RULE
 from engine.models.port import unrecorded, unwatched
 
 SYSTEM = f"""You shorten records of an agent's work for the agent itself. Keep what later steps may need: ids,

@@ -26,6 +26,7 @@ NAMES = (
     "judging",
     "code",
     "evolving",
+    "selection",
 )
 
 

@@ -1,0 +1,222 @@
+"""A pipeline's run: phases in order, each with a checkpoint that can fail (ontology spec §1.12).
+
+Pure: what a phase gave is looked at and becomes a record, or a list of failures with what follows from
+them. A record
+holds the hash of its inputs and its phase, so that resuming skips exactly what still counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from engine.agents.criteria import Subject, check_all, failed
+from engine.agents.kinds import Check, OnFail
+from engine.agents.result import GateOutcome, Usage
+from engine.agents.spec import Phase
+from engine.agents.values import Value
+
+
+class PhaseRecord(Value):
+    """A phase that is committed."""
+
+    phase: str
+    outputs: dict[str, Any] = Field(default_factory=dict)
+    criteria: tuple[GateOutcome, ...] = ()
+    usage: Usage = Usage()
+    key: str
+    """Hash of the inputs and of the phase's spec."""
+    accepted: str = ""
+    """Why the operator accepted it although a criterion failed."""
+    skipped: bool = False
+
+
+class PipelineRun(Value):
+    """How far a pipeline is."""
+
+    records: tuple[PhaseRecord, ...] = ()
+    attempts: dict[str, int] = Field(default_factory=dict)
+    """Tries of the phase that is under way."""
+    failures: tuple[GateOutcome, ...] = ()
+    """Why its last try was not taken."""
+    paused: bool = False
+
+    def outputs(self) -> dict[str, Any]:
+        """Everything that committed phases gave."""
+        return {name: value for record in self.records for name, value in record.outputs.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What follows a checkpoint."""
+
+    run: PipelineRun
+    what: str
+    """`committed`, `retry`, `ask_user`, `abort`, `skipped`."""
+    outcomes: tuple[GateOutcome, ...] = ()
+    message: str = ""
+
+
+def key_of(phase: Phase, inputs: Mapping[str, Any]) -> str:
+    """The hash by which a record is known to count still."""
+    text = json.dumps([phase.model_dump(mode="json"), dict(inputs)], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def inputs_of(phase: Phase, context: Mapping[str, Any], run: PipelineRun) -> dict[str, Any]:
+    """What a phase begins with: of the context, and of the phases before it."""
+    have = {**context, **run.outputs()}
+    return {name: have[name] for name in phase.inputs if name in have}
+
+
+def missing_inputs(phase: Phase, context: Mapping[str, Any], run: PipelineRun) -> tuple[str, ...]:
+    """What a phase needs and is not there."""
+    have = {**context, **run.outputs()}
+    return tuple(name for name in phase.inputs if not _something(have.get(name)))
+
+
+def resumed(phases: Sequence[Phase], context: Mapping[str, Any], run: PipelineRun) -> PipelineRun:
+    """The run with the records that still count: up to the first phase whose hash is another one."""
+    kept: list[PhaseRecord] = []
+    for phase, record in zip(phases, run.records, strict=False):
+        so_far = PipelineRun(records=tuple(kept))
+        if record.phase != phase.id or record.key != key_of(phase, inputs_of(phase, context, so_far)):
+            break
+        kept.append(record)
+    if len(kept) == len(run.records):
+        return run.model_copy(update={"paused": False})
+    return PipelineRun(records=tuple(kept))
+
+
+def under_way(phases: Sequence[Phase], run: PipelineRun) -> Phase | None:
+    """The phase that comes next; None when all are committed."""
+    return phases[len(run.records)] if len(run.records) < len(phases) else None
+
+
+def examine(
+    phase: Phase, outputs: Mapping[str, Any], text: str = "", sources: Mapping[str, str] | None = None
+) -> tuple[GateOutcome, ...]:
+    """Whether the outputs exist and what every criterion says of them; all of them, not the first that
+    fails.
+    """
+    there = tuple(
+        GateOutcome(
+            check=Check.NON_EMPTY,
+            passed=_something(outputs.get(name)),
+            wanted=name,
+            measured="" if _something(outputs.get(name)) else "missing",
+            message="" if _something(outputs.get(name)) else f"{name}: is missing",
+        )
+        for name in phase.outputs
+    )
+    subject = Subject(text=text, data=dict(outputs), sources=sources or {})
+    return there + check_all(phase.checkpoint.criteria, subject)
+
+
+def checkpoint(
+    phases: Sequence[Phase],
+    context: Mapping[str, Any],
+    run: PipelineRun,
+    outputs: Mapping[str, Any],
+    *,
+    text: str = "",
+    sources: Mapping[str, str] | None = None,
+    usage: Usage | None = None,
+) -> Next:
+    """Look at what the phase under way gave, and say what follows.
+
+    Raises:
+        ValueError: no phase is under way.
+    """
+    phase = under_way(phases, run)
+    if phase is None:
+        raise ValueError("every phase is committed")
+    outcomes = examine(phase, outputs, text, sources)
+    wrong = failed(outcomes)
+    if not wrong:
+        return _committed(phase, context, run, outputs, outcomes, usage)
+    said = "; ".join(one.message for one in wrong)
+    tries = run.attempts.get(phase.id, 0) + 1
+    again = PipelineRun(records=run.records, attempts={phase.id: tries}, failures=wrong)
+    on_fail = phase.checkpoint.on_fail
+    if on_fail is OnFail.RETRY and tries <= phase.checkpoint.max_retries:
+        return Next(again, "retry", outcomes, said)
+    if on_fail is OnFail.SKIP and not _needed_later(phases, phase):
+        record = _record(phase, context, run, {}, outcomes, usage).model_copy(update={"skipped": True})
+        return Next(PipelineRun(records=(*run.records, record)), "skipped", outcomes, said)
+    if on_fail in (OnFail.RETRY, OnFail.ASK_USER):
+        return Next(again, "ask_user", outcomes, said)
+    why = f"{phase.name} is needed later and cannot be skipped: " if on_fail is OnFail.SKIP else ""
+    return Next(again, "abort", outcomes, why + said)
+
+
+def accept_anyway(
+    phases: Sequence[Phase],
+    context: Mapping[str, Any],
+    run: PipelineRun,
+    outputs: Mapping[str, Any],
+    reason: str,
+) -> PipelineRun:
+    """Commit the phase under way although it failed, by the operator's word.
+
+    Raises:
+        ValueError: no reason is given, or no phase is under way.
+    """
+    phase = under_way(phases, run)
+    if phase is None:
+        raise ValueError("every phase is committed")
+    if not reason.strip():
+        raise ValueError("accepting what failed needs a reason")
+    record = _record(phase, context, run, outputs, examine(phase, outputs), None)
+    accepted = record.model_copy(update={"accepted": reason.strip()})
+    return PipelineRun(records=(*run.records, accepted))
+
+
+def failures_told(run: PipelineRun) -> str:
+    """What the next try is told: exactly what failed."""
+    return "\n".join(f"- {one.message}" for one in run.failures)
+
+
+def _committed(
+    phase: Phase,
+    context: Mapping[str, Any],
+    run: PipelineRun,
+    outputs: Mapping[str, Any],
+    outcomes: tuple[GateOutcome, ...],
+    usage: Usage | None,
+) -> Next:
+    record = _record(phase, context, run, outputs, outcomes, usage)
+    return Next(PipelineRun(records=(*run.records, record)), "committed", outcomes)
+
+
+def _record(
+    phase: Phase,
+    context: Mapping[str, Any],
+    run: PipelineRun,
+    outputs: Mapping[str, Any],
+    outcomes: tuple[GateOutcome, ...],
+    usage: Usage | None,
+) -> PhaseRecord:
+    return PhaseRecord(
+        phase=phase.id,
+        outputs=dict(outputs),
+        criteria=outcomes,
+        usage=usage or Usage(),
+        key=key_of(phase, inputs_of(phase, context, run)),
+    )
+
+
+def _needed_later(phases: Sequence[Phase], phase: Phase) -> bool:
+    after = phases[list(phases).index(phase) + 1 :]
+    return any(name in one.inputs for one in after for name in phase.outputs)
+
+
+def _something(value: object) -> bool:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return False
+    return not (isinstance(value, list | tuple | dict) and not value)

@@ -1,0 +1,201 @@
+"""The definition of a selection: its properties, and that SQLite comes to the same."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.selection import (
+    Edge,
+    GraphInputError,
+    Node,
+    Selection,
+    Signal,
+    choose,
+    facts_of,
+    normalise,
+    triggers_in,
+)
+from engine.selection.sqlite_rows import SqliteRows, add_functions, create
+
+WORDS = ("plan", "test", "risk")
+TYPES = ("un-defined", "ill-defined")
+IDS = tuple("abcdef")
+WEIGHTS = st.one_of(st.sampled_from([0.1, 0.25, 0.5, 0.9, 1.0]), st.floats(1e-9, 1.0))
+
+
+def _some(words: tuple[str, ...]) -> st.SearchStrategy[tuple[str, ...]]:
+    return st.lists(st.sampled_from(words), unique=True).map(tuple)
+
+
+@st.composite
+def graphs(draw: st.DrawFn, *, plain: bool = False) -> tuple[list[Node], list[Edge]]:
+    """A few agents; plain ones have neither confidences nor records nor bars."""
+    nodes = [
+        Node(
+            one,
+            one.upper(),
+            "operator",
+            draw(_some(WORDS)),
+            draw(_some(TYPES)),
+            enabled=plain or draw(st.integers(0, 4)) > 0,
+            callers=("*",) if plain else draw(st.sampled_from([("*",), ("a",), ("zed",)])),
+        )
+        for one in draw(_some(IDS))
+    ]
+    ends = st.tuples(st.sampled_from(IDS), st.sampled_from(IDS), st.sampled_from(["", "x"]))
+    edges = [
+        Edge(src, "CHAINS_TO", dst, draw(WEIGHTS), source)
+        for src, dst, source in draw(st.lists(ends, unique=True, max_size=10))
+        if src != dst
+    ]
+    if not plain:
+        rated = st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from(TYPES)), unique=True, max_size=6)
+        edges += [Edge(src, "GOOD_FOR", dst, draw(st.floats(0, 1))) for src, dst in draw(rated)]
+        used = st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from("123")), unique=True, max_size=8)
+        edges += [Edge(src, "USED_BY", dst, float(draw(st.booleans()))) for src, dst in draw(used)]
+    return nodes, edges
+
+
+SIGNALS = st.builds(
+    Signal,
+    _some(WORDS),
+    _some(TYPES),
+    _some(IDS),
+    _some(IDS),
+    st.sampled_from([None, "a", "b"]),
+    st.one_of(st.none(), _some(IDS)),
+    st.integers(1, 6),
+    st.booleans(),
+)
+
+
+def _by_sql(nodes: list[Node], edges: list[Edge], signal: Signal, policy: str) -> Selection:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        add_functions(connection)
+        create(connection)
+        rows = SqliteRows(connection)
+        for node in nodes:
+            rows.put_node(node)
+        for edge in edges:
+            rows.put_edge(edge)
+        return rows.select(signal, policy)  # type: ignore[arg-type]
+    finally:
+        connection.close()
+
+
+@given(graphs(), SIGNALS, st.sampled_from(["corrected", "literal"]))
+@settings(max_examples=150)
+def test_sqlite_selects_what_the_definition_selects(
+    graph: tuple[list[Node], list[Edge]], signal: Signal, policy: str
+) -> None:
+    assert _by_sql(*graph, signal, policy) == choose(facts_of(*graph), signal, policy)  # type: ignore[arg-type]
+
+
+@given(graphs(), SIGNALS)
+def test_finished_agents_stay_away_the_order_is_total_and_scores_are_in_range(
+    graph: tuple[list[Node], list[Edge]], signal: Signal
+) -> None:
+    found = choose(facts_of(*graph), signal)
+    keys = [row.order for row in found.rows]
+    assert keys == sorted(set(keys))
+    assert all(-0.05 <= row.score <= 1.35 for row in found.rows)
+    if not signal.allow_repeat:
+        assert not {row.id for row in found.rows} & set(signal.previous)
+
+
+@given(graphs(), SIGNALS, st.randoms(use_true_random=False))
+def test_the_order_of_what_is_given_does_not_matter(
+    graph: tuple[list[Node], list[Edge]], signal: Signal, dice: object
+) -> None:
+    def mixed(things: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dice.sample(things, len(things)))  # type: ignore[attr-defined,no-any-return]
+
+    other = replace(
+        signal,
+        triggers=mixed(signal.triggers),
+        problem_types=mixed(signal.problem_types),
+        previous=mixed(signal.previous),
+    )
+    nodes, edges = (list(mixed(tuple(things))) for things in graph)  # type: ignore[arg-type]
+    for policy in ("corrected", "literal"):
+        assert choose(facts_of(nodes, edges), other, policy) == choose(facts_of(*graph), signal, policy)  # type: ignore[arg-type]
+
+
+@given(graphs(), SIGNALS, st.integers(0, 9))
+def test_an_unrelated_agent_changes_nothing_and_a_heavier_chain_never_lowers_its_end(
+    graph: tuple[list[Node], list[Edge]], signal: Signal, at: int
+) -> None:
+    nodes, edges = graph
+    wide = replace(signal, limit=100)
+    before = {row.id: row.score for row in choose(facts_of(nodes, edges), wide).rows}
+    stranger = Node("stranger", "Stranger", "operator", ("elsewhere",))
+    assert {row.id: row.score for row in choose(facts_of([*nodes, stranger], edges), wide).rows} == before
+
+    chains = [edge for edge in edges if edge.rel == "CHAINS_TO"]
+    if chains:
+        one = chains[at % len(chains)]
+        heavier = [replace(edge, value=1.0) if edge is one else edge for edge in edges]
+        after = {row.id: row.score for row in choose(facts_of(nodes, heavier), wide).rows}
+        assert after.get(one.dst, -1.0) >= before.get(one.dst, -1.0)
+
+
+@given(graphs(plain=True), _some(WORDS), _some(TYPES))
+def test_without_history_the_policies_agree(
+    graph: tuple[list[Node], list[Edge]], words: tuple[str, ...], types: tuple[str, ...]
+) -> None:
+    signal = Signal(words, types)
+    each = [choose(facts_of(*graph), signal, policy).rows for policy in ("corrected", "literal")]  # type: ignore[arg-type]
+    assert [(row.id, row.score) for row in each[0]] == [(row.id, row.score) for row in each[1]]
+
+
+@given(st.text())
+def test_normalising_twice_changes_nothing(text: str) -> None:
+    assert normalise(normalise(text)) == normalise(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "trigger", "stands"),
+    [
+        ("where to start", "art", False),
+        ("state of the art.", "art", True),
+        ("GO_NO_GO?", "go-no-go", True),
+        ("a go-no-go", "go", False),
+        ("ill_defined", "defined", False),
+        ("many\n  views", "many views", True),
+        ("ﬁnd the customer's need", "customer", True),
+        ("needs - and jobs", "needs", True),
+        ("c++11", "c++", False),
+        ("in c++ now", "c++", True),
+        ("start with art", "art", True),
+    ],
+)
+def test_triggers_stand_as_whole_words(text: str, trigger: str, stands: bool) -> None:
+    assert triggers_in(text, [trigger]) == ((trigger,) if stands else ())
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("id", "Minto"),
+        ("name", " "),
+        ("type", "fuzzer"),
+        ("triggers", "plan"),
+        ("triggers", tuple(f"t{n}" for n in range(21))),
+        ("enabled", 1),
+        ("callers", (3,)),
+        ("description", "\ud800"),
+    ],
+)
+def test_a_node_that_does_not_fit_names_its_field(field: str, value: object) -> None:
+    fields: dict[str, object] = {"id": "a", "name": "A", "type": "role", field: value}
+    with pytest.raises(GraphInputError) as caught:
+        Node(**fields)  # type: ignore[arg-type]
+    assert caught.value.field == field
+    with pytest.raises(GraphInputError, match="limit"):
+        Signal(limit=0)
