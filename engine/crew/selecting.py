@@ -88,7 +88,7 @@ class Selective:
             group: the group's id, where it was begun.
         """
         group = group or self.begin(found, make)
-        chosen = await self._decided(found)
+        chosen = await self._decided(found, group)
         if chosen.instead:
             return await self._instead(chosen, replace(make(found[0].agent), group=group), found)
         lost = {one.agent: one.lost for one in found if one.lost} | chosen.lost
@@ -137,7 +137,7 @@ class Selective:
             entry is not None and entry.spec.type is AgentType.ROLE and entry.spec.handoff.supports.transfer
         )
 
-    async def _decided(self, found: Sequence[Scored]) -> Chosen:
+    async def _decided(self, found: Sequence[Scored], group: str) -> Chosen:
         """Which candidate comes first: the operator says so where two are as good."""
         found = [one for one in found if not one.lost]
         if len(found) < 2 or found[0].score - found[1].score >= TIE or not self._groups.attended:
@@ -152,7 +152,7 @@ class Selective:
         question = question_of(
             "SELECTION_TIE",
             f"{tied[0].agent} or {tied[1].agent}?",
-            f"Their scores differ by less than {TIE}.",
+            f"{group}: their scores differ by less than {TIE}.",
             first=options,
             blocking=True,
         )
