@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from engine.domain.action import Undo
 from engine.domain.approval import Question
@@ -18,6 +19,9 @@ from engine.domain.state import AgentState, RunState
 from engine.inquiry.waiting import BUDGET
 from engine.journal.meta_fold import STUCK
 from engine.steering.rules import rule_text, shape
+
+if TYPE_CHECKING:
+    from engine.agents.human import HumanRequest
 
 SYSTEM = "Mastermind"
 """Who needs the operator where it is no agent; no agent bears such an id."""
@@ -33,6 +37,8 @@ class NeedKind(StrEnum):
     UNKNOWN = "unknown outcome"
     APPROVAL = "approval"
     TURN = "your turn"
+    REQUEST = "request"
+    """Asked by an agent that was handed work, or by the crew's manager."""
     REPLAN = "re-plan"
     PLANS = "plans"
     HANDOVER = "hand-over"
@@ -81,6 +87,18 @@ def needs_of(state: AgentState) -> tuple[Need, ...]:
 def needs_of_system(state: MastermindState) -> tuple[Need, ...]:
     """What Mastermind needs the operator for."""
     return (*_campaigns(state), *_items(state), *_questions(state))
+
+
+def need_of_crew(request: HumanRequest) -> Need:
+    """What the crew asks of the operator."""
+    return Need(
+        request.agent_id,
+        NeedKind.REQUEST,
+        request.id,
+        f"{request.title}: {request.question}" if request.question != request.title else request.title,
+        request.created_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        urgent=request.severity >= 3,
+    )
 
 
 def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:
