@@ -95,7 +95,7 @@ class Answers:
         question = question_of(
             "QUORUM",
             f"{together.group}: {together.message}",
-            f"{together.message}; missing: {', '.join(together.missing)}",
+            f"{together.group}: {together.message}; missing: {', '.join(together.missing)}",
             first=first,
             leave_out=left_out,
         )

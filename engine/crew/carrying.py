@@ -29,6 +29,7 @@ from engine.domain import crew_commands as cc
 from engine.domain.command import Receipt
 from engine.domain.text import clean_line
 from engine.journal import crew_events as ce
+from engine.selection import GraphFault
 
 if TYPE_CHECKING:
     from engine.crew.crew import Crew
@@ -44,7 +45,7 @@ async def carry_out(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
     """
     try:
         receipt = await _carried_out(crew, command, actor)
-    except (HandoffError, IllegalTransition, InvalidError) as error:
+    except (HandoffError, IllegalTransition, InvalidError, GraphFault) as error:
         return Receipt(ok=False, message=clean_line(str(error)))
     await crew.spine.commit()
     return receipt
@@ -227,7 +228,7 @@ async def _selected(crew: Crew, command: cc.Select, actor: str) -> Receipt:
         )
         return Wanted(context, actor=actor)
 
-    group = crew.selective.begin(found, [make(one.agent) for one in found])
+    group = crew.selective.begin(found, make)
     crew.handoffs.own(crew.selective.run(found, make, group=group), f"select {group}")
     names = ", ".join(f"{one.agent} {one.score:.4f}" for one in found[:3])
     return Receipt(ok=True, message=f"{group} begins: {names}", data={"group": group})

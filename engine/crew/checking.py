@@ -26,7 +26,7 @@ class Checks:
         self._monotonic, self._no_budget = monotonic, no_budget
         self.health: Health | None = None
         """Who knows of servers; None where there are none."""
-        self._known: dict[str, tuple[float, str]] = {}
+        self._known: dict[tuple[str, tuple[str, ...]], tuple[float, str]] = {}
 
     async def refusal(self, state: CrewState, handoff: Handoff, left_s: float) -> Refusal | None:
         """Why a handoff may not run; the first reason counts.
@@ -55,15 +55,16 @@ class Checks:
 
     async def _down(self, spec: AgentSpec) -> str:
         for use in spec.tools.mcp_servers:
-            if use.required and (why := await self._asked(use.server)):
+            if use.required and (why := await self._asked(use.server, use.tools)):
                 return f"{spec.id} needs the server {use.server}: {why}"
         return ""
 
-    async def _asked(self, server: str) -> str:
+    async def _asked(self, server: str, tools: tuple[str, ...]) -> str:
         if self.health is None:
             return "no servers are configured here"
-        at, why = self._known.get(server, (float("-inf"), ""))
+        key = (server, tools)
+        at, why = self._known.get(key, (float("-inf"), ""))
         if self._monotonic() - at > FRESH_S:
-            why = await self.health.down(server)
-            self._known[server] = (self._monotonic(), why)
+            why = await self.health.down(server, tools)
+            self._known[key] = (self._monotonic(), why)
         return why

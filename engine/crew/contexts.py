@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from engine.agents.clarity import ProblemClarity, clarity_from
-from engine.agents.context import USER, HandoffContext, new_handoff_id
+from engine.agents.context import USER, ConversationSummary, HandoffContext, new_handoff_id
 from engine.agents.kinds import ErrorCode, HandoffMode, HandoffState, HandoffType, ReturnBehavior
 from engine.agents.result import HandoffResult, Usage
 from engine.agents.spec import AgentSpec
@@ -17,6 +17,10 @@ from engine.crew.parts import Ask, HandoffError
 from engine.crew.state import CrewState, Handoff
 
 NewId = Callable[[], str]
+ROLE, TURNS = "crew.role", "crew.turns"
+"""Where a role's progress has what it knows of the problem, and what was said."""
+OUTPUT = 200_000
+"""Characters of an output that are kept."""
 TRANSFER_S = 86_400
 """How long a holder of the floor may work; waiting for the operator does not count."""
 
@@ -41,6 +45,30 @@ class Setting:
     session: str
     now: Callable[[], datetime]
     new_id: NewId = new_handoff_id
+
+
+def clarity_of(progress: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a role knows of the problem, by its progress; None where it tells nothing."""
+    for part in (progress.get(ROLE), progress):
+        if isinstance(part, Mapping) and isinstance(known := part.get("clarity"), dict):
+            return known
+    return None
+
+
+def _conversation(setting: Setting, parent: Handoff) -> ConversationSummary:
+    """What was talked about: what the parent was told, with what was said since."""
+    given = parent.context.conversation
+    said = parent.progress.get(TURNS)
+    turns = [one for one in said if isinstance(one, Mapping)] if isinstance(said, list | tuple) else []
+    at = setting.now()
+    messages = [{"role": one.get("role"), "text": one.get("text"), "at": at} for one in turns]
+    if not messages:
+        return given
+    kept = {
+        "recent_messages": [*given.recent_messages, *messages],
+        "turn_count": given.turn_count + len(turns),
+    }
+    return ConversationSummary.read({**given.model_dump(), **kept}, "conversation")
 
 
 def from_user(
@@ -99,6 +127,7 @@ def below(
     changes: dict[str, Any] = {
         "timeout_seconds": 300,
         **_asked(ask),
+        "priority": max(ask.priority, parent.priority),
         "timestamp": setting.now(),
         "session_id": setting.session,
         "from_agent": above.to_agent,
@@ -115,6 +144,9 @@ def below(
         # The floor goes on from one to the next; nobody is left waiting above.
         changes |= {"return_to": "", "timeout_seconds": TRANSFER_S, "lineage": ()}
     try:
+        if (known := clarity_of(parent.progress)) is not None:
+            changes["problem_clarity"] = ProblemClarity.read(known)
+        changes["conversation"] = _conversation(setting, parent)
         context = above.derive(new_id=lambda: _fresh(state, setting), **changes)
         if kind is HandoffType.TRANSFER:
             context = context.model_copy(update={"parent_id": "", "root_id": ""})
@@ -182,7 +214,7 @@ def failure(
         from_agent=handoff.agent,
         to_agent=handoff.context.return_to,
         success=False,
-        output=output,
+        output=output[:OUTPUT],
         error=message or str(code),
         error_code=code,
         state=target,

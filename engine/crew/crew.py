@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Protocol, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, Self
 
 from engine.agents.human import HumanRequest
 from engine.agents.result import HandoffResult
@@ -22,6 +23,7 @@ from engine.crew.contexts import Setting
 from engine.crew.desk import CrewDesk
 from engine.crew.escalating import Escalations
 from engine.crew.floor import Floor
+from engine.crew.graphing import GraphSelect
 from engine.crew.groups import Groups
 from engine.crew.handoffs import Handoffs
 from engine.crew.parts import Health, Select, Worker
@@ -31,22 +33,29 @@ from engine.crew.registering import Registry
 from engine.crew.requests import CONVERSATION, Requests
 from engine.crew.returning import Returns
 from engine.crew.selecting import Selective
+from engine.crew.server_health import ServerHealth
 from engine.crew.spine import Spine
 from engine.crew.state import CrewState, Handoff
 from engine.domain.command import Receipt
 from engine.domain.crew import CrewSettings
 from engine.domain.crew_commands import ForCrew
 from engine.domain.ports import Clock
-from engine.journal.store import JournalStore
+from engine.domain.text import clean_line
+from engine.journal.store import DATA_DIRECTORY, JournalStore
+from engine.selection import GraphFault
 from engine.steering.standing import Standing
 
-ROOMS = ("engine.crew.runs", "engine.selection", "engine.mcp", "engine.building")
+if TYPE_CHECKING:
+    from engine.mcp.fleet import Servers
+
+ROOMS = ("engine.crew.runs", "engine.building")
 """Parts that are plugged in where they are there: `ROOM.wiring.register(crew)`, which may be a coroutine."""
 
 
 class Ground(Protocol):
     """What a crew stands on; the engine is one."""
 
+    workspace: Path
     session: str
     store: JournalStore
 
@@ -57,6 +66,10 @@ class Ground(Protocol):
     @property
     def crew_settings(self) -> CrewSettings:
         """Its limits."""
+
+    @property
+    def servers(self) -> Servers | None:
+        """The MCP servers; None where there are none."""
 
     def budgets(self, agent: str, goal: str = "") -> tuple[Standing, ...]:
         """The budgets that a run draws on; without one, the workspace's."""
@@ -69,6 +82,9 @@ class Crew:
         self.ground, self.spine = ground, spine
         clock, settings = ground.clock, ground.crew_settings
         self._alarms = Alarms(clock)
+        self._graph: GraphSelect | None = None
+        self.selection_trouble = ""
+        """Why nothing can be selected; empty where it can."""
         self.checks = Checks(clock.monotonic, self._no_budget)
         self.permits = Permits(settings.model_calls, clock.monotonic, self._priority)
         setting = Setting(ground.session, lambda: moment(clock))
@@ -108,6 +124,14 @@ class Crew:
             JournalError: the stream cannot be read or written.
         """
         crew = cls(ground, await Spine.open(ground.store, ground.clock))
+        if select is None:
+            try:
+                crew._graph = await GraphSelect.open(ground.workspace / DATA_DIRECTORY, ground.store)
+            except GraphFault as error:
+                crew.selection_trouble = clean_line(str(error))
+            select = crew._graph
+        if health is None and ground.servers is not None:
+            health = ServerHealth(ground.servers, spine=crew.spine)
         for room in ROOMS if worker is None else ():
             if find_spec(room) and find_spec(f"{room}.wiring"):
                 wiring = await asyncio.to_thread(import_module, f"{room}.wiring")
@@ -122,6 +146,8 @@ class Crew:
         """End what runs, in good order; what waits, rests or is queued is there in the next session."""
         await leave(self.handoffs)
         await self._alarms.close()
+        if self._graph is not None:
+            await self._graph.close()
         await self.spine.close()
 
     def plug(

@@ -41,6 +41,8 @@ _FAILURES = {
     ErrorCode.QUORUM: "QUORUM",
     ErrorCode.DEBATE_INCOMPLETE: "DEBATE_INCOMPLETE",
 }
+TEXT = 8_000
+"""Characters of a question of the manager's own."""
 NOTICE_SHARE, FULL_SHARE = 0.8, 1.0
 
 
@@ -60,8 +62,8 @@ def question_of(
         RequestKind.DECISION,
         code,
         clean_line(title, limit=80),
-        text,
-        context=context,
+        text[:TEXT],
+        context=context[:TEXT],
         options=(*first, *options),
         blocking=blocking,
     )

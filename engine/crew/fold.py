@@ -12,6 +12,7 @@ from engine.agents.kinds import HandoffState, Priority, RequestState
 from engine.agents.result import HandoffResult
 from engine.agents.spec import AgentSpec
 from engine.agents.values import InvalidError, Value
+from engine.crew.contexts import clarity_of
 from engine.crew.state import Build, CrewState, Group, Handoff, Holder, Move, Registered, Server
 from engine.journal import crew_events as ce
 from engine.journal.errors import JournalError
@@ -119,8 +120,8 @@ def _handoffs(state: CrewState, event: Event, said: Payload) -> None:
             _change(state, said.handoff, priority=Priority(said.priority))
         case ce.ProgressKept():
             _change(state, said.handoff, stage=said.what, progress=said.progress, note=said.note)
-            if said.what == "role.turn" and isinstance(clarity := said.progress.get("clarity"), dict):
-                state.clarity = clarity
+            if said.what == "role.turn" and (known := clarity_of(said.progress)) is not None:
+                state.clarity = known
         case ce.LateResult():
             if (found := state.handoffs.get(said.handoff)) is not None:
                 _change(state, said.handoff, late=found.late + 1)

@@ -221,14 +221,18 @@ class Handoffs(Endings):
         await self.take_up(name)
 
     async def take_up(self, name: str) -> None:
-        """Let the run of a handoff go on.
+        """Let the run of a handoff go on; where it cannot, the handoff has failed.
 
         Raises:
             HandoffError: it cannot.
         """
         handoff = self.state.handoffs[name]
         if handoff.run:
-            await self._worker().resume(handoff.as_running)
+            try:
+                await self._worker().resume(handoff.as_running)
+            except HandoffError as error:
+                self.fail(name, error.code, clean_line(error.message))
+                raise
         else:
             self.live[name].beginning = self.own(self._made(name), f"begin {name}")
 

@@ -186,6 +186,8 @@ class Scored:
     """What the score is made of, as `T`, `P`, `C`, `R`."""
     why: tuple[str, ...] = ()
     """In sentences."""
+    lost: str = ""
+    """Why it cannot be chosen although something speaks for it; empty for one that can."""
 
 
 class Select(Protocol):
@@ -207,5 +209,5 @@ class Select(Protocol):
 class Health(Protocol):
     """Knows whether the tools that an agent needs can be had."""
 
-    async def down(self, server: str) -> str:
-        """Why an MCP server cannot be used; empty when it can."""
+    async def down(self, server: str, tools: Sequence[str]) -> str:
+        """Why these tools of an MCP server (`*`: all) cannot be used; empty when they can."""

@@ -102,13 +102,13 @@ class Permits:
         """Told when a call has ended and nobody waits for its permit."""
 
     @asynccontextmanager
-    async def held(self, name: str) -> AsyncIterator[None]:
+    async def held(self, handoff: str) -> AsyncIterator[None]:
         """Hold a permit while a model is called.
 
         Args:
-            name: the handoff, or its run, that calls.
+            handoff: the handoff that calls, or its run.
         """
-        turn = self._line.join(name)
+        turn = self._line.join(handoff)
         self._grant()
         try:
             await turn.granted.wait()

@@ -288,6 +288,7 @@ class Requests:
                 continue
             if isinstance(said, HandoffError):
                 waiting.set_exception(said)
+                waiting.exception()  # whoever waited may be cancelled before it looks
             else:
                 waiting.set_result(said)
 

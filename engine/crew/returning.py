@@ -6,7 +6,7 @@ import asyncio
 
 from engine.agents.kinds import ErrorCode, HandoffState
 from engine.agents.result import HandoffResult, Usage
-from engine.crew.contexts import Wanted, again
+from engine.crew.contexts import OUTPUT, Wanted, again
 from engine.crew.handoffs import Handoffs
 from engine.crew.parts import HandoffError
 from engine.crew.requests import Requests
@@ -66,7 +66,7 @@ class Returns:
             from_agent=handoff.agent,
             to_agent=handoff.context.return_to,
             success=ok,
-            output=text,
+            output=text[:OUTPUT],
             error=None if ok else said,
             error_code=None if ok else why,
             state=HandoffState.COMPLETED if ok else HandoffState.FAILED,

@@ -70,10 +70,10 @@ class Selective:
             found = await self.select.candidates(text, caller=caller, previous=previous, available=available)
         elif among:
             found = [Scored(one, 0.0, why=("it was named",)) for one in among if one in available]
-        found = [one for one in found if one.agent in available or one.agent == CLARIFIER]
-        if not found and CLARIFIER in agents and agents[CLARIFIER].enabled:
-            found = [Scored(CLARIFIER, 0.0, why=("nothing in the task speaks for another agent",))]
-        if not found:
+        found = [one for one in found if one.agent in able or one.agent == CLARIFIER]
+        if all(one.lost for one in found) and CLARIFIER in agents and agents[CLARIFIER].enabled:
+            found = [Scored(CLARIFIER, 0.0, why=("nothing in the task speaks for another agent",)), *found]
+        if all(one.lost for one in found):
             raise HandoffError(ErrorCode.UNKNOWN_AGENT, "nothing in the task speaks for any agent")
         return tuple(found)
 
@@ -87,12 +87,11 @@ class Selective:
             make: the handoff to a candidate.
             group: the group's id, where it was begun.
         """
-        wanted = [make(one.agent) for one in found]
-        group = group or self.begin(found, wanted)
-        chosen = await self._decided(found)
+        group = group or self.begin(found, make)
+        chosen = await self._decided(found, group)
         if chosen.instead:
             return await self._instead(chosen, replace(make(found[0].agent), group=group), found)
-        lost = dict(chosen.lost)
+        lost = {one.agent: one.lost for one in found if one.lost} | chosen.lost
         name, result = "", None
         tried: list[str] = []
         for one in chosen.order[: FALLBACKS + 1]:
@@ -125,8 +124,9 @@ class Selective:
         )
         return self._groups.end(made, lost)
 
-    def begin(self, found: Sequence[Scored], wanted: Sequence[Wanted]) -> str:
+    def begin(self, found: Sequence[Scored], make: Callable[[str], Wanted]) -> str:
         """Write the selection down, with every candidate's score; gives its group's id."""
+        wanted = [make(one.agent) for one in found if not one.lost]
         rows = [asdict(one) for one in found]
         return self._groups.begin(HandoffMode.SELECTIVE, wanted, min_success=1, candidates=rows)
 
@@ -137,8 +137,9 @@ class Selective:
             entry is not None and entry.spec.type is AgentType.ROLE and entry.spec.handoff.supports.transfer
         )
 
-    async def _decided(self, found: Sequence[Scored]) -> Chosen:
+    async def _decided(self, found: Sequence[Scored], group: str) -> Chosen:
         """Which candidate comes first: the operator says so where two are as good."""
+        found = [one for one in found if not one.lost]
         if len(found) < 2 or found[0].score - found[1].score >= TIE or not self._groups.attended:
             return Chosen(tuple(found))
         if self.select is None:
@@ -151,7 +152,7 @@ class Selective:
         question = question_of(
             "SELECTION_TIE",
             f"{tied[0].agent} or {tied[1].agent}?",
-            f"Their scores differ by less than {TIE}.",
+            f"{group}: their scores differ by less than {TIE}.",
             first=options,
             blocking=True,
         )

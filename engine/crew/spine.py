@@ -24,6 +24,7 @@ class Spine:
         self.log = log
         self.state = state
         self._news = asyncio.Event()
+        self.closed = False
 
     @classmethod
     async def open(cls, store: JournalStore, clock: Clock) -> Self:
@@ -59,6 +60,7 @@ class Spine:
 
     async def close(self) -> None:
         """Make what is pending durable where that can be done."""
+        self.closed = True
         with suppress(JournalError):
             await self.log.commit()
         await self.log.close()

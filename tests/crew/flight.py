@@ -63,8 +63,10 @@ class HandClock:
 class Ground:
     """What the crew stands on."""
 
+    workspace: Path
     store: JournalStore
     clock: HandClock
+    servers: None = None
     session: str = "session-1"
     crew_settings: CrewSettings = field(default_factory=CrewSettings)
     standing: tuple[Standing, ...] = ()
@@ -201,7 +203,9 @@ class Flight:
         self.sessions += 1
         self.store = await JournalStore.open(self.workspace, clock=SystemClock())
         settings = CrewSettings(model_calls=calls)
-        self.ground = Ground(self.store, self.clock, f"session-{self.sessions}", settings)
+        self.ground = Ground(
+            self.workspace, self.store, self.clock, None, f"session-{self.sessions}", settings
+        )
         self.crew = self.worker.crew = await Crew.open(
             self.ground, worker=self.worker, select=select, health=health
         )

@@ -239,6 +239,32 @@ async def test_a_task_that_speaks_for_nobody_goes_to_larry(flight: Flight) -> No
     assert "no agent nobody" in refused["message"]
 
 
+async def test_the_graph_selects_by_what_was_registered_and_used(flight: Flight) -> None:
+    """Line 58: who has finished is not selected again, and nothing to go by goes to larry."""
+    role = {"requires_what": False, "min_clarity": 0.0}
+    await flight.register("larry", kind="role", receives=role, selectable=False)
+    await flight.register("minto", triggers={"keywords": ["pyramid"]})
+    await flight.register(
+        "jtbd", triggers={"keywords": ["jobs", "pyramid"]}, chaining={"follows": [{"id": "minto"}]}
+    )
+    flight.worker.scripts["larry"] = _talks
+    asked = cc.Select(task="Build a pyramid of it", clarity=CLEAR)
+    flight.crew.attended = False
+    group = (await flight.do(asked))["group"]
+    (result,) = await flight.crew.wait_group(group)
+    record = flight.crew.state.groups[group]
+    first, other = (one["agent"] for one in record.candidates)
+    assert result.from_agent == first
+    assert set(record.lost) == {other}
+    (result,) = await flight.crew.wait_group((await flight.do(asked))["group"])
+    assert result.from_agent == other
+    assert (await flight.do(cc.Select(task="hm")))["agent"] == "larry"
+    await flight.close()
+    (flight.workspace / ".pilothouse" / "graph.db").unlink()
+    await flight.open()
+    assert (await flight.do(asked))["agent"] == "larry"
+
+
 async def _talks(job: Job) -> Any:
     await asyncio.Event().wait()
 

@@ -225,3 +225,29 @@ async def test_a_move_in_a_guided_handoff_reaches_its_run_and_saving_pauses_it(f
     assert (await flight.crew.wait(name)).output == "answer ['shops']"
     late = await flight.do(cc.GuidedMove(handoff=name, move="back"), ok=False)
     assert "waits for no step" in late["message"]
+
+
+async def test_what_a_role_found_out_goes_with_what_it_hands_over(flight: Flight) -> None:
+    await flight.register("larry", kind="role", may=("hand",))
+    await flight.register("hand")
+    known = {"what": "Churn of pilots rises", "what_clarity": 0.85}
+    seen: list[Any] = []
+
+    async def larry(job: Job) -> Any:
+        turns = [{"role": "operator", "text": f"turn {number}"} for number in range(12)]
+        kept = {"crew.role": {"clarity": known}, "crew.turns": turns}
+        await job.desk.keep(job.run, "role.turn", kept)
+        return job.done((await job.delegate("hand")).output)
+
+    async def hand(job: Job) -> Any:
+        seen.append(job.context)
+        return job.done()
+
+    flight.worker.scripts = {"larry": larry, "hand": hand}
+    name = await flight.hand("larry", clarity={"what": "hm"}, priority=3)
+    await flight.crew.wait(name)
+    (context,) = seen
+    assert context.problem_clarity.what == "Churn of pilots rises"
+    assert next(one.text for one in context.conversation.recent_messages) == "turn 2"
+    assert (context.priority, context.parent_id) == (3, name)
+    assert flight.crew.state.clarity == known
