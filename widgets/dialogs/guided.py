@@ -144,12 +144,12 @@ class GuidedDialog(BoxDialog[None]):
     GuidedDialog.-short Partial, GuidedDialog.-short Partial:focus { height: 5; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+n,ctrl+enter,f8", "next", "Next", priority=True, id="guided.next"),
+        Binding("ctrl+n,ctrl+enter", "next", "Next", priority=True, id="guided.next"),
         Binding("ctrl+b,f2", "move('back')", "Back", priority=True, id="guided.back"),
         Binding("ctrl+k,f3", "move('skip')", "Skip", priority=True, id="guided.skip"),
         Binding("ctrl+j,f4", "jump", "Jump", priority=True, id="guided.jump"),
         Binding("ctrl+g,f5", "suggest", "Suggest", priority=True, id="guided.suggest"),
-        Binding("ctrl+s,f6", "move('save')", "Save and leave", priority=True, id="guided.save"),
+        Binding("ctrl+s", "move('save')", "Save and leave", priority=True, id="guided.save"),
         Binding("f9", "move('finish')", "Finish", priority=True, id="guided.finish"),
     ]
 
