@@ -139,6 +139,8 @@ class Run:
         since = await engine.head()
         for problem in engine.health.library:
             print(f"recipes: {problem}", file=self._err, flush=True)
+        for problem in engine.health.prompts:
+            print(f"prompts: {problem}", file=self._err, flush=True)
         for problem in engine.health.states:
             print(f"states: {problem}", file=self._err, flush=True)
         with self._signals():

@@ -15,6 +15,14 @@ from engine.domain.mastermind_commands import CancelJob, ForMastermind, SettleIt
 from engine.domain.text import clean_line
 
 PATHS_SHOWN = 8
+_FACTS = (
+    ("target", "component"),
+    ("read as", "rule"),
+    ("measured by", "measure"),
+    ("left alone", "unsearched"),
+    ("cost", "cost"),
+)
+"""Labels of what a preview says of a campaign, by the names that Mastermind says it under."""
 VALUE_LIMIT = 400
 
 
@@ -134,7 +142,7 @@ def of_mastermind(
     begins = BEGINS.get(command.verb) if isinstance(command, StartJob) else None
     does, asks, back = begins or (str(said.get("does") or verb.help), "", "")
     facts: list[tuple[str, str]] = []
-    for label, name in (("target", "component"), ("read as", "rule"), ("cost", "cost")):
+    for label, name in _FACTS:
         if said.get(name):
             facts.append((label, clean_line(str(said[name]), limit=VALUE_LIMIT)))
     paths = [clean_line(str(path), limit=120) for path in said.get("paths", ())]

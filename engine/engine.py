@@ -33,6 +33,7 @@ from engine.journal.past import Past
 from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import workspace_head
 from engine.library.plan_library import PlanLibrary
+from engine.library.prompt_parts import PromptReader
 from engine.loop.agent import Agent
 from engine.loop.branching import FORKS_DIRECTORY, Branches
 from engine.loop.budgets import Budgets
@@ -115,6 +116,7 @@ class Engine:
         self.blobs = BlobStore(workspace / DATA_DIRECTORY / "blobs")
         self.registry = ToolRegistry()
         self.library = library
+        self._parts = PromptReader(workspace)
         self._ports = ports
         self._agents: dict[str, Agent] = {}
         self._log: StreamLog | None = None
@@ -234,6 +236,7 @@ class Engine:
             background=self._background,
             branches=self._branches,
             procedural=ProceduralThinker(self.library),
+            parts=self._parts,
         )
 
     def _make_saver(self) -> WorkspaceSaver | None:
@@ -696,6 +699,7 @@ class Engine:
         return Health(
             journal=trouble,
             library=errors,
+            prompts=self._parts.parts.faults,
             agents=faults,
             sandbox=self.sandbox().refusal,
             snapshots=untidy,

@@ -75,6 +75,7 @@ class CockpitBase(App[None]):
         return (
             *self._problems,
             *health.library,
+            *health.prompts,
             *health.agents,
             *health.states,
             *filter(None, [health.snapshots]),

@@ -11,6 +11,8 @@ class Health:
 
     journal: str = ""
     library: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+    """Parts of prompts that were left out when they were read last, with what is wrong with them."""
     agents: tuple[str, ...] = ()
     """Agents that ended by a fault of the program or could not be taken up, with the reason."""
     sandbox: str = ""

@@ -46,6 +46,8 @@ class Component:
     critical: bool = False
     """Whether the operator approves before anything is tried."""
     aliases: tuple[str, ...] = ()
+    unsearched: str = ""
+    """What of it is not looked at, and why; empty where all of it is."""
 
 
 class Concern(StrEnum):

@@ -20,6 +20,7 @@ from engine.journal.errors import JournalError
 from engine.journal.event import Event
 from engine.journal.fold import apply
 from engine.journal.log import StreamLog
+from engine.library.prompt_parts import Parts, built_in
 from engine.loop.voice import Voice
 from engine.memory import Memory
 from engine.metacognition import BackgroundRunner, WorkflowOf, workflow_of
@@ -63,6 +64,8 @@ class Surroundings:
     """Who asks the agent's model, within its budget; None where there is none, as in a replay."""
     model_name: str = ""
     """The model's name, as its endpoint knows it; empty where none is to be asked."""
+    parts: Callable[[], Awaitable[Parts]] = built_in
+    """Reads the workspace's parts of prompts; what a prompt was made of is recorded with the call."""
     answerer: Answerer | None = None
     """Who makes plans for a reasoner; None where nobody does."""
     post: Callable[[str, SentMessage], None] = lambda _sender, _message: None

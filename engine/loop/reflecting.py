@@ -149,7 +149,8 @@ class ReflectingAgent(RecordingAgent):
         if not wanted or purse is None or not name:
             return None
         client = purse.aside
-        return metacognition.asking_of(client, name, partial(self._heard, client, job))
+        heard = partial(self._heard, client, job)
+        return metacognition.asking_of(client, name, heard, self.around.parts)
 
     def _heard(
         self,

@@ -20,6 +20,7 @@ from engine.domain.thinking import Thinker
 from engine.generation import pgp
 from engine.journal.blobs import BlobStore
 from engine.journal.store import JournalStore
+from engine.library.prompt_parts import PromptReader
 from engine.loop.branching import Branches
 from engine.loop.perceive import WorkspacePerceiver
 from engine.loop.recording import Surroundings
@@ -99,6 +100,8 @@ class Shared:
     branches: Branches
     procedural: Thinker
     """Who plans where no model does."""
+    parts: PromptReader
+    """The workspace's parts of prompts."""
 
     def thinks(self, state: AgentState) -> bool:
         """Whether an agent may call a model."""
@@ -165,7 +168,13 @@ class Shared:
                         self.memory, workflow_of, lambda: state, self.ports.clock, kept=self.kept
                     )
                 thinker = thinkers.ClaudeThinker(
-                    purse, self.registry, name, sink=voice.piece, record=voice.called, recall=recall
+                    purse,
+                    self.registry,
+                    name,
+                    sink=voice.piece,
+                    record=voice.called,
+                    recall=recall,
+                    parts=self.parts,
                 )
         return Surroundings(
             thinker=thinker,
@@ -182,6 +191,7 @@ class Shared:
             model=purse,
             # Whoever chose to plan by recipes alone did not choose to pay for a model.
             model_name=name if state.reasons or state.config.replans else "",
+            parts=self.parts,
             post=post,
             ledger=self.ledger,
             background=self.background,

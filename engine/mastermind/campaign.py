@@ -31,6 +31,7 @@ from engine.journal import mastermind_events as me
 from engine.journal.blobs import BlobStore
 from engine.journal.event import canonical
 from engine.journal.payload import Payload
+from engine.mastermind.candidates import bare, mark_of
 from engine.mastermind.files import Places, declared
 from engine.mastermind.parts import (
     Auditor,
@@ -38,6 +39,8 @@ from engine.mastermind.parts import (
     Comparer,
     JobRefused,
     NothingProposed,
+    NotJudged,
+    Paying,
     Progress,
     Proposer,
     Suite,
@@ -105,6 +108,10 @@ class Flight:
         self._tried: set[tuple[object, ...]] = set()
         self._judged = 0
         """Candidates that this flight judged or found judged."""
+        self._unjudged = ""
+        """Why a candidate could not be judged; empty where all were."""
+        self._silent = ""
+        """Why somebody had nothing to propose."""
 
     @property
     def _campaign(self) -> Campaign:
@@ -152,7 +159,11 @@ class Flight:
             )
         findings = await self._audit(before, context)
         await self._write(me.CampaignFound(campaign=self._id, findings=findings))
-        suite = await maker.make(self._component, before, self._campaign.seed)
+        try:
+            suite = await self._suite(maker, before)
+        except NotJudged as lacking:
+            await self._stage(CampaignStatus.NO_IMPROVEMENT, f"no improvement shown: {lacking}")
+            return findings
         chosen, current = None, before
         left = findings
         for number in range(1, ROUNDS + 1):
@@ -174,6 +185,12 @@ class Flight:
         await self._stage(CampaignStatus.NEEDS_OPERATOR, told, chosen=whole.id)
         all_of_it = bool(whole.parent) or whole is chosen
         return left if all_of_it else await self._audit(self._scratch / whole.id, context)
+
+    async def _suite(self, maker: SuiteMaker, before: Path) -> Suite:
+        suite = await maker.make(self._component, before, self._campaign.seed)
+        if isinstance(suite, Paying) and self._campaign.budget.usd <= 0:
+            raise NotJudged(_UNPAID)
+        return suite
 
     def _copy(self, maker: SuiteMaker, before: Path) -> tuple[str, ...]:
         shutil.rmtree(self._scratch, ignore_errors=True)
@@ -209,10 +226,11 @@ class Flight:
             try:
                 proposed = await proposer.propose(self._component, base, findings, rng, usd)
             except NothingProposed as nothing:
-                await self._idle(f"{proposer.name}: {nothing}", nothing.cost_usd)
+                self._silent = f"{proposer.name}: {nothing}"
+                await self._idle(self._silent, nothing.cost_usd)
                 continue
             for proposal in proposed:
-                mark = _mark(proposal)
+                mark = mark_of(proposal)
                 if mark in self._tried or not self._room():
                     await self._unused(proposal)
                     continue
@@ -266,7 +284,7 @@ class Flight:
     async def _blocked(self, name: str, proposal: Proposal, why: str) -> Candidate:
         """Record a candidate that is not tried at all (behaviour 68)."""
         shutil.rmtree(self._scratch / name, ignore_errors=True)
-        await self._made_known(_bare(name, self._component, proposal))
+        await self._made_known(bare(name, self._component, proposal))
         verdict = Verdict(Ruling.REJECTED, (clean_line(why),), cheats=("undeclared files",))
         return await self._verdict(name, verdict)
 
@@ -291,7 +309,7 @@ class Flight:
         seed = self._campaign.seed
         key = canonical([digest_of(old), digest_of(new), suite.key, seed, proposal.claimed])
         candidate = replace(
-            _bare(name, self._component, proposal),
+            bare(name, self._component, proposal),
             parent=parent.id if parent is not None else "",
             files=files,
             before=before,
@@ -320,10 +338,15 @@ class Flight:
         if known is not None:
             return await self._verdict(candidate.id, known[1], again=known[0])
         await self._stage(CampaignStatus.JUDGING, f"{candidate.id}: {candidate.title}")
-        seen = await self._compare(base, after, proposal, suite, sealed=False)
-        if not promising(seen, proposal):
-            return await self._verdict(candidate.id, seen)
-        decided = await self._compare(base, after, proposal, suite, sealed=True)
+        try:
+            seen = await self._compare(base, after, proposal, suite, sealed=False)
+            if not promising(seen, proposal):
+                return await self._verdict(candidate.id, seen)
+            decided = await self._compare(base, after, proposal, suite, sealed=True)
+        except NotJudged as lacking:
+            self._unjudged = str(lacking)
+            await self._idle(f"{candidate.id} is not judged: {lacking}", 0.0)
+            return candidate
         decided = replace(decided, seconds=decided.seconds + seen.seconds)
         return await self._verdict(candidate.id, decided)
 
@@ -334,9 +357,16 @@ class Flight:
         assert comparer is not None
         campaign = self._campaign
         left = max(1.0, campaign.budget.seconds - campaign.seconds)
-        return await comparer.compare(
-            base, after, self._component, proposal, suite, seed=campaign.seed, seconds=left, sealed=sealed
-        )
+        paying = suite if isinstance(suite, Paying) else None
+        if paying is not None:
+            paying.allow(campaign.budget.usd - campaign.usd)
+        try:
+            return await comparer.compare(
+                base, after, self._component, proposal, suite, seed=campaign.seed, seconds=left, sealed=sealed
+            )
+        finally:
+            if paying is not None and (usd := paying.paid()):
+                await self._idle(f"trying it with the model cost ${usd:.4f}", usd)
 
     async def _verdict(self, candidate: str, verdict: Verdict, again: str = "") -> Candidate:
         said = me.CandidateJudged(campaign=self._id, candidate=candidate, verdict=sound(verdict), again=again)
@@ -382,8 +412,12 @@ class Flight:
         campaign = self._campaign
         tried = len(campaign.candidates)
         said = f"no improvement found: {tried} candidates were judged" if tried else _NOTHING
-        if not campaign.findings and not tried:
+        if self._silent and not tried:
+            said = f"{said} ({self._silent})"
+        elif not campaign.findings and not tried:
             said = "nothing was found, so nothing was tried"
+        elif self._unjudged:
+            said = f"no improvement shown: {self._unjudged}"
         elif not self._room():
             said += "; the budget is used up"
         await self._stage(CampaignStatus.NO_IMPROVEMENT, said)
@@ -399,21 +433,4 @@ class Flight:
 
 
 _NOTHING = "no improvement found: nobody had a change to propose"
-
-
-def _mark(proposal: Proposal) -> tuple[object, ...]:
-    """By what a proposal is known; a model may answer under the same title with something else."""
-    files = frozenset(proposal.files.items()) if proposal.origin.startswith("model:") else ()
-    return proposal.origin, proposal.title, files
-
-
-def _bare(name: str, component: Component, proposal: Proposal) -> Candidate:
-    return Candidate(
-        name,
-        component.id,
-        clean_line(proposal.title, limit=300),
-        clean_line(proposal.origin, limit=200),
-        clean(proposal.why, limit=4_000),
-        answers=tuple(proposal.answers),
-        cost_usd=proposal.cost_usd,
-    )
+_UNPAID = "it is judged by asking the model, and this campaign may spend nothing: add --usd 5"

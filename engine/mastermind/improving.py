@@ -26,7 +26,7 @@ from engine.mastermind.applying import Applier, MovedError
 from engine.mastermind.backlog import Backlog
 from engine.mastermind.campaign import Flight, Parts
 from engine.mastermind.files import Places
-from engine.mastermind.parts import Asked, AuditUnavailable, JobRefused, Outcome, Progress
+from engine.mastermind.parts import Asked, AuditUnavailable, JobRefused, Outcome, Paying, Progress
 from engine.mastermind.resolving import Reading, close, readings, unknown
 from engine.mastermind.state import Spine
 from engine.mastermind.telling import CHOICES, listed, report
@@ -319,6 +319,8 @@ class Improver:
             await asyncio.to_thread(self._places.copy_clean, roots, before)
             await asyncio.to_thread(self._put_back, before, campaign)
             suite = await maker.make(component, before, campaign.seed)
+            if isinstance(suite, Paying):  # what was paid for is not paid for again
+                return await asyncio.to_thread(suite.unsound, after)
             there = await asyncio.to_thread(contents, after)
             said = {
                 path: there[path].decode("utf-8", "replace") if path in there else None

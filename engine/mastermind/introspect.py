@@ -6,6 +6,7 @@ and gives what holds (tools, policies, the words that prompts have in force).
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.domain.text import clean, clean_line
+from engine.library.prompt_parts import DIRECTORY, PARTS, Parts, read_parts
 from engine.mastermind.creating import Helm
 from engine.mastermind.registry import tool_registry
 from engine.models.choice import NO_MODEL
@@ -24,8 +26,6 @@ ROLE_LIMIT = 500
 ANSWER_TOKENS = 500
 """As much as the original asked for (mindX spec §1.2)."""
 TEMPERATURE = 0.5
-PROMPTS_DIRECTORY = "prompts"
-"""Where prompts that were kept lie, below the workspace and outside of the sandbox."""
 
 
 class IntrospectionError(ValueError):
@@ -136,16 +136,17 @@ async def _computed(helm: Helm, role: str, agent: str) -> Introspection:
             ", one action at a time" if state.config.decides else ""
         )
         if state.config.replans:
-            parts = _parts_in_force(helm, decides=state.config.decides)
+            own = await asyncio.to_thread(read_parts, helm.workspace)
+            parts = _parts_in_force(helm, own, decides=state.config.decides)
     note = f"no prompt was written: {NO_MODEL}" if helm.model is None else ""
     return Introspection(role, agent, "", "", note, tools, policies, parts)
 
 
-def _parts_in_force(helm: Helm, *, decides: bool) -> dict[str, str]:
+def _parts_in_force(helm: Helm, parts: Parts, *, decides: bool) -> dict[str, str]:
     """The stable parts of the prompt by which a model thinks for an agent."""
     from engine.thinkers.claude_prompt import decider_blocks, system_blocks
 
-    blocks = decider_blocks() if decides else system_blocks(helm.registry)
+    blocks = decider_blocks(parts) if decides else system_blocks(helm.registry, parts)
     return {block.name: block.text for block in blocks}
 
 
@@ -158,7 +159,11 @@ def keep(workspace: Path, found: Introspection) -> Path:
     if not found.prompt:
         raise IntrospectionError(f"there is no prompt to keep: {found.note}")
     name = re.sub(r"[^a-z0-9]+", "-", found.role.casefold()).strip("-")[:60] or "role"
-    path = workspace / PROMPTS_DIRECTORY / f"{name}.md"
+    if name in PARTS:
+        raise IntrospectionError(
+            f"prompts/{name}.md is what every model is guided by: give the role another name"
+        )
+    path = workspace / DIRECTORY / f"{name}.md"
     content = found.prompt.rstrip() + "\n"
     fresh = path.with_name(f".{path.name}.new")
     try:

@@ -10,7 +10,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from engine.domain.improvement import Component, Finding, Proposal, Verdict
 from engine.domain.mastermind import JobStatus, MastermindSettings
@@ -116,12 +116,30 @@ class NothingProposed(Exception):  # noqa: N818 - it is an answer, and no fault
         self.cost_usd = cost_usd
 
 
+class NotJudged(Exception):  # noqa: N818 - it is an answer, and no fault
+    """Nothing can be said of a component or candidate as things are; the message says what is missing."""
+
+
 class Suite(Protocol):
     """How a component is judged; what it asks is between its maker and the comparer."""
 
     @property
     def key(self) -> str:
         """Hash of all that it is made of: another one means another judgement."""
+
+
+@runtime_checkable
+class Paying(Protocol):
+    """A suite that asks a model, which costs money."""
+
+    def allow(self, usd: float) -> None:
+        """Say what judging may cost from now on, in dollars."""
+
+    def paid(self) -> float:
+        """What it cost since this was asked last, in dollars."""
+
+    def unsound(self, tree: Path) -> tuple[str, ...]:
+        """What is wrong with a tree's files that can be seen for nothing; blocking."""
 
 
 class Auditor(Protocol):
@@ -195,6 +213,7 @@ class SuiteMaker(Protocol):
 
         Raises:
             JobRefused: it cannot be judged, as where it has no tests; the message says why.
+            NotJudged: what it takes is not to be had here; the campaign ends without an improvement.
         """
 
 
@@ -224,4 +243,7 @@ class Comparer(Protocol):
             seed: the same one gives the same verdict where the measure is deterministic.
             seconds: processor time that it may take.
             sealed: False asks only what may be seen, to choose among candidates; that decides nothing.
+
+        Raises:
+            NotJudged: nothing can be said of it as things are.
         """

@@ -86,6 +86,8 @@ async def _campaign(command: StartJob, improver: Improver) -> dict[str, Any]:
         "does": f"looks for something better in {reading.component.title}; nothing is applied without you",
         "component": reading.component.id,
         "rule": reading.rule,
+        "measure": reading.component.measure,
+        "unsearched": reading.component.unsearched,
         "paths": list(reading.component.paths),
         "cost": cost + (f", ${budget.usd:.2f} for models" if budget.usd else ", no model"),
         "asks": True,

@@ -8,6 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from engine.domain.fence import RULE
+from engine.library.prompt_parts import REFLECTION, Parts, built_in
 from engine.models import Message, ModelClient, ModelError, ModelRequest, Recorder, Text, ask_for
 from engine.models.port import unrecorded
 
@@ -24,20 +25,27 @@ class AskingError(Exception):
     """The model could not be asked, or gave nothing that can be used; the message says why."""
 
 
-def asking_of(client: ModelClient, model: str, record: Recorder = unrecorded) -> Asking:
+def asking_of(
+    client: ModelClient,
+    model: str,
+    record: Recorder = unrecorded,
+    parts: Callable[[], Awaitable[Parts]] = built_in,
+) -> Asking:
     """A way to ask a model.
 
     Args:
         client: carries the question; it keeps to the agent's budget.
         model: its name.
         record: told of every call.
+        parts: reads the workspace's parts of the prompt.
     """
 
     async def asking(name: str, wanted: str, material: str, form: type[BaseModel]) -> BaseModel:
+        role = (await parts()).words(REFLECTION, ROLE)
         request = ModelRequest(
             model,
             (Message("user", (Text(material, "record"), Text(wanted, "question"))),),
-            (Text(f"{_ROLE}\n\n{RULE}", "role", cache=True),),
+            (Text(f"{role}\n\n{RULE}", "role", cache=True),),
             max_tokens=min(MAX_TOKENS, client.capabilities(model).max_output),
         )
         try:
@@ -48,6 +56,7 @@ def asking_of(client: ModelClient, model: str, record: Recorder = unrecorded) ->
     return asking
 
 
-_ROLE = """You look back on the work of an agent while it goes on working. You never act and give no
+ROLE = """You look back on the work of an agent while it goes on working. You never act and give no
 orders: what you find is kept, and told to the agent's planner once. Say only what the record shows, name what
 you base it on, and say so where it shows nothing."""
+"""The built-in words of the part `reflection`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from engine.domain.failure import FailureKind
@@ -17,6 +19,7 @@ from engine.domain.thinking import (
 )
 from engine.generation.notation import PLAN_LIMIT, PlanSyntaxError, read_plan
 from engine.generation.validation import problems_of
+from engine.library.prompt_parts import Parts, built_in
 from engine.models import (
     ModelClient,
     ModelError,
@@ -78,6 +81,7 @@ class ClaudeThinker:
         sink: told the pieces of answers as they come.
         record: told of every request what came of it.
         recall: what memory has to say before a question.
+        parts: reads the workspace's parts of the prompt.
     """
 
     name = CLAUDE
@@ -94,9 +98,11 @@ class ClaudeThinker:
         sink: PieceSink = unwatched,
         record: Recorder = unrecorded,
         recall: Recall = nothing,
+        parts: Callable[[], Awaitable[Parts]] = built_in,
     ) -> None:
         self.model = model
         self._recall = recall
+        self._parts = parts
         self._client = client
         self._registry = registry
         self._max_tokens = max_tokens
@@ -120,7 +126,7 @@ class ClaudeThinker:
         try:
             given = await ask_for(
                 self._client,
-                self.request(request, await self._recall()),
+                self.request(request, await self._recall(), await self._parts()),
                 _PlanForm,
                 name=TOOL,
                 check=self._problems,
@@ -148,7 +154,7 @@ class ClaudeThinker:
         try:
             given = await ask_until(
                 self._client,
-                self.decision(request, await self._recall()),
+                self.decision(request, await self._recall(), await self._parts()),
                 reader.read,
                 sink=self._sink,
                 record=self._record,
@@ -168,14 +174,17 @@ class ClaudeThinker:
             held=error.kind is ModelErrorKind.BUDGET,
         )
 
-    def decision(self, request: DecisionRequest, recalled: tuple[Text, ...] = ()) -> ModelRequest:
+    def decision(
+        self, request: DecisionRequest, recalled: tuple[Text, ...] = (), parts: Parts | None = None
+    ) -> ModelRequest:
         """The first question for a decision, as it is sent."""
         known = self._client.capabilities(self.model).tools
+        role = decider_blocks(parts or Parts())
         words = tools_in_words(self._registry, may_muse=request.may_muse)
         return ModelRequest(
             self.model,
             (situation(request, recalled),),
-            decider_blocks() if known else (*decider_blocks(), Text(words, "tools")),
+            role if known else (*role, Text(words, "tools")),
             tools_of(self._registry, may_muse=request.may_muse) if known else (),
             tool_choice=ANY_TOOL if known else "",
             max_tokens=self._max_tokens,
@@ -184,12 +193,14 @@ class ClaudeThinker:
             cache_tools=known,
         )
 
-    def request(self, request: PlanRequest, recalled: tuple[Text, ...] = ()) -> ModelRequest:
+    def request(
+        self, request: PlanRequest, recalled: tuple[Text, ...] = (), parts: Parts | None = None
+    ) -> ModelRequest:
         """The first question for a goal, as it is sent."""
         return ModelRequest(
             self.model,
             (question(request, recalled),),
-            system_blocks(self._registry),
+            system_blocks(self._registry, parts or Parts()),
             max_tokens=self._max_tokens,
             temperature=None if self._thinking_budget else 0.0,
             thinking_budget=self._thinking_budget,

@@ -9,6 +9,7 @@ from engine.domain.fence import RULE, visible
 from engine.domain.thinking import DecisionRequest, PlanRequest, RecentAction
 from engine.generation.notation import PLAN_LIMIT
 from engine.journal.event import canonical
+from engine.library.prompt_parts import DECIDING, PLANNING, Parts
 from engine.models import Message, Text, fence
 from engine.tools.registry import ToolRegistry
 
@@ -17,12 +18,11 @@ RECENT_LIMIT = 60_000
 BELIEF_LIMIT = 600
 """Characters of one belief's value that are shown."""
 
-ROLE = f"""You are the planner of an agent that works in a sandboxed directory while an operator watches.
+ROLE = """You are the planner of an agent that works in a sandboxed directory while an operator watches.
 You never act: you propose the steps, the agent checks them and runs them one after the other, and the
 operator can change or stop each of them. Propose the fewest steps that do all of what the goal asks, in
-the order they are to run, and nothing that it does not ask.
-
-{RULE}"""
+the order they are to run, and nothing that it does not ask."""
+"""The built-in words of the part `planning`."""
 
 NOTATION = f"""A plan is a list of up to {PLAN_LIMIT} actions. Each action is an object:
   {{"type": "EXECUTE_TOOL", "id": "1", "description": "what it does, in a few words",
@@ -40,7 +40,7 @@ NOTATION = f"""A plan is a list of up to {PLAN_LIMIT} actions. Each action is an
   stand there, and in a sentence why. Never plan something else in its place."""
 
 
-DECIDER = f"""You decide what an agent does next. It works in a sandboxed directory while an operator watches,
+DECIDER = """You decide what an agent does next. It works in a sandboxed directory while an operator watches,
 who sees each decision before it is carried out and can change or stop it. Each time you are asked you make
 exactly one decision, by calling one tool: one command of the sandbox or of memory, or one of the others. Its
 outcome is shown to you when you are asked again; nothing else of this exchange is remembered, so write down
@@ -48,21 +48,21 @@ what you will need as a thought or a memory.
 * Do what the goal asks and nothing more. Look before you change something that you have not seen.
 * When something failed, find out why before you try again, and never repeat a call that failed unchanged.
 * Call `finish` as soon as you have seen that the goal is reached; never claim what you have not seen.
-* When it cannot be done call `give_up`; when only a person can say how to go on call `ask_operator`.
-
-{RULE}"""
+* When it cannot be done call `give_up`; when only a person can say how to go on call `ask_operator`."""
+"""The built-in words of the part `deciding`."""
 
 _ANEW = (
     "An earlier plan for this goal did not get through. Plan only what remains to be done of it, by a way "
     "that does not meet the same trouble; do not begin with the call that failed."
 )
+_BUILT_IN = Parts()
 _REST = "The steps that were still to come are planned anew: plan only what remains to be done of the goal."
 
 
-def system_blocks(registry: ToolRegistry) -> tuple[Text, ...]:
+def system_blocks(registry: ToolRegistry, parts: Parts = _BUILT_IN) -> tuple[Text, ...]:
     """What stays the same from goal to goal; the endpoint may cache it up to its end."""
     return (
-        Text(ROLE, "role"),
+        Text(f"{parts.words(PLANNING, ROLE)}\n\n{RULE}", "role"),
         Text(NOTATION, "notation"),
         Text(_tools(registry), "tools", cache=True),
     )
@@ -99,9 +99,9 @@ def question(request: PlanRequest, recalled: tuple[Text, ...] = ()) -> Message:
     )
 
 
-def decider_blocks() -> tuple[Text, ...]:
+def decider_blocks(parts: Parts = _BUILT_IN) -> tuple[Text, ...]:
     """What is the same for every decision; the tools stand before it."""
-    return (Text(DECIDER, "role", cache=True),)
+    return (Text(f"{parts.words(DECIDING, DECIDER)}\n\n{RULE}", "role", cache=True),)
 
 
 def situation(request: DecisionRequest, recalled: tuple[Text, ...] = ()) -> Message:

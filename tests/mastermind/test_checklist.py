@@ -219,6 +219,9 @@ SHOWN: dict[str, dict[str, tuple[int, ...]]] = {
     "mastermind/test_sample_campaign.py": {
         "test_a_good_project_is_left_as_it_is": (70,),
     },
+    "mastermind/test_parts_prompts.py": {
+        "test_without_a_model_nothing_is_shown_of_a_prompt_and_that_is_said": (70,),
+    },
     "mastermind/test_search_audit.py": {
         "test_nothing_to_find_is_a_plain_answer": (70,),
     },

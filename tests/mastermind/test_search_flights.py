@@ -16,11 +16,12 @@ from engine.domain.ports import Ports
 from engine.engine import Engine, EngineConfig
 from engine.mastermind.judge.judge import Judge
 from engine.mastermind.judge.suite import Outcome, Split
+from engine.mastermind.parts import NotJudged
 from engine.mastermind.search.components import AGENT_PREFIX, THRESHOLDS, THRESHOLDS_FILE, components
 from engine.mastermind.search.flight_suites import FlightSuite
 from engine.mastermind.search.flights import HurriedClock
 from engine.mastermind.search.joining import JournalAuditor, SearchProposer, SearchSuites
-from engine.mastermind.search.searching import Searching, UnsearchableError
+from engine.mastermind.search.searching import Searching
 
 WORSE = "[recovery]\nmax_consecutive_errors = 1\n"
 
@@ -117,7 +118,7 @@ async def test_no_candidate_loosens_an_agents_rules(engine: Engine, tmp_path: Pa
 async def test_a_component_without_tasks_is_refused_in_a_sentence(tmp_path: Path) -> None:
     tree(tmp_path, "plans/greeter.asl", "+!greet <- .print(hello).\n")
     searching = Searching(tmp_path, opener)
-    with pytest.raises(UnsearchableError, match="no plan for !reach"):
+    with pytest.raises(NotJudged, match=r"no recorded run with plans/greeter\.asl: let agents"):
         await searching.suite(of(searching, "plans/greeter"), tmp_path, 1)
     assert {one.kind for one in components(tmp_path)} >= {ComponentKind.PLANS, ComponentKind.THRESHOLDS}
     assert not await searching.audit()

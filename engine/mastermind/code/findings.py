@@ -59,8 +59,8 @@ async def examine(workshop: Workshop | None, root: Path, project: Project) -> Ex
         return seen
     try:
         async with Box(workshop, root, project) as box:
-            if project.tests:
-                seen.tests = await box.tests(lines=True)
+            if project.asked or (project.tests and not project.alone):
+                seen.tests = await box.tests(project.asked, lines=True)
             await _time(seen, box, root)
     except BoxError as error:
         seen.notes.append(str(error))
@@ -180,7 +180,7 @@ async def found_in(
                 one.code,
             )
         )
-    if component.kind is ComponentKind.MODULE:
+    if component.kind is not ComponentKind.PROJECT:
         found = [one for one in found if one.path in component.paths or one.concern is Concern.TEST]
     found = [replace(one, text=clean_line(one.text, limit=600)) for one in found]
     return sorted(found, key=lambda one: (-one.severity, one.path, one.line, one.name))
@@ -190,7 +190,9 @@ def _failing(component: Component, seen: Examined) -> Iterator[Finding]:
     mine = {seen.project.inside(path) for path in component.paths}
     for test, said in sorted(seen.tests.items()):
         lines: Mapping[str, Any] = said.get("lines", {})
-        if said["outcome"] not in BAD or (component.kind is ComponentKind.MODULE and not mine & set(lines)):
+        if said["outcome"] not in BAD or (
+            component.kind is not ComponentKind.PROJECT and not mine & set(lines)
+        ):
             continue
         message = clean_line(str(said.get("message", "")), limit=300)
         what = "fails" if said["outcome"] == "failed" else "cannot run"

@@ -11,16 +11,16 @@ from pathlib import Path
 from engine.domain.improvement import Component, ComponentKind, Finding, Proposal
 from engine.mastermind.code.box import BoxError, Workshop
 from engine.mastermind.code.findings import Examined, examine, found_in
-from engine.mastermind.code.projects import project_of, projects
+from engine.mastermind.code.projects import project_of, projects, tools
 from engine.mastermind.code.proposing import propose
 from engine.mastermind.code.suite import project_suite
 from engine.mastermind.code.tree import LeftOut, walk
-from engine.mastermind.parts import AuditUnavailable, JobRefused, Progress, Suite
+from engine.mastermind.parts import AuditUnavailable, JobRefused, NotJudged, Progress, Suite
 from engine.sandbox import SandboxPolicy
 
 _KEPT = 6
 """States of projects that are remembered."""
-_KINDS = (ComponentKind.PROJECT, ComponentKind.MODULE)
+_KINDS = (ComponentKind.PROJECT, ComponentKind.MODULE, ComponentKind.TOOL)
 Policy = Callable[[], SandboxPolicy]
 """What programs may do in the workspace now."""
 
@@ -89,11 +89,15 @@ class CodeAuditor:
         self._workspace, self._looking = workspace, looking
 
     async def components(self) -> Sequence[Component]:
-        """Every project and each of its modules."""
-        return await asyncio.to_thread(projects, self._workspace)
+        """Every project and each of its modules, and every tool."""
+
+        def found() -> list[Component]:
+            return [*projects(self._workspace), *tools(self._workspace)]
+
+        return await asyncio.to_thread(found)
 
     def fits(self, component: Component) -> bool:
-        """Projects and modules."""
+        """Projects, modules and tools."""
         return component.kind in _KINDS
 
     async def audit(
@@ -126,7 +130,7 @@ class Fixers:
         self._looking = looking
 
     def fits(self, component: Component) -> bool:
-        """Projects and modules."""
+        """Projects, modules and tools."""
         return component.kind in _KINDS
 
     async def propose(
@@ -158,7 +162,7 @@ class ProjectSuites:
         self._looking, self._held_out = looking, held_out
 
     def fits(self, component: Component) -> bool:
-        """Projects and modules."""
+        """Projects, modules and tools."""
         return component.kind in _KINDS
 
     def roots(self, component: Component) -> tuple[str, ...]:
@@ -170,6 +174,7 @@ class ProjectSuites:
 
         Raises:
             JobRefused: it cannot be judged; the message says why.
+            NotJudged: it is a tool with nothing beside it that could show a change to be better.
         """
         try:
             workshop = await self._looking.workshop()
@@ -178,5 +183,6 @@ class ProjectSuites:
                 before, component, workshop=workshop, seed=seed, held_out=self._held_out, seen=seen
             )
         except (BoxError, OSError) as error:
-            raise JobRefused(f"{component.id} cannot be judged: {error}") from error
+            lacking = NotJudged if component.kind is ComponentKind.TOOL else JobRefused
+            raise lacking(f"{component.id} cannot be judged: {error}") from error
         return suite

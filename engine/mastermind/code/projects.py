@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -12,6 +13,10 @@ from engine.mastermind.code.tree import LeftOut, is_skipped, walk
 
 _STRONG = ("pyproject.toml", "setup.cfg", "setup.py")
 _MEASURE = "its own tests, tests held out, calls compared with the code before, timed benchmarks"
+_TOOL_MEASURE = "the tests beside it, calls compared with the tool before, timed benchmarks beside it"
+_MOST_TOOLS = 500
+TOOLS = "tools"
+"""The directory below the sandbox whose files of Python are tools, each by itself."""
 _DEEPEST = 6
 _TEST_DIRECTORIES = frozenset({"tests", "test", "held_out"})
 
@@ -30,6 +35,13 @@ class Project:
     """Files of its tests that everybody sees, with what they are set up by."""
     benches: tuple[str, ...] = ()
     """Files named `bench_*.py`; each `bench_*(size)` in them is timed."""
+    alone: bool = False
+    """Whether it is one tool among others in a directory, so that only its own tests are run."""
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Files of tests that are run by name; empty runs all there are."""
+        return tuple(one for one in self.tests if not one.endswith("conftest.py")) if self.alone else ()
 
     def path(self, inside: str) -> str:
         """A path of the project, from the root."""
@@ -56,8 +68,67 @@ def projects(root: Path, under: str = "sandbox") -> list[Component]:
     return [component for project in find_projects(root, under) for component in _components(project)]
 
 
+def tools(root: Path, under: str = "sandbox") -> list[Component]:
+    """Each file of Python in `tools` that belongs to no project, as a component."""
+    known = find_projects(root, under)
+    taken = {project.path(one) for project in known for one in (*project.modules, *project.tests)}
+    found = []
+    for name in _python_in(root / under / TOOLS):
+        path, stem = f"{under}/{TOOLS}/{name}", PurePosixPath(name).stem
+        if path in taken or is_test(name) or is_bench(name) or f"{TOOLS}/{stem}" in {one.id for one in known}:
+            continue
+        title = f"the tool {path}, written in the workspace"
+        aliases = (stem, f"{stem} tool", f"{stem}_tool", path)
+        found.append(
+            Component(f"{TOOLS}/{stem}", ComponentKind.TOOL, title, (path,), _TOOL_MEASURE, aliases=aliases)
+        )
+    return found
+
+
+def _python_in(directory: Path) -> list[str]:
+    try:
+        with os.scandir(directory) as found:
+            names = [one.name for one in found if one.is_file(follow_symlinks=False)]
+    except OSError:
+        return []
+    return sorted(name for name in names if name.endswith(".py") and name != "__init__.py")[:_MOST_TOOLS]
+
+
+def _tool(root: Path, component: Component, under: str) -> Project | None:
+    """A tool as a project of one module, with the tests and benchmarks that name or import it."""
+    directory = f"{under}/{TOOLS}"
+    (path,) = component.paths
+    inside = path.removeprefix(f"{directory}/")
+    if not path.startswith(f"{directory}/") or not (root / path).is_file():
+        return None
+    whole = _project(root, TOOLS, under)
+    mine = [one for one in (*whole.tests, *whole.benches) if _is_about(root / whole.path(one), inside)]
+    return Project(
+        component.id,
+        directory,
+        (inside,),
+        tuple(one for one in whole.tests if one in mine),
+        tuple(one for one in whole.benches if one in mine),
+        alone=True,
+    )
+
+
+def _is_about(file: Path, tool: str) -> bool:
+    """Whether a file of tests or benchmarks is named after a tool, imports it, or sets tests up."""
+    stem = PurePosixPath(tool).stem
+    if file.name in ("conftest.py", f"test_{stem}.py", f"{stem}_test.py", f"bench_{stem}.py"):
+        return True
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return re.search(rf"^\s*(from|import)\s+(tools\.)?{re.escape(stem)}\b", text, re.MULTILINE) is not None
+
+
 def project_of(root: Path, component: Component, under: str = "sandbox") -> Project | None:
-    """The project that a component is, or is a module of."""
+    """The project that a component is, or is a module of; a tool is one by itself."""
+    if component.kind is ComponentKind.TOOL:
+        return _tool(root, component, under)
     for project in find_projects(root, under):
         if project.id == component.id or any(project.path(one) in component.paths for one in project.modules):
             return project

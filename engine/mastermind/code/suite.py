@@ -29,6 +29,10 @@ from engine.mastermind.code.spectrum import BAD
 from engine.mastermind.code.tree import LeftOut, read_bytes, walk
 from engine.mastermind.judge.suite import Call, Check, Measure, Split
 
+_NOTHING_BESIDE = (
+    "it has neither tests nor a benchmark, so nothing could show a change of it to be better; put "
+    "test_{stem}.py beside it, or bench_{stem}.py with a function bench_…(size)"
+)
 DRIVER = "pilothouse_timed.py"
 HELD_OUT = "held_out"
 """The directory of tests that candidates do not see, in the project or in the workspace's own directory."""
@@ -110,6 +114,8 @@ async def project_suite(
     project = project_of(root, component, under)
     if project is None:
         raise BoxError(f"{component.id} is no Python project below {under or root}")
+    if project.alone and not project.asked and not project.benches:
+        raise BoxError(_NOTHING_BESIDE.format(stem=PurePosixPath(project.modules[0]).stem))
     if seen is None:
         seen = await examine(workshop, root, project)
     files = _held_out_files(root, project, held_out)

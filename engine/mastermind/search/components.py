@@ -1,4 +1,4 @@
-"""What of the system itself can be improved beside projects: plans, recipes, thresholds, agents, tools.
+"""What of the system itself can be improved beside projects: plans, recipes, prompts, thresholds, agents.
 
 All of it is data in the workspace's directory, outside of what agents may write except for plan libraries in
 the sandbox. Where a file is needed that is not there yet, `beginning` says what stands for it: the shipped
@@ -16,6 +16,8 @@ from typing import Any
 
 from engine.domain.commands import AGENT_ID
 from engine.domain.improvement import Component, ComponentKind
+from engine.library.prompt_parts import path_of
+from engine.mastermind.search.thresholds import UNSEARCHED
 from engine.parameters.thresholds import FILE
 
 AGENT_PREFIX = "agent:"
@@ -25,9 +27,9 @@ PLANS_FILE = "plans/explorer.asl"
 RECIPES = "recipes"
 RECIPES_FILE = "recipes/learned.toml"
 """The file that learned recipes are written to; the operator's own files are changed only when named."""
+PROMPTS = "prompts"
 THRESHOLDS = "thresholds"
 THRESHOLDS_FILE = FILE
-TOOLS_DIRECTORY = "sandbox/tools"
 SIZE_LIMIT = 256 * 1024
 MOST_FILES = 500
 _SKIPPED = frozenset({".pilothouse", ".git", ".tmp", ".venv", "venv", "node_modules", "__pycache__"})
@@ -37,16 +39,18 @@ MEASURES = {
     ComponentKind.RECIPES: "sealed recorded goals planned as they were done in the end, nothing else anew",
     ComponentKind.THRESHOLDS: "goals achieved and actions taken on sealed small tasks",
     ComponentKind.AGENT: "goals achieved and actions taken by such an agent on sealed small tasks",
-    ComponentKind.TOOL: "the tests beside it",
 }
 
 
-def components(workspace: Path, agents: Mapping[str, str] | None = None) -> tuple[Component, ...]:
+def components(
+    workspace: Path, agents: Mapping[str, str] | None = None, model: str = ""
+) -> tuple[Component, ...]:
     """What can be improved in a workspace, by id; blocking.
 
     Args:
         workspace: its directory.
         agents: the agents that exist, with their types.
+        model: the name of the model that thinks; empty where there is none.
     """
     found = [_plans(PLANS, PLANS_FILE, "the explorer's plans, as shipped until they are changed")]
     found += [
@@ -68,9 +72,10 @@ def components(workspace: Path, agents: Mapping[str, str] | None = None) -> tupl
             (THRESHOLDS_FILE,),
             MEASURES[ComponentKind.THRESHOLDS],
             aliases=("threshold", "settings", "metacognition", "recovery"),
+            unsearched=UNSEARCHED,
         )
     )
-    found += [_tool(path) for path in _named(workspace, TOOLS_DIRECTORY, ".py")]
+    found.append(_prompts(model))
     found += [_agent(ident, kind) for ident, kind in sorted((agents or {}).items())]
     return tuple(sorted(found, key=lambda one: one.id))
 
@@ -82,22 +87,23 @@ def _plans(ident: str, path: str, title: str) -> Component:
     return Component(ident, ComponentKind.PLANS, title, (path,), measure, aliases=names)
 
 
+def _prompts(model: str) -> Component:
+    from engine.mastermind.search.prompts import MEASURED, measure_of
+
+    return Component(
+        PROMPTS,
+        ComponentKind.PROMPT,
+        f"the words that guide a model: {', '.join(MEASURED)}",
+        tuple(map(path_of, MEASURED)),
+        measure_of(model),
+        aliases=("prompt", *(f"{part} prompt" for part in MEASURED)),
+    )
+
+
 def _recipes(ident: str, path: str, title: str) -> Component:
     names = (Path(path).stem, f"{Path(path).stem} recipes", path)
     return Component(
         ident, ComponentKind.RECIPES, title, (path,), MEASURES[ComponentKind.RECIPES], aliases=names
-    )
-
-
-def _tool(path: str) -> Component:
-    stem = Path(path).stem
-    return Component(
-        path.removeprefix("sandbox/").removesuffix(".py"),
-        ComponentKind.TOOL,
-        f"the tool {path}, written in the workspace",
-        (path,),
-        MEASURES[ComponentKind.TOOL],
-        aliases=(stem, f"{stem} tool", f"{stem}_tool", path),
     )
 
 
@@ -163,6 +169,10 @@ def _usual(component: Component, path: str, created: Mapping[str, Any]) -> str:
         from engine.mastermind.search.thresholds import DEFAULT_TEXT
 
         return DEFAULT_TEXT
+    if component.kind is ComponentKind.PROMPT:
+        from engine.mastermind.search.prompts import built_in
+
+        return built_in(Path(path).stem)
     if component.kind is ComponentKind.AGENT:
         return spec_text(component.id.removeprefix(AGENT_PREFIX), created)
     return ""

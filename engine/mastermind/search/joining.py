@@ -14,14 +14,17 @@ from typing import Any
 
 from engine.domain.improvement import Component, ComponentKind, Finding, Proposal
 from engine.journal.errors import JournalReadError
-from engine.mastermind.parts import AuditUnavailable, JobRefused, NothingProposed, Progress
-from engine.mastermind.search.components import RECIPES
+from engine.mastermind.parts import AuditUnavailable, JobRefused, NothingProposed, NotJudged, Progress
+from engine.mastermind.search.components import RECIPES, beginning
 from engine.mastermind.search.history import read_created
 from engine.mastermind.search.modelling import FILE_LIMIT, ModelUnavailable, model_proposals
+from engine.mastermind.search.prompts import stands_for
 from engine.mastermind.search.searching import SEARCHED, Searching, UnsearchableError
 from engine.models import ModelClient, Recorder
 from engine.models.port import unrecorded
 
+BEGUN = (ComponentKind.PLANS, ComponentKind.PROMPT, ComponentKind.THRESHOLDS)
+"""Kinds with something in force where there is no file yet."""
 MOST_BESIDE = 40
 """Files that a model is shown beside those that it may change."""
 
@@ -68,8 +71,8 @@ class SearchProposer:
         self._searching = searching
 
     def fits(self, component: Component) -> bool:
-        """Whether such a component is searched."""
-        return component.kind in SEARCHED
+        """Whether such a component is searched; words are not."""
+        return component.kind in SEARCHED and component.kind is not ComponentKind.PROMPT
 
     async def propose(
         self,
@@ -87,7 +90,7 @@ class SearchProposer:
         ended = False
         try:
             return await self._searching.propose(component, findings, rng, lambda: ended, tree)
-        except (UnsearchableError, JournalReadError) as error:
+        except (UnsearchableError, JournalReadError, NotJudged) as error:
             raise NothingProposed(str(error)) from error
         finally:
             # Cancelled or not, a search in a thread is to end with this.
@@ -127,7 +130,10 @@ class ModelProposer:
         """
         if budget_usd <= 0:
             return ()
-        texts, beside = await asyncio.to_thread(_texts, tree, component)
+        try:
+            texts, beside = await asyncio.to_thread(_texts, tree, component)
+        except (OSError, ValueError) as error:
+            raise NothingProposed(f"{component.id} cannot be read: {error}") from None
         try:
             proposed = await model_proposals(
                 self._client,
@@ -165,6 +171,7 @@ class SearchSuites:
 
         Raises:
             JobRefused: it cannot be judged; the message says why.
+            NotJudged: it takes a model, and there is none.
         """
         try:
             return await self._searching.suite(component, before, seed)
@@ -175,8 +182,10 @@ class SearchSuites:
 def _texts(tree: Path, component: Component) -> tuple[dict[str, str], Mapping[str, str]]:
     """A component's files that are there, and the tests beside them."""
     texts = {path: text for path in component.paths if (text := _text(tree / path)) is not None}
+    if component.kind in BEGUN:
+        texts = beginning(component, tree) | texts
     rooms = {"/".join(PurePosixPath(path).parts[:2]) for path in component.paths if path.count("/") > 1}
-    beside: dict[str, str] = {}
+    beside = stands_for(component) if component.kind is ComponentKind.PROMPT else {}
     for room in sorted(rooms):
         for file in sorted((tree / room).rglob("*test*.py"))[:MOST_BESIDE]:
             path = file.relative_to(tree).as_posix()

@@ -10,13 +10,15 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from engine.domain.fence import RULE
-from engine.domain.improvement import Component, Finding, Proposal
+from engine.domain.improvement import Component, ComponentKind, Finding, Proposal
 from engine.domain.text import clean_line
+from engine.library.prompt_parts import PartError, checked
 from engine.models import ModelClient, ModelError, PieceSink, Recorder, fence
 from engine.models.answer import ModelAnswer, TokenCount
 from engine.models.blocks import Text, said
@@ -233,7 +235,18 @@ def _faults(answer: Changes, component: Component, texts: Mapping[str, str]) -> 
         ]
         if all(texts.get(one.path) == one.text for one in change.files):
             found.append(f"change {number} leaves every file as it is")
+        if component.kind is ComponentKind.PROMPT:
+            found += [f"change {number}: {wrong}" for one in change.files if (wrong := _unfit(one))]
     return found
+
+
+def _unfit(file: FileText) -> str:
+    """Why a file cannot be a part of a prompt; empty where it can."""
+    try:
+        checked(PurePosixPath(file.path).stem, file.text)
+    except PartError as error:
+        return str(error)
+    return ""
 
 
 def _proposal(change: OneChange, model: str, answers: tuple[Finding, ...]) -> Proposal:

@@ -16,6 +16,7 @@ from typing import Any
 from engine.bdi.problems import ProgramError
 from engine.domain.improvement import Component, ComponentKind, Finding, Proposal
 from engine.journal.errors import JournalReadError
+from engine.mastermind.parts import NotJudged
 from engine.mastermind.search.agent_specs import SpecError, read_spec, spec_changes
 from engine.mastermind.search.audit import audit
 from engine.mastermind.search.components import AGENT_PREFIX, RECIPES, beginning, components, library_of
@@ -27,12 +28,22 @@ from engine.mastermind.search.plan_changes import Library
 from engine.mastermind.search.plan_search import Better, Effort, better_than, look_for_better
 from engine.mastermind.search.planning import recipe_texts
 from engine.mastermind.search.plans_suite import PlansSuite
+from engine.mastermind.search.prompts import NO_MODEL, ModelOpener, PromptSuite
 from engine.mastermind.search.recipes import RecipesSuite, propose_recipes
+from engine.mastermind.search.recorded_goals import read_recordings
+from engine.mastermind.search.recorded_suite import RecordedSuite
+from engine.mastermind.search.recorded_suite import look_for_better as look_in_record
 from engine.mastermind.search.thresholds import neighbours, written
 from engine.parameters.thresholds import ThresholdsError, read_thresholds
 
 SEARCHED = frozenset(
-    {ComponentKind.PLANS, ComponentKind.RECIPES, ComponentKind.THRESHOLDS, ComponentKind.AGENT}
+    {
+        ComponentKind.PLANS,
+        ComponentKind.RECIPES,
+        ComponentKind.PROMPT,
+        ComponentKind.THRESHOLDS,
+        ComponentKind.AGENT,
+    }
 )
 """Kinds of components that are searched and judged here."""
 
@@ -49,15 +60,19 @@ class Searching:
         workspace: its directory.
         opener: opens an engine on a scratch workspace, without a model.
         effort: how much is tried for plan libraries.
+        thinking: opens one with the model that thinks; None where there is none.
+        model: that model's name.
     """
 
     workspace: Path
     opener: Opener
     effort: Effort = field(default_factory=Effort)
+    thinking: ModelOpener | None = None
+    model: str = ""
 
     async def components(self, agents: Mapping[str, str] | None = None) -> tuple[Component, ...]:
         """What can be improved; `agents` are those that exist, with their types."""
-        return await asyncio.to_thread(components, self.workspace, agents)
+        return await asyncio.to_thread(components, self.workspace, agents, self.model)
 
     async def audit(
         self, component: Component | None = None, cancelled: Callable[[], bool] = lambda: False
@@ -120,6 +135,11 @@ class Searching:
     ) -> tuple[Proposal, ...]:
         (text,) = (await self.now(component, base)).values()
         try:
+            if not _is_explorers(text, component.paths[0]):
+                recordings = await asyncio.to_thread(read_recordings, self.workspace)
+                here = (await self.now(component)).values()
+                suite = await asyncio.to_thread(RecordedSuite.of, component, base, recordings, list(here))
+                return await asyncio.to_thread(look_in_record, suite, text, answers, rng, cancelled)
             found = await asyncio.to_thread(look_for_better, text, rng, self.effort, cancelled)
         except ProgramError as error:
             raise UnsearchableError(f"{component.paths[0]} cannot be read: {error}") from None
@@ -201,15 +221,19 @@ class Searching:
 
         Raises:
             UnsearchableError: it cannot be judged here; the message says why.
+            NotJudged: it takes a model, or a record, and there is none.
             JournalReadError: the journal cannot be read.
         """
         match component.kind:
             case ComponentKind.PLANS:
-                await self._judgeable(component, before)
-                return PlansSuite(component, seed)
+                return await self._plans_suite(component, before, seed)
             case ComponentKind.RECIPES:
                 history = await read_history(self.workspace)
                 return await asyncio.to_thread(RecipesSuite.of, component, before, history)
+            case ComponentKind.PROMPT:
+                if self.thinking is None:
+                    raise NotJudged(NO_MODEL)
+                return PromptSuite(component, seed, self.thinking, self.model)
             case ComponentKind.THRESHOLDS:
                 return FlightSuite(component, seed, self.opener)
             case ComponentKind.AGENT:
@@ -219,19 +243,16 @@ class Searching:
                 return FlightSuite(component, seed, self.opener, created["meta"])
         raise UnsearchableError(f"{component.title} is not judged here: there are no tasks for it")
 
-    async def _judgeable(self, component: Component, before: Path) -> None:
-        """Refuse a library that is not for the one world in which libraries are tried."""
-        (text,) = (await asyncio.to_thread(beginning, component, before)).values()
+    async def _plans_suite(self, component: Component, before: Path, seed: int) -> PlansSuite | RecordedSuite:
+        """Worlds for a library of the explorer's, recorded goals for any other one."""
+        (text,) = (await self.now(component, before)).values()
         try:
-            plans = Library(text, component.paths[0]).program.plans
+            if _is_explorers(text, component.paths[0]):
+                return PlansSuite(component, seed)
+            recordings = await asyncio.to_thread(read_recordings, self.workspace)
+            return await asyncio.to_thread(RecordedSuite.of, component, before, recordings)
         except ProgramError as error:
             raise UnsearchableError(f"{component.paths[0]} cannot be read: {error}") from None
-        goals = {getattr(plan.trigger.literal, "indicator", "") for plan in plans if plan.trigger.is_goal}
-        if "reach/1" not in goals:
-            raise UnsearchableError(
-                f"{component.paths[0]} has no plan for !reach(Object): libraries are judged in the world of "
-                "the explorer only"
-            )
 
     async def now(self, component: Component, tree: Path | None = None) -> dict[str, str]:
         """The text of each file of a component as it is, or as it begins where there is none yet.
@@ -255,6 +276,17 @@ class Searching:
         except JournalReadError as error:
             raise UnsearchableError(str(error)) from None
         return created.get(component.id.removeprefix(AGENT_PREFIX), {})
+
+
+def _is_explorers(text: str, path: str) -> bool:
+    """Whether a library is for the world in which libraries are tried: whether it has plans for !reach(X).
+
+    Raises:
+        ProgramError: it cannot be read.
+    """
+    plans = Library(text, path).program.plans
+    goals = {getattr(plan.trigger.literal, "indicator", "") for plan in plans if plan.trigger.is_goal}
+    return "reach/1" in goals
 
 
 def generated_that_worked(history: History, component: Component) -> Iterator[tuple[str, str]]:

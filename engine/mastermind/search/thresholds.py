@@ -18,11 +18,12 @@ DEFAULTS: Thresholds = {
 RANGES = {
     (RECOVERY, "max_consecutive_errors"): (1, 8, 1),
 }
-"""Lowest and highest value that is tried, and how far apart neighbours are.
-
-Those of metacognition are not searched: without a model nothing of it touches an agent's turn, so no task
-can tell one value from another.
-"""
+"""Lowest and highest value that is tried, and how far apart neighbours are."""
+UNSEARCHED = (
+    "metacognition's numbers, as no sealed task tells one value from another: without a model nothing of it "
+    "touches an agent's turn, and with one a small task is over before anything of it falls due"
+)
+"""What of the file is the operator's alone, and why."""
 _HEAD = "# Numbers by which agents' loops decide; an agent's own configuration counts before them.\n"
 
 Change = tuple[str, Thresholds]
