@@ -44,6 +44,8 @@ def parser() -> argparse.ArgumentParser:
         ("why", "why something is so, answered from the journal", _add_why),
         ("coder", "an interactive SimpleCoder session", _add_coder),
         ("asl", "run AgentSpeak(L) programs, several agents together", _add_asl),
+        ("tools", "the tools that agents have, and how MCP servers are", _add_tools),
+        ("mcp", "serve the sandbox and memory of a workspace to other agents over MCP", _add_mcp),
         ("doctor", "what works on this machine", _add_doctor),
         ("explorer", "plans for the explorer robot, run and measured", add_explorer_arguments),
         ("bench", "benchmarks beside their baselines (source tree only)", _add_bench),
@@ -186,6 +188,22 @@ def _add_doctor(doctor: Parser) -> None:
     doctor.add_argument("--model", action="store_true", help="ask the model for one word")
 
 
+def _add_tools(tools: Parser) -> None:
+    tools.add_argument("--log", action="store_true", help="the last lines of servers' standard error, too")
+
+
+def _add_mcp(mcp: Parser) -> None:
+    mcp.add_argument(
+        "--http",
+        type=_port,
+        metavar="PORT",
+        help="over HTTP on this machine only, with a token (PILOTHOUSE_MCP_TOKEN, or one that is told); "
+        "0 takes any free port; without it over standard input and output",
+    )
+    mcp.add_argument("--read-only", action="store_true", help="only what changes nothing")
+    _tier_option(mcp)
+
+
 def _add_bench(bench: Parser) -> None:
     bench.add_argument("name", nargs="?", default="", metavar="NAME")
 
@@ -249,6 +267,12 @@ def _tier_option(parser: argparse.ArgumentParser) -> None:
 def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"'{text[:20]}' is no port; use 0 to 65535")
     return int(text)
 
 

@@ -315,6 +315,23 @@ def _doctor(options: argparse.Namespace) -> int:
     return _answered(options, examine(_workspace(options), ask_model=options.model))
 
 
+def _tools(options: argparse.Namespace) -> int:
+    from app.tools import list_tools
+
+    return _answered(options, list_tools(_workspace(options), log=options.log))
+
+
+def _mcp(options: argparse.Namespace) -> int:
+    from app.mcp_serving import ServeOptions, serve
+    from engine.journal.errors import JournalError
+
+    asked = ServeOptions(_workspace(options), options.http, options.read_only, _accepted(options))
+    try:
+        return asyncio.run(serve(asked))
+    except JournalError as error:
+        return _complain(str(error))
+
+
 def _bench(options: argparse.Namespace) -> int:
     try:
         from tests.benchmarks import run_all
@@ -345,6 +362,8 @@ HANDLERS: dict[str, Callable[[argparse.Namespace], int]] = {
     "why": _why,
     "coder": _coder,
     "asl": _asl,
+    "tools": _tools,
+    "mcp": _mcp,
     "doctor": _doctor,
     "explorer": _explorer,
     "bench": _bench,

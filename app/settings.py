@@ -23,6 +23,7 @@ from engine.engine import EngineConfig
 from engine.inquiry.notices import Rule
 from engine.models import Budget, ModelError
 from engine.models.choice import ModelChoice
+from engine.models.repairs import REPAIRS, REPAIRS_LIMIT
 from engine.sandbox.policy import Network, SandboxPolicy, Tier
 from engine.steering.policies import PRESETS, read_policy
 from engine.steering.rules import RuleError
@@ -59,6 +60,8 @@ class _ModelTable(BaseModel):
     """US dollars that each agent may spend; it is held before a call that could break it."""
     budget_tokens: int | None = Field(default=None, ge=0)
     budget_calls: int | None = Field(default=None, ge=0)
+    repairs: int | None = Field(default=None, ge=0, le=REPAIRS_LIMIT, strict=True)
+    """How often it may put right an answer that cannot be used, before planning has failed."""
 
 
 class _Amounts(BaseModel):
@@ -227,7 +230,10 @@ def _model(user: _ModelTable, local: _ModelTable, problems: list[str]) -> ModelC
         return None
     # The environment's name counts before that of a file.
     name = os.environ.get("PILOTHOUSE_MODEL", "").strip() or given.get("name")
-    return replace(found, budget=budget, name=name or found.name) if found is not None else None
+    repairs = REPAIRS if (set_to := given.get("repairs")) is None else set_to
+    if found is None:
+        return None
+    return replace(found, budget=budget, name=name or found.name, repairs=repairs)
 
 
 def _home(environ: Any) -> Path:

@@ -195,8 +195,26 @@ def _read_plan(rest: str, context: Context) -> Intent:
 
 
 def _read_call(rest: str, context: Context) -> Intent:
+    if re.match(r"[A-Za-z][\w-]*[.:]\w|mcp__", rest):
+        return _read_server_call(rest, context)
     command, args = _tool_line(_text(rest, "a sandbox command such as: ls"), context)
     return cmd.CallTool(agent=context.agent, command=command, args=args)
+
+
+def _read_server_call(rest: str, context: Context) -> Intent:
+    """A tool of an MCP server in one of its spellings, with its arguments as JSON."""
+    from engine.domain.strict_json import StrictJsonError, read_json
+    from engine.mcp.names import command_of, split
+
+    named, _, text = split_word(rest)
+    server, tool = split(named) or (named, "")
+    try:
+        args = read_json(text.strip() or "{}")
+    except StrictJsonError as error:
+        raise GrammarError(f"the arguments of {named} are no JSON: {error}") from None
+    if not isinstance(args, dict):
+        raise GrammarError(f'the arguments of {named} are a JSON object, such as {{"text": "hello"}}')
+    return cmd.CallTool(agent=context.agent, tool=server, command=command_of(server, tool), args=args)
 
 
 def _read_stop_job(rest: str, context: Context) -> Intent:
@@ -356,8 +374,8 @@ VERBS: tuple[Verb, ...] = (
     *search_verbs.VERBS,
     *inquiry_verbs.VERBS,
     *dispute_verbs.VERBS,
-    Verb("!", "! COMMAND ARGUMENTS", "call the sandbox tool yourself, in the agent's session", _read_call,
-         "Sandbox", aliases=("coder",)),
+    Verb("!", "! COMMAND ARGUMENTS", "call the sandbox tool yourself, in the agent's session; "
+         "an MCP server's tool: ! SERVER.TOOL {JSON}", _read_call, "Sandbox", aliases=("coder",)),
     Verb("policy", "policy", "what the agent's programs may do, and what holds them",
          _none(lambda c: Local("policy")), "Sandbox"),
     Verb("accept_tier", "accept_tier TIER", "let programs run in a weaker jail until this session ends",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -10,7 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from engine import __version__, inquiry, loop, reasoner
+from engine import __version__, inquiry, loop, mcp, reasoner
 from engine.actions.saving import SnapshotRule, WorkspaceSaver
 from engine.domain import commands as cmd
 from engine.domain.approval import Envelope
@@ -66,6 +67,8 @@ from engine.worlds.explorer_world import WORLDS
 if TYPE_CHECKING:
     from engine.mastermind.desk import Desk
     from engine.mastermind.mastermind import Mastermind
+    from engine.mcp.fleet import Servers
+    from engine.mcp.health import ServerView
     from engine.memory.requests import Request
     from engine.models.port import ModelClient
     from engine.steering.undoing import Offer
@@ -85,6 +88,8 @@ R = TypeVar("R")
 
 SANDBOX_DIRECTORY = "sandbox"
 """Where agents work, below the workspace; what steers them (journal, recipes) lies outside of it."""
+MCP_SETTINGS = "mcp.json"
+"""The workspace's file that names MCP servers; see `engine.mcp.settings`."""
 SNAPSHOT_EVERY = 500
 """Events of a stream between two snapshots of its state."""
 SNAPSHOTS_DIRECTORY = "snapshots"
@@ -125,6 +130,9 @@ class Engine:
         self._saver: WorkspaceSaver | None = None
         self._memory: Memory | None = None
         self._keeper: Keeper | None = None
+        self._servers: Servers | None = None
+        self._offered: dict[str, ev.ToolOffered] = {}
+        """What tools from outside offered last."""
         self._tasks: list[asyncio.Task[None]] = []
         self._stop = asyncio.Event()
         self.final_head = ""
@@ -202,6 +210,7 @@ class Engine:
         self._door = Door(
             self._shared, self._live, self._budgets, self._log, self.session, self._mastermind.carry_out
         )
+        await self._begin_servers()
         for stream in streams:
             if of_agent(stream):
                 await self._live.resume(await self._live.restore(stream))
@@ -217,6 +226,31 @@ class Engine:
             asyncio.create_task(index, name="journal index"),
             asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
         ]
+
+    async def _begin_servers(self) -> None:
+        """Begin to connect the MCP servers of the workspace's settings; they are ready a little later."""
+        if not await asyncio.to_thread((self.workspace / MCP_SETTINGS).exists):
+            return
+        settings = await asyncio.to_thread(mcp.load, self.workspace)
+        around = mcp.Surroundings(self.workspace, self.root, self.config.policy, os.environ)
+        self._servers = mcp.Servers(settings, around, self._ports.clock, self._server_changed)
+        self._servers.register(self.registry)
+        self._servers.begin()
+
+    def _server_changed(self, view: ServerView) -> None:
+        if view.name in self.registry:
+            self.tool_changed(view.name)
+
+    def tool_changed(self, tool: str) -> None:
+        """A registered tool from outside may offer something else now: tell every agent's stream.
+
+        Raises:
+            UnknownToolError: there is no such tool.
+        """
+        said = loop.offer_of(self.registry.get(tool))
+        if self._offered.get(tool) != said:
+            self._offered[tool] = said
+            self._live.offer(said)
 
     def _all_share(self, memory: Memory) -> Shared:
         assert self._coder is not None
@@ -294,6 +328,8 @@ class Engine:
         await self._end_tasks()
         await self._background.close()
         await self._close_memory()
+        if self._servers is not None:
+            await self._servers.close()
         await self._branches.close()
         if self._saver is not None:
             await self._saver.close()
@@ -602,6 +638,11 @@ class Engine:
         return self.config.mastermind
 
     @property
+    def servers(self) -> Servers | None:
+        """The MCP servers of the workspace; None where its settings name none."""
+        return self._servers
+
+    @property
     def memory(self) -> Memory | None:
         """What the workspace's agents remember; it may still be opening. None before the engine is open."""
         return self._memory
@@ -706,4 +747,5 @@ class Engine:
             states=(*filter(None, [self._torn()]), *self._live.rebuilt.values()),
             memory=status.trouble or forgets,
             memory_behind=behind,
+            servers=self._servers.troubles if self._servers is not None else (),
         )

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from engine.actions.pipeline import Pipeline
 from engine.actions.saving import Saved, Unsaved
@@ -20,7 +20,7 @@ from engine.domain.action import SandboxSession, ToolResult
 from engine.domain.belief import BeliefSource, BeliefTerms
 from engine.domain.commands import parse_recorded
 from engine.domain.parameters import Extraction, Survey
-from engine.domain.ports import CallContext, CommandSpec, NoSessions, Ports
+from engine.domain.ports import CallContext, CommandSpec, NoSessions, Ports, Tool
 from engine.domain.reasoning import REASONER, Generation
 from engine.domain.session import ReturnedShell
 from engine.domain.state import ActiveAction, AgentState
@@ -39,6 +39,7 @@ from engine.journal.fold import fold
 from engine.journal.log import StreamLog
 from engine.loop.agent import Agent
 from engine.loop.generating import PlanMaker
+from engine.loop.offering import commands_of
 from engine.loop.reasoning import ReasoningAgent
 from engine.loop.recording import RecordingAgent, Surroundings
 from engine.memory.tool import MemoryTool
@@ -272,6 +273,10 @@ class _RecordedWorld:
         said = next(told, None)
         return said.survey if said is not None else Survey()
 
+    async def lost_by(self, agent: str, action: ActiveAction, cwd: str, own: str) -> int:
+        """Nothing: why an action needs the operator is fed in."""
+        return 0
+
     async def changes(self, agent: str, shell: ReturnedShell) -> Changes | str:
         """Never asked: what was offered is fed in before the agent would compare."""
         raise _DivergedError("the agent looks for the operator's changes, and the record does not have them")
@@ -358,6 +363,9 @@ class _ReplayedAgent(Agent):
         asked = self._record.next_payload
         return _RecordedAsker(self._record, asked) if isinstance(asked, ev.ParametersAsked) else None
 
+    async def _note_needs(self, overtaken: Callable[[], bool]) -> None:
+        """Why an action needs the operator is fed in."""
+
     async def _think(self, request: PlanRequest) -> PlanProposal | None:
         return await super()._think(request) if self._used(ev.PlanGenerated) else None
 
@@ -390,6 +398,7 @@ class _ReplayedAgent(Agent):
     def open(self, session: str, seed: int) -> None:
         """Take the agent up; what comes from outside comes after that is settled."""
         self._feeding = True
+        cast(_RecordedRegistry, self.around.registry).forget()
         super().open(session, seed)
         self._feeding = False
         self._feed()
@@ -404,6 +413,8 @@ class _ReplayedAgent(Agent):
                     return
                 if isinstance(payload, ev.AgentOpened):
                     self._end_session()
+                if isinstance(payload, ev.ToolOffered):
+                    cast(_RecordedRegistry, self.around.registry).offer(payload)
                 if isinstance(payload, ev.CommandReceived):
                     self.handle(parse_recorded(payload.command), expected.actor)
                 else:
@@ -497,6 +508,22 @@ class _DescribedTool:
         raise _DivergedError(f"{self.id}.{command} was called outside the record")
 
 
+class _RecordedRegistry(ToolRegistry):
+    """The house's tools, and those from outside as far as they had come on record."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        super().__init__(tools)
+        self._house = tuple(self._tools)
+
+    def offer(self, said: ev.ToolOffered) -> None:
+        """A tool from outside offers this from now on."""
+        self._tools[said.tool] = _DescribedTool(said.tool, commands_of(said))
+
+    def forget(self) -> None:
+        """A session ended, and the tools from outside with it."""
+        self._tools = {name: self._tools[name] for name in self._house}
+
+
 async def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
@@ -512,7 +539,7 @@ async def replay_stream(events: Sequence[Event], blob: Callable[[str], Awaitable
     record = _Record(events)
     world = _RecordedWorld(record, blob)
     worlds = [_DescribedTool(world.name, world.commands) for world in WORLDS.values()]
-    registry = ToolRegistry(
+    registry = _RecordedRegistry(
         [
             _DescribedTool("simple_coder", COMMANDS),
             Mind(),

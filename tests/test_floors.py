@@ -30,6 +30,7 @@ FLOORS = [
     "engine.metacognition",
     "engine.models",
     "engine.snapshots",
+    "engine.mcp",
     "engine.tools",
     "engine.sandbox",
     "engine.worlds",

@@ -25,3 +25,5 @@ class Health:
     """Why memory is not to be had, or holds not all that it should; agents go on without."""
     memory_behind: int = 0
     """Events of the journal that memory has not been written from yet."""
+    servers: tuple[str, ...] = ()
+    """What is wrong with MCP servers or their settings, a line each."""

@@ -45,6 +45,17 @@ class ParametersProcessed(Payload):
     """What a model found, where one was asked before this."""
 
 
+class OperatorNeeded(Payload):
+    """A requested action needs the operator's word: it would destroy something, or asks for more freedom."""
+
+    kind: ClassVar[str] = "action.needs_operator"
+    external: ClassVar[bool] = True
+    action: str
+    why: str
+    request: bool = False
+    """Whether only a word on this very call will do."""
+
+
 class ActionHeld(Payload):
     """The gate holds the action."""
 
@@ -161,3 +172,17 @@ class SnapshotWaived(Payload):
 
     kind: ClassVar[str] = "snapshot.waived"
     step: str
+
+
+class ToolOffered(Payload):
+    """What a tool from outside (an MCP server, custom functions) offers the agent from here on.
+
+    Such tools come and go while agents live; on record, so that a replay checks calls as they were checked.
+    """
+
+    kind: ClassVar[str] = "tool.offered"
+    external: ClassVar[bool] = True
+    tool: str
+    commands: tuple[dict[str, Any], ...] = ()
+    """Fields of each `engine.domain.ports.CommandSpec`, its schema left out; `checked` where somebody else
+    checks the arguments."""

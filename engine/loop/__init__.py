@@ -12,6 +12,7 @@ from engine import late
 if TYPE_CHECKING:
     from engine.loop.agent import Agent
     from engine.loop.decide_approvals import proposed_envelope
+    from engine.loop.offering import offer_of
     from engine.loop.purse import Purse
     from engine.loop.reasoning import ReasoningAgent, make_reasoner
     from engine.loop.recording import Surroundings
@@ -21,6 +22,7 @@ else:
         {
             "agent": ("Agent",),
             "decide_approvals": ("proposed_envelope",),
+            "offering": ("offer_of",),
             "purse": ("Purse",),
             "reasoning": (
                 "ReasoningAgent",
@@ -30,4 +32,12 @@ else:
         },
     )
 
-__all__ = ["Agent", "Purse", "ReasoningAgent", "Surroundings", "make_reasoner", "proposed_envelope"]
+__all__ = [
+    "Agent",
+    "Purse",
+    "ReasoningAgent",
+    "Surroundings",
+    "make_reasoner",
+    "offer_of",
+    "proposed_envelope",
+]

@@ -15,11 +15,13 @@ from engine.domain.state import AgentConfig, AgentState
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
 from engine.journal.event import GENESIS, Event
+from engine.journal.events import ToolOffered
 from engine.journal.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold
 from engine.journal.log import StreamLog
 from engine.journal.restoring import restore as restore_state
 from engine.loop.agent import Agent
 from engine.loop.branching import FORKS_DIRECTORY
+from engine.loop.offering import from_outside, offer_of
 from engine.loop.sharing import Shared
 from engine.metacognition import read_metacognition
 from engine.parameters.thresholds import ThresholdsError, with_thresholds
@@ -117,8 +119,16 @@ class LiveAgents:
         agent.begin_approvals({Source.WORKSPACE: self._shared.config.approvals, Source.AGENT: own})
         await log.commit()
         self.here[state.agent_id] = agent
+        for tool in from_outside(self._shared.registry):
+            agent.offered(offer_of(tool))
         agent.start()
         return agent
+
+    def offer(self, said: ToolOffered) -> None:
+        """Tell every agent's stream what a tool from outside offers from now on."""
+        for agent in self.here.values():
+            if not agent.state.deleted:
+                agent.offered(said)
 
     def _log(self, agent: str, version: int = 0, head: str = GENESIS) -> StreamLog:
         return StreamLog(agent, version, head, self._shared.ports.clock, self._shared.store.commit)

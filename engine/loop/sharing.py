@@ -35,6 +35,7 @@ from engine.metacognition import (
     workflow_of,
 )
 from engine.models.choice import NO_MODEL, ModelChoice
+from engine.models.repairs import REPAIRS, RepairsError, read_repairs
 from engine.parameters import SettingsError, read_settings
 from engine.recovery import RecoverySettingsError, read_recovery
 from engine.sandbox.policy import PolicyError, SandboxPolicy
@@ -129,6 +130,7 @@ class Shared:
             read_recovery(config.meta)
             read_metacognition(config.meta)
             read_stuck(config.meta)
+            read_repairs(config.meta)
             policy_of(config.meta)
             if wrong := check_limits(config.meta.get("budget", {})):
                 return wrong
@@ -139,6 +141,7 @@ class Shared:
             SettingsError,
             RecoverySettingsError,
             MetaSettingsError,
+            RepairsError,
             StuckSettingError,
         ) as error:
             return str(error)
@@ -154,9 +157,10 @@ class Shared:
         answerer = (self.config.answerer or _recorded_answers)(state)
         voice: Voice | None = None
         purse: loop.Purse | None = None
-        name = ""
+        name, repairs = "", REPAIRS
         if self.client is not None and self.config.model is not None:
             name = self.config.model.name
+            repairs = read_repairs(state.config.meta, self.config.model.repairs)
             voice = Voice(self.client)
             purse = loop.Purse(self.client, self.ledger, lambda: voice.goal)
             if answerer is None and state.reasons:
@@ -175,6 +179,7 @@ class Shared:
                     record=voice.called,
                     recall=recall,
                     parts=self.parts,
+                    repairs=repairs,
                 )
         return Surroundings(
             thinker=thinker,
@@ -192,6 +197,7 @@ class Shared:
             # Whoever chose to plan by recipes alone did not choose to pay for a model.
             model_name=name if state.reasons or state.config.replans else "",
             parts=self.parts,
+            repairs=repairs,
             post=post,
             ledger=self.ledger,
             background=self.background,

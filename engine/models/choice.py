@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.models.cost import Budget
 from engine.models.endpoint import Endpoint, Retries, Timeouts
+from engine.models.repairs import REPAIRS
 
 if TYPE_CHECKING:
     from engine.models.client import MessagesClient
@@ -30,6 +31,8 @@ class ModelChoice:
     """Of each agent."""
     timeouts: Timeouts = field(default_factory=Timeouts)
     retries: Retries = field(default_factory=Retries)
+    repairs: int = REPAIRS
+    """How often the model may put right an answer that cannot be used."""
 
     def client(self) -> MessagesClient:
         """A client of its endpoint; nothing is asked yet."""

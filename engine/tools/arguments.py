@@ -61,7 +61,9 @@ def check_arguments(spec: CommandSpec, args: Mapping[str, Any]) -> Checked:
     checked: dict[str, Any] = {}
     known = {parameter.name: parameter for parameter in spec.parameters}
     for name in args:
-        if name not in known:
+        if name not in known and spec.open:
+            checked[name] = args[name]
+        elif name not in known:
             expected = f"It takes {_names(known)}." if known else "It takes no arguments."
             text = f"{spec.name} has no argument {name!r}.{suggestion(name, known)} {expected}"
             problems.append(Problem(ErrorCode.BAD_ARGUMENTS, text, name))
@@ -72,7 +74,7 @@ def check_arguments(spec: CommandSpec, args: Mapping[str, Any]) -> Checked:
                 needs = f"{spec.name} needs the argument {name!r} ({expectation(parameter)})"
                 text = f"{needs}: {parameter.description}."
                 problems.append(Problem(ErrorCode.BAD_ARGUMENTS, text, name))
-            else:
+            elif spec.schema is None:
                 checked[name] = parameter.default
         elif fits(parameter, value):
             checked[name] = value
@@ -84,6 +86,8 @@ def check_arguments(spec: CommandSpec, args: Mapping[str, Any]) -> Checked:
 
 def json_schema(spec: CommandSpec) -> dict[str, Any]:
     """The command's arguments as a JSON Schema object."""
+    if spec.schema is not None:
+        return {"type": "object", **spec.schema}
     properties: dict[str, Any] = {}
     for parameter in spec.parameters:
         schema: dict[str, Any] = {} if parameter.type == "any" else {"type": parameter.type}

@@ -28,7 +28,7 @@ FIRST_LOOK_S, EVERY_S = 0.001, 0.008
 
 FROM_OUTSIDE = {
     *("agent.created", "agent.opened", "command.received", "world.perceived"),
-    *("reasoner.time_passed", "reasoner.message_heard"),
+    *("reasoner.time_passed", "reasoner.message_heard", "tool.offered"),
 }
 """Kinds that follow from nothing in the journal."""
 
