@@ -12,6 +12,7 @@ from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule
 from engine.domain.approval import Policy
 from engine.domain.budgets import SpendingLimits, check_limits
+from engine.domain.crew import CrewSettings
 from engine.domain.mastermind import MastermindSettings
 from engine.domain.ports import Ports, SessionControl
 from engine.domain.reasoning import REASONER, SentMessage
@@ -73,6 +74,8 @@ class EngineConfig:
     """What each agent may take, with those that work for it."""
     mastermind: MastermindSettings = field(default_factory=MastermindSettings)
     """How the system improves itself."""
+    crew: CrewSettings = field(default_factory=CrewSettings)
+    """Limits of the agents that hand work to each other."""
     answerer: Callable[[AgentState], pgp.Answerer | None] | None = None
     """Who makes plans for an agent's reasoner; by default the recorded answers that it was created with."""
 
