@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.style import Style
 from textual import events
+from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from engine.domain.text import clean_line
@@ -19,7 +21,7 @@ from widgets.pieces import Piece, Pieces, cut, cut_text, fit, width_of
 
 CELL = 72
 """Cells of the narrowest column."""
-WITH_VERSION, WITH_WORK = 84, 116
+WITH_VERSION, WITH_WORK = 84, 100
 """Cells of a column from which on it tells the version, and what is worked on."""
 FIRST_LETTERS = "aslfewruopcvnmzi"
 """What labels begin with: the other letters are keys of the board."""
@@ -102,6 +104,10 @@ class FleetGrid(LinePane):
     DEFAULT_CSS = """
     FleetGrid, FleetGrid:focus { border: none; height: 1fr; min-height: 3; }
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "choose", "Open", show=False, id="fleet.choose"),
+    ]
 
     @dataclass
     class Moved(Message):

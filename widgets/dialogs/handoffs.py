@@ -23,7 +23,7 @@ from widgets.rows import Row, RowPane
 
 HandoffWish = Literal["cancel", "retry", "raise", "lower", "take_over", "pause", "prompt", "error", "open"]
 SpanKind = Literal["queued", "running", "waiting", "paused"]
-WIDE = 118
+WIDE = 140
 """Cells from which on what is known of a handoff stands beside the trees."""
 NAME_CELLS = 34
 LOOKS_PER_S = 10
