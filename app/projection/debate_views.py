@@ -21,7 +21,7 @@ def debate(state: CrewState, handoff: Handoff, said: str = "") -> DebateModel:
     held = debate_of(handoff)
     if held is None:
         return DebateModel(handoff=handoff.id, state=standing(handoff), said="it has no debate")
-    request = asked(state, handoff.id, ROUND)
+    request = between(state, handoff.id)
     verdict = _verdict_of(handoff)
     return DebateModel(
         handoff=handoff.id,
@@ -48,6 +48,11 @@ def debate_of(handoff: Handoff) -> Debate | None:
     spec = handoff.spec.debate if handoff.spec is not None else None
     motion = str(handoff.context.metadata.get("motion") or handoff.context.task_description)
     return begin(spec, motion) if spec is not None and (spec.motion or motion).strip() else None
+
+
+def between(state: CrewState, handoff: str) -> HumanRequest | None:
+    """The question between two rounds how it goes on."""
+    return asked(state, handoff, ROUND)
 
 
 def contested(state: CrewState, handoff: str) -> HumanRequest | None:

@@ -140,6 +140,7 @@ class GuidedDialog(BoxDialog[None]):
         width: 38%; height: 100%; border-top: none; border-left: solid $border-blurred;
     }
     GuidedDialog.-wide Partial:focus { border-top: none; border-left: heavy $border; }
+    GuidedDialog.-wide Rail { width: 36; }
     GuidedDialog.-short TextArea { height: 5; }
     GuidedDialog.-short Partial, GuidedDialog.-short Partial:focus { height: 5; }
     """
@@ -170,6 +171,8 @@ class GuidedDialog(BoxDialog[None]):
         """What the input was laid out for."""
         self._sent = ""
         """The question that a move was made for."""
+        self._refused = ""
+        """The question with which a refusal was told."""
         self._warned = False
         self._before: Answer = ""
         self._rail, self._partial = Rail(), Partial()
@@ -234,7 +237,8 @@ class GuidedDialog(BoxDialog[None]):
         self._show_prompt()
         if (stage := _stage(model)) != self._loaded:
             self._load(stage)
-        if model.refused and model.asked != self._sent:
+        if model.refused and model.asked not in ("", self._sent, self._refused):
+            self._refused = model.asked
             self._say_problem(model.refused)
         draft = clean(model.draft, limit=SHOWN_MOST)
         self._draft.display = bool(draft)
@@ -268,7 +272,7 @@ class GuidedDialog(BoxDialog[None]):
         self._say_problem("")
         field: Widget = self._rail
         if asked is None:
-            if not model.over and not model.missing:
+            if stage in ("paused", "finished"):
                 self._choices.offer(("go on" if model.paused else "finish and return the answers",))
                 field = self._choices
         elif kind in ("choice", "multi", "confirm"):
