@@ -32,7 +32,7 @@ def debate(state: CrewState, handoff: Handoff, said: str = "") -> DebateModel:
         ledger=", ".join(f"{count} {name}" for name, count in held.ledger.items()),
         calls=f"{held.calls} of {len(held.labels) * (1 + held.rounds) + 2} calls",
         passes=_passes(held, verdict),
-        verdict=_facts(handoff, verdict),
+        verdict=_facts(handoff, verdict, _operators(state, handoff.id)),
         asked=request.id if request is not None else "",
         may=_may(state, handoff, held, request),
         why_not=_why_not(handoff, held, request),
@@ -126,15 +126,25 @@ def _passes(held: Debate, verdict: Verdict | None) -> tuple[Pass, ...]:
     )
 
 
-def _facts(handoff: Handoff, verdict: Verdict | None) -> tuple[Fact, ...]:
+def _operators(state: CrewState, handoff: str) -> str:
+    """What the operator said of passes that differ; it stands beside the verdict."""
+    said = [
+        one.answer.text or str(one.answer.option_id)
+        for one in state.requests.values()
+        if one.handoff_id == handoff and one.reason_code == CONTESTED and one.answer is not None
+    ]
+    return said[-1] if said else ""
+
+
+def _facts(handoff: Handoff, verdict: Verdict | None, operators: str) -> tuple[Fact, ...]:
     if verdict is None:
         failed = handoff.result.error if handoff.result is not None else None
         return (Fact("no verdict", failed, "error"),) if failed else ()
     said = f"{verdict.winner}, confidence {verdict.confidence:g}"
     said += ", contested: the passes differ" if verdict.contested else ""
     facts = [Fact("verdict", said, "warning" if verdict.contested else "success")]
-    if verdict.operator:
-        facts.append(Fact("yours", verdict.operator, "accent"))
+    if operators or verdict.operator:
+        facts.append(Fact("yours", operators or verdict.operator, "accent"))
     facts.append(Fact("decided", ", ".join(verdict.decisive) or "by no claim"))
     facts += [Fact("dissent" if at == 0 else "", one) for at, one in enumerate(verdict.dissent)]
     return tuple(facts if verdict.dissent else [*facts, Fact("dissent", "none: nothing of it stands", "dim")])

@@ -8,12 +8,8 @@ from typing import Any
 import pytest
 from flight import Flight, cockpit
 
-from app.settings import Settings
 from engine.agents.spec import read_spec
 from engine.domain import crew_commands as cc
-from engine.models import Endpoint
-from engine.models.choice import ModelChoice
-from tests.messages_server import MessagesServer, Reply
 from widgets.dialogs.guided import GuidedDialog
 from widgets.dialogs.handoffs import HandoffsDialog
 
