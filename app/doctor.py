@@ -136,6 +136,7 @@ async def _model(choice: ModelChoice | None, *, ask_it: bool) -> dict[str, Any]:
         }
     known = choice.client().capabilities(choice.name)
     found = {"ok": True, "thinker": "claude", "model": choice.name, "endpoint": choice.endpoint.host}
+    found["repairs"] = choice.repairs
     unknown = "" if known.known else "no table describes this model, so its price is unknown"
     if not ask_it:
         return {**found, "reason": unknown or "not asked; --model asks it for one word"}

@@ -409,7 +409,7 @@ async def _of_agent(engine: Engine, intent: Local, agent: str) -> Answer:
 def steppable(state: AgentState) -> bool:
     """Whether an agent takes part when all are stepped: it is paused and has something to do."""
     free = state.intervention is None and state.handover is None
-    return state.mode is Mode.PAUSED and free and state.has_work
+    return state.mode in (Mode.PAUSED, Mode.TIMED_OUT) and free and state.has_work
 
 
 async def _step_all(engine: Engine, scope: str) -> Answer:

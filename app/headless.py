@@ -24,8 +24,10 @@ from app.settings import Settings
 from app.verb import Context, GrammarError
 from app.waiting import AgentFaultError, at_rest, wait_until
 from engine.domain import commands as cmd
+from engine.domain.failure import FailureKind
 from engine.domain.goal import GoalStatus
-from engine.domain.state import AgentState, RunState
+from engine.domain.state import LOOPS_OVER, AgentState, RunState
+from engine.domain.thinking import FAILED_PLANNING
 from engine.engine import Engine, EngineConfig
 from engine.journal import events as ev
 from engine.journal.event import Event
@@ -277,8 +279,11 @@ class Run:
             if said.status is GoalStatus.ACHIEVED:
                 return _End(Status.GOAL_ACHIEVED, "")
             view = await self._engine.view(self._options.agent)
-            planning = any(f.goal == self._goal and not f.step for f in view.failures)
-            return _End(Status.FAILED, said.reason, "FAILED_PLANNING" if planning else "ERROR_LIMIT")
+            wrong = [one for one in view.failures if one.goal == self._goal]
+            planning = any(not one.step for one in wrong) or (
+                bool(wrong) and wrong[-1].kind is FailureKind.PLANNING_ERROR
+            )
+            return _End(Status.FAILED, said.reason, FAILED_PLANNING if planning else "ERROR_LIMIT")
         if isinstance(said, ev.InterventionOpened):
             return await self._turn(said)
         if isinstance(said, ev.PlansHeld):
@@ -298,10 +303,13 @@ class Run:
         return None
 
     def _held(self, reason: str) -> _End | None:
-        """A breakpoint ends the run, unless somebody steps it; so do loops that are over."""
+        """A breakpoint ends the run, unless somebody steps it; so do loops that are over (mindX §2.1)."""
         if reason.startswith("breakpoint") and not self._options.step:
             return _End(Status.NEEDS_OPERATOR, reason, "BREAKPOINT")
-        return _End(Status.FAILED, reason, "MAX_LOOPS") if reason.startswith("MAX_LOOPS") else None
+        if not reason.startswith(LOOPS_OVER):
+            return None
+        left = f"{reason}; {self._goal} stays open, and `pilothouse do run` goes on with it"
+        return _End(Status.TIMED_OUT, left, LOOPS_OVER)
 
     async def _plans_held(self, said: ev.PlansHeld) -> _End | None:
         """Generated plans wait for approval: that ends the run, or the plans where nobody is to be asked."""
@@ -331,7 +339,8 @@ class Run:
             abort = cmd.AbortGoal(agent=self._options.agent, goal=self._goal, reason=f"{kind}: {said.reason}")
             if (await self._do(abort)).ok:
                 return None
-        return _End(Status.NEEDS_OPERATOR, said.reason, kind)
+        planning = said.failure is FailureKind.PLANNING_ERROR
+        return _End(Status.NEEDS_OPERATOR, said.reason, FAILED_PLANNING if planning else kind)
 
     def _show(self, event: Event) -> None:
         if self._options.events:

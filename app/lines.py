@@ -175,6 +175,8 @@ def _say_action(said: ev.Payload) -> tuple[str, str, str] | None:
         case ev.ParametersProcessed() if said.corrections:
             told = "; ".join(one.words for one in said.corrections)
             return "✎", "plan", f"{said.action} corrected: {told}"
+        case ev.OperatorNeeded():
+            return "‖", "operator", f"{said.action} needs you: {said.why}"
         case ev.ActionHeld():
             return "‖", "operator", f"{said.action} held: {said.reason}"
         case ev.ActionWithdrawn():

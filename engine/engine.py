@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from engine import __version__, inquiry, loop, mcp, reasoner
 from engine.actions.saving import SnapshotRule, WorkspaceSaver
+from engine.crew.opening import LateCrew
 from engine.crew.tool import CrewTool
 from engine.domain import commands as cmd
 from engine.domain.approval import Envelope
 from engine.domain.break_lines import read_break
 from engine.domain.budgets import SpendingLimits
+from engine.domain.crew import CrewSettings
 from engine.domain.health import Health
 from engine.domain.mastermind import MastermindSettings
 from engine.domain.ports import Clock, CommandSpec, Ids, Permits, Ports
@@ -27,7 +29,7 @@ from engine.inquiry.index_keeping import keep_index
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError, JournalError
-from engine.journal.event import GENESIS, MASTERMIND, WORKSPACE, Event, of_agent
+from engine.journal.event import CREW, GENESIS, MASTERMIND, WORKSPACE, Event, of_agent
 from engine.journal.fold import copy_state
 from engine.journal.log import StreamLog
 from engine.journal.opening import open_store
@@ -67,6 +69,7 @@ from engine.worlds.explorer_world import WORLDS
 
 if TYPE_CHECKING:
     from engine.agents.spec import AgentSpec
+    from engine.crew.crew import Crew
     from engine.crew.parts import Desk as HandoffDesk
     from engine.crew.runs.worker import Runs
     from engine.mastermind.desk import Desk
@@ -156,6 +159,15 @@ class Engine:
         self._mastermind = LateMastermind(self)
         self._staffed: Callable[[], Awaitable[HandoffDesk]] | None = None
         self._runs: Runs | None = None
+        self._crew = LateCrew(self)
+        self._treasury = self._treasure()
+
+    def _treasure(self) -> ModelClient | None:
+        if self._client is None:
+            return None
+        from engine.loop.treasury import Treasury
+
+        return Treasury(self._client, self._budgets.ledger, self._mastermind.note)
 
     # -------------------------------------------------------------- life
 
@@ -216,7 +228,13 @@ class Engine:
         self._shared = self._all_share(self._memory)
         self._live = LiveAgents(self._shared, self.session, self._agents)
         self._door = Door(
-            self._shared, self._live, self._budgets, self._log, self.session, self._mastermind.carry_out
+            self._shared,
+            self._live,
+            self._budgets,
+            self._log,
+            self.session,
+            self._mastermind.carry_out,
+            self._crew.carry_out,
         )
         await self._begin_servers()
         for stream in streams:
@@ -226,6 +244,8 @@ class Engine:
         if MASTERMIND in streams:
             # What the last session left half done is settled without being asked for.
             self._mastermind.begin()
+        if CREW in streams:
+            self._crew.begin()
         self._keeper = Keeper(self._memory, self.store, self.blobs, self._ports.clock, self._live.restore)
         self._keeper.begin()
         index = keep_index(self.workspace, self.store, self._ports.clock, RETRY_JOURNAL_S)
@@ -305,6 +325,7 @@ class Engine:
         self._stop.set()
         try:
             await self._mastermind.close()
+            await self._crew.close()
             await self._door.close()
             await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
             await self._end_tasks()
@@ -334,6 +355,7 @@ class Engine:
     async def _let_go(self) -> None:
         """End what still runs, recorded or not, and give up the sandbox and the journal."""
         await self._mastermind.close()
+        await self._crew.close()
         await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
         await self._end_tasks()
         await self._background.close()
@@ -360,7 +382,9 @@ class Engine:
 
     async def _crew_desk(self) -> HandoffDesk:
         if self._staffed is None:
-            raise JournalError("there is no crew here that handoffs could be handed to")
+            await self._crew.opened()  # which staffs it
+        if self._staffed is None:
+            raise JournalError("there is nobody here who makes runs of handoffs")
         return await self._staffed()
 
     def staff(
@@ -387,6 +411,14 @@ class Engine:
         self._runs = Runs(self._live, self.submit, self.store, present=present, text_of=text_of)
         self._shared.permits, self._shared.colleagues = permits, colleagues
         return self._runs
+
+    async def crew(self) -> Crew:
+        """Who manages agents that hand work to each other; opened when it is first needed.
+
+        Raises:
+            JournalError: its stream cannot be read.
+        """
+        return await self._crew.opened()
 
     async def desk(self) -> Desk:
         """What can be done with agents, identities and registries; opened with Mastermind.
@@ -427,6 +459,7 @@ class Engine:
                         agent.poke()
                 await self._live.keep(agent, at_least=SNAPSHOT_EVERY)
             await self._mastermind.try_again()
+            await self._crew.try_again()
             self._budgets.keep_time(self._agents)
 
     # -------------------------------------------------------------- the door
@@ -599,6 +632,9 @@ class Engine:
             for need in inquiry.needs_of(agent.state):
                 event = await self.store.get(need.event) if need.event and not need.since else None
                 found.append(replace(need, since=need.since or (event.at if event else agent.state.at)))
+        if (system := await self._mastermind.known()) is not None:
+            found += inquiry.needs_of_system(system)
+        found += [inquiry.need_of_crew(request) for request in self._crew.needs]
         return inquiry.in_order(found)
 
     def propose(self, state: AgentState, goal: str) -> Envelope | None:
@@ -655,8 +691,8 @@ class Engine:
 
     @property
     def model(self) -> ModelClient | None:
-        """Who asks the model that thinks; None where there is none."""
-        return self._client
+        """Who asks the model that thinks, at the workspace's expense; None where there is none."""
+        return self._treasury
 
     @property
     def model_name(self) -> str:
@@ -676,6 +712,11 @@ class Engine:
     def mastermind_settings(self) -> MastermindSettings:
         """How the system improves itself."""
         return self.config.mastermind
+
+    @property
+    def crew_settings(self) -> CrewSettings:
+        """Limits of the agents that hand work to each other."""
+        return self.config.crew
 
     @property
     def servers(self) -> Servers | None:
@@ -769,7 +810,7 @@ class Engine:
     def health(self) -> Health:
         """What does not work now."""
         logs = [agent.log for agent in self._agents.values()]
-        troubles = [log.trouble for log in logs] + [self._mastermind.trouble]
+        troubles = [log.trouble for log in logs] + [self._mastermind.trouble, self._crew.trouble]
         trouble = next((str(one) for one in troubles if one is not None), "")
         faults = tuple(f"{name}: {fault}" for name in self.agents if (fault := self.fault(name)))
         errors = tuple(str(error) for error in self.library.errors)

@@ -275,6 +275,10 @@ class _RecordedWorld:
         said = next(told, None)
         return said.survey if said is not None else Survey()
 
+    async def lost_by(self, agent: str, action: ActiveAction, cwd: str, own: str) -> int:
+        """Nothing: why an action needs the operator is fed in."""
+        return 0
+
     async def changes(self, agent: str, shell: ReturnedShell) -> Changes | str:
         """Never asked: what was offered is fed in before the agent would compare."""
         raise _DivergedError("the agent looks for the operator's changes, and the record does not have them")
@@ -360,6 +364,9 @@ class _ReplayedAgent(Agent):
     def _asker(self) -> Asker | None:
         asked = self._record.next_payload
         return _RecordedAsker(self._record, asked) if isinstance(asked, ev.ParametersAsked) else None
+
+    async def _note_needs(self, overtaken: Callable[[], bool]) -> None:
+        """Why an action needs the operator is fed in."""
 
     async def _think(self, request: PlanRequest) -> PlanProposal | None:
         return await super()._think(request) if self._used(ev.PlanGenerated) else None

@@ -27,6 +27,8 @@ CLOSED = (
     "engine.generation.pgp.asking",
     "engine.inquiry.record",
     "app.mastermind_doing",
+    "engine.agents.values",
+    "engine.crew.crew",
     "engine.mastermind.mastermind",
     "engine.mastermind.specifying",
     "engine.mcp.servers",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from engine.bdi.views import FrameView, IntentionView, ItemView
 from engine.domain.reasoning import Generation, GenerationStage
-from engine.domain.state import AgentState, Mode
+from engine.domain.state import HELD_MODES, AgentState
 from widgets import (
     BeliefLine,
     BeliefsModel,
@@ -93,7 +93,7 @@ def plan(state: AgentState, chosen: int = 0) -> PlanModel:
             id=f"i{intention.id}.{len(intention.frames)}.{at}",
             text="  " * item.depth + item.text,
             status=_mark(state, intention, item, at, place),
-            held=item.current and state.mode in (Mode.PAUSED, Mode.INTERVENTION, Mode.SHELL, Mode.FROZEN),
+            held=item.current and state.mode in HELD_MODES,
             args=dict(frame.bindings) if item.current else {},
             corrected=corrected(state, wanted) if item.current else (),
             thinker=made.model if made else "the program",

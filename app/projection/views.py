@@ -14,7 +14,7 @@ from engine.domain.action import SandboxSession
 from engine.domain.breakpoints import BreakKind
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, Plan, PlanStep, StepStatus
-from engine.domain.state import AgentState, Mode
+from engine.domain.state import HELD_MODES, AgentState, Mode
 from engine.domain.text import clean_line
 from engine.engine import Health
 from engine.inquiry.drift import CourseKind
@@ -70,6 +70,7 @@ _MODES: Mapping[Mode, StatusMode] = {
     Mode.INTERVENTION: "INTERVENTION",
     Mode.SHELL: "SHELL",
     Mode.FROZEN: "FROZEN",
+    Mode.TIMED_OUT: "PAUSED",
     Mode.STOPPED: "STOPPED",
 }
 _STEP_MARKS: Mapping[StepStatus, StepMark] = {
@@ -137,6 +138,8 @@ def _agent(state: AgentState, selected: bool) -> AgentLine:
             mark, note = "asks", "asks you"
         case Mode.RUNNING | Mode.IDLE | Mode.STEPPING:
             mark = "running"
+        case Mode.TIMED_OUT:
+            mark, note = "paused", "timed out"
         case Mode.PAUSED | Mode.FROZEN:
             mark = "paused"
         case _:
@@ -187,7 +190,7 @@ def _step(state: AgentState, step: PlanStep, pending: PlanStep | None) -> StepLi
         text=step_text(step),
         status=mark,
         breakpoint=step.id in state.breakpoints or step.id in _watched_steps(state),
-        held=is_next and state.mode in (Mode.PAUSED, Mode.INTERVENTION, Mode.SHELL, Mode.FROZEN),
+        held=is_next and state.mode in HELD_MODES,
         tool=step.tool,
         command=step.command or step.op.value,
         args=step.args,
@@ -335,12 +338,12 @@ def _point(state: AgentState) -> str:
             return "may it? (a, d)"
         case _ if state.approvals.held:
             return "a re-plan waits (a, d)"
+        case Mode.TIMED_OUT:
+            return f"{Mode.TIMED_OUT}: {state.pause_point.value} · {state.run_reason}"
         case Mode.PAUSED if state.run_reason.startswith("breakpoint"):
             return cut_text(clean_line(state.run_reason), HELD_CELLS)
         case Mode.PAUSED:
-            reason = (
-                f" · {state.run_reason}" if state.run_reason.startswith(("MAX", "BUDGET", "STUCK")) else ""
-            )
+            reason = f" · {state.run_reason}" if state.run_reason.startswith(("BUDGET", "STUCK")) else ""
             return f"{state.pause_point.value}{reason}"
         case Mode.INTERVENTION:
             return "your turn (i)"

@@ -201,6 +201,8 @@ class Pipeline:
             output=pump,
             beliefs=state.belief_values(),
             world=state.world,
+            granted=bool(action.needs),
+            own=state.own_content if action.step else "",
         )
         call = self._toolbox.call(action.id, action.tool, action.command, action.args, context)
         self._call = asyncio.create_task(call, name=f"action {action.id}")

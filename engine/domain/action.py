@@ -64,7 +64,7 @@ class SandboxSession:
     venv: str | None = None
     """Active virtual environment, relative to the root, or None."""
     autonomous: bool = False
-    """The safety switch for deletions; only the operator can turn it."""
+    """The safety switch for deleting and overwriting; only the operator can turn it."""
 
     @property
     def prompt(self) -> str:

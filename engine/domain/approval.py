@@ -109,6 +109,10 @@ class Call:
     step: str = ""
     cost_usd: float = 0.0
     """What models took for its goal so far, with the goals below."""
+    needs: str = ""
+    """Why it needs the operator whatever the rules say, in words; empty where it does not."""
+    request: bool = False
+    """Whether only a word on this very call will do."""
 
     @property
     def name(self) -> str:

@@ -234,6 +234,11 @@ class CallContext:
     observer: SessionObserver | None = None
     """None where nothing records a session: jobs then live unrecorded, and no shell can be taken."""
 
+    granted: bool = False
+    """Whether the operator was asked for exactly this call, or had allowed it, before it started."""
+    own: str = ""
+    """SHA-256 in hex of what the caller itself wrote last to the file that it writes; empty for nothing."""
+
     @property
     def by_operator(self) -> bool:
         """True when a person asked for the call."""
@@ -282,6 +287,10 @@ class CommandSpec:
     say: arguments that are left out then stay out."""
     open: bool = False
     """Whether there may be other arguments than the parameters; only where somebody else checks them."""
+    overwrites: bool = False
+    """Whether its `content` takes the place of what is in the file at `path`."""
+    request: bool = False
+    """Whether an agent's call is put to the operator, whatever they allowed before."""
 
 
 class Tool(Protocol):

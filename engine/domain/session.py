@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,13 @@ from engine.domain.action import SandboxSession
 
 SHELL_TOOL, SHELL_COMMAND = "simple_coder", "shell"
 """The call that is the operator's shell."""
+WRITE_TOOL, WRITE_COMMAND = "simple_coder", "write"
+"""The call that puts a whole file in place, by `path` and `content`."""
+
+
+def place_of(cwd: str, path: str) -> str:
+    """The path that is meant from a directory, both relative to the root, without `.` and `..`."""
+    return posixpath.normpath(posixpath.join(cwd, path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,12 @@ from engine.domain.reasoning import (
     Stride,
     WantedAction,
 )
-from engine.domain.session import SHELL_COMMAND, SHELL_TOOL, Handover, Job, ReturnedShell
+from engine.domain.session import SHELL_COMMAND, SHELL_TOOL, Handover, Job, ReturnedShell, place_of
 from engine.domain.stopping import StopReceipt
 from engine.domain.thinking import RecentAction
 
+LOOPS_OVER = "MAX_LOOPS"
+"""How the reason of a pause begins when the loops of a run are used up."""
 CORE_STAYS = "is a core agent, which the workspace needs: it is not deleted; stop it, or drop its goals"
 """Why a core agent stays, behind its id."""
 
@@ -60,7 +62,13 @@ class Mode(StrEnum):
     """The operator holds the agent's shell."""
     FROZEN = "FROZEN"
     """Its processes stand still."""
+    TIMED_OUT = "TIMED_OUT"
+    """The loops of its run are used up, and the goal is not done: another run goes on with it."""
     STOPPED = "STOPPED"
+
+
+HELD_MODES = frozenset({Mode.PAUSED, Mode.TIMED_OUT, Mode.INTERVENTION, Mode.SHELL, Mode.FROZEN})
+"""Modes in which what comes next stands still until the operator does something."""
 
 
 class PausePoint(StrEnum):
@@ -123,6 +131,10 @@ class ActiveAction:
     """Whether it may change something outside of the agent; known once it has started."""
     snapshot: str = ""
     """Workspace snapshot taken for it; empty before that, and where none is taken."""
+    needs: str = ""
+    """Why it needs the operator whatever the rules say, in words; empty where it does not."""
+    request: bool = False
+    """Whether it needs the operator's word on this very call: nothing that was allowed before answers it."""
     at: str = ""
     """When it was requested, then when it started."""
     event: str = ""
@@ -274,6 +286,8 @@ class AgentState:
     action: ActiveAction | None = None
     settled: dict[str, Settled] = field(default_factory=dict)
     """Steps whose arguments are no longer those of the plan: what was corrected and found, by step id."""
+    written: dict[str, str] = field(default_factory=dict)
+    """Files that the agent put in place whole, to the SHA-256 of what it wrote, the newest last."""
     requests: list[OperatorRequest] = field(default_factory=list)
     jobs: dict[str, Job] = field(default_factory=dict)
     """What runs in the background, and the newest of what did."""
@@ -450,6 +464,12 @@ class AgentState:
         return self.action is not None and self.action.started
 
     @property
+    def own_content(self) -> str:
+        """SHA-256 of what the agent itself wrote last to where its action writes; empty for nothing."""
+        path = self.action.args.get("path") if self.action is not None else None
+        return self.written.get(place_of(self.sandbox.cwd, path), "") if isinstance(path, str) else ""
+
+    @property
     def running_jobs(self) -> list[Job]:
         """Background jobs that have not ended, oldest first."""
         return [job for job in self.jobs.values() if job.running]
@@ -466,6 +486,12 @@ class AgentState:
         return waiting or (self.action is not None and self.action.shell)
 
     @property
+    def timed_out(self) -> bool:
+        """True while it stands because the loops of its run are used up, with something left to do."""
+        paused = self.run is RunState.PAUSED and self.run_reason.startswith(LOOPS_OVER)
+        return paused and self.has_work
+
+    @property
     def mode(self) -> Mode:
         """What the status line shows."""
         if self.frozen:
@@ -479,7 +505,9 @@ class AgentState:
         if self.approvals.question is not None:
             return Mode.WAITING
         if self.run is RunState.PAUSED:
-            return Mode.STEPPING if self.grants or self.acting else Mode.PAUSED
+            if self.grants or self.acting:
+                return Mode.STEPPING
+            return Mode.TIMED_OUT if self.timed_out else Mode.PAUSED
         return Mode.RUNNING if self.has_work or self.acting else Mode.IDLE
 
     @property

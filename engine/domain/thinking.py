@@ -12,6 +12,9 @@ from engine.domain.failure import FailureKind
 from engine.domain.goal import Goal
 from engine.domain.plan import PlanStep
 
+FAILED_PLANNING = "FAILED_PLANNING"
+"""The status of planning that came to nothing, repairs included (mindX spec §2.1)."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from engine.inquiry.finding import Batch, Hit, Source, Tell, Wanted, around, holds
 from engine.sandbox.files import SandboxFiles
+from engine.sandbox.links import Names
 from engine.sandbox.names import shown
 from engine.sandbox.paths import PathError
 from engine.sandbox.search import MAX_FILE_BYTES, MAX_FILES, walk
@@ -62,10 +63,11 @@ def _look(files: SandboxFiles, what: Wanted, tell: Tell, stop: threading.Event) 
     newest, more = _newest(files, stop)
     left = what.limit
     hits: list[Hit] = []
+    names = files.names()
     for count, (changed, path) in enumerate(newest, 1):
         if stop.is_set():
             return
-        for hit in _hits(files, what, changed, path):
+        for hit in _hits(files, what, changed, path, names):
             if not left:
                 tell(Batch(Source.FILE, tuple(hits), count, done=True, more=True))
                 return
@@ -96,12 +98,12 @@ def _newest(files: SandboxFiles, stop: threading.Event) -> tuple[list[tuple[floa
     return sorted(found, reverse=True), False
 
 
-def _hits(files: SandboxFiles, what: Wanted, changed: float, path: str) -> Iterator[Hit]:
+def _hits(files: SandboxFiles, what: Wanted, changed: float, path: str, names: Names) -> Iterator[Hit]:
     name, at = shown(path), _time(changed)
     if holds(name, what.words):
         yield Hit(Source.FILE, name, at, "", "name", name)
     try:
-        content = files.read_bytes(path, MAX_FILE_BYTES)
+        content = files.read_bytes(path, MAX_FILE_BYTES, names)
     except PathError:
         return  # too large, not a plain file any more, or not ours to read
     if b"\0" in content[:8192]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.domain.plan import Op
 from engine.domain.reasoning import GenerationStage
-from engine.domain.state import AgentState, RunState
+from engine.domain.state import AgentState, Mode, RunState
 from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.journal.events import payload_of
@@ -212,6 +212,9 @@ def _on_the_operator(state: AgentState) -> Waiting | None:
         return None
     if state.held_by is not None or state.run_reason.startswith(BUDGET):
         return Waiting(WaitKind.BUDGET, state.run_reason, event=state.run_event)
+    if state.timed_out:
+        what = f"you: it is {Mode.TIMED_OUT} {state.pause_point}, {state.run_reason}; run goes on"
+        return Waiting(WaitKind.GATE, what, event=state.run_event)
     if state.breakpoint_hit:
         what = f"you: it stands at the breakpoint on {state.breakpoint_hit}"
         return Waiting(WaitKind.GATE, what, event=state.run_event)

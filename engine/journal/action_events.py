@@ -45,6 +45,17 @@ class ParametersProcessed(Payload):
     """What a model found, where one was asked before this."""
 
 
+class OperatorNeeded(Payload):
+    """A requested action needs the operator's word: it would destroy something, or asks for more freedom."""
+
+    kind: ClassVar[str] = "action.needs_operator"
+    external: ClassVar[bool] = True
+    action: str
+    why: str
+    request: bool = False
+    """Whether only a word on this very call will do."""
+
+
 class ActionHeld(Payload):
     """The gate holds the action."""
 

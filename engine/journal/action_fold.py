@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ from engine.domain.belief import Belief
 from engine.domain.budgets import Spent
 from engine.domain.parameters import Settled
 from engine.domain.plan import StepStatus
-from engine.domain.session import Handover, Job, ReturnedShell
+from engine.domain.session import WRITE_COMMAND, WRITE_TOOL, Handover, Job, ReturnedShell, place_of
 from engine.domain.state import ActiveAction, AgentState, OperatorRequest, RunState
 from engine.domain.thinking import RecentAction
 from engine.journal import approval_fold, budget_fold, meta_fold
@@ -25,6 +26,8 @@ JOBS_KEPT = 20
 """Background jobs that a state remembers after their end."""
 RECENT_KEPT = 10
 """Actions that a thinker is told of with what came of them (spec master-loop §3.4, fetch)."""
+WRITTEN_KEPT = 500
+"""Files that a state remembers as written by the agent."""
 ANSWER_HEAD = 4_000
 ARGUMENT_HEAD = 1_000
 """Characters that are kept of an action's answer, and of each of its arguments."""
@@ -74,6 +77,11 @@ def _processed(state: AgentState, said: ev.ParametersProcessed, event: Event) ->
         state.settled[action.step] = Settled(said.args, (*before, *said.corrections))
 
 
+def _needs(state: AgentState, said: ev.OperatorNeeded, event: Event) -> None:
+    if state.action is not None and state.action.id == said.action:
+        state.action = replace(state.action, needs=said.why, request=said.request)
+
+
 def _withdrawn(state: AgentState, said: ev.ActionWithdrawn, event: Event) -> None:
     if state.action is not None and state.reasons:
         state.settled.pop(state.action.step, None)
@@ -115,6 +123,7 @@ def _finished(state: AgentState, said: ev.ActionFinished, event: Event) -> None:
     if action is not None and action.step:
         approval_fold.began(state, action.step)
         if said.code is None:
+            _remember_written(state, action)
             state.consecutive_errors = 0
             state.successes_since_reflection += 1.0
             state.successes_since_consolidation += 1.0
@@ -128,6 +137,18 @@ def _finished(state: AgentState, said: ev.ActionFinished, event: Event) -> None:
         state.world = said.world
         roused(state)
     _end_action(state, event, None if said.status is ResultStatus.ERROR else said.result)
+
+
+def _remember_written(state: AgentState, action: ActiveAction) -> None:
+    """Keep what the agent itself put into a file, so that it may put something else there."""
+    path, content = action.args.get("path"), action.args.get("content")
+    if (action.tool, action.command) != (WRITE_TOOL, WRITE_COMMAND) or not isinstance(path, str):
+        return
+    place = place_of(state.sandbox.cwd, path)
+    state.written.pop(place, None)
+    state.written[place] = hashlib.sha256(str(content).encode("utf-8", "surrogatepass")).hexdigest()
+    for old in list(state.written)[:-WRITTEN_KEPT]:
+        del state.written[old]
 
 
 def _remember_action(state: AgentState, action: ActiveAction, said: ev.ActionFinished, event: Event) -> None:
@@ -204,6 +225,7 @@ HANDLERS: dict[type[Payload], Callable[[AgentState, Any, Event], None]] = {
     ev.OperatorActionQueued: _queued,
     ev.ActionRequested: _requested,
     ev.ParametersProcessed: _processed,
+    ev.OperatorNeeded: _needs,
     ev.ActionWithdrawn: _withdrawn,
     ev.ActionStarted: _started,
     ev.ActionFinished: _finished,

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from engine.journal import mastermind_events, memory_events
+from engine.journal import crew_events, mastermind_events, memory_events
 from engine.journal.action_events import (
     ActionCancelled,
     ActionFinished,
@@ -24,6 +24,7 @@ from engine.journal.action_events import (
     ActionStarted,
     ActionWithdrawn,
     OperatorActionQueued,
+    OperatorNeeded,
     ParametersAsked,
     ParametersProcessed,
     SnapshotFailed,
@@ -219,6 +220,7 @@ __all__ = [
     "ModelCalled",
     "ModelSaid",
     "OperatorActionQueued",
+    "OperatorNeeded",
     "ParametersAsked",
     "ParametersProcessed",
     "Payload",
@@ -270,6 +272,7 @@ __all__ = [
     "WorkspaceCreated",
     "WorldPerceived",
     "as_dict",
+    "crew_events",
     "kinds",
     "mastermind_events",
     "memory_events",

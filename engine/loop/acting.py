@@ -46,11 +46,13 @@ class ActingAgent(ApprovingAgent):
             step.event,
             self.state.retry.event if self.state.retry else "",
         )
+        overtaken = partial(self._overtaken, goal, step)
         # What an operator typed is run as it is, or refused.
         if step.provenance.by != "operator":
-            overtaken = partial(self._overtaken, goal, step)
             gate = partial(self._pass_gate, step.id, overtaken, requested.ref, saves=False)
             checked = await self._settled(args, goal.text, overtaken, gate)
+        if not checked.problems and not overtaken():
+            await self._note_needs(overtaken)
         if not await self._admitted(goal, step, calls=not checked.problems):
             if self.state.action is not None:
                 plan = self.state.plans.get(goal.id)

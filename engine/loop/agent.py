@@ -17,7 +17,7 @@ from engine.domain.failure import FailureKind
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, StepStatus
 from engine.domain.session import ReturnedShell
-from engine.domain.state import ActiveAction, Rewinding, RunState
+from engine.domain.state import LOOPS_OVER, ActiveAction, Rewinding, RunState
 from engine.domain.stopping import StopGrade
 from engine.domain.thinking import ThinkingError
 from engine.generation.validation import problems_of
@@ -229,7 +229,7 @@ class Agent(DecidingAgent):
         state = self.state
         if state.run is not RunState.RUNNING or state.max_loops is None or state.loops < state.max_loops:
             return False
-        self.append(ev.AgentPaused(reason=f"MAX_LOOPS: {state.loops} loops"), "system", state.run_event)
+        self.append(ev.AgentPaused(reason=f"{LOOPS_OVER}: {state.loops} loops"), "system", state.run_event)
         return True
 
     async def _perceive(self) -> None:

@@ -5,7 +5,7 @@ An action is asked about once its arguments are settled, before anything is save
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from engine.domain.action import ErrorCode, ToolResult
 from engine.domain.approval import Call, Policy, Source
@@ -30,6 +30,30 @@ class ApprovingAgent(SettlingAgent):
             if self.state.approvals.policies.get(source.value, Policy()) != policy:
                 taken_up = ev.ApprovalsSet(source=source, policy=policy)
                 self.append(taken_up, "system", self.state.run_event)
+
+    async def _note_needs(self, overtaken: Callable[[], bool]) -> None:
+        """Record why the requested action needs the operator's word, where it does.
+
+        That is so where it would destroy something while autonomous mode is off, and where it would switch
+        that. A replay is fed what was seen.
+        """
+        action, session = self.state.action, self.state.sandbox
+        if action is None or action.tool not in self.around.registry:
+            return
+        spec = self.around.registry.get(action.tool).commands.get(action.command)
+        if spec is None:
+            return
+        if spec.request:
+            turned = "off" if session.autonomous else "on"
+            why = f"the agent requests that autonomous mode is switched {turned}"
+            self.append(ev.OperatorNeeded(action=action.id, why=why, request=True), "system", action.event)
+        elif spec.overwrites and not session.autonomous:
+            own = self.state.own_content
+            look = self.around.perceiver.lost_by(self.state.agent_id, action, session.cwd, own)
+            lost = await self._while(lambda: not overtaken(), look)
+            if lost and not overtaken():
+                why = f"it replaces {lost:,} bytes of {action.args['path']}, and autonomous mode is off"
+                self.append(ev.OperatorNeeded(action=action.id, why=why), "system", action.event)
 
     def _call(self) -> Call | None:
         """The action that stands at the gate, as rules see it; None where it is no call of a known tool."""

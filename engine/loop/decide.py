@@ -76,7 +76,7 @@ def _run(state: AgentState, said: cmd.Run, registry: ToolRegistry) -> Outcome:
 def _pause(state: AgentState, said: cmd.Pause, registry: ToolRegistry) -> Outcome:
     if state.run is RunState.STOPPED:
         raise RefusedError("the agent is stopped already")
-    if state.mode is Mode.PAUSED:
+    if state.mode in (Mode.PAUSED, Mode.TIMED_OUT):
         return Outcome("already paused")
     message = "paused; the running action ends by itself" if state.acting else "paused"
     return Outcome(message + jobs_text(state, "go on"), (ev.AgentPaused(reason="paused by the operator"),))

@@ -30,6 +30,8 @@ def _answer(state: AgentState, said: cmd.AnswerApproval, registry: ToolRegistry)
         denied = _answered(question, said, question.key)
         why = f": {said.reason}" if said.reason else ""
         return Outcome(f"{question.action} denied{why}", (denied,))
+    if question.call.request and (said.scope != "once" or said.args is not None):
+        raise RefusedError(f"a request is allowed once, as it is, or denied: {question.why}")
     if said.args is not None:
         return _edit_and_allow(state, said, question, registry)
     rule = _rule(said.rule) if said.rule else question.offered

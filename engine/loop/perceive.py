@@ -12,6 +12,7 @@ from engine.domain.ports import CallContext
 from engine.domain.state import ActiveAction
 from engine.parameters import Enquiry, survey
 from engine.sandbox.completion import to_the_end
+from engine.sandbox.overwriting import lost_by
 from engine.sandbox.paths import PathError
 from engine.tools.coders import Coders
 from engine.tools.registry import ToolRegistry
@@ -50,6 +51,20 @@ class WorkspacePerceiver:
                 return survey(files, cwd, enquiry)
             except PathError:
                 return Survey()
+
+        return await to_the_end(asyncio.to_thread(look))
+
+    async def lost_by(self, agent: str, action: ActiveAction, cwd: str, own: str) -> int:
+        """Bytes that the action's `content` would take the place of; 0 where it cannot be written."""
+        path, content = action.args.get("path"), action.args.get("content")
+
+        def look() -> int:
+            files = self._coders.of(agent).files
+            try:
+                files.check_root()
+                return lost_by(files, files.relative(str(path), cwd), str(content).encode(), own)
+            except (PathError, UnicodeEncodeError):
+                return 0
 
         return await to_the_end(asyncio.to_thread(look))
 

@@ -291,6 +291,8 @@ class ReasoningAgent(Agent):
         goal = self.state.goals.get(mind.tag) if mind is not None else None
         gate = partial(self._pass_gate, wanted.step, given_up, requested.ref, saves=False)
         checked = await self._settled(wanted.args, goal.text if goal else "", given_up, gate)
+        if not checked.problems and not given_up():
+            await self._note_needs(given_up)
         passed = await self._pass_gate(wanted.step, given_up, requested.ref, saves=not checked.problems)
         if isinstance(passed, Verdict):
             await self._refuse(passed)

@@ -24,6 +24,7 @@ from engine.library.prompt_parts import Parts, built_in
 from engine.loop.voice import Voice
 from engine.memory import Memory
 from engine.metacognition import BackgroundRunner, WorkflowOf, workflow_of
+from engine.models.repairs import REPAIRS
 from engine.parameters import Enquiry
 from engine.tools.registry import ToolRegistry
 
@@ -40,6 +41,9 @@ class Perceiver(Protocol):
 
     async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
         """Facts about the workspace, and the session corrected where the workspace changed under it."""
+
+    async def lost_by(self, agent: str, action: ActiveAction, cwd: str, own: str) -> int:
+        """Bytes that the action's `content` would take the place of (`engine.sandbox.overwriting`)."""
 
     async def survey(self, agent: str, action: ActiveAction, cwd: str, enquiry: Enquiry) -> Survey:
         """What the paths of an action's arguments lead to, and what is there under a like name."""
@@ -66,6 +70,8 @@ class Surroundings:
     """The model's name, as its endpoint knows it; empty where none is to be asked."""
     parts: Callable[[], Awaitable[Parts]] = built_in
     """Reads the workspace's parts of prompts; what a prompt was made of is recorded with the call."""
+    repairs: int = REPAIRS
+    """How often the model may put right an answer that cannot be used."""
     answerer: Answerer | None = None
     """Who makes plans for a reasoner; None where nobody does."""
     post: Callable[[str, SentMessage], None] = lambda _sender, _message: None

@@ -150,7 +150,7 @@ class ReflectingAgent(RecordingAgent):
             return None
         client = purse.aside
         heard = partial(self._heard, client, job)
-        return metacognition.asking_of(client, name, heard, self.around.parts)
+        return metacognition.asking_of(client, name, heard, self.around.parts, repairs=self.around.repairs)
 
     def _heard(
         self,

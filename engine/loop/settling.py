@@ -112,10 +112,11 @@ class SettlingAgent(BudgetedAgent):
         model, name, voice = self.around.model, self.around.model_name, self.around.voice
         if model is None or not name:
             return None
+        repairs = self.around.repairs
         return (
-            parameters.ModelAsker(model, name)
+            parameters.ModelAsker(model, name, repairs=repairs)
             if voice is None
-            else parameters.ModelAsker(model, name, voice.called)
+            else parameters.ModelAsker(model, name, voice.called, repairs=repairs)
         )
 
     async def _processed(

@@ -14,6 +14,7 @@ from engine.actions.pipeline import LiveToolbox
 from engine.actions.saving import NoSaver, SnapshotRule
 from engine.domain.approval import Policy
 from engine.domain.budgets import SpendingLimits, check_limits
+from engine.domain.crew import CrewSettings
 from engine.domain.mastermind import MastermindSettings
 from engine.domain.ports import Permits, Ports, SessionControl
 from engine.domain.reasoning import REASONER, SentMessage
@@ -38,6 +39,7 @@ from engine.metacognition import (
     workflow_of,
 )
 from engine.models.choice import NO_MODEL, ModelChoice
+from engine.models.repairs import REPAIRS, RepairsError, read_repairs
 from engine.parameters import SettingsError, read_settings
 from engine.recovery import RecoverySettingsError, read_recovery
 from engine.sandbox.policy import PolicyError, SandboxPolicy
@@ -76,6 +78,8 @@ class EngineConfig:
     """What each agent may take, with those that work for it."""
     mastermind: MastermindSettings = field(default_factory=MastermindSettings)
     """How the system improves itself."""
+    crew: CrewSettings = field(default_factory=CrewSettings)
+    """Limits of the agents that hand work to each other."""
     answerer: Callable[[AgentState], pgp.Answerer | None] | None = None
     """Who makes plans for an agent's reasoner; by default the recorded answers that it was created with."""
 
@@ -142,6 +146,7 @@ class Shared:
             read_recovery(config.meta)
             read_metacognition(config.meta)
             read_stuck(config.meta)
+            read_repairs(config.meta)
             policy_of(config.meta)
             if wrong := check_limits(config.meta.get("budget", {})):
                 return wrong
@@ -152,6 +157,7 @@ class Shared:
             SettingsError,
             RecoverySettingsError,
             MetaSettingsError,
+            RepairsError,
             StuckSettingError,
         ) as error:
             return str(error)
@@ -167,9 +173,10 @@ class Shared:
         answerer = (self.config.answerer or _recorded_answers)(state)
         voice: Voice | None = None
         purse: loop.Purse | None = None
-        name = ""
+        name, repairs = "", REPAIRS
         if self.client is not None and self.config.model is not None:
             name = self.config.model.name
+            repairs = read_repairs(state.config.meta, self.config.model.repairs)
             voice = Voice(self.client)
             leave = partial(self._leave, state) if state.agent_type in RUN_TYPES else nullcontext
             purse = loop.Purse(self.client, self.ledger, lambda: voice.goal, leave)
@@ -189,6 +196,7 @@ class Shared:
                     record=voice.called,
                     recall=recall,
                     parts=self.parts,
+                    repairs=repairs,
                 )
         if state.agent_type in RUN_TYPES:
             asker = None
@@ -213,6 +221,7 @@ class Shared:
             # Whoever chose to plan by recipes alone did not choose to pay for a model.
             model_name=name if state.reasons or state.config.replans else "",
             parts=self.parts,
+            repairs=repairs,
             post=post,
             ledger=self.ledger,
             background=self.background,

@@ -201,6 +201,12 @@ def _stuck(value: Any, allowed: Allowed) -> str:
     return _read_by(read_stuck, "stuck")(value, allowed)
 
 
+def _repairs(value: Any, allowed: Allowed) -> str:
+    from engine.models.repairs import read_repairs
+
+    return _read_by(read_repairs, "repairs")(value, allowed)
+
+
 def _processing(value: Any, allowed: Allowed) -> str:
     from engine.parameters import read_settings
 
@@ -290,6 +296,7 @@ _EVERY: dict[str, tuple[str, Check]] = {
     "approvals": ("what it asks about: a preset, or a table with rules", _approvals),
     "metacognition": ("when it looks back", _meta),
     "stuck": ("what being stuck leads to: tell, hold or off", _stuck),
+    "repairs": ("how often its model may put right an answer that cannot be used", _repairs),
     "core": ("whether the workspace needs it, so that it cannot be deleted", _flag("core")),
 }
 _RUNS = {

@@ -11,6 +11,7 @@ from engine.domain.fence import RULE
 from engine.library.prompt_parts import REFLECTION, Parts, built_in
 from engine.models import Message, ModelClient, ModelError, ModelRequest, Recorder, Text, ask_for
 from engine.models.port import unrecorded
+from engine.models.repairs import REPAIRS
 
 Form = TypeVar("Form", bound=BaseModel)
 
@@ -30,6 +31,8 @@ def asking_of(
     model: str,
     record: Recorder = unrecorded,
     parts: Callable[[], Awaitable[Parts]] = built_in,
+    *,
+    repairs: int = REPAIRS,
 ) -> Asking:
     """A way to ask a model.
 
@@ -38,6 +41,7 @@ def asking_of(
         model: its name.
         record: told of every call.
         parts: reads the workspace's parts of the prompt.
+        repairs: how often an answer that cannot be used may be put right.
     """
 
     async def asking(name: str, wanted: str, material: str, form: type[BaseModel]) -> BaseModel:
@@ -49,9 +53,10 @@ def asking_of(
             max_tokens=min(MAX_TOKENS, client.capabilities(model).max_output),
         )
         try:
-            return (await ask_for(client, request, form, name=name, record=record)).value
+            given = await ask_for(client, request, form, name=name, record=record, repairs=repairs)
         except ModelError as error:
             raise AskingError(error.message) from error
+        return given.value
 
     return asking
 

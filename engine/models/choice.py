@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.models.cost import Budget
 from engine.models.endpoint import Endpoint, Retries, Timeouts
+from engine.models.repairs import REPAIRS
 
 if TYPE_CHECKING:
     from engine.models.client import MessagesClient
@@ -34,6 +35,8 @@ class ModelChoice:
     """Other models by how strong one is wanted: `fast`, `default`, `deep` (ontology spec §1.6)."""
     timeouts: Timeouts = field(default_factory=Timeouts)
     retries: Retries = field(default_factory=Retries)
+    repairs: int = REPAIRS
+    """How often the model may put right an answer that cannot be used."""
 
     def of_tier(self, tier: str) -> str:
         """The name of the model of a tier; the one that thinks where none is named for it."""

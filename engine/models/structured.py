@@ -18,10 +18,9 @@ from engine.models.asking import answer_turn, complete
 from engine.models.blocks import Message, Text, ToolResult, said
 from engine.models.errors import ModelError, ModelErrorKind
 from engine.models.port import ModelClient, PieceSink, Recorder, unrecorded, unwatched
+from engine.models.repairs import REPAIRS
 from engine.models.request import ModelRequest, ToolSpec
 
-REPAIRS = 2
-"""Times that a model may put right what it said (seed parameter processing; spec mindX §2.8)."""
 SHOWN_PROBLEMS = 20
 """Problems told to a model at once."""
 
@@ -45,13 +44,14 @@ class Structured(Generic[Value]):
 class NotOfFormError(ModelError):
     """The model did not give the form that was asked for, repairs included."""
 
-    def __init__(self, problems: Sequence[str], answer: ModelAnswer | None) -> None:
+    def __init__(self, problems: Sequence[str], answer: ModelAnswer | None, repairs: int) -> None:
         super().__init__(
             ModelErrorKind.UNREADABLE,
-            f"the model's answer could not be used, {REPAIRS} repairs included: {'; '.join(problems)}",
+            f"the model's answer could not be used, {repairs} repairs included: {'; '.join(problems)}",
             answer=answer,
         )
         self.problems = tuple(problems)
+        self.repairs = repairs
 
 
 async def ask_for(
@@ -64,6 +64,7 @@ async def ask_for(
     sink: PieceSink = unwatched,
     record: Recorder = unrecorded,
     cut: asyncio.Event | None = None,
+    repairs: int = REPAIRS,
 ) -> Structured[Form]:
     """One JSON object of a form, by a tool where the model knows tools and in words where it does not.
 
@@ -76,6 +77,7 @@ async def ask_for(
         sink: told the pieces as they come.
         record: told of every call.
         cut: when set, the call is cut off.
+        repairs: how often what is wrong goes back to the model.
 
     Raises:
         NotOfFormError: after all repairs the answer is not of the form, or does not pass the check.
@@ -87,7 +89,7 @@ async def ask_for(
     def read(answer: ModelAnswer) -> tuple[Form | None, tuple[str, ...]]:
         return _read(answer, form, name, check)
 
-    return await ask_until(client, asking, read, sink=sink, record=record, cut=cut)
+    return await ask_until(client, asking, read, sink=sink, record=record, cut=cut, repairs=repairs)
 
 
 async def ask_until(
@@ -98,8 +100,9 @@ async def ask_until(
     sink: PieceSink = unwatched,
     record: Recorder = unrecorded,
     cut: asyncio.Event | None = None,
+    repairs: int = REPAIRS,
 ) -> Structured[Value]:
-    """An answer that can be read; what is wrong with one goes back to the model, at most `REPAIRS` times.
+    """An answer that can be read; what is wrong with one goes back to the model so many times.
 
     Args:
         client: who asks.
@@ -108,6 +111,7 @@ async def ask_until(
         sink: told the pieces as they come.
         record: told of every call.
         cut: when set, the call is cut off.
+        repairs: how often what is wrong goes back to the model.
 
     Raises:
         NotOfFormError: after all repairs the answer still cannot be read.
@@ -119,8 +123,8 @@ async def ask_until(
         value, problems = read(answer) if not problems else (None, problems)
         if value is not None:
             return Structured(value, answer, tuple(history))
-        if len(history) == REPAIRS:
-            raise NotOfFormError(problems, answer)
+        if len(history) >= repairs:
+            raise NotOfFormError(problems, answer, repairs)
         history.append(problems)
         asking = _repaired(asking, answer, problems, client)
 

@@ -28,6 +28,7 @@ from engine.models import (
     fence,
 )
 from engine.models.port import Recorder, unrecorded
+from engine.models.repairs import REPAIRS
 from engine.parameters.likeness import place
 from engine.tools.arguments import check_arguments, expectation
 
@@ -87,10 +88,14 @@ class ModelAsker:
         client: who carries requests to it.
         model: its name, as its endpoint knows it.
         record: told of every request what came of it.
+        repairs: how often an answer that cannot be used may be put right.
     """
 
-    def __init__(self, client: ModelClient, model: str, record: Recorder = unrecorded) -> None:
+    def __init__(
+        self, client: ModelClient, model: str, record: Recorder = unrecorded, *, repairs: int = REPAIRS
+    ) -> None:
         self.model = model
+        self._repairs = repairs
         self._client = client
         self._record = record
 
@@ -104,6 +109,7 @@ class ModelAsker:
                 name=TOOL,
                 check=lambda form: _problems(question, _values(form)),
                 record=self._record,
+                repairs=self._repairs,
             )
         except ModelError as error:
             if error.kind is ModelErrorKind.BUDGET:

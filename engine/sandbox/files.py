@@ -10,14 +10,16 @@ import errno
 import os
 import secrets
 import stat
+import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.domain.action import ErrorCode
+from engine.sandbox.links import STEADY_S, Names, SharedFileError
 from engine.sandbox.names import shown
 from engine.sandbox.paths import Opener, PathError, best_opener, refusal, relative_path
 from engine.sandbox.policy import SandboxPolicy, size_text
@@ -178,6 +180,26 @@ class SandboxFiles:
         except PathError:
             return False
 
+    def names(self) -> Names:
+        """The names beneath the root, for as many questions as one call has."""
+        return Names(self.directory, entries=self.policy.disk_entries, depth=self.policy.disk_depth)
+
+    def check_own(self, path: str, look: Callable[[], os.stat_result], names: Names | None = None) -> None:
+        """Refuse a regular file that has a name elsewhere, or may have one.
+
+        Args:
+            path: what the file is called in the refusal.
+            look: gives its status as it is now.
+            names: the names beneath the root, where many files are asked about in one call.
+        """
+        status = look()
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink == 1:
+            return
+        if names is None and time.time_ns() - status.st_ctime_ns < 2e9 * STEADY_S:
+            time.sleep(2 * STEADY_S)  # it may have got its names just now
+        if not (names or self.names()).hold_all_of(look):
+            raise SharedFileError(path, status.st_nlink)
+
     def read(self, path: str) -> str:
         """The text of a file, which must be UTF-8 and within the read limit."""
         data = self.read_bytes(path, self.policy.read_bytes)
@@ -188,11 +210,19 @@ class SandboxFiles:
             message = f"{path!r} is not UTF-8 text: byte 0x{byte:02x} at offset {error.start:,}."
             raise PathError(ErrorCode.NOT_TEXT, message) from None
 
-    def read_bytes(self, path: str, limit: int) -> bytes:
-        """The bytes of a regular file; refuses more than the limit without reading them."""
+    def read_bytes(self, path: str, limit: int, names: Names | None = None) -> bytes:
+        """The bytes of a regular file of the root's own; refuses more than the limit without reading them.
+
+        Args:
+            path: relative to the root.
+            limit: in bytes.
+            names: the names beneath the root, where many files are read in one call.
+        """
         with self.opened(path, _READ) as descriptor:
             status = os.fstat(descriptor)
             _require_regular(status, path)
+            if status.st_nlink > 1:
+                self.check_own(path, lambda: os.fstat(descriptor), names)
             if status.st_size > limit:
                 raise _too_large(path, status.st_size, limit)
             chunks: list[bytes] = []
@@ -277,8 +307,14 @@ class SandboxFiles:
             os.rmdir(name, dir_fd=parent)
 
     def move(self, source: str, target: str) -> str:
-        """Rename a file or directory; returns where it is now. Nothing is ever overwritten."""
+        """Rename a file or directory; returns where it is now. Nothing is ever overwritten.
+
+        A file that has a name elsewhere stays where it is; what a directory holds is not looked at, as a
+        rename touches names beneath the root alone.
+        """
         target = self._free_target(source, target)
+        with self._parent(source) as (old, old_name):
+            self.check_own(source, lambda: os.stat(old_name, dir_fd=old, follow_symlinks=False))
         head = target.rpartition("/")[0]
         self.make_directory(head or ".")
         with self._parent(source) as (old, old_name), self._parent(target) as (new, new_name):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from engine.domain.action import ErrorCode
 from engine.sandbox.files import SandboxFiles
+from engine.sandbox.links import Names, SharedFileError
 from engine.sandbox.paths import PathError
 
 SKIPPED = frozenset({".git", ".venv", "__pycache__", "node_modules"})
@@ -28,6 +29,8 @@ class Matches:
     """Path relative to the root, line number from 1, and the line, in path order."""
     truncated: bool
     """True when there is more than the limits let through."""
+    shared: int = 0
+    """Files that were left out as another place may share them."""
 
 
 def search(files: SandboxFiles, text: str, path: str) -> Matches:
@@ -38,15 +41,23 @@ def search(files: SandboxFiles, text: str, path: str) -> Matches:
         raise PathError(ErrorCode.NOT_FOUND, f"{path!r} does not exist")
     single = status is not None and stat.S_ISREG(status.st_mode)
     below = (name for name, is_directory in walk(files, path) if not is_directory)
+    names, shared = files.names(), 0
     for count, name in enumerate([path] if single else below):
         if count >= MAX_FILES:
-            return Matches(tuple(found), truncated=True)
-        for number, line in _matching_lines(files, name, text):
+            return Matches(tuple(found), truncated=True, shared=shared)
+        try:
+            lines = _matching_lines(files, name, text, names)
+        except SharedFileError:
+            if single:
+                raise
+            shared += 1
+            continue
+        for number, line in lines:
             if len(found) == MAX_MATCHES:
-                return Matches(tuple(found), truncated=True)
+                return Matches(tuple(found), truncated=True, shared=shared)
             shown = line.strip() if len(line) <= MAX_LINE else line.strip()[:MAX_LINE] + "…"
             found.append((name, number, shown))
-    return Matches(tuple(found), truncated=False)
+    return Matches(tuple(found), truncated=False, shared=shared)
 
 
 def walk(files: SandboxFiles, start: str = ".") -> Iterator[tuple[str, bool]]:
@@ -87,13 +98,19 @@ def _children(files: SandboxFiles, path: str) -> list[tuple[str, bool]]:
     return children
 
 
-def _matching_lines(files: SandboxFiles, path: str, text: str) -> Iterator[tuple[int, str]]:
+def _matching_lines(files: SandboxFiles, path: str, text: str, names: Names) -> Iterator[tuple[int, str]]:
+    """Numbers and lines that hold the text.
+
+    Raises:
+        SharedFileError: another place may share the file.
+    """
     try:
-        content = files.read_bytes(path, MAX_FILE_BYTES)
+        content = files.read_bytes(path, MAX_FILE_BYTES, names)
+    except SharedFileError:
+        raise
     except PathError:
-        return
+        return iter(())
     if b"\0" in content[:8192] or text.encode() not in content:
-        return
-    for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
-        if text in line:
-            yield number, line
+        return iter(())
+    lines = enumerate(content.decode("utf-8", "replace").splitlines(), 1)
+    return ((number, line) for number, line in lines if text in line)

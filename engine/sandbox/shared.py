@@ -7,14 +7,10 @@ and some installers do. Source: sandbox spec §3.3, §6 case 16.
 
 from __future__ import annotations
 
-import os
-import stat
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.names import shown
-from engine.sandbox.paths import PathError
 
 EXAMPLES = 3
 
@@ -33,37 +29,6 @@ class Shared:
 
 def shared_files(files: SandboxFiles) -> Shared:
     """Files with more names than the root holds; blocking, links are not followed."""
-    found = Shared()
-    names: dict[tuple[int, int], list[str]] = {}
-    links: dict[tuple[int, int], int] = {}
-    for path, status in _entries(files, found):
-        if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
-            identity = (status.st_dev, status.st_ino)
-            names.setdefault(identity, []).append(path)
-            links[identity] = status.st_nlink
-    outside = sorted(min(paths) for identity, paths in names.items() if len(paths) < links[identity])
-    found.count = len(outside)
-    found.examples = [shown(path) for path in outside[:EXAMPLES]]
-    return found
-
-
-def _entries(files: SandboxFiles, found: Shared) -> Iterator[tuple[str, os.stat_result]]:
-    """Path and status of everything below the root, within the limits."""
-    waiting, count = [(".", 0)], 0
-    while waiting:
-        path, depth = waiting.pop()
-        try:
-            with files.directory(path) as directory, os.scandir(directory) as entries:
-                below = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
-        except (OSError, PathError):
-            found.whole = False  # it went away, or is not ours to read
-            continue
-        for name, status in below:
-            count += 1
-            child = name if path == "." else f"{path}/{name}"
-            if stat.S_ISDIR(status.st_mode) and depth < files.policy.disk_depth:
-                waiting.append((child, depth + 1))
-            yield child, status
-        if count > files.policy.disk_entries:
-            found.whole = False
-            return
+    names = files.names()
+    outside = names.shared()
+    return Shared(len(outside), [shown(path) for path in outside[:EXAMPLES]], names.whole)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.domain.approval import Answer, Call, Envelope, Grant, HeldReplan, Policy
+from engine.domain.approval import Answer, Call, Envelope, Grant, HeldReplan, Policy, Source
 from engine.domain.state import AgentState
 from engine.steering.calls import key_of
 from engine.steering.envelopes import leaves
@@ -46,9 +46,11 @@ def verdict(state: AgentState, call: Call) -> Verdict:
     decided = _by_policies(state, call)
     if decided.answer is Answer.DENY:
         return decided
+    if call.request:
+        return _unattended(state, Verdict(Answer.ASK, call.needs))
     if (grant := _granted(state, call)) is not None:
         return Verdict(Answer.ALLOW, f"allowed by {grant.id}: {rule_text(grant.rule)}", grant.event)
-    return _unattended(state, _enveloped(state, call, decided))
+    return _unattended(state, _enveloped(state, call, _safe(state, call, decided)))
 
 
 def held_replan(state: AgentState, goal: str) -> HeldReplan | None:
@@ -73,6 +75,19 @@ def _enveloped(state: AgentState, call: Call, decided: Verdict) -> Verdict:
         words = f"it leaves the envelope of {envelope.goal}: {'; '.join(left)}"
         return Verdict(Answer.ASK, words, envelope.event)
     return Verdict(Answer.ALLOW, f"within the envelope of {envelope.goal}", envelope.event)
+
+
+def _safe(state: AgentState, call: Call, decided: Verdict) -> Verdict:
+    """Ask about what would be destroyed while autonomous mode is off, where no rule of the operator's allows.
+
+    Source: mindX spec §7 item 58.
+    """
+    if not call.needs or state.sandbox.autonomous or not decided.allows:
+        return decided
+    policies = (state.approvals.policies.get(source) for source in (Source.WORKSPACE, Source.OPERATOR))
+    rules = (rule for policy in policies if policy is not None for rule in policy.rules)
+    # The policies allow it: where a rule of theirs is about it, that is the operator's word.
+    return decided if any(means(rule, call) for rule in rules) else Verdict(Answer.ASK, call.needs)
 
 
 def _unattended(state: AgentState, decided: Verdict) -> Verdict:

@@ -10,6 +10,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -46,7 +47,7 @@ def call_of(state: AgentState, spec: CommandSpec) -> Call | None:
     action = state.action
     if action is None:
         return None
-    return make_call(
+    call = make_call(
         spec,
         action.tool,
         action.args,
@@ -55,6 +56,7 @@ def call_of(state: AgentState, spec: CommandSpec) -> Call | None:
         step=action.step,
         cost_usd=cost_of(state, action.goal),
     )
+    return replace(call, needs=action.needs, request=action.request)
 
 
 def make_call(

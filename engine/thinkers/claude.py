@@ -10,6 +10,7 @@ from engine.domain.failure import FailureKind
 from engine.domain.plan import Op, PlanStep
 from engine.domain.text import clean_line
 from engine.domain.thinking import (
+    FAILED_PLANNING,
     Decision,
     DecisionRequest,
     PlanProposal,
@@ -33,6 +34,7 @@ from engine.models import (
     ask_until,
 )
 from engine.models.port import unrecorded, unwatched
+from engine.models.repairs import REPAIRS
 from engine.models.request import ANY_TOOL
 from engine.recovery import kind_of_model_error
 from engine.thinkers import CLAUDE
@@ -67,7 +69,7 @@ class _PlanForm(BaseModel):
 
 
 class ClaudeThinker:
-    """Asks a model for a plan in JSON, checks it, and has it put right at most twice.
+    """Asks a model for a plan in JSON, checks it, and has it put right a few times at most.
 
     One thinker belongs to one agent; the client may be shared. Cancelling the task that plans cuts the
     stream off; the partial answer is recorded.
@@ -82,6 +84,7 @@ class ClaudeThinker:
         record: told of every request what came of it.
         recall: what memory has to say before a question.
         parts: reads the workspace's parts of the prompt.
+        repairs: how often an answer that cannot be used may be put right.
     """
 
     name = CLAUDE
@@ -99,8 +102,10 @@ class ClaudeThinker:
         record: Recorder = unrecorded,
         recall: Recall = nothing,
         parts: Callable[[], Awaitable[Parts]] = built_in,
+        repairs: int = REPAIRS,
     ) -> None:
         self.model = model
+        self._repairs = repairs
         self._recall = recall
         self._parts = parts
         self._client = client
@@ -118,10 +123,8 @@ class ClaudeThinker:
     async def plan(self, request: PlanRequest) -> PlanProposal:
         """Propose steps for a goal; what cannot be planned is uncovered.
 
-        When no answer was usable, repairs included, the whole goal is uncovered and the reason is given.
-
         Raises:
-            ThinkingError: the model could not be asked or did not answer.
+            ThinkingError: the model could not be asked, did not answer, or gave no usable plan.
         """
         try:
             given = await ask_for(
@@ -132,10 +135,10 @@ class ClaudeThinker:
                 check=self._problems,
                 sink=self._sink,
                 record=self._record,
+                repairs=self._repairs,
             )
         except NotOfFormError as error:
-            why = clean_line(f"{self.model} gave no usable plan: {'; '.join(error.problems)}")
-            return PlanProposal((), (Uncovered(request.goal.text, 1, why),), self.label)
+            raise self._unusable("plan", error) from error
         except ModelError as error:
             raise self._failed(error) from error
         gaps = tuple(
@@ -145,7 +148,7 @@ class ClaudeThinker:
         return PlanProposal(self._steps(given.value), gaps, self.label)
 
     async def decide(self, request: DecisionRequest) -> Decision:
-        """One decision; an answer that decides nothing that can be done is put right at most twice.
+        """One decision; an answer that decides nothing that can be done may be put right.
 
         Raises:
             ThinkingError: the model could not be asked, did not answer, or gave no usable decision.
@@ -158,13 +161,18 @@ class ClaudeThinker:
                 reader.read,
                 sink=self._sink,
                 record=self._record,
+                repairs=self._repairs,
             )
         except NotOfFormError as error:
-            why = clean_line(f"{self.model} gave no usable decision: {'; '.join(error.problems)}")
-            raise ThinkingError(FailureKind.PLANNING_ERROR, why) from error
+            raise self._unusable("decision", error) from error
         except ModelError as error:
             raise self._failed(error) from error
         return given.value
+
+    def _unusable(self, what: str, error: NotOfFormError) -> ThinkingError:
+        told = f"{self.model} gave no usable {what}, {error.repairs} repairs included"
+        why = clean_line(f"{FAILED_PLANNING}: {told}: {'; '.join(error.problems)}")
+        return ThinkingError(FailureKind.PLANNING_ERROR, why)
 
     def _failed(self, error: ModelError) -> ThinkingError:
         return ThinkingError(

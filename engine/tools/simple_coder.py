@@ -25,6 +25,7 @@ from engine.sandbox.confinement import Confinement, Launch
 from engine.sandbox.environment import child_environment
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.names import meant, shown
+from engine.sandbox.overwriting import lost_by
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import SandboxPolicy, Tier
 from engine.sandbox.process import Ended, Launcher, ProcessResult
@@ -170,6 +171,14 @@ class SimpleCoder:
 
     async def _write(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         path, data = self._path(args["path"], context), _encoded(args["content"], "content")
+        if not (context.session.autonomous or context.by_operator or context.granted):
+            lost = await _in_thread(lambda: lost_by(self.files, path, data, context.own))
+            if lost:
+                return _error(
+                    ErrorCode.NOT_ALLOWED,
+                    f"{args['path']!r} has other content ({_count(lost, 'byte')}); to replace it needs the "
+                    "operator while autonomous mode is off. Use append or replace, or write to another name.",
+                )
         await _in_thread(lambda: self.files.write(path, data))
         return _done(f"Wrote {_count(len(data), 'byte')} to {args['path']}")
 
@@ -220,10 +229,14 @@ class SimpleCoder:
         cwd = context.session.cwd
         lines = [f"{_seen_from(cwd, name)}:{number}: {line}" for name, number, line in matches.lines]
         data: dict[str, Any] = {"items": lines}
+        told = []
         if matches.truncated:
-            data["message"] = (
-                f"The first {len(matches.lines)} matches; there are more. Search a smaller part."
-            )
+            told.append(f"The first {len(matches.lines)} matches; there are more. Search a smaller part.")
+        if matches.shared:
+            left_out = _count(matches.shared, "file")
+            told.append(f"{left_out} with a name (hard link) outside of the sandbox root left out.")
+        if told:
+            data["message"] = " ".join(told)
         return ToolResult(ResultStatus.SUCCESS, data)
 
     async def _move(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
@@ -263,7 +276,7 @@ class SimpleCoder:
         return _session_changed("Venv deactivated.", replace(context.session, venv=None))
 
     async def _toggle_autonomous_mode(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
-        if not context.by_operator:
+        if not (context.by_operator or context.granted):
             return _error(
                 ErrorCode.NOT_ALLOWED,
                 "Switching autonomous mode is a request that the operator must grant; an agent cannot do it.",

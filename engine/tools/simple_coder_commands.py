@@ -6,6 +6,7 @@ Source: mastermind-and-simple-coder §4.2; append, replace, find, move, copy and
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from engine.domain.action import Undo
@@ -42,12 +43,15 @@ _SPECS = (
     ),
     _changes("mkdir", "Make a directory and its parents.", _path("Directory"), example="mkdir my_project"),
     _reads("read", "Read a text file.", _path("File", exists="file"), example="read main.py"),
-    _changes(
-        "write",
-        "Write a text file; parents are made, an old file is replaced.",
-        _path("File"),
-        Parameter("content", "The whole text of the file"),
-        example="write main.py print('hello')",
+    replace(
+        _changes(
+            "write",
+            "Write a text file; parents are made, an old file is replaced.",
+            _path("File"),
+            Parameter("content", "The whole text of the file"),
+            example="write main.py print('hello')",
+        ),
+        overwrites=True,
     ),
     _changes(
         "append",
@@ -145,9 +149,10 @@ _SPECS = (
     ),
     CommandSpec(
         "toggle_autonomous_mode",
-        "Switch the safety for rm; only the operator can.",
+        "Switch the safety for deleting and overwriting; only the operator can.",
         example="toggle_autonomous_mode",
         operator_only=True,
+        request=True,
     ),
     _reads("policy", "Show what programs may do here; only the operator can change it."),
     _reads("help", "List the commands."),

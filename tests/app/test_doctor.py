@@ -65,6 +65,34 @@ def test_the_workspaces_setting_comes_before_the_users(
     assert (settings.engine_config().snapshots, len(settings.problems)) == (rule, problems)
 
 
+@pytest.mark.parametrize(
+    ("user", "local", "repairs", "problem"),
+    [
+        ("", "", 2, ""),
+        ("[model]\nrepairs = 5\n", "[model]\nrepairs = 0\n", 0, ""),
+        ("[model]\nrepairs = 5\n", '[model]\nname = "qwen3:4b"\n', 5, ""),
+        ("", "[model]\nrepairs = 11\n", 2, "pilothouse.toml: model.repairs: "),
+        ("", "[model]\nrepairs = true\n", 2, "pilothouse.toml: model.repairs: "),
+        ("", '[model]\nrepairs = "often"\n', 2, "pilothouse.toml: model.repairs: "),
+    ],
+)
+async def test_how_often_a_model_may_repair_is_a_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: str, local: str, repairs: int, problem: str
+) -> None:
+    """Behaviour 30."""
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    for directory, text in ((tmp_path / "home", user), (tmp_path / "ws", local)):
+        directory.mkdir()
+        (directory / "pilothouse.toml").write_text(text)
+    settings = Settings.load(tmp_path / "ws")
+    assert settings.model is not None
+    assert settings.model.repairs == repairs
+    assert [said.startswith(problem) for said in settings.problems] == ([True] if problem else [])
+    _code, answer, text = await examine(tmp_path / "ws")
+    assert answer["model"]["repairs"] == repairs
+    assert f"repairs {repairs}" in text
+
+
 async def test_the_model_is_asked_for_a_word_only_when_that_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from app.doing import do_line
-from app.headless import RunOptions, run_goal
+from app.headless import EXIT_CODES, RunOptions, Status, run_goal
 from engine.domain.goal import GoalStatus
 from engine.engine import Engine
-from tests.messages_server import MessagesServer, plan_call
+from tests.messages_server import MessagesServer, Reply, plan_call
 
 
 async def _run(workspace: Path, goal: str, **more: object) -> dict[str, object]:
@@ -21,7 +21,7 @@ async def _run(workspace: Path, goal: str, **more: object) -> dict[str, object]:
 
 async def test_goals_left_over_are_not_run_under_a_new_run(tmp_path: Path) -> None:
     first = await _run(tmp_path, "create the directories src, tests and docs", max_loops=1)
-    assert (first["status"], first["reason"], first["actions"]) == ("FAILED", "MAX_LOOPS", 1)
+    assert (first["status"], first["reason"], first["actions"]) == ("TIMED_OUT", "MAX_LOOPS", 1)
     second = await _run(tmp_path, "create a directory named 'mine'")
     assert second["status"] == "GOAL_ACHIEVED"
     assert sorted(path.name for path in (tmp_path / "sandbox").iterdir()) == ["mine", "src"]
@@ -29,6 +29,21 @@ async def test_goals_left_over_are_not_run_under_a_new_run(tmp_path: Path) -> No
     state = await engine.view("pilot-1")
     await engine.close()
     assert [goal.status for goal in state.goals.values()] == [GoalStatus.ACTIVE, GoalStatus.ACHIEVED]
+
+
+async def test_a_run_out_of_loops_is_timed_out_and_goes_on_with_the_same_plan(tmp_path: Path) -> None:
+    """Behaviour 16."""
+    result = await _run(tmp_path, "create the directories src, tests and docs", max_loops=1)
+    assert (result["status"], result["reason"]) == ("TIMED_OUT", "MAX_LOOPS")
+    assert EXIT_CODES[Status(str(result["status"]))] == 5
+    assert "g1 stays open, and `pilothouse do run` goes on with it" in str(result["message"])
+    assert (await do_line(tmp_path, "run"))[0] == 0
+    assert sorted(path.name for path in (tmp_path / "sandbox").iterdir()) == ["docs", "src", "tests"]
+    engine = await Engine.open(tmp_path)
+    state = await engine.view("pilot-1")
+    await engine.close()
+    assert (list(state.plans), state.goals["g1"].status) == (["g1"], GoalStatus.ACHIEVED)
+    assert (state.actions, state.plans["g1"].id) == (3, "p1")
 
 
 async def test_each_loop_limit_runs_as_many_actions_every_time(tmp_path: Path) -> None:
@@ -48,6 +63,28 @@ async def test_a_goal_that_cannot_be_planned_needs_the_operator_or_fails(tmp_pat
     alone = await _run(tmp_path / "b", "frobnicate the widgets", ask=False)
     assert (alone["status"], alone["reason"]) == ("FAILED", "FAILED_PLANNING")
     assert "frobnicate the widgets" in str(alone["message"])
+
+
+async def test_a_model_that_never_gives_a_plan_ends_as_failed_planning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behaviour 30."""
+    async with MessagesServer([Reply(text="I shall do it at once.")], repeat=True) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        monkeypatch.setenv("PILOTHOUSE_HOME", str(tmp_path / "home"))
+        (tmp_path / "ws").mkdir()
+        (tmp_path / "ws" / "pilothouse.toml").write_text("[model]\nrepairs = 0\n")
+        alone = await _run(tmp_path / "ws", "make a directory", ask=False)
+        assert (alone["status"], alone["reason"], alone["actions"]) == ("FAILED", "FAILED_PLANNING", 0)
+        assert "gave no usable plan, 0 repairs included" in str(alone["message"])
+        asks = len(server.requests)
+        line = 'agent_create bdi_agent two {"repairs": 1}'
+        assert (await do_line(tmp_path / "ws", line))[0] == 0
+        asked = await _run(tmp_path / "ws", "make a directory", agent="two")
+        assert (asked["status"], asked["reason"]) == ("NEEDS_OPERATOR", "FAILED_PLANNING")
+        assert len(server.requests) - asks == 2 * asks  # as often asked, each time with one repair
+        code, _answer, text = await do_line(tmp_path / "ws", 'agent_create bdi_agent three {"repairs": "x"}')
+        assert (code, "repairs: it is a whole number from 0 to 10, not 'x'" in text) == (1, True)
 
 
 async def test_a_run_over_time_is_cut_off(tmp_path: Path) -> None:

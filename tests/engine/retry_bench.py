@@ -100,6 +100,9 @@ class RetryBench:
     async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
         return {}, session
 
+    async def lost_by(self, *_args: Any) -> int:
+        return 0
+
     async def run(self) -> AgentState:
         """Let the agent pursue its goal until it rests."""
         self.begin()

@@ -212,6 +212,7 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
         "survey": st.just(Survey(("path",), (Entry("A"),))),
         "extraction": st.none() | st.builds(Extraction, TEXTS, ARGS),
     },
+    ev.OperatorNeeded: {"action": ACTIONS, "why": TEXTS, "request": st.booleans()},
     ev.ActionWithdrawn: {"action": ACTIONS, "reason": TEXTS},
     ev.ActionStarted: {"action": ACTIONS, "undo": st.sampled_from(Undo)},
     ev.ActionOutput: {"action": ACTIONS, "stream": st.just("stdout"), "text": TEXTS},

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from engine_flight import Flight, act, python
 
+from app.projection.views import status
 from engine.domain import commands as cmd
 from engine.domain.goal import GoalStatus
 from engine.domain.plan import StepStatus
 from engine.domain.state import Mode, RunState
+from engine.inquiry.waiting import waiting_for
 from engine.journal import events as ev
 
 TINY = [act("write", path=f"f{n}", content="x") for n in range(60)]
@@ -194,12 +196,23 @@ async def test_max_loops_counts_from_each_run_whenever_it_comes(flight: Flight) 
     steps = await flight.plan(*TINY[:6])
     await flight.at_gate(steps[0])
     await flight.do(cmd.Run, max_loops=2)
-    await flight.until(lambda s: s.run is RunState.PAUSED)
+    state = await flight.until(lambda s: s.run is RunState.PAUSED)
     assert await flight.started() == steps[:2]
+    assert (state.mode, state.goal_at_hand, state.plans["g1"].id) == (Mode.TIMED_OUT, "g1", "p1")
+    assert "TIMED_OUT" in waiting_for(state).what
+    line = status(state, flight.engine.health, flight.engine.sandbox(state.agent_id))
+    assert (line.mode, line.point) == ("PAUSED", "TIMED_OUT: before acting · MAX_LOOPS: 2 loops")
+    await flight.reopen()
+    assert (await flight.state()).mode is Mode.TIMED_OUT
     await flight.do(cmd.Run, max_loops=3)
     state = await flight.until(lambda s: s.run is RunState.PAUSED)
     assert await flight.started() == steps[:5]
+    assert (state.mode, state.plans["g1"].id) == (Mode.TIMED_OUT, "p1")
     assert state.run_reason.startswith("MAX_LOOPS")
+    await flight.do(cmd.Run)
+    state = await flight.until(lambda s: not s.open_goals)
+    assert await flight.started() == steps
+    assert state.mode is Mode.IDLE
 
 
 async def test_the_operators_call_comes_before_the_step_at_the_gate(flight: Flight) -> None:

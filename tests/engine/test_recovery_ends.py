@@ -106,6 +106,9 @@ class _Fate:
     async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
         return {}, session
 
+    async def lost_by(self, *_args: Any) -> int:
+        return 0
+
 
 async def _blob(content: bytes) -> str:
     return "0" * 64

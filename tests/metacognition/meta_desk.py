@@ -111,6 +111,9 @@ class World:
     async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
         return {}, session
 
+    async def lost_by(self, *_args: Any) -> int:
+        return 0
+
     async def survey(self, *args: Any) -> Survey:
         return Survey()
 

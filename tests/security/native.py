@@ -317,6 +317,10 @@ async def _(bench: Bench) -> None:
     for command in ("write", "append"):
         await bench.refused(command, ErrorCode.NOT_ALLOWED, path="shared", content="poison")
     await bench.refused("replace", ErrorCode.NOT_ALLOWED, path="shared", old=WORD, new="poison")
+    await bench.refused("read", ErrorCode.NOT_ALLOWED, path="shared")
+    await bench.refused("find", ErrorCode.NOT_ALLOWED, path="shared", text=WORD)
+    for command in ("copy", "move"):
+        await bench.refused(command, ErrorCode.NOT_ALLOWED, source="shared", target="taken")
     (bench.root / "shared").unlink()
     bench.watch.events()
 

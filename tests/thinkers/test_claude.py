@@ -150,16 +150,19 @@ async def test_a_wrong_plan_is_refused_the_next_prompt_says_why_and_it_is_put_ri
     assert (repaired["system"], repaired["tools"]) == (asked_first["system"], asked_first["tools"])
 
 
-async def test_a_plan_that_is_never_right_leaves_the_goal_uncovered_with_the_reason() -> None:
+@pytest.mark.parametrize(("settings", "repairs"), [({}, 2), ({"repairs": 0}, 0), ({"repairs": 3}, 3)])
+async def test_a_plan_that_is_never_right_has_failed_after_so_many_repairs(
+    settings: dict[str, int], repairs: int
+) -> None:
     """Behaviour 30."""
     async with MessagesServer([plan_call(act("fly"))], repeat=True) as server, talking(server) as talk:
-        proposal = await thinker(talk).plan(asked())
-    assert proposal.steps == ()
-    (gap,) = proposal.uncovered
-    assert gap.clause == GOAL
-    assert "gave no usable plan" in gap.why
-    assert "fly" in gap.why
-    assert len(server.requests) == 3
+        with pytest.raises(ThinkingError) as failed:
+            await thinker(talk, **settings).plan(asked())
+    assert failed.value.kind is FailureKind.PLANNING_ERROR
+    begins = f"FAILED_PLANNING: {CLAUDE} gave no usable plan, {repairs} repairs included: "
+    assert failed.value.message.startswith(begins)
+    assert "fly" in failed.value.message
+    assert len(server.requests) == repairs + 1
 
 
 async def test_what_a_model_cannot_plan_is_uncovered_beside_what_it_can() -> None:
@@ -256,10 +259,15 @@ async def test_with_a_model_that_is_wrong_half_the_time_each_of_200_goals_ends_i
 
     async with MessagesServer([answer], repeat=True) as server, talking(server) as talk:
         claude = thinker(talk)
-        proposals = [await claude.plan(asked(f"goal {number}")) for number in range(200)]
-    planned = [proposal for proposal in proposals if proposal.steps]
-    uncovered = [proposal for proposal in proposals if proposal.uncovered]
-    assert len(planned) + len(uncovered) == 200
+        planned: list[PlanProposal] = []
+        failed: list[ThinkingError] = []
+        for number in range(200):
+            try:
+                planned.append(await claude.plan(asked(f"goal {number}")))
+            except ThinkingError as error:
+                failed.append(error)
+    assert all(proposal.steps for proposal in planned)
+    assert {error.kind for error in failed} == {FailureKind.PLANNING_ERROR}
     assert all(problems_of(proposal.steps, REGISTRY, settled_later=True) == () for proposal in planned)
     calls = len(server.requests) / 200
     print(f"{calls:.3f} calls a goal, {len(planned)} of 200 goals planned")
@@ -318,7 +326,8 @@ async def test_an_instruction_in_material_stays_material_and_obeying_it_changes_
 ) -> None:
     replies = [OBEDIENT[(INJECTED.index(injected) + turn) % len(OBEDIENT)] for turn in range(3)]
     async with MessagesServer(replies) as server, talking(server, retries=Retries(attempts=1)) as talk:
-        proposal: PlanProposal = await thinker(talk).plan(asked("list the files", readme=injected))
+        with pytest.raises(ThinkingError, match="FAILED_PLANNING"):  # what obeys is no plan of ours
+            await thinker(talk).plan(asked("list the files", readme=injected))
     blocks = server.requests[0].body["messages"][0]["content"]
     beliefs, goal = blocks[1]["text"], blocks[2]["text"]
     first, *middle, last = beliefs.split("\n")
@@ -326,5 +335,3 @@ async def test_an_instruction_in_material_stays_material_and_obeying_it_changes_
     assert last == f"[end of material {mark}]"
     assert not any(mark in line for line in middle)
     assert goal == "The goal to plan for:\nlist the files"
-    assert proposal.steps == (), "what obeys is no plan of ours"
-    assert proposal.uncovered

@@ -534,3 +534,14 @@ async def test_home_and_scratch_of_programs_lie_at_the_root_and_are_not_listed(a
     done = await agent.run(["python", "-c", script])
     assert done.data["stdout"] == f"{agent.root}/.home {agent.root}/.tmp"
     assert (await agent("ls")).data["items"] == []
+
+
+async def test_what_came_to_be_behind_the_gates_back_is_not_replaced(agent: Agent) -> None:
+    """Behaviour 58."""
+    (agent.tool.files.root / "f").write_text("theirs")
+    answer = await agent("write", path="f", content="mine")
+    assert answer.code is ErrorCode.NOT_ALLOWED
+    assert "has other content (6 bytes); to replace it needs the operator" in answer.message
+    agent.session = replace(agent.session, autonomous=True)
+    assert (await agent("write", path="f", content="mine")).ok
+    assert (await agent("read", path="f")).data == {"content": "mine"}

@@ -19,7 +19,7 @@ from engine.domain import commands as cmd
 from engine.domain.budgets import Spent
 from engine.domain.goal import GoalStatus
 from engine.domain.ports import SystemClock
-from engine.domain.state import AgentState
+from engine.domain.state import LOOPS_OVER, AgentState
 from engine.journal import events as ev
 from engine.journal.event import Event
 from engine.parameters.thresholds import FILE as THRESHOLDS_FILE
@@ -271,6 +271,6 @@ async def _ended(engine: Aloft, agent: str, goal: str) -> tuple[str, str]:
             why = said.reason if not isinstance(said, ev.ApprovalAsked) else said.why
             await engine.submit(cmd.AbortGoal(agent=agent, goal=goal, reason=why))
             return why, unasked
-        if isinstance(said, ev.AgentPaused) and said.reason.startswith("MAX_LOOPS"):
+        if isinstance(said, ev.AgentPaused) and said.reason.startswith(LOOPS_OVER):
             return said.reason, unasked
     return "the journal ended", unasked

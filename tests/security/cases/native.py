@@ -133,10 +133,14 @@ CASES = (
     Case(
         15,
         "A second hard link",
-        "write, append and replace on a file that has another name outside",
-        "the inode outside stays as it is",
+        "write, append, replace, read, find, copy and move on a file that has another name outside",
+        "refused, the inode outside stays as it is",
         native=("a file with a second name outside",),
-        tests=(f"{_FILES}test_a_file_with_a_second_hard_link_is_not_written",),
+        tests=(
+            f"{_FILES}test_a_file_with_a_second_hard_link_is_not_written",
+            f"{_FILES}test_a_file_with_a_name_outside_is_not_read_searched_copied_or_moved",
+            f"{_FILES}test_a_name_that_is_moved_while_names_are_counted_counts_once",
+        ),
     ),
     Case(
         16,
