@@ -248,6 +248,6 @@ async def test_what_a_role_found_out_goes_with_what_it_hands_over(flight: Flight
     await flight.crew.wait(name)
     (context,) = seen
     assert context.problem_clarity.what == "Churn of pilots rises"
-    assert [one.text for one in context.conversation.recent_messages][0] == "turn 2"
+    assert next(one.text for one in context.conversation.recent_messages) == "turn 2"
     assert (context.priority, context.parent_id) == (3, name)
     assert flight.crew.state.clarity == known
