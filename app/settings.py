@@ -98,6 +98,8 @@ class _MastermindTable(BaseModel):
     """Between two items of the backlog that is worked off by itself."""
     watch_s: float | None = Field(default=None, ge=0, le=31_536_000, allow_inf_nan=False)
     """How long what was applied is watched."""
+    busy_percent: float | None = Field(default=None, ge=0, le=100, allow_inf_nan=False)
+    """The backlog is not worked off by itself while the processor is busier; 100 never puts it off."""
     approve_critical: bool | None = None
     critical: tuple[str, ...] | None = None
     """Stems of ids and paths that wait for the operator before anything is tried."""

@@ -153,6 +153,14 @@ class Engine:
         self._door: Door
         self._mastermind = LateMastermind(self)
         self._crew = LateCrew(self)
+        self._treasury = self._treasure()
+
+    def _treasure(self) -> ModelClient | None:
+        if self._client is None:
+            return None
+        from engine.loop.treasury import Treasury
+
+        return Treasury(self._client, self._budgets.ledger, self._mastermind.note)
 
     # -------------------------------------------------------------- life
 
@@ -582,6 +590,8 @@ class Engine:
             for need in inquiry.needs_of(agent.state):
                 event = await self.store.get(need.event) if need.event and not need.since else None
                 found.append(replace(need, since=need.since or (event.at if event else agent.state.at)))
+        if (system := await self._mastermind.known()) is not None:
+            found += inquiry.needs_of_system(system)
         found += [inquiry.need_of_crew(request) for request in self._crew.needs]
         return inquiry.in_order(found)
 
@@ -639,8 +649,8 @@ class Engine:
 
     @property
     def model(self) -> ModelClient | None:
-        """Who asks the model that thinks; None where there is none."""
-        return self._client
+        """Who asks the model that thinks, at the workspace's expense; None where there is none."""
+        return self._treasury
 
     @property
     def model_name(self) -> str:
