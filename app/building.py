@@ -13,10 +13,10 @@ from engine.building.builder import Builder
 from engine.building.findings import BuildResult, PhaseRecord, Status
 from engine.building.folders import FolderRegistrar
 from engine.building.registering import RegistrationError
+from engine.building.request import SANDBOX
 from engine.building.staging import read_build
 from engine.building.watching import watch
 from engine.domain.text import clean_line
-from engine.engine import SANDBOX_DIRECTORY
 from engine.sandbox.policy import SandboxPolicy
 
 Answer = tuple[int, dict[str, Any], str]
@@ -50,7 +50,7 @@ class BuildOptions:
 
 async def build_agent(builder: Builder, options: BuildOptions) -> BuildResult:
     """Build a skill; one that lies where agents can write is asked about first."""
-    sandbox = builder.places.workspace / SANDBOX_DIRECTORY
+    sandbox = builder.places.workspace / SANDBOX
     path = await asyncio.to_thread(options.path.resolve)
     inside = path.is_relative_to(await asyncio.to_thread(sandbox.resolve))
     return await builder.build(
@@ -156,7 +156,8 @@ async def remove(builder: Builder, agent_id: str) -> Answer:
 async def versions(builder: Builder, agent_id: str) -> Answer:
     """`pilothouse agent versions`."""
     earlier = await builder.versions(agent_id)
-    now = await asyncio.to_thread(read_build, builder.places.agent(agent_id))
+    named = builder.places.names(agent_id)
+    now = await asyncio.to_thread(read_build, builder.places.agent(agent_id)) if named else None
     if now is None and not earlier:
         return 2, {}, await _unknown(builder, agent_id)
     rows = (

@@ -157,9 +157,9 @@ class Engine:
         self._live: LiveAgents
         self._door: Door
         self._mastermind = LateMastermind(self)
-        self._crew = LateCrew(self)
         self._staffed: Callable[[], Awaitable[HandoffDesk]] | None = None
         self._runs: Runs | None = None
+        self._crew = LateCrew(self)
         self._treasury = self._treasure()
 
     def _treasure(self) -> ModelClient | None:
@@ -380,17 +380,11 @@ class Engine:
         """
         return await self._mastermind.opened()
 
-    async def crew(self) -> Crew:
-        """Who manages agents that hand work to each other; opened when it is first needed.
-
-        Raises:
-            JournalError: its stream cannot be read.
-        """
-        return await self._crew.opened()
-
     async def _crew_desk(self) -> HandoffDesk:
         if self._staffed is None:
-            raise JournalError("there is no crew here that handoffs could be handed to")
+            await self._crew.opened()  # which staffs it
+        if self._staffed is None:
+            raise JournalError("there is nobody here who makes runs of handoffs")
         return await self._staffed()
 
     def staff(
@@ -417,6 +411,14 @@ class Engine:
         self._runs = Runs(self._live, self.submit, self.store, present=present, text_of=text_of)
         self._shared.permits, self._shared.colleagues = permits, colleagues
         return self._runs
+
+    async def crew(self) -> Crew:
+        """Who manages agents that hand work to each other; opened when it is first needed.
+
+        Raises:
+            JournalError: its stream cannot be read.
+        """
+        return await self._crew.opened()
 
     async def desk(self) -> Desk:
         """What can be done with agents, identities and registries; opened with Mastermind.

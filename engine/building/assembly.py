@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from engine.agents.spec import AgentSpec
+from engine.agents.spec import AgentSpec, CustomTool, ServerUse
 from engine.building.findings import Findings
 from engine.building.skill import SkillDefinition
+from engine.mcp.global_actions import BUILT_INS
 
-HANDSHAKE_S = 10.0
-BUILT_IN_ACTIONS = frozenset({"save_progress", "fetch_context", "store_insight"})
-"""Global actions that work without a server."""
+HANDSHAKE_S = 12.0
+"""A server gives itself ten seconds; this is for one that hangs past them."""
 _CODE = re.compile(r"`([^`\n]+)`")
 _MCP = re.compile(r"mcp__([A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*)__([A-Za-z0-9_*-]+)")
 _SERVER_TOOL = re.compile(r"([A-Z][A-Za-z0-9-]*):([a-z][A-Za-z0-9]*_[A-Za-z0-9_]+)")
 _PREREQUISITES = re.compile(r"\b(prerequisites?|requirements?|setup|before you (start|begin))\b", re.I)
 _REQUIRED = re.compile(r"\b(must be connected|required|requires)\b", re.I)
 _OPTIONAL = re.compile(r"\b(optional(ly)?|not required)\b", re.I)
-
-
-class ServerDownError(Exception):
-    """A server could not be reached, or its handshake failed; the message says why."""
 
 
 class FunctionError(Exception):
@@ -49,11 +45,11 @@ class ToolsAt(Protocol):
     def has(self, command: str) -> bool:
         """Whether a local command is there, as `memory.search`."""
 
-    async def connect(self, server: str) -> Collection[str]:
-        """Start or reach a server, shake hands, and list its tools; nothing of it is left afterwards.
+    async def lacks(self, server: str, tools: Sequence[str]) -> str:
+        """Start or reach a server, shake hands, and see whether it lists these tools, or `*`.
 
-        Raises:
-            ServerDownError: it cannot be had; also when nobody has configured it.
+        What was started for it has ended afterwards. Gives what is missing, in a line: nobody has configured
+        it, it is down, it has no such tool; empty where nothing is.
         """
 
     async def introspect(self, name: str, function: str, parameters: Mapping[str, Any] | None) -> None:
@@ -139,16 +135,11 @@ class ToolFacts:
 async def check_tools(spec: AgentSpec, tools: ToolsAt, found: Findings) -> ToolFacts:
     """Connect every server, look at every function, resolve every action; all side by side."""
     uses = spec.tools.mcp_servers
-    answers = await asyncio.gather(*(_reached(use.server, tools) for use in uses))
+    answers = await asyncio.gather(*(_missing(use, tools) for use in uses))
     connected = available = True
     degraded: list[str] = []
-    for use, answer in zip(uses, answers, strict=True):
+    for use, missing in zip(uses, answers, strict=True):
         where = f"tools.mcp_servers.{use.server}"
-        if isinstance(answer, str):
-            missing = answer
-        else:
-            lacking = [tool for tool in use.tools if tool != "*" and tool not in answer]
-            missing = f"it has no tool {', '.join(lacking)}" if lacking else ""
         if not missing:
             continue
         if use.required:
@@ -167,17 +158,15 @@ async def check_tools(spec: AgentSpec, tools: ToolsAt, found: Findings) -> ToolF
     return ToolFacts(connected, available, tuple(degraded))
 
 
-async def _reached(server: str, tools: ToolsAt) -> Collection[str] | str:
+async def _missing(use: ServerUse, tools: ToolsAt) -> str:
     try:
         async with asyncio.timeout(HANDSHAKE_S):
-            return await tools.connect(server)
+            return await tools.lacks(use.server, use.tools)
     except TimeoutError:
         return f"no handshake within {HANDSHAKE_S:g} s"
-    except ServerDownError as error:
-        return str(error)
 
 
-async def _looked_at(tool: Any, tools: ToolsAt) -> str:
+async def _looked_at(tool: CustomTool, tools: ToolsAt) -> str:
     try:
         await tools.introspect(tool.name, tool.function, tool.parameters)
     except FunctionError as error:
@@ -191,7 +180,7 @@ def _actions_resolve(spec: AgentSpec, tools: ToolsAt, found: Findings) -> bool:
     good = True
     for action in spec.tools.global_actions:
         server = action.tool.partition(".")[0]
-        if action.action in BUILT_IN_ACTIONS or server in servers or action.tool in customs:
+        if action.action in BUILT_INS or server in servers or action.tool in customs:
             continue
         if tools.has(action.tool):
             continue

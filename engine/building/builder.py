@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import hashlib
 import json
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,6 @@ from engine.building.findings import (
     Status,
 )
 from engine.building.folders import FolderRegistrar
-from engine.building.local_tools import LocalTools
 from engine.building.locking import held
 from engine.building.phases import PHASES, NeedsOperatorError, Surroundings, Work
 from engine.building.registering import (
@@ -41,7 +39,8 @@ from engine.building.registering import (
     swap_in,
     versions_of,
 )
-from engine.building.resources import SKILL_FILES, hashes
+from engine.building.request import BUILDER_VERSION, PROJECT, SANDBOX, USER, Request, source_of
+from engine.building.resources import hashes
 from engine.building.staging import (
     BUILD,
     Build,
@@ -55,42 +54,12 @@ from engine.building.staging import (
     write_files,
 )
 from engine.building.trying import Tried, try_files
+from engine.building.workspace_tools import WorkspaceTools
 from engine.sandbox import SandboxPolicy
+from engine.sandbox.completion import to_the_end
 
-BUILDER_VERSION = "1"
-"""Raised whenever the same source would give other bytes."""
-PROJECT, USER = "project", "user"
 _CODES = {errno.ENOSPC: "DISK_FULL", errno.EDQUOT: "DISK_FULL"}
 _Phase = Callable[[Work, Findings], Awaitable[tuple[CheckOutcome, ...]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is to be built, and how."""
-
-    source: Path | str
-    mode: Mode = Mode.LENIENT
-    dry_run: bool = False
-    overrides: Mapping[str, Any] = field(default_factory=dict)
-    interactive: bool = False
-    live: bool = False
-    scope: str = PROJECT
-    """Whose skill it is; the project's goes before the user's."""
-    trusted: bool = True
-    """Whether the operator trusts the folder; one that is not trusted is asked about first."""
-
-    @property
-    def overrides_sha256(self) -> str:
-        """Hash of the overrides and the mode."""
-        said = json.dumps([dict(self.overrides), self.mode.value], sort_keys=True, default=str)
-        return hashlib.sha256(said.encode()).hexdigest()
-
-
-def source_of(said: str | Path) -> Path | str:
-    """A skill's folder or file, or the text of one: text is never tried as a path."""
-    if isinstance(said, str) and ("\n" in said or said.startswith("---")):
-        return said
-    return Path(said)
 
 
 class Builder:
@@ -99,7 +68,7 @@ class Builder:
     Args:
         workspace: the directory; staging is `.builds`, agents are in `agents`.
         registrar: who knows the agents; the folders themselves where nobody is given.
-        tools: what tools there are; the engine's own where nobody is given.
+        tools: what tools there are; those of the workspace where nobody is given.
         policy: of the sandbox in which generated code is tried.
         models: the configured model of each tier.
         told: called with each phase when it is over.
@@ -119,8 +88,10 @@ class Builder:
     ) -> None:
         self.places = Places(workspace.absolute())
         self.registrar = registrar or FolderRegistrar(self.places)
-        self._around = Surroundings(tools or LocalTools(), self.registrar, models or {})
         self._policy = policy or SandboxPolicy()
+        place = self.places.workspace
+        tools = tools or WorkspaceTools(place, place / SANDBOX, self._policy)
+        self._around = Surroundings(tools, self.registrar, models or {})
         self._told, self._now = told, now
 
     async def build(
@@ -158,18 +129,21 @@ class Builder:
         try:
             result = await run.whole()
         except asyncio.CancelledError:
-            await asyncio.to_thread(remove_tree, run.staged)
+            await to_the_end(asyncio.to_thread(remove_tree, run.staged))
             raise
         return result
 
     async def remove(self, agent_id: str) -> bool:
         """Undo an agent's registration; its history stays. Says whether there was one."""
+        if not self.places.names(agent_id):
+            return False
         async with held(self.places, agent_id):
             return await remove_agent(agent_id, self.places, self.registrar)
 
     async def versions(self, agent_id: str) -> list[Version]:
         """Earlier versions of an agent, newest first."""
-        return await asyncio.to_thread(versions_of, self.places, agent_id)
+        known = self.places.names(agent_id)
+        return await asyncio.to_thread(versions_of, self.places, agent_id) if known else []
 
     async def roll_back(self, agent_id: str, version: str = "") -> AgentSpec:
         """Make an earlier version the one that answers.
@@ -177,6 +151,8 @@ class Builder:
         Raises:
             RegistrationError: there is none, or it could not be registered.
         """
+        if not self.places.names(agent_id):
+            raise RegistrationError(f"there is no agent {agent_id}")
         async with held(self.places, agent_id):
             return await roll_back(agent_id, version, self.places, self.registrar)
 
@@ -318,7 +294,7 @@ class _Run:
         self._files = generate(work.spec, work.skill, work.folder, found)
         if found.errors:
             return ()
-        await asyncio.to_thread(self._stage, work)
+        await to_the_end(asyncio.to_thread(self._stage, work))
         tried = await try_files(self._files, self._places.builds, self._builder._policy, found)
         if tried.output:
             await asyncio.to_thread(write_files, self.staged, {"tests.log": tried.output.encode()})
@@ -336,7 +312,7 @@ class _Run:
         spec = work.spec
         if spec is None:
             raise RuntimeError("a phase ran before the spec was there")
-        await asyncio.to_thread(self._seal, spec)
+        await to_the_end(asyncio.to_thread(self._seal, spec))
         try:
             proof = await swap_in(
                 self.staged, spec, self._places, self._builder.registrar, live=self._request.live
@@ -396,8 +372,3 @@ class _Run:
 
 def _outcomes(tried: Tried) -> tuple[CheckOutcome, ...]:
     return tried.compiles, tried.tests_pass
-
-
-def is_skill(path: Path) -> bool:
-    """Whether a folder holds a skill; blocking."""
-    return any((path / name).is_file() for name in SKILL_FILES)

@@ -69,7 +69,8 @@ def tested(folder: str) -> dict[str, Any]:
 
     os.chdir(folder)
     counter = Counter()
-    options = ["-q", "-x", "--tb=short", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", folder]
+    options = ["-q", "-x", "--tb=short", "-p", "no:cacheprovider", "-c", os.devnull]
+    options += ["--rootdir", folder, "--confcutdir", folder]
     code = pytest.main([*options, "--import-mode=importlib", folder + "/tests"], plugins=[counter])
     counts = {"passed": counter.passed, "failed": counter.failed, "skipped": counter.skipped}
     return {"ok": True, "code": int(code), **counts}

@@ -27,6 +27,7 @@ from engine.building.protocol import chains_of, check_protocol, draft_handoffs, 
 from engine.building.registering import Registrar
 from engine.building.resources import SkillFolder, from_text, read_folder
 from engine.building.skill import SkillDefinition, read_skill
+from engine.building.staging import Places
 
 _LATER = {
     "handoff": 3,
@@ -81,7 +82,7 @@ class Work:
     def agent_id(self) -> str:
         """The id, once the skill is read."""
         told = self.overrides.get("id", self.sidecar.get("id"))
-        if isinstance(told, str):
+        if isinstance(told, str) and Places.names(told):
             return told
         return self.skill.id if self.skill else ""
 

@@ -73,13 +73,13 @@ async def swap_in(
         asyncio.CancelledError: likewise.
     """
     record = places.builds / f"{spec.id}{_RECORD}"
-    await asyncio.to_thread(_swap, staged, spec, places, record)
     try:
+        await to_the_end(asyncio.to_thread(_swap, staged, spec, places, record))
         proof = await _proven(spec, places.agent(spec.id), registrar, live=live)
     except BaseException:
         await to_the_end(_undo(spec.id, staged, places, registrar, record))
         raise
-    await asyncio.to_thread(_done, spec.id, places, record)
+    await to_the_end(asyncio.to_thread(_done, spec.id, places, record))
     return proof
 
 

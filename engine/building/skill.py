@@ -17,12 +17,12 @@ from engine.building.frontmatter import ANCESTOR, STANDARD, Front, part, read_fr
 from engine.building.markdown import Document, Section, Step, links_in, read_markdown
 from engine.building.naming import slug
 from engine.building.resources import Resource, SkillFolder
+from engine.mcp.allowed import tokens_of
 
 MOST_NAME, MOST_DESCRIPTION, MOST_COMPATIBILITY, MOST_LINES = 64, 1024, 500, 500
 _PLACEHOLDER = re.compile(
     r"\s*(\[?TODO\b|replace (this )?with\b|(insert|your) description\b|<description>)", re.I
 )
-_TOKEN = re.compile(r"[^\s,()]+(?:\([^)]*\)?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,11 +219,6 @@ class _Reader:
             self._found.warn("BAD_TOOLS", "allowed-tools is neither text nor list", self.at("allowed-tools"))
             return ()
         return tokens_of(said)
-
-
-def tokens_of(said: str) -> tuple[str, ...]:
-    """The tokens of allowed-tools: apart by commas and blanks outside of parentheses."""
-    return tuple(dict.fromkeys(_TOKEN.findall(said)))
 
 
 def name_faults(name: str) -> list[str]:

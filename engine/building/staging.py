@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterable, Mapping
@@ -12,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from engine.agents.spec import KEBAB
 
 BUILD = "BUILD.json"
 KEPT_VERSIONS = 5
@@ -33,6 +36,11 @@ class Places:
     def agents(self) -> Path:
         """The agents that are registered."""
         return self.workspace / "agents"
+
+    @staticmethod
+    def names(agent_id: str) -> bool:
+        """Whether a text can be an agent's id, and so a folder's name here."""
+        return re.fullmatch(KEBAB, agent_id) is not None
 
     def agent(self, agent_id: str) -> Path:
         """An agent's folder."""

@@ -21,6 +21,7 @@ from engine.building import inside
 from engine.building.findings import CheckOutcome, Findings
 from engine.building.staging import remove_tree, write_files
 from engine.sandbox import Ended, JailRefusal, Launch, Launcher, ProcessResult, SandboxPolicy, best_jail
+from engine.sandbox.completion import to_the_end
 from engine.sandbox.environment import child_environment
 from engine.sandbox.policy import MIB, Network
 from engine.sandbox.programs import BASE_PYTHON
@@ -68,13 +69,13 @@ async def try_files(files: Mapping[str, bytes], place: Path, policy: SandboxPoli
     if isinstance(jail, JailRefusal):
         found.error("NO_JAIL", jail.message, hint="pilothouse doctor says what is missing")
         return _untried("not tried")
-    root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="try-", dir=place))
+    root = Path(tempfile.mkdtemp(prefix="try-", dir=place))
     try:
-        job = await asyncio.to_thread(_laid, files, root, policy)
+        job = await to_the_end(asyncio.to_thread(_laid, files, root, policy))
         job |= {"engine": str(_ENGINE), "packages": list(packages)}
         result = await _run(root, job, policy, jail)
     finally:
-        await asyncio.to_thread(remove_tree, root)
+        await to_the_end(asyncio.to_thread(remove_tree, root))
     return _judged(result, found)
 
 

@@ -17,7 +17,7 @@ from engine.domain.plan import PlanStep
 from engine.domain.running import CREW
 from engine.models import ToolSpec
 from engine.thinkers.brief import Brief
-from engine.thinkers.spec_methods import CALLS_MOST
+from engine.thinkers.spec_methods import CALLS_MOST, STEPS
 from engine.tools.arguments import json_schema
 from engine.tools.registry import ToolRegistry
 
@@ -49,7 +49,7 @@ def offers(
         made: calls on the way that were made for the step so far.
     """
     ends = tuple(_ends(brief, step, others))
-    if made >= CALLS_MOST:
+    if made >= CALLS_MOST or step.provenance.clause == STEPS:
         return ends
     return (*_outside(brief.spec, phase_of(brief, step), registry), *_others(brief, others), *ends)
 
@@ -145,6 +145,9 @@ _NOT_ASKED = (RequestKind.PERMISSION, RequestKind.TAKEOVER)
 def _ends(brief: Brief, step: PlanStep, others: Sequence[AgentSpec]) -> Iterator[Offer]:
     """What ends the step."""
     phase = phase_of(brief, step)
+    if step.provenance.clause == STEPS:
+        yield _crew("ask", "Give the draft.", {"draft": {"type": "string"}}, "draft", name="draft")
+        return
     if phase is not None:
         outputs: dict[str, Any] = {name: {} for name in phase.outputs}
         yield _crew(

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Collection
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,11 @@ from engine.building.agent_base import open_agent
 from engine.building.builder import Builder
 from engine.building.findings import BuildResult, Status
 from engine.building.folders import FolderRegistrar
-from engine.building.local_tools import LocalTools
 from engine.building.registering import Proof, RegistrationError, repair, swap_in
 from engine.building.staging import Places, read_build
 from engine.building.watching import watch
+from engine.building.workspace_tools import WorkspaceTools
+from engine.sandbox import SandboxPolicy
 from tests.building.corpus import SKILLS, laid, lay, plain, skill
 
 
@@ -193,15 +194,15 @@ async def test_a_full_disk_in_phase_6_fails_and_leaves_no_staging(
     assert (staging(tmp_path / "ws"), result.output_path) == ([], "")
 
 
-class Connecting(LocalTools):
+class Connecting(WorkspaceTools):
     """A server whose program starts and never shakes hands."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, place: Path) -> None:
+        super().__init__(place, place, SandboxPolicy())
         self.up = asyncio.Event()
         self.process: asyncio.subprocess.Process | None = None
 
-    async def connect(self, server: str) -> Collection[str]:
+    async def lacks(self, server: str, tools: Sequence[str]) -> str:
         self.process = await asyncio.create_subprocess_exec("sleep", "600")
         self.up.set()
         try:
@@ -209,11 +210,11 @@ class Connecting(LocalTools):
         finally:
             self.process.kill()
             await self.process.wait()
-        return ()
+        return "it ended"
 
 
 async def test_an_interrupt_in_phase_4_leaves_no_child_and_no_agent(tmp_path: Path) -> None:
-    tools = Connecting()
+    tools = Connecting(tmp_path)
     source = skill(plain("x"), "\n## Prerequisites\n\nRequired: `mcp__slow__find`.\n").decode()
     building = asyncio.create_task(Builder(tmp_path / "ws", tools=tools).build(source))
     await tools.up.wait()
@@ -292,6 +293,29 @@ async def test_a_version_may_be_declared_and_not_lowered(tmp_path: Path) -> None
     (folder / "SKILL.md").write_text(text.replace("1.10", "1.9"), encoding="utf-8")
     lower = await Builder(workspace).build(folder)
     assert (lower.status, codes(lower)) == (Status.FAILED, ["VERSION_LOWER"])
+
+
+async def test_an_id_that_leads_out_of_the_workspace_is_none(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "ws")
+    (tmp_path / "BUILD.json").write_text("{}", encoding="utf-8")
+    for name in ("..", "../x", "/etc", "a/b", ""):
+        assert not await builder.remove(name)
+        assert await builder.versions(name) == []
+        with pytest.raises(RegistrationError, match="there is no agent"):
+            await builder.roll_back(name)
+        result = await builder.build(skill(plain("x")).decode(), overrides={"id": name})
+        assert codes(result) == ["BAD_SPEC"]
+
+
+async def test_a_sidecar_lies_beside_the_skill(tmp_path: Path) -> None:
+    folder = lay(
+        tmp_path / "x", {"SKILL.md": skill(plain("x")), "agent.yaml": b"id: y\nversion: 2.0.0\ntype: role\n"}
+    )
+    result = await Builder(tmp_path / "ws").build(folder, dry_run=True)
+    assert (result.spec.id, result.spec.version, result.spec.type) == ("y", "2.0.0", "role")
+    lay(folder, {"agent.yaml": b"id: [\n"})
+    result = await Builder(tmp_path / "ws").build(folder)
+    assert [(one.code, one.where) for one in result.errors] == [("BAD_SIDECAR", "agent.yaml:2")]
 
 
 async def test_the_projects_skill_goes_before_the_users(tmp_path: Path) -> None:

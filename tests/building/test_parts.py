@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Collection
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.agents.spec import AgentSpec, read_spec
-from engine.building.assembly import ServerDownError, check_tools, draft_tools
+from engine.building.assembly import check_tools, draft_tools
 from engine.building.codegen import generate
 from engine.building.findings import Findings, Mode
 from engine.building.folders import FolderRegistrar
 from engine.building.graphing import check_graph, draft_graph, put_in
-from engine.building.local_tools import LocalTools
 from engine.building.naming import class_name, slug, unique
 from engine.building.phases import PHASES, Surroundings, Work
 from engine.building.protocol import draft_handoffs
 from engine.building.resources import from_text
 from engine.building.skill import SkillDefinition, read_skill
 from engine.building.staging import Places
+from engine.building.workspace_tools import WorkspaceTools
 from engine.building.yaml_text import read_mapping, write_mapping
+from engine.sandbox import SandboxPolicy
 from engine.selection import MemoryGraph, Signal
 from engine.selection.cypher import schema_cypher
-from tests.building.corpus import SKILLS, plain, skill
+from tests.building.corpus import SKILLS, lay, plain, skill
 
 
 def definition(head: str, body: str = "\nDo it.\n") -> SkillDefinition:
@@ -34,6 +35,10 @@ def definition(head: str, body: str = "\nDo it.\n") -> SkillDefinition:
     read = read_skill(from_text(skill(head, body)), found)
     assert read is not None, [str(one) for one in found.all]
     return read
+
+
+def tools_at(place: Path) -> WorkspaceTools:
+    return WorkspaceTools(place, place / "sandbox", SandboxPolicy())
 
 
 def codes(found: Findings) -> set[str]:
@@ -45,7 +50,7 @@ async def drafted(
 ) -> tuple[Work, list[Findings]]:
     """A skill through the five phases that write nothing, each with what it found."""
     folder = from_text(data)
-    around = Surroundings(tools or LocalTools(), FolderRegistrar(Places(tmp_path)))
+    around = Surroundings(tools or tools_at(tmp_path), FolderRegistrar(Places(tmp_path)))
     work = Work(data.decode(), Mode.LENIENT, overrides, False, around)
     told = []
     for _, phase in PHASES:
@@ -124,36 +129,49 @@ async def test_a_sidecar_counts_above_the_skill_and_an_operator_above_both(tmp_p
     )
 
 
-class TwoServers(LocalTools):
-    """Knows one server that is up and one that is down."""
-
-    async def connect(self, server: str) -> Collection[str]:
-        if server == "up":
-            return ("look",)
-        raise ServerDownError(f"{server} ended with 1")
+PLAIN = Path(__file__).parents[1] / "mcp" / "servers" / "plain.py"
 
 
-@pytest.mark.parametrize("required", [True, False])
-async def test_a_required_server_that_is_down_fails_and_an_optional_one_is_degraded(
-    required: bool, tmp_path: Path
-) -> None:
+def servers(place: Path) -> WorkspaceTools:
+    """A workspace with a server that works and one that is no server."""
+    (place / "sandbox").mkdir(exist_ok=True)
+    said = {
+        "up": {"command": sys.executable, "args": [str(PLAIN)]},
+        "down": {"command": sys.executable, "args": ["-c", "raise SystemExit(1)"]},
+    }
+    (place / "mcp.json").write_text(json.dumps(said), encoding="utf-8")
+    return tools_at(place)
+
+
+async def test_a_required_server_that_is_down_fails_and_an_optional_one_is_degraded(tmp_path: Path) -> None:
     """Line 52."""
-    said = (
-        "required: `mcp__down__find` and `mcp__up__look`, must be connected"
-        if required
-        else "try `mcp__down__find`"
-    )
-    work, told = await drafted(
-        skill(plain("x"), f"\n## Prerequisites\n\n{said}\n"), tmp_path, tools=TwoServers()
-    )
-    assert ("MCP_DOWN" in codes(told[3])) == required
-    assert ("MCP_DEGRADED" in codes(told[3])) != required
-    if not required:
+    body = "\n## Prerequisites\n\n`mcp__{}__fail` must be connected\n"
+    _, told = await drafted(skill(plain("x"), body.format("up")), tmp_path, tools=servers(tmp_path))
+    assert (len(told), codes(told[3])) == (5, set())
+    _, told = await drafted(skill(plain("x"), body.format("down")), tmp_path, tools=servers(tmp_path))
+    assert (len(told), codes(told[3])) == (4, {"MCP_DOWN"})
+    _, told = await drafted(skill(plain("x"), body.format("nobodys")), tmp_path, tools=servers(tmp_path))
+    assert "mcp.json names no server" in told[3].errors[0].message
+    for more, text in (({"mcp": "optional"}, body), ({}, "\nTry `mcp__{}__fail`.\n")):
+        work, told = await drafted(
+            skill(plain("x"), text.format("down")), tmp_path, tools=servers(tmp_path), **more
+        )
+        assert (len(told), codes(told[3])) == (5, {"MCP_DEGRADED"})
         assert work.spec.tools.degraded == ("down",)
-    _, told = await drafted(
-        skill(plain("x"), f"\n## Prerequisites\n\n{said}\n"), tmp_path, tools=TwoServers(), mcp="optional"
-    )
-    assert "MCP_DOWN" not in codes(told[3])
+
+
+async def test_a_custom_function_is_looked_at_in_the_sandbox(tmp_path: Path) -> None:
+    """Line 45, as the builder meets it."""
+    good = b'def add(a: int, b: int) -> int:\n    """Add."""\n    return a + b\n'
+    lay(tmp_path / "sandbox", {"custom_tools/__init__.py": b"", "custom_tools/sums.py": good})
+    lay(tmp_path / "sandbox", {"custom_tools/bad.py": b"import os\n\nos._exit(7)\n"})
+    sidecar = "tools: {{custom_tools: [{{name: add, function: custom_tools.{}.add}}]}}"
+    work, told = await drafted(skill(plain("x")), tmp_path, sidecar=sidecar.format("sums"))
+    assert (len(told), codes(told[3])) == (5, set())
+    files = generate(work.spec, work.skill, work.folder, Findings())
+    assert b'"add": "custom_tools.sums.add"' in files["tools.py"]
+    _, told = await drafted(skill(plain("x")), tmp_path, sidecar=sidecar.format("bad"))
+    assert (len(told), codes(told[3])) == (4, {"BAD_FUNCTION"})
 
 
 async def test_tools_are_those_that_are_named_and_never_guessed(tmp_path: Path) -> None:
@@ -162,16 +180,16 @@ async def test_tools_are_those_that_are_named_and_never_guessed(tmp_path: Path) 
         "\nResearch in a vector database. Call `Github:create_issue`. Not mcp__no__code without backticks.\n",
     )
     found = Findings()
-    tools = draft_tools(said, LocalTools(), found)
+    tools = draft_tools(said, tools_at(tmp_path), found)
     assert tools["local"] == ["simple_coder.run git", "simple_coder.read"]
     assert [(use["server"], use["tools"], use["required"]) for use in tools["mcp_servers"]] == [
         ("github", ["create_issue"], False),
         ("neo4j", ["read_cypher"], False),
     ]
     assert codes(found) == {"UNRESOLVED_TOOL"}
-    spec = spec_of(tools={"mcp_servers": [{"server": "up", "tools": ["look", "gone"], "required": True}]})
+    spec = spec_of(tools={"mcp_servers": [{"server": "up", "tools": ["echo", "gone"], "required": True}]})
     found = Findings()
-    assert not (await check_tools(spec, TwoServers(), found)).connected
+    assert not (await check_tools(spec, servers(tmp_path), found)).connected
     assert "gone" in found.errors[0].message
 
 

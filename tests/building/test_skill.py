@@ -15,7 +15,8 @@ from engine.building.architecture import decide_type
 from engine.building.findings import Findings
 from engine.building.markdown import read_markdown
 from engine.building.resources import from_text, read_folder
-from engine.building.skill import SkillDefinition, read_skill, tokens_of
+from engine.building.skill import SkillDefinition, read_skill
+from engine.mcp.allowed import tokens_of
 from tests.building.corpus import SKILLS, laid, lay, plain, skill
 
 DIFFERENCES = {"dashes-in-value", "inline-metadata"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,12 @@ import pytest
 from engine.building.codegen import generate
 from engine.building.findings import Findings, Mode
 from engine.building.folders import FolderRegistrar
-from engine.building.local_tools import LocalTools
 from engine.building.phases import PHASES, Surroundings, Work
 from engine.building.resources import from_text
 from engine.building.staging import Places
 from engine.building.trying import Tried, try_files
-from engine.sandbox import SandboxPolicy
+from engine.building.workspace_tools import WorkspaceTools
+from engine.sandbox import SandboxPolicy, Tier, best_jail
 from tests.building.corpus import plain, skill
 
 POLICY = SandboxPolicy()
@@ -23,7 +24,7 @@ POLICY = SandboxPolicy()
 
 async def files_of(tmp_path: Path) -> dict[str, bytes]:
     data = skill(plain("tried"))
-    around = Surroundings(LocalTools(), FolderRegistrar(Places(tmp_path)))
+    around = Surroundings(WorkspaceTools(tmp_path, tmp_path, POLICY), FolderRegistrar(Places(tmp_path)))
     work = Work(data.decode(), Mode.LENIENT, {}, False, around)
     for _, phase in PHASES:
         await phase(work, Findings())
@@ -90,6 +91,13 @@ def test_no_file():
     came, codes = await tried(files | {"tests/test_probe.py": probe.encode()}, tmp_path)
     assert (codes, came.tests_pass.passed) == ([], True)
     assert came.tests_pass.measured.startswith("13 passed")
+
+
+async def test_a_jail_without_namespaces_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.building.trying.best_jail", partial(best_jail, at_most=Tier.KERNEL))
+    came, codes = await tried(await files_of(tmp_path), tmp_path)
+    assert (codes, came.tests_pass.passed) == ([], True)
+    assert came.compiles.measured.endswith("KERNEL")
 
 
 async def test_what_takes_too_much_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

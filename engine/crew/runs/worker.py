@@ -132,8 +132,12 @@ class Runs:
         finally:
             self._taken.discard(run)
         self._mine.add(run)
-        await self._do(cmd.AdoptGoal(agent=run, text=_goal_of(handoff)))
-        await self._do(cmd.Run(agent=run, ask=self._present))
+        try:
+            await self._do(cmd.AdoptGoal(agent=run, text=_goal_of(handoff)))
+            await self._do(cmd.Run(agent=run, ask=self._present))
+        except HandoffError as error:
+            await self.stop(run, error.message)
+            raise
         return run
 
     async def resume(self, handoff: Running) -> None:

@@ -73,6 +73,7 @@ async def test_a_draft_is_the_models_and_stored_only_by_the_operator(tmp_path: P
         assert result.data["segments"] == "shops and cafés"
         assert "draft: shops and cafés" in told[1].context
         assert "Draft an answer" in on.told(0)
+        assert set(on.offered(0)) == {"draft"}
         assert len(on.server.requests) == 1
 
 

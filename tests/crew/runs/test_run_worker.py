@@ -48,6 +48,23 @@ async def test_cancelling_ends_the_child_and_its_request_before_anything_else_ru
         assert on.desk.at_once == 0
 
 
+async def test_the_operator_cuts_a_parents_action_and_the_child_ends_with_it(tmp_path: Path) -> None:
+    def answer(seen: Seen) -> Reply:
+        if "You are Child" in seen.said():
+            return Reply(text="half a thought", then="hold", after=4)
+        return object_call("delegate", to="child", task="do it")
+
+    async with scene(tmp_path, SmallDesk(TOP, CHILD), answer) as on:
+        run = await on.desk.begin(task(TOP), TOP)
+        async with asyncio.timeout(10):
+            await on.server.held.wait()
+        await on.engine.submit(cmd.Stop(agent=run, grade="cancel"))
+        await on.holds(lambda: not on.engine._agents["child-1"].state.open_goals)
+        await on.server.emptied()
+        assert (await on.state("child-1")).run is RunState.STOPPED
+        await on.desk.runs.stop(run, "over")
+
+
 async def test_a_model_that_cannot_be_reached_ends_the_run_with_its_code(tmp_path: Path) -> None:
     async with scene(tmp_path, SmallDesk(ONE), lambda _: failure(529, "overloaded_error")) as on:
         result = await on.hand(ONE)
