@@ -164,9 +164,8 @@ def answer_to(request: HumanRequest, option: int, text: str) -> cc.ForCrew:
         option: the number of one of its options from 1; 0 for none.
         text: what is said besides, or instead.
     """
-    if request.reason_code.startswith(GUIDED) and request.handoff_id is not None:
-        value = text or (request.options[option - 1].label if option else "")
-        return cc.GuidedMove(handoff=request.handoff_id, move="answer", value=value)
+    if request.reason_code.startswith(GUIDED) and request.handoff_id is not None and not option:
+        return cc.GuidedMove(handoff=request.handoff_id, move="answer", value=text)
     return cc.AnswerRequest(
         request=request.id, option=request.options[option - 1].id if option else "", text=text
     )
