@@ -11,7 +11,7 @@ from itertools import pairwise
 from app.projection.fleet_views import at_work_s, lasted_s, short, style_of
 from engine.agents.clarity import SLOTS
 from engine.agents.kinds import ConfidenceSource, HandoffState, HandoffType, Priority
-from engine.agents.result import HandoffResult
+from engine.agents.result import HandoffResult, Usage
 from engine.crew.state import CrewState, Group, Handoff
 from engine.domain.text import clean, clean_line
 from widgets.dialogs.handoffs import HandoffLine, HandoffsModel, HandoffWish, Span, SpanKind
@@ -71,7 +71,7 @@ def timeline(state: CrewState, now: datetime, *, shown: str = "", said: str = ""
     parts += [f"{count} {one.words}" for one, count in counts.items()]
     if hidden := len(newest) - len(chosen):
         parts.append(f"{hidden} older trees are not shown")
-    usage = state.usage()
+    usage = sum((one.result.usage for one in state.handoffs.values() if one.result is not None), Usage())
     if usage.calls:
         parts.append(f"{usage.calls} model calls, ${usage.usd:.2f}")
     return HandoffsModel(lines, " · ".join(parts), shown, facts(state, shown, now), said)

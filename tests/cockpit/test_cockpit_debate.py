@@ -85,7 +85,7 @@ async def test_passes_that_differ_stand_side_by_side_and_wait_for_the_operator(t
 
 async def test_a_debate_that_runs_through_says_so_and_is_cancelled_after_a_question(tmp_path: Path) -> None:
     def held(seen: Seen) -> Reply:
-        return replace(debaters()(seen), then="hold")
+        return replace(debaters()(seen), after=3, then="hold")
 
     async with staffed(tmp_path / "ws", held) as flight:
         await register(flight, **debate_spec())
