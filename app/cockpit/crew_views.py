@@ -162,6 +162,8 @@ class CrewViews(CrewKeys):
         asked = views.between(state, one.id)
         if event.wish == "cancel":
             self._end(one, "Cancel this debate?", "The transcript is kept; there is no verdict.")
+        elif event.wish == "step_mode":
+            self._do_in_view(cc.StepMode(handoff=one.id, on=not one.as_running.steps))
         elif event.wish == "override" and (contested := views.contested(state, one.id)) is not None:
             self._do_in_view(cc.AnswerRequest(request=contested.id, text=event.text))
         elif asked is None:
@@ -184,6 +186,8 @@ class CrewViews(CrewKeys):
         request = views.question_of(state, one)
         if event.wish == "abort":
             self._end(one, "End this pipeline?", "What its phases gave is kept.")
+        elif event.wish == "step_mode":
+            self._do_in_view(cc.StepMode(handoff=one.id, on=not one.as_running.steps))
         elif event.wish == "go_on" and one.state == "paused":
             self._do_in_view(cc.ResumeHandoff(handoff=one.id))
         elif request is None:

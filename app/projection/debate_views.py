@@ -26,7 +26,7 @@ def debate(state: CrewState, handoff: Handoff, said: str = "") -> DebateModel:
     return DebateModel(
         handoff=handoff.id,
         motion=held.motion,
-        state=f"{standing(handoff)} · {_round(held)}",
+        state=f"{standing(handoff)} · {_round(held)}" + (" · step mode" if handoff.as_running.steps else ""),
         columns=tuple(Column(side.label, side.agent_id, side.stance) for side in held.spec.sides),
         cards=tuple(card for turn in held.turns for card in _cards(held, turn)),
         ledger=", ".join(f"{count} {name}" for name, count in held.ledger.items()),
@@ -153,7 +153,7 @@ def _facts(handoff: Handoff, verdict: Verdict | None, operators: str) -> tuple[F
 def _may(
     state: CrewState, handoff: Handoff, held: Debate, request: HumanRequest | None
 ) -> frozenset[DebateWish]:
-    may: set[DebateWish] = {"cancel"} if handoff.open else set()
+    may: set[DebateWish] = {"cancel", "step_mode"} if handoff.open else set()
     options = {one.id for one in request.options} if request is not None else set()
     if "go_on" in options:
         may.add("go_on")
@@ -173,6 +173,6 @@ def _why_not(handoff: Handoff, held: Debate, request: HumanRequest | None) -> st
         return f"the debate is over ({handoff.state.words})"
     if request is not None:
         return f"a debate has at most {ROUNDS_MOST} rounds" if held.rounds >= ROUNDS_MOST else "not now"
-    if not handoff.context.metadata.get("step_mode"):
-        return "this debate goes through without a halt; one begun in step mode asks you after each round"
+    if not handoff.as_running.steps:
+        return "this debate goes through without a halt; s has it ask you after each round"
     return "a round is under way; you are asked when it is over"

@@ -29,7 +29,8 @@ def pipeline(state: CrewState, handoff: Handoff, said: str = "") -> PipelineMode
     return PipelineModel(
         handoff=handoff.id,
         title=title_of(handoff),
-        state=f"{standing(handoff)} · {len(run.records)} of {len(phases)} phases",
+        state=f"{standing(handoff)} · {len(run.records)} of {len(phases)} phases"
+        + (" · step mode" if handoff.spec is not None and handoff.as_running.steps else ""),
         phases=tuple(_phase(one, at, handoff, phases, run) for at, one in enumerate(phases)),
         outputs=tuple((one.phase, _sections(one)) for one in run.records),
         question=f"{request.title}: {request.question}" if request is not None else "",
@@ -125,7 +126,7 @@ def _may(handoff: Handoff, request: HumanRequest | None) -> frozenset[PipelineWi
     named: tuple[PipelineWish, ...] = ("edit", "retry", "accept")
     may |= {one for one in named if one in options}
     if handoff.open:
-        may |= {"abort"}
+        may |= {"abort", "step_mode"}
     return frozenset(may)
 
 

@@ -108,6 +108,10 @@ _REPLIES: dict[str, list[dict[str, str]]] = {
 }  # fmt: skip
 
 
+OPEN = {"receives": {"requires_who": False, "requires_success": False, "min_clarity": 0.0}}
+"""Takes work of which nothing is known."""
+
+
 def debate_spec(**more: Any) -> dict[str, Any]:
     """An agent that has a motion argued from two sides."""
     sides = [
@@ -121,7 +125,7 @@ def debate_spec(**more: Any) -> dict[str, Any]:
         "description": "argues a motion",
         "debate": {"sides": sides, "rounds": 2, **more},
         "model": {"thinking": "off"},
-        "handoff": {"receives": {"requires_who": False, "requires_success": False, "min_clarity": 0.0}},
+        "handoff": OPEN,
     }
 
 

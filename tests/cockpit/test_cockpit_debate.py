@@ -53,9 +53,7 @@ async def test_a_debate_is_followed_and_steered_between_its_rounds(
         await flight.press("enter")
         await flight.dialog(TextDialog)
         await flight.shows("✓ quoted: “31 of 40 owners said they would pay.” (survey)")
-        await flight.press("escape", "v")
-        await flight.shows("your verdict: not now")
-        await flight.press("q", *"who pays?", "enter")
+        await flight.press("escape", "q", *"who pays?", "enter")
         await flight.until(lambda: handoff(flight, name).state == "completed", "the verdict")
         await flight.until(lambda: dialog.model.passes, "it is shown")
         assert "from the operator" in str(flight.server.requests[-4].body)
@@ -94,8 +92,26 @@ async def test_a_debate_that_runs_through_says_so_and_is_cancelled_after_a_quest
         await flight.shows("The openings are under way", "c cancel")
         await flight.press("q")
         await flight.shows("question: this debate goes through without a halt")
+        await flight.press("s")
+        await flight.shows("halts after each part and asks", "step mode")
         await flight.press("c")
         await flight.dialog(ConfirmDialog)
         await flight.press("y")
         await flight.until(lambda: handoff(flight, name).state == "cancelled", "the end")
         await flight.shows("⊘ cancelled")
+
+
+async def test_the_operators_verdict_stands_beside_the_judges(tmp_path: Path) -> None:
+    """Line 32."""
+    async with staffed(tmp_path / "ws", debaters(), size=(120, 35)) as flight:
+        await register(flight, **debate_spec(rounds=3))
+        name = await handed(flight, "decision-debate", MOTION, metadata=STEPPED)
+        dialog = await viewed(flight, DebateDialog, name)
+        await between(flight, dialog, 0)
+        await flight.press("g")
+        await between(flight, dialog, 1)
+        await flight.press("v", *"we build it", "enter")
+        await flight.until(lambda: handoff(flight, name).state == "completed", "the verdict")
+        await flight.shows("B, confidence 0.75", "yours", "we build it", "called by the operator")
+        verdict = handoff(flight, name).result.data["verdict"]
+        assert (verdict["winner"], verdict["operator"]) == ("B", "we build it")

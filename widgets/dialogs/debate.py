@@ -21,7 +21,7 @@ from widgets.dialogs.told import TextDialog
 from widgets.facts import Fact, FactsPane, fact_lines
 from widgets.pieces import Piece, Pieces, fit, wrap
 
-DebateWish = Literal["go_on", "question", "evidence", "round", "time", "override", "cancel"]
+DebateWish = Literal["step_mode", "go_on", "question", "evidence", "round", "time", "override", "cancel"]
 NARROW = 100
 """Cells below which the sides are tabs."""
 SHORT = 30
@@ -130,7 +130,8 @@ class DebateDialog(BoxDialog[None]):
     DebateDialog #written Input { width: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("g", "wish('go_on')", "Go on", id="debate.go-on"),
+        Binding("s", "wish('step_mode')", "Step mode", id="debate.step-mode"),
+        Binding("g", "wish('go_on')", "Go on", priority=True, id="debate.go-on"),
         Binding("q", "wish('question')", "Question to both sides", id="debate.question"),
         Binding("e", "wish('evidence')", "Evidence for both sides", id="debate.evidence"),
         Binding("plus", "wish('round')", "One round more", id="debate.round"),
@@ -221,6 +222,12 @@ class DebateDialog(BoxDialog[None]):
 
     # -------------------------------------------------------------- the bar
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """`g` comes before the panes, where it begins a chord, but not where a text is typed."""
+        if action == "wish" and isinstance(self.focused, Input):
+            return False
+        return super().check_action(action, parameters)
+
     def action_wish(self, wish: DebateWish) -> None:
         """Ask for something that can be asked for now, with words where it needs some."""
         if wish not in self._model.may:
@@ -263,6 +270,7 @@ _NAMES: dict[DebateWish, tuple[str, str]] = {
     "round": ("+", "round"),
     "time": ("T", "call time"),
     "override": ("v", "your verdict"),
+    "step_mode": ("s", "step mode"),
     "cancel": ("c", "cancel"),
 }
 _LABELS: dict[DebateWish, str] = {

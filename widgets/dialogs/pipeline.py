@@ -76,7 +76,7 @@ class PipelineDialog(BoxDialog[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "wish('step_mode')", "Step mode", id="pipeline.step-mode"),
-        Binding("g", "wish('go_on')", "Go on", id="pipeline.go-on"),
+        Binding("g", "wish('go_on')", "Go on", priority=True, id="pipeline.go-on"),
         Binding("e", "wish('edit')", "Edit the output", id="pipeline.edit"),
         Binding("r", "wish('retry')", "Try again", id="pipeline.retry"),
         Binding("a", "wish('accept')", "Accept anyway", id="pipeline.accept"),
@@ -164,6 +164,12 @@ class PipelineDialog(BoxDialog[None]):
     @on(PhaseList.Opened)
     def _go_to_outputs(self) -> None:
         self._outputs.focus()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """`g` comes before the panes, where it begins a chord, but not where a text is typed."""
+        if action == "wish" and isinstance(self.focused, Input | TextArea):
+            return False
+        return super().check_action(action, parameters)
 
     def action_wish(self, wish: PipelineWish) -> None:
         """Ask for something that can be asked for now, with words where it needs some."""
