@@ -75,12 +75,9 @@ def _phases(records: Sequence[PhaseRecord], *, running: bool, asks: bool) -> tup
             word += f" {record.duration_seconds:.1f} s"
             checks = tuple(_check(one) for one in record.checks)
         else:
-            here = number == len(records) + 1
-            mark, word = (
-                ("▶", "running") if here and running else ("·", "to come" if running else "not begun")
-            )
-            mark, word = ("?", "asks you") if here and asks else (mark, word)
-            checks = ()
+            mark, word, checks = "·", "to come" if running else "not begun", ()
+            if running and number == len(records) + 1:
+                mark, word = "▶", "running"
         lines.append(PhaseLine(str(number), f"{number} {name}", mark, style_of(mark), word, checks))
     return tuple(lines)
 

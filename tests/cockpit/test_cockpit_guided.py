@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from flight import Flight, cockpit
+from crew_flight import handed, handoff, register, staffed, viewed
+from flight import Flight
 
-from engine.agents.spec import read_spec
-from engine.domain import crew_commands as cc
+from tests.messages_server import Reply
 from widgets.dialogs.guided import GuidedDialog
-from widgets.dialogs.handoffs import HandoffsDialog
 
 STEPS = [
     {"id": "segments", "title": "Customer segments", "prompt": "For whom is this?", "required": True,
@@ -25,25 +23,6 @@ STEPS = [
 WIZARD = {"id": "bmc-wizard", "name": "Business model", "type": "guided", "description": "x", "steps": STEPS}
 
 
-async def register(flight: Flight, **spec: Any) -> None:
-    given = read_spec(spec).model_dump(mode="json")
-    receipt = await flight.engine.submit(cc.RegisterAgent(spec=given))
-    assert receipt.ok, receipt.message
-
-
-async def handed(flight: Flight, to: str, task: str = "Look at the shop.", **more: Any) -> str:
-    """Hand a task over, and open its view."""
-    receipt = await flight.engine.submit(cc.Delegate(to=to, task=task, **more))
-    assert receipt.ok, receipt.message
-    name = str(receipt.data["handoff"])
-    await flight.until(lambda: flight.app._crew_state is not None, "the crew")
-    await flight.until(lambda: flight.app._crew_state.handoffs[name].run, "its run")
-    await flight.press("escape", "H")
-    await flight.dialog(HandoffsDialog)
-    await flight.press("enter")
-    return name
-
-
 def dialog(flight: Flight) -> GuidedDialog:
     assert isinstance(flight.app.screen, GuidedDialog)
     return flight.app.screen
@@ -55,7 +34,7 @@ async def asks(flight: Flight, step: str) -> None:
         lambda: (
             (one := dialog(flight).model).step is not None
             and one.step.id == step
-            and one.asked != dialog(flight)._sent
+            and one.asked not in ("", dialog(flight)._sent)
         ),
         f"{step} is asked",
     )
@@ -64,10 +43,10 @@ async def asks(flight: Flight, step: str) -> None:
 @pytest.mark.parametrize("size", [(160, 45), (80, 24)])
 async def test_a_session_goes_forth_and_back_by_key(tmp_path: Path, size: tuple[int, int]) -> None:
     """Lines 39, 40 and 59."""
-    async with cockpit(tmp_path / "ws", size=size) as flight:
+    async with staffed(tmp_path / "ws", size=size) as flight:
         await register(flight, **WIZARD)
         name = await handed(flight, "bmc-wizard")
-        await flight.dialog(GuidedDialog)
+        await viewed(flight, GuidedDialog, name)
         await asks(flight, "segments")
         await flight.shows("Business model 1/6", "● Customer segments", "For whom is this?", "required")
         await flight.press("ctrl+b")
@@ -83,6 +62,9 @@ async def test_a_session_goes_forth_and_back_by_key(tmp_path: Path, size: tuple[
         await flight.press(*" here", "enter")
         await asks(flight, "value")
         await flight.shows("✓ Customer segments", "2/6", "shops here")
+        await flight.press("f5")
+        await flight.shows("there is no draft: writing one needs a model")
+        await asks(flight, "value")
         await flight.press(*"time", "ctrl+n")
         await asks(flight, "channel")
         await flight.press("2", "enter")
@@ -101,11 +83,8 @@ async def test_a_session_goes_forth_and_back_by_key(tmp_path: Path, size: tuple[
         await asks(flight, "price")
         await flight.press(*"12", "ctrl+s")
         await flight.no_dialog()
-        await flight.until(lambda: flight.app._crew_state.handoffs[name].state == "paused", "saved")
-        await flight.press("H")
-        await flight.dialog(HandoffsDialog)
-        await flight.press("enter")
-        await flight.dialog(GuidedDialog)
+        await flight.until(lambda: handoff(flight, name).state == "paused", "saved")
+        await viewed(flight, GuidedDialog, name)
         await flight.shows("It was saved and waits", "saved 2", "‖ paused")
         await flight.press("enter")
         await asks(flight, "price")
@@ -119,7 +98,26 @@ async def test_a_session_goes_forth_and_back_by_key(tmp_path: Path, size: tuple[
         await flight.shows("Every step was gone through.", "finish and return the answers")
         await flight.press("enter")
         await flight.shows("It is over: ✓ done")
-        result = flight.app._crew_state.handoffs[name].result
+        result = handoff(flight, name).result
         assert result.data == {
             "segments": "shops here too", "value": "time", "channel": "letter", "price": 12.0, "sure": True,
         }  # fmt: skip
+
+
+async def test_a_draft_is_put_into_the_field_and_stored_only_by_the_operator(tmp_path: Path) -> None:
+    async with staffed(tmp_path / "ws", [Reply(text="dog [/b]owners\x1b[31m in towns")]) as flight:
+        await register(flight, **WIZARD)
+        name = await handed(flight, "bmc-wizard")
+        view = await viewed(flight, GuidedDialog, name)
+        await asks(flight, "segments")
+        await flight.press("ctrl+g")
+        await flight.shows("a draft is being written")
+        await flight.shows("draft, stored nowhere", "dog [/b]owners in towns")
+        assert view._line.value == ""
+        assert not view.model.partial
+        await flight.press("ctrl+g", "end", *"!", "escape")
+        await flight.shows("this answer was not given yet; esc again")
+        assert view._line.value == "dog [/b]owners in towns!"
+        await flight.press("enter")
+        await asks(flight, "value")
+        assert view.model.partial[0].text == "dog [/b]owners in towns!"

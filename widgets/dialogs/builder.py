@@ -117,7 +117,7 @@ class BuilderDialog(BoxDialog[None]):
     BuilderDialog #question { height: auto; max-height: 4; color: $text-warning; text-style: bold; }
     BuilderDialog #all { height: 1fr; layout: vertical; }
     BuilderDialog #left { height: 2fr; layout: vertical; }
-    BuilderDialog PhaseList { height: 2fr; }
+    BuilderDialog PhaseList, BuilderDialog PhaseList:focus { height: 2fr; }
     BuilderDialog.-wide #all { layout: horizontal; }
     BuilderDialog.-wide #left { width: 1fr; height: 100%; }
     BuilderDialog.-wide Preview, BuilderDialog.-wide Preview:focus {
@@ -220,7 +220,8 @@ class BuilderDialog(BoxDialog[None]):
         self.set_class(bool(model.options), "-asks")
         if model.options and asked != (model.question, model.options):
             self._choices.offer(model.options)
-            self._choices.focus()
+            # It takes the focus only once it is displayed.
+            self.call_after_refresh(self._choices.focus)
         elif not model.options and self._choices.has_focus:
             self._list.focus()
 

@@ -173,6 +173,8 @@ class GuidedDialog(BoxDialog[None]):
         """The question that a move was made for."""
         self._refused = ""
         """The question with which a refusal was told."""
+        self._early: tuple[str, GuidedWish, Answer, str] | None = None
+        """A move that was made before its question waited, with what was shown then."""
         self._warned = False
         self._before: Answer = ""
         self._rail, self._partial = Rail(), Partial()
@@ -240,6 +242,10 @@ class GuidedDialog(BoxDialog[None]):
         if model.refused and model.asked not in ("", self._sent, self._refused):
             self._refused = model.asked
             self._say_problem(model.refused)
+        if model.asked not in ("", self._sent) and self._early is not None:
+            (before, *early), self._early = self._early, None
+            if before == stage:
+                self.call_later(self.move, *early)
         draft = clean(model.draft, limit=SHOWN_MOST)
         self._draft.display = bool(draft)
         self._draft.update(Content(f"draft, stored nowhere; ^g puts it into the field:\n{draft}"))
@@ -350,7 +356,8 @@ class GuidedDialog(BoxDialog[None]):
         elif model.paused:
             self._say_problem("it was saved and waits; enter goes on")
         elif not model.asked or model.asked == self._sent:
-            self._say_problem("the last move is still being made")
+            # The step may be shown a moment before its question waits: a fast hand's move is made then.
+            self._early = (_stage(model), move, value, step)
         else:
             self._sent = model.asked
             self._say_problem("")
