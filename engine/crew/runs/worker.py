@@ -108,11 +108,20 @@ class Runs:
     # -------------------------------------------------------------- the worker
 
     async def begin(self, handoff: Running, parent: str) -> str:
-        """Begin the work on a handoff; see `engine.crew.parts.Worker`.
+        """Begin the work on a handoff; see `engine.crew.parts.Worker`. Cancelled, it leaves nothing running.
 
         Raises:
             HandoffError: no agent can be made of it.
         """
+        beginning = asyncio.ensure_future(self._begin(handoff, parent))
+        try:
+            return await asyncio.shield(beginning)
+        except asyncio.CancelledError:
+            with suppress(HandoffError):
+                await self.stop(await beginning, "cancelled before it began")
+            raise
+
+    async def _begin(self, handoff: Running, parent: str) -> str:
         spec = self._whole(handoff.spec)
         config: dict[str, Any] = {
             **SETTINGS,

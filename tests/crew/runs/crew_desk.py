@@ -40,6 +40,8 @@ class SmallDesk:
         self.specs = {spec.id: spec for spec in specs}
         self.says = says
         self.runs: Runs
+        self.begun: dict[str, Running] = {}
+        """By handoff."""
         self.handoffs: dict[str, Running] = {}
         """By run."""
         self.results: dict[str, asyncio.Future[HandoffResult]] = {}
@@ -56,11 +58,18 @@ class SmallDesk:
     # ------------------------------------------------------------ Desk
 
     def handoff_of(self, run: str) -> Running | None:
+        live = self.runs._live.here.get(run)
+        if run not in self.handoffs and live is not None:
+            # It may come before `begin` has told its id.
+            begun = self.begun.get(live.state.config.meta.get("handoff", {}).get("handoff_id", ""))
+            if begun is not None:
+                self.handoffs[run] = replace(begun, run=run)
         return self.handoffs.get(run)
 
     def callable_by(self, run: str) -> Sequence[AgentSpec]:
-        own = self.handoffs[run].spec
-        return [one for one in self.specs.values() if one.id in own.handoff.routing.can_delegate_to]
+        found = self.handoff_of(run)
+        assert found is not None
+        return [one for one in self.specs.values() if one.id in found.spec.handoff.routing.can_delegate_to]
 
     async def delegate(self, run: str, ask: Ask) -> HandoffResult:
         return await self.hand(self._context(run, ask), ask.spec or self.specs[ask.to], run)
@@ -99,7 +108,9 @@ class SmallDesk:
     # ------------------------------------------------------------ Watcher, Permits
 
     async def ended(self, run: str, *, ok: bool, text: str, code: ErrorCode | None = None) -> None:
-        context = self.handoffs[run].context
+        found = self.handoff_of(run)
+        assert found is not None
+        context = found.context
         state = HandoffState.COMPLETED if ok else HandoffState.FAILED
         result = HandoffResult(
             handoff_id=context.handoff_id,
@@ -121,7 +132,7 @@ class SmallDesk:
 
     @asynccontextmanager
     async def held(self, handoff: str) -> AsyncIterator[None]:
-        assert any(one.context.handoff_id == handoff for one in self.handoffs.values())
+        assert handoff in self.results
         async with self.limit:
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
@@ -155,21 +166,11 @@ class SmallDesk:
             raise
 
     async def begin(self, context: HandoffContext, spec: AgentSpec, parent: str = "", **progress: Any) -> str:
-        handoff = Running(context, spec, HandoffState.RUNNING, "", progress)
+        self.begun[context.handoff_id] = Running(context, spec, HandoffState.RUNNING, "", progress)
         self.results[context.handoff_id] = asyncio.get_running_loop().create_future()
-        real = self.runs._new_id
-
-        async def noted(spec_id: str) -> str:
-            # The run may call back before `begin` returns.
-            run = await real(spec_id)
-            self.handoffs[run] = replace(handoff, run=run)
-            return run
-
-        self.runs._new_id = noted  # type: ignore[method-assign]
-        try:
-            return await self.runs.begin(handoff, parent)
-        finally:
-            self.runs._new_id = real  # type: ignore[method-assign]
+        run = await self.runs.begin(self.begun[context.handoff_id], parent)
+        assert self.handoff_of(run) is not None
+        return run
 
 
 def task(spec: AgentSpec, words: str = "Look at the churn.", **more: Any) -> HandoffContext:
