@@ -40,8 +40,6 @@ class SmallDesk:
         self.specs = {spec.id: spec for spec in specs}
         self.says = says
         self.runs: Runs
-        self.begun: dict[str, Running] = {}
-        """By handoff."""
         self.handoffs: dict[str, Running] = {}
         """By run."""
         self.results: dict[str, asyncio.Future[HandoffResult]] = {}
@@ -58,12 +56,6 @@ class SmallDesk:
     # ------------------------------------------------------------ Desk
 
     def handoff_of(self, run: str) -> Running | None:
-        live = self.runs._live.here.get(run)
-        if run not in self.handoffs and live is not None:
-            # It may come before `begin` has told its id.
-            begun = self.begun.get(live.state.config.meta.get("handoff", {}).get("handoff_id", ""))
-            if begun is not None:
-                self.handoffs[run] = replace(begun, run=run)
         return self.handoffs.get(run)
 
     def callable_by(self, run: str) -> Sequence[AgentSpec]:
@@ -166,10 +158,10 @@ class SmallDesk:
             raise
 
     async def begin(self, context: HandoffContext, spec: AgentSpec, parent: str = "", **progress: Any) -> str:
-        self.begun[context.handoff_id] = Running(context, spec, HandoffState.RUNNING, "", progress)
+        handoff = Running(context, spec, HandoffState.RUNNING, "", progress)
         self.results[context.handoff_id] = asyncio.get_running_loop().create_future()
-        run = await self.runs.begin(self.begun[context.handoff_id], parent)
-        assert self.handoff_of(run) is not None
+        run = await self.runs.begin(handoff, parent)
+        self.handoffs[run] = replace(handoff, run=run)
         return run
 
 

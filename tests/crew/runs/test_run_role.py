@@ -98,7 +98,7 @@ async def test_a_role_goes_on_with_its_talk_after_the_program_was_killed(tmp_pat
         shutil.copytree(on.workspace, tmp_path / "killed")
         said = iter(["It is slow", None])
         later = SmallDesk(LARRY, says=lambda _: next(said))
-        later.handoffs[run] = desk.handoffs[run]
+        later.handoffs[run], later.results = desk.handoffs[run], desk.results
         async with opened(tmp_path / "killed", later, on.engine.config) as engine:
             await later.runs.resume(later.handoffs[run])
             await on.holds(lambda: len(later.asked) == 2)
