@@ -50,7 +50,10 @@ class FolderRegistrar:
         return self._graph
 
     async def agents(self) -> dict[str, AgentSpec]:
-        """All agents by id; folders that cannot be read are left out."""
+        """All agents by id, as they were when it was first asked and as it registered them since.
+
+        Folders that cannot be read are left out.
+        """
         if self._known is None:
             self._known = {}
             for agent_id in await asyncio.to_thread(self._places.ids):
@@ -64,7 +67,10 @@ class FolderRegistrar:
 
     async def resolve(self, agent_id: str) -> AgentSpec | None:
         """See `Registrar.resolve`."""
-        return (await self.agents()).get(agent_id)
+        try:
+            return await asyncio.to_thread(read_agent, self._places.agent(agent_id))
+        except AgentFolderError:
+            return None
 
     async def register(self, spec: AgentSpec, folder: Path) -> None:
         """See `Registrar.register`."""
@@ -98,6 +104,7 @@ class FolderRegistrar:
             gated = result.error_code is ErrorCode.QUALITY_GATE
             if not result.success and not gated:
                 return Proof(False, str(result.error))
+        await self.agents()
         node = next((one for one in await self._graph.nodes() if one.id == spec.id), None)
         if node is None:
             return Proof(False, "the selection graph does not have it")
