@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 
 from pydantic import ValidationError
 
@@ -26,6 +27,8 @@ IMPERATIVES = frozenset(
     }
 )
 """Words that begin a wish for something better; such a line is shown as it is understood, and not done."""
+_OPTION = re.compile(r"--([a-z]+)(?: ([A-Z]+))?")
+"""An option in a usage, with the value that it takes."""
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _PREVIEW = re.compile(r"(.*\S)\s+\?\s*\Z", re.S)
 
@@ -154,15 +157,37 @@ def complete(line: str, context: Context, limit: int = 12) -> list[tuple[str, st
         return []
     if verb is None:
         return []
-    wanted = rest.lower()
-    starting = [
-        (f"{verb.name} {value}", about)
-        for value, about in verb.choices(context)
-        if value.lower().startswith(wanted)
-    ]
-    holding = [
-        (f"{verb.name} {value}", about)
-        for value, about in verb.choices(context)
-        if wanted and wanted in value.lower() and not value.lower().startswith(wanted)
-    ]
-    return (starting + holding)[:limit]
+    found = _matching(f"{verb.name} ", rest, list(verb.choices(context)))
+    head, last, choices = _further(verb, rest, context)
+    if head or last.startswith("--"):
+        found += _matching(f"{verb.name} {head}", last, choices)
+    return found[:limit]
+
+
+def _matching(head: str, typed: str, choices: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The lines that choices make, those that begin with what was typed first."""
+    wanted = typed.lower()
+    starting = [one for one in choices if one[0].lower().startswith(wanted)]
+    holding = [one for one in choices if wanted and wanted in one[0].lower() and one not in starting]
+    return [(f"{head}{value}", about) for value, about in (*starting, *holding)]
+
+
+def _further(verb: Verb, rest: str, context: Context) -> tuple[str, str, list[tuple[str, str]]]:
+    """What stands before the last word, that word, and what it may be: an option, its value, an argument."""
+    before, blank, last = rest.rpartition(" ")
+    head = before + blank
+    options = {f"--{name}": value for name, value in _OPTION.findall(verb.usage)}
+    words, place = before.split(), 0
+    while place < len(words) and words[place].startswith("--"):
+        takes = options.get(words[place], "")
+        if takes and place == len(words) - 1:
+            return head, last, list(verb.values(context).get(words[place], ()))
+        place += 2 if takes else 1
+    if last.startswith("--") and place == len(words):
+        left = {name: value for name, value in options.items() if name not in words}
+        return head, last, [(f"{name} ", value or "takes no value") for name, value in left.items()]
+    at = len(words) - place
+    if at == 0:
+        return head, last, list(verb.choices(context))
+    # What may stand last may stand there more than once.
+    return head, last, list(verb.more[min(at, len(verb.more)) - 1](context)) if verb.more else []

@@ -106,6 +106,8 @@ def job_answer(job: JobRecord) -> Answer:
         text += (
             f"\nto do these steps: {job.verb} --approve {clean_line(str(digest))} {clean_line(job.argument)}"
         )
+    if filled := job.answer.get("argument"):
+        text += f"\nto create it: {job.verb} {clean_line(str(filled))}"
     if job.answer.get("choices"):
         text += f"\nto choose one: {job.verb} --component ID {clean_line(job.argument)}"
     return code, answer, text

@@ -28,7 +28,7 @@ _OPTION = re.compile(r"--([a-z]+)(?:=(\S*))?(?:\s+|\Z)")
 _ITEM = re.compile(r"[A-Za-z0-9]{1,64}")
 RESUMABLE = (
     *(CampaignStatus.INTERRUPTED, CampaignStatus.CANCELLED),
-    *(CampaignStatus.FAILED, CampaignStatus.NEEDS_OPERATOR),
+    *(CampaignStatus.FAILED, CampaignStatus.NEEDS_OPERATOR, CampaignStatus.ROLLED_BACK),
 )
 OPEN = (ItemStatus.PENDING, ItemStatus.PENDING_APPROVAL, ItemStatus.FAILED)
 
@@ -181,6 +181,11 @@ def _read_apply(rest: str, context: Context) -> Intent:
     return mm.ApplyCandidate(campaign=_campaign(wanted, context, CampaignStatus.NEEDS_OPERATOR))
 
 
+def _read_shadow(rest: str, context: Context) -> Intent:
+    wanted = only(rest, "a campaign") if rest else ""
+    return _start("coord_shadow", _campaign(wanted, context, CampaignStatus.NEEDS_OPERATOR), {})
+
+
 def _read_decline(rest: str, context: Context) -> Intent:
     wanted, _, reason = split_word(rest)
     campaign = _campaign(wanted, context, CampaignStatus.NEEDS_OPERATOR)
@@ -234,12 +239,15 @@ def _read_create(rest: str, context: Context) -> Intent:
     from engine.mastermind.agent_types import CreationError
     from engine.mastermind.specifying import settings_in, split_request
 
+    options, rest = _options(rest, {"fill": ""})
     word(word(rest, "an agent type")[1], "an agent id")
     try:
         kind, ident, text = split_request(rest)
         settings_in(text)
     except CreationError as error:
         raise GrammarError(str(error).partition(" · usage: ")[0]) from None
+    if options:
+        return _start("agent_create", f"{kind} {ident} {text}".rstrip(), options)
     return Local("agent_create", f"{kind} {ident} {text}".rstrip())
 
 
@@ -324,24 +332,65 @@ def _agent_types(context: Context) -> Iterable[tuple[str, str]]:
     ]
 
 
+def _values(context: Context) -> Mapping[str, Iterable[tuple[str, str]]]:
+    """What options of campaigns may be set to."""
+    state = context.mastermind
+    seeds = [(str(one.seed), f"of {one.id}") for one in reversed(state.campaigns.values())] if state else []
+    return {
+        "--component": _components(context),
+        "--seed": seeds,
+        "--usd": [("1", "for models"), ("0", "no model")],
+        "--candidates": [("12", "at most"), ("3", "at most")],
+        "--seconds": [("600", "of processor"), ("60", "of processor")],
+    }
+
+
+def _approvable(context: Context) -> Mapping[str, Iterable[tuple[str, str]]]:
+    """Digests of steps that were shown and not done."""
+    jobs = reversed(context.mastermind.jobs.values()) if context.mastermind is not None else ()
+    shown = [(str(one.answer["approve"]), one.argument) for one in jobs if one.answer.get("approve")]
+    return {"--approve": shown}
+
+
+def _settings(context: Context) -> Iterable[tuple[str, str]]:
+    """Settings of agents, as they begin; read when somebody types an agent."""
+    from engine.mastermind.agent_types import TYPES
+
+    return [(f"{name}=", said) for kind in TYPES for name, (said, _) in kind.settings.items()]
+
+
+def _nothing(_context: Context) -> Iterable[tuple[str, str]]:
+    return ()
+
+
+def _focus(_context: Context) -> Iterable[tuple[str, str]]:
+    words = ("structure", "sizes", "complexity", "tests", "hot spots")
+    return [(one, "what to look at first") for one in words]
+
+
 # ------------------------------------------------------------------ the table
 
 _OF_CAMPAIGNS = "[--seed N] [--candidates N] [--seconds S] [--usd X] [--apply]"
+_ON_ONE = f"[--component ID] {_OF_CAMPAIGNS}"
 _WAITS = CampaignStatus.NEEDS_OPERATOR
 
 VERBS: tuple[Verb, ...] = (
-    Verb("evolve", f"evolve {_OF_CAMPAIGNS} DIRECTIVE", "find out what is meant, look for something better, "
+    Verb("evolve", f"evolve {_ON_ONE} DIRECTIVE", "find out what is meant, look for something better, "
          "have it judged; nothing is applied without you",
-         _job("evolve", "the directive", CAMPAIGN_OPTIONS), "Mastermind", choices=_components),
-    Verb("coord_improve", f"coord_improve {_OF_CAMPAIGNS} COMPONENT [CONTEXT]",
+         _job("evolve", "the directive", CAMPAIGN_OPTIONS), "Mastermind", choices=_components,
+         values=_values),
+    Verb("coord_improve", f"coord_improve {_ON_ONE} COMPONENT [CONTEXT]",
          "run a campaign on a component; the rest of what is found goes to the backlog",
          _job("coord_improve", "a component", CAMPAIGN_OPTIONS), "Mastermind", aliases=("improve",),
-         choices=_components),
+         choices=_components, values=_values),
     Verb("campaign", "campaign [ID]", "the campaigns: candidates, verdicts, differences", _read_campaign,
          "Mastermind", aliases=("campaigns",), choices=_campaigns()),
     Verb("campaign_resume", "campaign_resume CAMPAIGN", "go on with a campaign that was cut off",
          _read_resume, "Mastermind", aliases=("coord_resume",),
          choices=_campaigns(*RESUMABLE)),
+    Verb("coord_shadow", "coord_shadow [CAMPAIGN]", "run the candidate that waits beside what is there, on "
+         "sealed tasks drawn for this; nothing changes", _read_shadow, "Mastermind", aliases=("shadow",),
+         choices=_campaigns(_WAITS)),
     Verb("coord_apply", "coord_apply [CAMPAIGN]", "write the candidate that waits to the workspace",
          _read_apply, "Mastermind", choices=_campaigns(_WAITS)),
     Verb("coord_decline", "coord_decline [CAMPAIGN [REASON]]", "say no to the candidate that waits",
@@ -360,7 +409,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("coord_process_backlog", f"coord_process_backlog {_OF_CAMPAIGNS} [COUNT|auto]",
          "work on the next items of the backlog; auto: until it is empty or the budget is used up",
          _read_process, "Mastermind", aliases=("process_backlog",),
-         choices=lambda _c: [("auto", "until it is empty, cancelled or out of budget"), ("3", "items")]),
+         choices=lambda _c: [("auto", "until it is empty, cancelled or out of budget"), ("3", "items")],
+         values=_values),
     Verb("coord_approve", "coord_approve ITEM", "let a critical item of the backlog be worked on",
          _read_approve, "Mastermind", choices=_items(ItemStatus.PENDING_APPROVAL)),
     Verb("coord_reject", "coord_reject ITEM [REASON]", "take an item of the backlog out of the way",
@@ -372,19 +422,20 @@ VERBS: tuple[Verb, ...] = (
     Verb("job_cancel", "job_cancel [JOB]", "end a job with all that it started", _read_cancel, "Mastermind",
          aliases=("cancel_job",), choices=_running),
     Verb("analyze_codebase", "analyze_codebase PATH [FOCUS]", "structure, sizes, complexity, tests and hot "
-         "spots of a project", _read_analyze, "Mastermind", choices=_paths),
+         "spots of a project", _read_analyze, "Mastermind", choices=_paths, more=(_focus,)),
     Verb("basegen", "basegen PATH", "a Markdown snapshot of a directory", _read_basegen, "Mastermind",
          choices=_paths),
     Verb("deploy", "deploy [--approve DIGEST] DIRECTIVE", "create, use and delete agents for something; the "
-         "steps are shown first", _read_deploy, "Mastermind"),
+         "steps are shown first", _read_deploy, "Mastermind", values=_approvable),
     Verb("introspect", "introspect [--keep] ROLE", "what a role is to be, as a prompt",
          _job("introspect", "a role", {"keep": ""}), "Mastermind"),
-    Verb("agent_create", "agent_create TYPE ID [SENTENCE|JSON|SETTING=VALUE …]", "bring an agent to be",
-         _read_create, "Agents", choices=_agent_types),
+    Verb("agent_create", "agent_create [--fill] TYPE ID [SENTENCE|JSON|SETTING=VALUE …]", "bring an agent "
+         "to be; --fill: a model says what a sentence leaves open, and shows it first",
+         _read_create, "Agents", choices=_agent_types, more=(_nothing, _settings)),
     Verb("agent_delete", "agent_delete ID", "remove an agent with all that it started; its history stays",
          lambda rest, c: Local("agent_delete", only(rest, "an agent id")), "Agents", choices=_agents),
     Verb("agent_evolve", f"agent_evolve {_OF_CAMPAIGNS} ID DIRECTIVE", "look for a better specification of "
-         "an agent", _read_evolve_agent, "Agents", choices=_agents),
+         "an agent", _read_evolve_agent, "Agents", choices=_agents, values=_values),
     Verb("show_agent_registry", "show_agent_registry", "all agents that are or were",
          _bare("show_agent_registry"), "Agents"),
     Verb("show_tool_registry", "show_tool_registry", "every command of every tool",
@@ -398,5 +449,6 @@ VERBS: tuple[Verb, ...] = (
          lambda rest, c: Local("id_create", only(rest, "an entity such as pilot-1")), "Identities",
          choices=_agents),
     Verb("id_deprecate", "id_deprecate ADDRESS [REASON] [--yes]", "give an identity up: its private key is "
-         "destroyed", _read_deprecate, "Identities", choices=_addresses),
+         "destroyed", _read_deprecate, "Identities", choices=_addresses,
+         more=(lambda _c: [("--yes", "it is sure")],)),
 )  # fmt: skip

@@ -20,7 +20,9 @@ _FACTS = (
     ("read as", "rule"),
     ("measured by", "measure"),
     ("left alone", "unsearched"),
-    ("cost", "cost"),
+    ("budget", "cost"),
+    ("forecast", "forecast"),
+    ("workspace", "left"),
 )
 """Labels of what a preview says of a campaign, by the names that Mastermind says it under."""
 VALUE_LIMIT = 400
@@ -97,6 +99,16 @@ BEGINS: Mapping[str, tuple[str, str, str]] = {
         "nothing",
         "it changes nothing",
     ),
+    "agent_create": (
+        "has the model say what the agent is to do, and shows it",
+        "whether the agent is to be created as it was filled in",
+        "agent_delete removes it",
+    ),
+    "coord_shadow": (
+        "runs the candidate that waits beside what is there, on sealed tasks drawn for this",
+        "nothing",
+        "it changes nothing",
+    ),
     "campaign_resume": (
         "goes on with a campaign; what was judged is not judged again",
         "to look at what is found better",
@@ -145,6 +157,8 @@ def of_mastermind(
     for label, name in _FACTS:
         if said.get(name):
             facts.append((label, clean_line(str(said[name]), limit=VALUE_LIMIT)))
+    for split, what in dict(said.get("sets", {})).items():
+        facts.append((clean_line(str(split)), clean_line(str(what), limit=VALUE_LIMIT)))
     paths = [clean_line(str(path), limit=120) for path in said.get("paths", ())]
     if paths:
         more = f" and {len(paths) - PATHS_SHOWN} more" if len(paths) > PATHS_SHOWN else ""

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from engine.actions import SnapshotRule
 from engine.domain.approval import Policy
 from engine.domain.budgets import AMOUNT_LIMITS, BudgetKind, SpendingLimits
+from engine.domain.crew import CrewSettings
 from engine.domain.mastermind import MastermindSettings
 from engine.engine import EngineConfig
 from engine.inquiry.notices import Rule
@@ -97,6 +98,8 @@ class _MastermindTable(BaseModel):
     """Between two items of the backlog that is worked off by itself."""
     watch_s: float | None = Field(default=None, ge=0, le=31_536_000, allow_inf_nan=False)
     """How long what was applied is watched."""
+    busy_percent: float | None = Field(default=None, ge=0, le=100, allow_inf_nan=False)
+    """The backlog is not worked off by itself while the processor is busier; 100 never puts it off."""
     approve_critical: bool | None = None
     critical: tuple[str, ...] | None = None
     """Stems of ids and paths that wait for the operator before anything is tried."""
@@ -108,6 +111,12 @@ class _MastermindTable(BaseModel):
     """What models may cost in a campaign; 0 asks none."""
 
 
+class _CrewTable(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    model_calls: int | None = Field(default=None, ge=1, le=64)
+    """Model calls of all handoffs at a time."""
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
     approvals: dict[str, Any] = Field(default_factory=dict)
@@ -116,6 +125,7 @@ class _File(BaseModel):
     model: _ModelTable = Field(default_factory=_ModelTable)
     sandbox: _SandboxTable = Field(default_factory=_SandboxTable)
     mastermind: _MastermindTable = Field(default_factory=_MastermindTable)
+    crew: _CrewTable = Field(default_factory=_CrewTable)
     cockpit: _CockpitTable = Field(default_factory=_CockpitTable)
 
 
@@ -141,6 +151,7 @@ class Settings:
     agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
     """What each agent may take; it counts before the budget of the model's settings."""
     mastermind: MastermindSettings = field(default_factory=MastermindSettings)
+    crew: CrewSettings = field(default_factory=CrewSettings)
     """How the system improves itself."""
     home: Path = field(default_factory=lambda: _home(os.environ))
     problems: tuple[str, ...] = ()
@@ -168,6 +179,9 @@ class Settings:
             budget=local.budget.limits.over(user.budget.limits),
             agent_budget=local.budget.agent.limits.over(user.budget.agent.limits),
             mastermind=_mastermind(user.mastermind, local.mastermind),
+            crew=CrewSettings(
+                model_calls=local.crew.model_calls or user.crew.model_calls or CrewSettings().model_calls
+            ),
             home=home,
             problems=tuple(problems),
         )
@@ -199,6 +213,7 @@ class Settings:
             budget=self.budget,
             agent_budget=self.agent_budget,
             mastermind=self.mastermind,
+            crew=self.crew,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -68,6 +68,10 @@ class Verb:
     aliases: tuple[str, ...] = ()
     choices: Choices = field(default=lambda _context: ())
     """What may stand as the first argument, with a few words about each."""
+    more: tuple[Choices, ...] = ()
+    """The same for the second argument, the third, and so on."""
+    values: Callable[[Context], Mapping[str, Iterable[tuple[str, str]]]] = field(default=lambda _context: {})
+    """What options may be set to, by option."""
 
 
 def word(rest: str, what: str) -> tuple[str, str]:

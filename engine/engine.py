@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
@@ -13,20 +13,23 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from engine import __version__, inquiry, loop, mcp, reasoner
 from engine.actions.saving import SnapshotRule, WorkspaceSaver
+from engine.crew.opening import LateCrew
+from engine.crew.tool import CrewTool
 from engine.domain import commands as cmd
 from engine.domain.approval import Envelope
 from engine.domain.break_lines import read_break
 from engine.domain.budgets import SpendingLimits
+from engine.domain.crew import CrewSettings
 from engine.domain.health import Health
 from engine.domain.mastermind import MastermindSettings
-from engine.domain.ports import Clock, CommandSpec, Ids, Ports
+from engine.domain.ports import Clock, CommandSpec, Ids, Permits, Ports
 from engine.domain.rewinding import RewindScope
 from engine.domain.state import AgentState
 from engine.inquiry.index_keeping import keep_index
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
 from engine.journal.errors import BlobError, JournalError
-from engine.journal.event import GENESIS, MASTERMIND, WORKSPACE, Event, of_agent
+from engine.journal.event import CREW, GENESIS, MASTERMIND, WORKSPACE, Event, of_agent
 from engine.journal.fold import copy_state
 from engine.journal.log import StreamLog
 from engine.journal.opening import open_store
@@ -65,6 +68,10 @@ from engine.tools.worlds import WorldTool
 from engine.worlds.explorer_world import WORLDS
 
 if TYPE_CHECKING:
+    from engine.agents.spec import AgentSpec
+    from engine.crew.crew import Crew
+    from engine.crew.parts import Desk as HandoffDesk
+    from engine.crew.runs.worker import Runs
     from engine.mastermind.desk import Desk
     from engine.mastermind.mastermind import Mastermind
     from engine.mcp.fleet import Servers
@@ -72,6 +79,7 @@ if TYPE_CHECKING:
     from engine.memory.requests import Request
     from engine.models.port import ModelClient
     from engine.steering.undoing import Offer
+    from engine.thinkers.brief import Colleagues
 
 __all__ = [
     "FORKS_DIRECTORY",
@@ -149,6 +157,17 @@ class Engine:
         self._live: LiveAgents
         self._door: Door
         self._mastermind = LateMastermind(self)
+        self._staffed: Callable[[], Awaitable[HandoffDesk]] | None = None
+        self._runs: Runs | None = None
+        self._crew = LateCrew(self)
+        self._treasury = self._treasure()
+
+    def _treasure(self) -> ModelClient | None:
+        if self._client is None:
+            return None
+        from engine.loop.treasury import Treasury
+
+        return Treasury(self._client, self._budgets.ledger, self._mastermind.note)
 
     # -------------------------------------------------------------- life
 
@@ -205,10 +224,17 @@ class Engine:
         await self._log.commit()
         self._memory = Memory.begin(self.workspace, self.store, clock=self._ports.clock)
         self.registry.register(MemoryTool(self._memory, self.kept))
+        self.registry.register(CrewTool(self._crew_desk))
         self._shared = self._all_share(self._memory)
         self._live = LiveAgents(self._shared, self.session, self._agents)
         self._door = Door(
-            self._shared, self._live, self._budgets, self._log, self.session, self._mastermind.carry_out
+            self._shared,
+            self._live,
+            self._budgets,
+            self._log,
+            self.session,
+            self._mastermind.carry_out,
+            self._crew.carry_out,
         )
         await self._begin_servers()
         for stream in streams:
@@ -218,6 +244,8 @@ class Engine:
         if MASTERMIND in streams:
             # What the last session left half done is settled without being asked for.
             self._mastermind.begin()
+        if CREW in streams:
+            self._crew.begin()
         self._keeper = Keeper(self._memory, self.store, self.blobs, self._ports.clock, self._live.restore)
         self._keeper.begin()
         index = keep_index(self.workspace, self.store, self._ports.clock, RETRY_JOURNAL_S)
@@ -297,6 +325,7 @@ class Engine:
         self._stop.set()
         try:
             await self._mastermind.close()
+            await self._crew.close()
             await self._door.close()
             await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
             await self._end_tasks()
@@ -317,6 +346,8 @@ class Engine:
             await self._let_go()
 
     async def _end_tasks(self) -> None:
+        if self._runs is not None:
+            await self._runs.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -324,6 +355,7 @@ class Engine:
     async def _let_go(self) -> None:
         """End what still runs, recorded or not, and give up the sandbox and the journal."""
         await self._mastermind.close()
+        await self._crew.close()
         await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
         await self._end_tasks()
         await self._background.close()
@@ -347,6 +379,46 @@ class Engine:
             JournalError: its stream cannot be read.
         """
         return await self._mastermind.opened()
+
+    async def _crew_desk(self) -> HandoffDesk:
+        if self._staffed is None:
+            await self._crew.opened()  # which staffs it
+        if self._staffed is None:
+            raise JournalError("there is nobody here who makes runs of handoffs")
+        return await self._staffed()
+
+    def staff(
+        self,
+        desk: Callable[[], Awaitable[HandoffDesk]],
+        *,
+        permits: Permits | None = None,
+        colleagues: Colleagues | None = None,
+        present: bool = True,
+        text_of: Callable[[AgentSpec], str] | None = None,
+    ) -> Runs:
+        """Who makes agents of handoffs; from now on the desk answers these agents' tool `crew`.
+
+        Args:
+            desk: opens the manager of handoffs.
+            permits: leave to ask a model.
+            colleagues: knows whom an agent may hand work to.
+            present: whether somebody is there to be asked.
+            text_of: the system text of a specification that has it in a file.
+        """
+        from engine.crew.runs.worker import Runs
+
+        self._staffed = desk
+        self._runs = Runs(self._live, self.submit, self.store, present=present, text_of=text_of)
+        self._shared.permits, self._shared.colleagues = permits, colleagues
+        return self._runs
+
+    async def crew(self) -> Crew:
+        """Who manages agents that hand work to each other; opened when it is first needed.
+
+        Raises:
+            JournalError: its stream cannot be read.
+        """
+        return await self._crew.opened()
 
     async def desk(self) -> Desk:
         """What can be done with agents, identities and registries; opened with Mastermind.
@@ -387,6 +459,7 @@ class Engine:
                         agent.poke()
                 await self._live.keep(agent, at_least=SNAPSHOT_EVERY)
             await self._mastermind.try_again()
+            await self._crew.try_again()
             self._budgets.keep_time(self._agents)
 
     # -------------------------------------------------------------- the door
@@ -559,6 +632,9 @@ class Engine:
             for need in inquiry.needs_of(agent.state):
                 event = await self.store.get(need.event) if need.event and not need.since else None
                 found.append(replace(need, since=need.since or (event.at if event else agent.state.at)))
+        if (system := await self._mastermind.known()) is not None:
+            found += inquiry.needs_of_system(system)
+        found += [inquiry.need_of_crew(request) for request in self._crew.needs]
         return inquiry.in_order(found)
 
     def propose(self, state: AgentState, goal: str) -> Envelope | None:
@@ -615,8 +691,8 @@ class Engine:
 
     @property
     def model(self) -> ModelClient | None:
-        """Who asks the model that thinks; None where there is none."""
-        return self._client
+        """Who asks the model that thinks, at the workspace's expense; None where there is none."""
+        return self._treasury
 
     @property
     def model_name(self) -> str:
@@ -636,6 +712,11 @@ class Engine:
     def mastermind_settings(self) -> MastermindSettings:
         """How the system improves itself."""
         return self.config.mastermind
+
+    @property
+    def crew_settings(self) -> CrewSettings:
+        """Limits of the agents that hand work to each other."""
+        return self.config.crew
 
     @property
     def servers(self) -> Servers | None:
@@ -729,7 +810,7 @@ class Engine:
     def health(self) -> Health:
         """What does not work now."""
         logs = [agent.log for agent in self._agents.values()]
-        troubles = [log.trouble for log in logs] + [self._mastermind.trouble]
+        troubles = [log.trouble for log in logs] + [self._mastermind.trouble, self._crew.trouble]
         trouble = next((str(one) for one in troubles if one is not None), "")
         faults = tuple(f"{name}: {fault}" for name in self.agents if (fault := self.fault(name)))
         errors = tuple(str(error) for error in self.library.errors)

@@ -28,6 +28,8 @@ CLOSED = (
     "engine.inquiry.record",
     "app.building",
     "app.mastermind_doing",
+    "engine.agents.values",
+    "engine.crew.crew",
     "engine.building.builder",
     "engine.mastermind.mastermind",
     "engine.mastermind.specifying",

@@ -213,10 +213,19 @@ class ApprovalKeys(MindKeys):
 
     def on_inbox_dialog_answered(self, event: InboxDialog.Answered) -> None:
         """Answer some of the needs, or open one."""
-        from engine.inquiry import NeedKind
+        from engine.inquiry import SYSTEM, NeedKind
 
         chosen = [need for need in self._needs if need.key in event.keys]
         if not chosen:
+            return
+        system = [need for need in chosen if need.agent == SYSTEM]
+        if system and (event.answer == "open" or system[0].kind is not NeedKind.BACKLOG):
+            if self._inbox is not None:
+                self._inbox.dismiss(None)
+            self.call_later(self._open_of_system, system[0])
+            return
+        if system:
+            self.run_worker(self._items_settled(system, event.answer != "deny"), name="answer")
             return
         if event.answer == "open" or any(need.kind is not NeedKind.APPROVAL for need in chosen):
             self._open_need(chosen[0])
@@ -239,6 +248,13 @@ class ApprovalKeys(MindKeys):
     async def _answered_in_inbox(self, command: cmd.AnswerApproval) -> None:
         receipt = await self._submit(command)
         self._said_in_inbox = f"{command.agent}: {receipt.message}"
+        self._refresh_inbox()
+
+    async def _items_settled(self, needs: Sequence[Need], approve: bool) -> None:
+        from engine.domain.mastermind_commands import SettleItem
+
+        said = [(await self._submit(SettleItem(item=one.thing, approve=approve))).message for one in needs]
+        self._said_in_inbox = "; ".join(said)
         self._refresh_inbox()
 
     def _answer_many(self, asked: Sequence[tuple[str, str]], choice: ApprovalChoice) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 from textual.notifications import SeverityLevel
@@ -29,6 +29,9 @@ from engine.journal.past import Past
 from engine.library import Mission
 from engine.sandbox.policy import Tier
 from widgets import CommandBar, CommandBarModel
+
+if TYPE_CHECKING:
+    from engine.inquiry import Need
 
 
 class CockpitBase(App[None]):
@@ -161,6 +164,9 @@ class CockpitBase(App[None]):
     def _send(self, command: cmd.Command) -> None:
         """Send a command without making the key that asked for it wait."""
         self.run_worker(self._submit(command), name=f"submit {command.do}", exit_on_error=False)
+
+    def _open_of_system(self, need: Need) -> None:
+        """Open what Mastermind needs the operator for; the classes over this one know how."""
 
     def _ask(self, then: Callable[[AgentState], Awaitable[None]], agent: str) -> None:
         """Let the agent's state at this moment decide, as where a key undoes what it did a moment ago.

@@ -13,6 +13,7 @@ from engine.journal.errors import BlobError
 from widgets.dialogs import ConfirmDialog, ConfirmModel
 
 if TYPE_CHECKING:
+    from engine.inquiry import Need
     from widgets.dialogs.backlog import BacklogDialog
     from widgets.dialogs.campaign import CampaignDialog
     from widgets.dialogs.jobs import JobsDialog
@@ -45,6 +46,20 @@ class CampaignKeys(MastermindBase):
         if self._campaign is not None:
             self._campaign.show(views.campaign(state, self._campaign_shown, self._dialog_said))
 
+    def _open_of_system(self, need: Need) -> None:
+        """Open the campaign, the backlog or the question that the inbox named."""
+        from engine.inquiry import NeedKind
+
+        state = self._mastermind_state
+        if need.kind is NeedKind.CAMPAIGN:
+            self._open_campaign(need.thing)
+        elif need.kind is NeedKind.BACKLOG:
+            self.action_backlog()
+        elif state is not None and need.thing in state.jobs:
+            self._open_question(state.jobs[need.thing])
+        else:
+            self._open_of_mastermind(lambda now: self._open_question(now.jobs[need.thing]))
+
     def _open_question(self, record: JobRecord) -> None:
         """Put what a job ended with before the operator: which of several is meant, steps to approve."""
         choices = record.answer.get("choices")
@@ -54,7 +69,8 @@ class CampaignKeys(MastermindBase):
             meant = tuple((str(one.get("component", "")), str(one.get("rule", ""))) for one in choices)
             line = f"{record.verb} {record.argument}".rstrip()
             model = PreviewModel(line, "it has several readings", choices=meant)
-            again = mm.StartJob(verb=record.verb, argument=record.argument)
+            said = {"verb": record.verb, "argument": record.argument, **record.answer.get("asked", {})}
+            again = mm.StartJob.model_validate(said)
 
             def chosen(component: str | None) -> None:
                 if component:
@@ -63,6 +79,10 @@ class CampaignKeys(MastermindBase):
             self.push_screen(PreviewDialog(model), chosen)
         elif record.answer.get("approve") and isinstance(record.answer.get("steps"), list):
             self._approve_steps(record)
+        elif record.answer.get("argument"):
+            # What a model filled in; this creates just that.
+            create = mm.StartJob(verb=record.verb, argument=str(record.answer["argument"]))
+            self._confirm("Create this agent?", record.message, create)
         else:
             self._read_text(f"{record.id} {record.verb}: it needs you", record.message)
 
@@ -248,17 +268,23 @@ class CampaignKeys(MastermindBase):
         if campaign is None or self._refused_in_past():
             return
         chosen = campaign.candidate(campaign.chosen)
+        from engine.mastermind.foretelling import shadow_text
+
         if event.wish == "apply" and chosen is not None:
             files = ", ".join(sorted(chosen.files))
-            told = f"It writes {files} (+{chosen.added} -{chosen.removed}). u takes it back."
+            told = f"It writes {files} (+{chosen.added} -{chosen.removed}). u takes it back.\n"
+            told += shadow_text(campaign) or "It was not run as a shadow; s does that."
             apply = mm.ApplyCandidate(campaign=campaign.id, diff=chosen.diff)
             self._confirm(f"Apply {chosen.id}: {chosen.title}?", told, apply)
         elif event.wish == "decline":
             told = "The candidate is not applied; its item of the backlog is rejected."
             self._confirm(f"Decline {campaign.chosen}?", told, mm.DeclineCampaign(campaign=campaign.id))
         elif event.wish == "roll_back" and campaign.application is not None:
-            told = f"It brings back {', '.join(sorted(campaign.application.before))} as they were."
-            self._confirm(f"Roll {campaign.id} back?", told, mm.RollBack(campaign=campaign.id))
+            # One key: it brings files back as they were, and o finds the same candidate again for nothing.
+            self._ask_mastermind(mm.RollBack(campaign=campaign.id), self._said_of_mastermind)
+        elif event.wish == "shadow":
+            shadow = mm.StartJob(verb="coord_shadow", argument=campaign.id)
+            self._ask_mastermind(shadow, self._said_of_mastermind)
         elif event.wish == "resume":
             resume = mm.StartJob(verb="campaign_resume", argument=campaign.id)
             self._ask_mastermind(resume, self._said_of_mastermind)

@@ -9,6 +9,8 @@ from app.preview import Preview
 from engine.domain.improvement import CampaignStatus, ItemStatus, Ruling
 from engine.domain.mastermind import BacklogItem, Campaign, Candidate, JobRecord, JobStatus, MastermindState
 from engine.domain.text import clean_line
+from engine.mastermind.fold import sets_text
+from engine.mastermind.foretelling import shadow_text
 from widgets.dialogs.backlog import BacklogModel, ItemLine
 from widgets.dialogs.campaign import CampaignModel, CandidateLine, Wish
 from widgets.dialogs.jobs import JobLine, JobsModel
@@ -21,7 +23,10 @@ JOBS_SHOWN = 200
 EVIDENCE_SHOWN = 30
 _SETTLED = (ItemStatus.COMPLETED, ItemStatus.REJECTED, ItemStatus.ROLLED_BACK)
 _REJECTABLE = (ItemStatus.PENDING, ItemStatus.PENDING_APPROVAL, ItemStatus.FAILED)
-_RESUMABLE = (CampaignStatus.CANCELLED, CampaignStatus.INTERRUPTED, CampaignStatus.FAILED)
+_RESUMABLE = (
+    *(CampaignStatus.CANCELLED, CampaignStatus.INTERRUPTED),
+    *(CampaignStatus.FAILED, CampaignStatus.ROLLED_BACK),
+)
 
 
 def _style(mark: str) -> str:
@@ -137,6 +142,8 @@ def campaign(state: MastermindState, wanted: str, said: str = "") -> CampaignMod
         f"{found.directive} · {found.rule}",
         f"{len(found.candidates)} of {found.budget.candidates} candidates · {found.seconds:.1f} of "
         f"{found.budget.seconds:g} s of processor · ${found.usd:.2f} · seed {found.seed}",
+        *([f"judged by {sets_text(found.sets)} checks"] if found.sets else []),
+        *([told] if (told := shadow_text(found)) else []),
         *([found.message] if found.message else []),
         *([f"! {found.told}"] if found.told else []),
     ]
@@ -158,7 +165,7 @@ def campaign(state: MastermindState, wanted: str, said: str = "") -> CampaignMod
 def _may(state: MastermindState, found: Campaign) -> frozenset[Wish]:
     may: set[Wish] = set()
     if found.status is CampaignStatus.NEEDS_OPERATOR:
-        may |= {"apply", "decline", "resume"}
+        may |= {"shadow", "apply", "decline", "resume"}
     if found.status is CampaignStatus.APPLIED:
         may.add("roll_back")
     if found.status in _RESUMABLE:
@@ -220,6 +227,8 @@ def _told(one: Candidate) -> Iterator[Fact]:
         return
     styles = {Ruling.BETTER: "success", Ruling.REJECTED: "error", Ruling.BROKEN: "error"}
     yield Fact("judge", verdict.ruling.value, styles.get(verdict.ruling, "text"))
+    if verdict.cheats:
+        yield Fact("cheats", ", ".join(verdict.cheats), "error")
     for reason in verdict.reasons:
         yield Fact("because", reason)
     if verdict.gain is not None:
@@ -228,8 +237,6 @@ def _told(one: Candidate) -> Iterator[Fact]:
         yield Fact("mended", ", ".join(verdict.mended))
     if verdict.broken:
         yield Fact("broken", ", ".join(verdict.broken), "error")
-    if verdict.cheats:
-        yield Fact("cheats", ", ".join(verdict.cheats), "error")
     if one.again:
         yield Fact("judged", f"as {one.again}, which is the same; it cost nothing")
 

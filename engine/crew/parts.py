@@ -1,9 +1,8 @@
 """What the parts of a crew are to each other.
 
 The manager (`Crew`) knows handoffs: who may hand what to whom, when it runs, how it ended. The worker
-makes a run of a
-handoff: an ordinary agent of the engine, with its own stream, gate and budgets. The two meet here and know
-nothing else of each other, so that each is tested alone.
+makes a run of a handoff: an ordinary agent of the engine, with its own stream, gate and budgets. The two
+meet here and know nothing else of each other, so that each is tested alone.
 """
 
 from __future__ import annotations
@@ -151,6 +150,9 @@ class Worker(Protocol):
     async def resume(self, handoff: Running) -> None:
         """Go on with a run of an earlier session, or one that was paused."""
 
+    async def pause(self, run: str) -> None:
+        """Hold a run where it stands; `resume` lets it go on."""
+
     async def stop(self, run: str, reason: str) -> Usage:
         """End a run with everything that it started; gives what it took. Nothing of it runs afterwards."""
 
@@ -172,3 +174,40 @@ class Watcher(Protocol):
 
     async def goes_on(self, run: str) -> None:
         """It waits no longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """An agent that a selection considered."""
+
+    agent: str
+    score: float
+    parts: dict[str, float] = field(default_factory=dict)
+    """What the score is made of, as `T`, `P`, `C`, `R`."""
+    why: tuple[str, ...] = ()
+    """In sentences."""
+    lost: str = ""
+    """Why it cannot be chosen although something speaks for it; empty for one that can."""
+
+
+class Select(Protocol):
+    """Chooses who is to do a task; the selection graph is one."""
+
+    async def candidates(
+        self, text: str, *, caller: str, previous: Sequence[str], available: Sequence[str]
+    ) -> Sequence[Scored]:
+        """Who could do it, the best first; nobody where nothing speaks for anyone.
+
+        Args:
+            text: the task, with what is known of the problem.
+            caller: who would hand it over.
+            previous: agents that have finished in this conversation.
+            available: agents that may be chosen, all enabled.
+        """
+
+
+class Health(Protocol):
+    """Knows whether the tools that an agent needs can be had."""
+
+    async def down(self, server: str, tools: Sequence[str]) -> str:
+        """Why these tools of an MCP server (`*`: all) cannot be used; empty when they can."""

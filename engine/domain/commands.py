@@ -54,6 +54,7 @@ from engine.domain.command import (
     Receipt,
     check_agent_id,
 )
+from engine.domain.crew_commands import AnyCrewCommand
 from engine.domain.goal_commands import (
     AbortGoal,
     AdoptGoal,
@@ -184,6 +185,7 @@ AnyCommand = (
     | BreakCommand
     | MindCommand
     | AnyMastermindCommand
+    | AnyCrewCommand
 )
 
 

@@ -192,6 +192,24 @@ class Application:
 
 
 @dataclass(frozen=True, slots=True)
+class Shadow:
+    """What came of running a candidate beside what is there, with no effect on anything."""
+
+    candidate: str
+    seed: int
+    """Of the tasks that were drawn for it."""
+    verdict: Verdict
+    sealed: int = 0
+    """How many sealed checks it was asked."""
+    fresh: bool = True
+    """Whether the tasks are others than those of the campaign; recorded goals are the same until there are
+    more of them."""
+    usd: float = 0.0
+    """What a model cost by which it was judged."""
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Campaign:
     """An attempt to make something better, from the audit to what became of it."""
 
@@ -224,6 +242,15 @@ class Campaign:
     actor: str = ""
     told: str = ""
     """What the watch told of it since it was applied; empty for nothing."""
+    sets: Mapping[str, int] = field(default_factory=dict)
+    """How many checks the suite has, by split: `work`, `choose`, `sealed`; empty until it is laid down."""
+    suite: str = ""
+    """Hash of all that it is judged by."""
+    kept: Mapping[str, str] = field(default_factory=dict)
+    """Blob of what was paid for, by who proposed it and the tree that it builds on."""
+    prepaid: float = 0.0
+    """In USD: what was paid for answers of which no candidate is made yet; part of `usd`."""
+    shadows: tuple[Shadow, ...] = ()
 
     def candidate(self, wanted: str) -> Candidate | None:
         """One of its candidates by id."""
@@ -273,6 +300,9 @@ class MastermindSettings:
     """Whether critical targets wait for the operator."""
     critical: tuple[str, ...] = ("pilothouse.toml", "mastermind", "coordinator", "self_improve")
     """Stems of ids and paths that make a target critical."""
+    busy_percent: float = 85.0
+    """Work that nobody waits for is put off while the processor is busier than that; 100 never (mindX spec
+    §6.3)."""
     budget: CampaignBudget = CampaignBudget()
 
 

@@ -24,7 +24,7 @@ class StartJob(ForMastermind):
     """Begin a piece of work that goes on beside the cockpit; the receipt's data has its id as `job`.
 
     The verbs are those that `Mastermind.verbs` lists: `evolve`, `coord_improve`, `coord_analyze`,
-    `coord_process_backlog`, `coord_query`, `campaign_resume` and what other parts registered.
+    `coord_process_backlog`, `coord_query`, `campaign_resume`, `coord_shadow` and what other parts registered.
     """
 
     do: Literal["mastermind_start"] = "mastermind_start"

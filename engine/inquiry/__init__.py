@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from engine.inquiry.drift import Course, CourseKind, Revision, course_of, revisions
     from engine.inquiry.dry_run import DryAnswer, DryResult, DryRun, DryStop, dry_run_of
     from engine.inquiry.evidence import Evidence, Shown, evidence_of
-    from engine.inquiry.inbox import Need, NeedKind, in_order, needs_of, question_text
+    from engine.inquiry.inbox import (
+        SYSTEM,
+        Need,
+        NeedKind,
+        in_order,
+        need_of_crew,
+        needs_of,
+        needs_of_system,
+        question_text,
+    )
     from engine.inquiry.kept import record_of
     from engine.inquiry.naming import Basis, Relation
     from engine.inquiry.plan_difference import Changed, Moved, PlanDifference, difference
@@ -31,7 +40,16 @@ else:
             "drift": ("Course", "CourseKind", "Revision", "course_of", "revisions"),
             "dry_run": ("DryAnswer", "DryResult", "DryRun", "DryStop", "dry_run_of"),
             "evidence": ("Evidence", "Shown", "evidence_of"),
-            "inbox": ("Need", "NeedKind", "in_order", "needs_of", "question_text"),
+            "inbox": (
+                "SYSTEM",
+                "Need",
+                "NeedKind",
+                "in_order",
+                "need_of_crew",
+                "needs_of",
+                "needs_of_system",
+                "question_text",
+            ),
             "kept": ("record_of",),
             "naming": ("Basis", "Relation"),
             "plan_difference": ("Changed", "Moved", "PlanDifference", "difference"),
@@ -44,6 +62,7 @@ else:
     )
 
 __all__ = [
+    "SYSTEM",
     "Basis",
     "Cascade",
     "Chain",
@@ -79,7 +98,9 @@ __all__ = [
     "forward",
     "in_order",
     "in_particular",
+    "need_of_crew",
     "needs_of",
+    "needs_of_system",
     "question_text",
     "record_of",
     "revisions",

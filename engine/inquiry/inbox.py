@@ -8,15 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from engine.domain.action import Undo
 from engine.domain.approval import Question
+from engine.domain.improvement import CampaignStatus, ItemStatus
+from engine.domain.mastermind import JobStatus, MastermindState
 from engine.domain.reasoning import GenerationStage
 from engine.domain.state import AgentState, RunState
 from engine.inquiry.waiting import BUDGET
 from engine.journal.meta_fold import STUCK
 from engine.steering.rules import rule_text, shape
 
+if TYPE_CHECKING:
+    from engine.agents.human import HumanRequest
+
+SYSTEM = "Mastermind"
+"""Who needs the operator where it is no agent; no agent bears such an id."""
+QUESTIONS_LOOKED = 20
+"""Jobs back to which questions are looked for."""
 UNKNOWN = "outcome unknown"
 """The summary of a step of which nobody saw how it ended."""
 
@@ -27,9 +37,17 @@ class NeedKind(StrEnum):
     UNKNOWN = "unknown outcome"
     APPROVAL = "approval"
     TURN = "your turn"
+    REQUEST = "request"
+    """Asked by an agent that was handed work, or by the crew's manager."""
     REPLAN = "re-plan"
     PLANS = "plans"
     HANDOVER = "hand-over"
+    QUESTION = "question"
+    """A job of Mastermind's asks which of several things is meant, or whether its steps are right."""
+    CAMPAIGN = "campaign"
+    """A candidate is better and waits to be looked at, or what was applied does worse."""
+    BACKLOG = "backlog"
+    """A critical item waits for approval."""
     BUDGET = "budget"
     STUCK = "stuck"
     BREAKPOINT = "breakpoint"
@@ -64,6 +82,23 @@ class Need:
 def needs_of(state: AgentState) -> tuple[Need, ...]:
     """What an agent needs the operator for."""
     return tuple(_needs(state)) if not state.deleted else ()
+
+
+def needs_of_system(state: MastermindState) -> tuple[Need, ...]:
+    """What Mastermind needs the operator for."""
+    return (*_campaigns(state), *_items(state), *_questions(state))
+
+
+def need_of_crew(request: HumanRequest) -> Need:
+    """What the crew asks of the operator."""
+    return Need(
+        request.agent_id,
+        NeedKind.REQUEST,
+        request.id,
+        f"{request.title}: {request.question}" if request.question != request.title else request.title,
+        request.created_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        urgent=request.severity >= 3,
+    )
 
 
 def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:
@@ -128,3 +163,31 @@ def _paused(state: AgentState) -> Iterator[Need]:
         yield Need(agent, NeedKind.STUCK, state.current_goal, reason, event=state.run_event)
     elif reason.startswith("breakpoint"):
         yield Need(agent, NeedKind.BREAKPOINT, state.breakpoint_hit, reason, event=state.run_event)
+
+
+def _campaigns(state: MastermindState) -> Iterator[Need]:
+    for one in state.campaigns.values():
+        worse = one.status is CampaignStatus.APPLIED and bool(one.told)
+        if one.status is CampaignStatus.NEEDS_OPERATOR or worse:
+            stage = one.stages[-1]
+            what = one.told if worse else one.message
+            yield Need(SYSTEM, NeedKind.CAMPAIGN, one.id, what, stage.at, stage.event, urgent=worse)
+
+
+def _items(state: MastermindState) -> Iterator[Need]:
+    for one in state.items.values():
+        if one.status is ItemStatus.PENDING_APPROVAL:
+            what = f"{one.id} on {one.target}: {one.suggestion}"
+            yield Need(SYSTEM, NeedKind.BACKLOG, one.id, what, one.changed)
+
+
+def _questions(state: MastermindState) -> Iterator[Need]:
+    """The newest jobs that ended with a question which no later job answered by asking the same again."""
+    asked: set[tuple[str, str]] = set()
+    for one in list(reversed(state.jobs.values()))[:QUESTIONS_LOOKED]:
+        mine = (one.verb, one.argument)
+        asks = any(one.answer.get(name) for name in ("choices", "approve", "argument"))
+        if asks and one.status is JobStatus.NEEDS_OPERATOR and mine not in asked:
+            what = f"{one.verb} {one.argument}: {one.message.partition(chr(10))[0]}"
+            yield Need(SYSTEM, NeedKind.QUESTION, one.id, what, one.ended, one.event)
+        asked.add(mine)

@@ -14,6 +14,8 @@ WORKSPACE = "workspace"
 """Stream of what concerns no single agent; a stream beside it is named after it and a word."""
 MASTERMIND = f"{WORKSPACE}@mastermind"
 """Stream of what Mastermind did."""
+CREW = f"{WORKSPACE}@crew"
+"""Stream of the agents that hand work to each other."""
 GENESIS = ""
 """Hash before the first event of a stream."""
 

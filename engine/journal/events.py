@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from engine.journal import mastermind_events, memory_events
+from engine.journal import crew_events, mastermind_events, memory_events
 from engine.journal.action_events import (
     ActionCancelled,
     ActionFinished,
@@ -272,6 +272,7 @@ __all__ = [
     "WorkspaceCreated",
     "WorldPerceived",
     "as_dict",
+    "crew_events",
     "kinds",
     "mastermind_events",
     "memory_events",

@@ -18,6 +18,7 @@ from engine.domain.mastermind import (
     Candidate,
     Identity,
     JobStatus,
+    Shadow,
 )
 from engine.journal.payload import Payload
 
@@ -118,6 +119,8 @@ class CampaignStaged(Payload):
     """The job that works on it from here; empty leaves it as it was."""
     usd: float = 0.0
     """What a model cost without a candidate to show for it."""
+    proposing: bool = False
+    """Whether that was for a proposal, of which `ProposalsKept` may have told already."""
 
 
 class CampaignFound(Payload):
@@ -126,6 +129,48 @@ class CampaignFound(Payload):
     kind: ClassVar[str] = "mastermind.campaign_found"
     campaign: str
     findings: tuple[Finding, ...]
+
+
+class CampaignSplit(Payload):
+    """How a campaign is judged: how many checks may be worked with, choose, and are sealed."""
+
+    kind: ClassVar[str] = "mastermind.campaign_split"
+    campaign: str
+    sets: dict[str, int]
+    suite: str = ""
+
+
+class ProposalsKept(Payload):
+    """What a proposer was paid for is kept, so that a campaign that goes on does not pay again."""
+
+    kind: ClassVar[str] = "mastermind.proposals_kept"
+    campaign: str
+    key: str
+    """Of who proposed it and the tree that it builds on."""
+    blob: str
+    usd: float = 0.0
+
+
+class ModelCharged(Payload):
+    """A call of a model that Mastermind made is over; it counts for the workspace's budget."""
+
+    kind: ClassVar[str] = "mastermind.model_charged"
+    model: str
+    tokens: int = 0
+    usd: float = 0.0
+    unpriced: int = 0
+    request: str = ""
+    """Digest of what was asked."""
+    trouble: str = ""
+    """Why there is no answer; empty where there is one."""
+
+
+class ShadowRun(Payload):
+    """A candidate ran beside what is there, on tasks that it was not chosen by; nothing was changed."""
+
+    kind: ClassVar[str] = "mastermind.shadow_run"
+    campaign: str
+    shadow: Shadow
 
 
 class CandidateMade(Payload):

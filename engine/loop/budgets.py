@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 
 from engine.domain import commands as cmd
-from engine.domain.budgets import Objection, SpendingLimits
+from engine.domain.budgets import Objection, SpendingLimits, Spent
 from engine.domain.state import AgentState
 from engine.journal import events as ev
-from engine.journal.event import WORKSPACE
+from engine.journal.event import MASTERMIND, WORKSPACE
+from engine.journal.mastermind_events import ModelCharged
 from engine.journal.store import JournalStore
 from engine.loop.agent import Agent
 from engine.loop.decide_budget import changed
@@ -27,11 +29,15 @@ class Budgets:
         self.ledger = kept
 
     async def restore(self, store: JournalStore) -> None:
-        """Find what the operator set for all agents together in an earlier session."""
+        """Find what the operator set for all together in an earlier session, and what Mastermind took."""
         for event in await store.last(1, WORKSPACE, kind=ev.WorkspaceBudgetSet.kind):
             said = ev.payload_of(event)
             if isinstance(said, ev.WorkspaceBudgetSet):
                 self.ledger.workspace = said.limits
+        for event in await store.last(sys.maxsize, MASTERMIND, kind=ModelCharged.kind):
+            said = ev.payload_of(event)
+            if isinstance(said, ModelCharged):
+                self.ledger.beside += charged(said)
 
     def resolved(self, command: cmd.Command, state: AgentState | None) -> cmd.Command:
         """A command whose amounts are to come on top of what holds, with the amounts that come of it."""
@@ -74,3 +80,8 @@ class Budgets:
     def standings(self, state: AgentState, goal: str = "") -> tuple[Standing, ...]:
         """The budgets that an agent draws on, the nearest first."""
         return standings(self.ledger, state, goal)
+
+
+def charged(said: ModelCharged) -> Spent:
+    """What a call of Mastermind's counts for."""
+    return Spent(1, said.tokens, said.usd, said.unpriced)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable
 
 from engine.domain import commands as cmd
+from engine.domain.crew_commands import ForCrew
 from engine.domain.mastermind_commands import ForMastermind
 from engine.domain.state import RunState
 from engine.domain.strict_json import NESTING_LIMIT, too_deep
@@ -33,6 +34,7 @@ class Door:
         log: the workspace's own stream.
         session: the session's id.
         mastermind: carries out what is asked of the system itself.
+        crew: carries out what is asked of agents that hand work to each other.
     """
 
     def __init__(
@@ -43,9 +45,10 @@ class Door:
         log: StreamLog,
         session: str,
         mastermind: Callable[[ForMastermind, str], Awaitable[cmd.Receipt]],
+        crew: Callable[[ForCrew, str], Awaitable[cmd.Receipt]],
     ) -> None:
         self._shared, self._live, self._budgets = shared, live, budgets
-        self._log, self._session, self._mastermind = log, session, mastermind
+        self._log, self._session, self._mastermind, self._crew = log, session, mastermind, crew
         self.stops = Stops()
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
 
@@ -73,6 +76,8 @@ class Door:
                 return await self._accept_tier(command, actor)
             if isinstance(command, ForMastermind):
                 return await self._mastermind(command, actor)
+            if isinstance(command, ForCrew):
+                return await self._crew(command, actor)
             if isinstance(command, cmd.Remember):
                 return await self._remember(command, actor)
             if isinstance(command, cmd.Stop | cmd.Thaw):

@@ -13,7 +13,8 @@ import asyncio
 import hashlib
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,10 +30,13 @@ from engine.domain.mastermind import Campaign, Candidate
 from engine.domain.text import clean, clean_line
 from engine.journal import mastermind_events as me
 from engine.journal.blobs import BlobStore
+from engine.journal.errors import BlobError
 from engine.journal.event import canonical
 from engine.journal.payload import Payload
 from engine.mastermind.candidates import bare, mark_of
 from engine.mastermind.files import Places, declared
+from engine.mastermind.foretelling import counts_of
+from engine.mastermind.keeping import recalled, remembered
 from engine.mastermind.parts import (
     Auditor,
     AuditUnavailable,
@@ -41,6 +45,7 @@ from engine.mastermind.parts import (
     NothingProposed,
     NotJudged,
     Paying,
+    Preparing,
     Progress,
     Proposer,
     Suite,
@@ -73,6 +78,12 @@ class Parts:
         if found is None or self.comparer is None:
             raise JobRefused(f"{component.id} cannot be judged: nothing here measures {component.kind}")
         return found
+
+    def prepare(self) -> None:
+        """Let who judges take up how programs are held now; it stays so until the next time."""
+        comparer: object = self.comparer
+        if isinstance(comparer, Preparing):
+            comparer.prepare()
 
 
 class Flight:
@@ -108,6 +119,8 @@ class Flight:
         self._tried: set[tuple[object, ...]] = set()
         self._judged = 0
         """Candidates that this flight judged or found judged."""
+        self._earlier = list(self._campaign.candidates)
+        """Those from before it was cut off; what is the same again is taken up, and not made anew."""
         self._unjudged = ""
         """Why a candidate could not be judged; empty where all were."""
         self._silent = ""
@@ -150,6 +163,7 @@ class Flight:
 
     async def _flown(self, context: str) -> tuple[Finding, ...]:
         maker = self._parts.maker(self._component)
+        self._parts.prepare()
         before = self._scratch / "before"
         lacks = await asyncio.to_thread(self._copy, maker, before)
         if lacks:
@@ -164,6 +178,7 @@ class Flight:
         except NotJudged as lacking:
             await self._stage(CampaignStatus.NO_IMPROVEMENT, f"no improvement shown: {lacking}")
             return findings
+        await self._write(me.CampaignSplit(campaign=self._id, sets=counts_of(suite), suite=suite.key))
         chosen, current = None, before
         left = findings
         for number in range(1, ROUNDS + 1):
@@ -224,10 +239,10 @@ class Flight:
             usd = max(0.0, self._campaign.budget.usd - self._campaign.usd)
             await self._stage(CampaignStatus.PROPOSING, f"{proposer.name} looks for changes")
             try:
-                proposed = await proposer.propose(self._component, base, findings, rng, usd)
+                proposed = await self._proposed(proposer, base, findings, rng, usd)
             except NothingProposed as nothing:
                 self._silent = f"{proposer.name}: {nothing}"
-                await self._idle(self._silent, nothing.cost_usd)
+                await self._idle(self._silent, nothing.cost_usd, proposing=True)
                 continue
             for proposal in proposed:
                 mark = mark_of(proposal)
@@ -242,16 +257,47 @@ class Flight:
                     return candidate
         return None
 
+    async def _proposed(
+        self, proposer: Proposer, base: Path, findings: Sequence[Finding], rng: random.Random, usd: float
+    ) -> Iterable[Proposal]:
+        """What somebody proposes for a tree; what this campaign has paid for is not asked for again.
+
+        Raises:
+            NothingProposed: nothing is; the message says why.
+        """
+        if not self._campaign.budget.usd:
+            return await proposer.propose(self._component, base, findings, rng, usd)
+        key = f"{proposer.name} {digest_of(await asyncio.to_thread(contents, base))}"
+        if (blob := self._campaign.kept.get(key)) is not None:
+            with suppress(BlobError, ValueError):
+                return recalled(await self._blobs.get(blob), self._campaign.prepaid)
+        try:
+            proposed = await proposer.propose(self._component, base, findings, rng, usd)
+        except NothingProposed as nothing:
+            await self._keep(key, (), str(nothing), nothing.cost_usd)
+            raise
+        if isinstance(proposed, Sequence):
+            await self._keep(key, proposed, "", sum(one.cost_usd for one in proposed))
+        return proposed
+
+    async def _keep(self, key: str, proposed: Sequence[Proposal], nothing: str, usd: float) -> None:
+        """Keep an answer that was paid for."""
+        if usd:
+            blob = await self._blobs.put(remembered(proposed, nothing))
+            await self._write(me.ProposalsKept(campaign=self._id, key=key, blob=blob, usd=usd))
+
     async def _unused(self, proposal: Proposal) -> None:
         """Count what a proposal cost that no candidate is made of."""
         if proposal.cost_usd:
-            await self._idle(f"nothing new: {proposal.title}", proposal.cost_usd)
+            await self._idle(f"nothing new: {proposal.title}", proposal.cost_usd, proposing=True)
 
-    async def _idle(self, text: str, usd: float) -> None:
+    async def _idle(self, text: str, usd: float, *, proposing: bool = False) -> None:
         """Say what came to no candidate, with what it cost."""
         said = clean(text, limit=2_000)
         await self._write(
-            me.CampaignStaged(campaign=self._id, status=CampaignStatus.PROPOSING, text=said, usd=usd)
+            me.CampaignStaged(
+                campaign=self._id, status=CampaignStatus.PROPOSING, text=said, usd=usd, proposing=proposing
+            )
         )
 
     def _room(self) -> bool:
@@ -279,12 +325,21 @@ class Flight:
             said = f"it touches {', '.join(undeclared)}, which {self._component.id} does not declare"
             return await self._blocked(name, proposal, said)
         candidate = await self._made(name, proposal, base, after, suite, parent)
-        return await self._judge(candidate, proposal, base, after, suite) if candidate is not None else None
+        if candidate is None:
+            return None
+        if candidate.id != name:
+            after = await asyncio.to_thread(after.rename, self._scratch / candidate.id)
+        return await self._judge(candidate, proposal, base, after, suite)
 
     async def _blocked(self, name: str, proposal: Proposal, why: str) -> Candidate:
         """Record a candidate that is not tried at all (behaviour 68)."""
         shutil.rmtree(self._scratch / name, ignore_errors=True)
-        await self._made_known(bare(name, self._component, proposal))
+        made = bare(name, self._component, proposal)
+        for known in self._earlier:
+            if not known.key and (known.title, known.origin) == (made.title, made.origin):
+                self._earlier.remove(known)
+                return known
+        await self._made_known(made)
         verdict = Verdict(Ruling.REJECTED, (clean_line(why),), cheats=("undeclared files",))
         return await self._verdict(name, verdict)
 
@@ -318,6 +373,10 @@ class Flight:
             removed=found.removed,
             key=hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest(),
         )
+        for known in self._earlier:
+            if (known.key, known.parent, known.title) == (candidate.key, candidate.parent, candidate.title):
+                self._earlier.remove(known)
+                return known
         await self._made_known(candidate)
         return candidate
 
@@ -334,6 +393,8 @@ class Flight:
         self, candidate: Candidate, proposal: Proposal, base: Path, after: Path, suite: Suite
     ) -> Candidate:
         """Have a candidate judged, unless that was done before."""
+        if candidate.verdict is not None:
+            return candidate
         known = self._spine.state.verdicts.get(candidate.key)
         if known is not None:
             return await self._verdict(candidate.id, known[1], again=known[0])

@@ -27,10 +27,15 @@ from engine.mastermind.campaign import Parts
 from engine.mastermind.files import Places
 from engine.mastermind.improving import Improver
 from engine.mastermind.parts import Asked, AuditUnavailable, JobRefused, Outcome, Progress
+from engine.mastermind.processor import busy_percent
 from engine.mastermind.resolving import Reading
 from engine.mastermind.state import Spine
 from engine.mastermind.telling import CHOICES, status, told
 
+ALL = 100.0
+"""A processor that may be as busy as it likes: nothing is put off."""
+BUSY_REST_S = 5.0
+"""How long is waited, at least, before a busy processor is looked at again."""
 AskModel = Callable[[str, str], Awaitable[str]]
 """Asks a model: the question, the material; gives its answer."""
 
@@ -134,6 +139,8 @@ class Coordinator:
             item = self._backlog.next()
             if item is None or (auto and self._used_up(spent, limit)):
                 break
+            if auto:
+                await self._until_idle(asked, progress, len(done))
             progress.tell(len(done), 0 if auto else count, f"{item.id}: {item.suggestion}")
             outcome = await self._one(item, asked, progress, spent, limit)
             needs = needs or outcome.status is JobStatus.NEEDS_OPERATOR
@@ -153,6 +160,18 @@ class Coordinator:
             said += "; the budget is used up"
         ending = JobStatus.NEEDS_OPERATOR if needs else JobStatus.DONE
         return Outcome(ending, said, {"items": done})
+
+    async def _until_idle(self, asked: Asked, progress: Progress, done: int) -> None:
+        """Wait while the processor is busier than autonomous work may find it; the log says so once."""
+        limit, told = self._settings.busy_percent, False
+        while limit < ALL and (busy := await busy_percent(self._clock)) >= limit:
+            if not told:
+                told = True
+                why = f"{asked.job} waits: the processor is {busy:.0f} % busy, and {limit:.0f} % is the most"
+                self._spine.tell("autonomy.deferred", why, {"busy": round(busy, 1), "limit": limit})
+                await self._spine.commit()
+            progress.tell(done, 0, f"waits for the processor, which is {busy:.0f} % busy")
+            await self._clock.sleep(max(self._settings.interval_s, BUSY_REST_S))
 
     @staticmethod
     def _used_up(spent: CampaignBudget, limit: CampaignBudget) -> bool:

@@ -27,7 +27,8 @@ from engine.mastermind.recorded import RecordedIdentities
 from engine.mastermind.registry import AgentRow, ToolRow
 from engine.mastermind.specifying import Specification, argument_of
 from engine.mastermind.state import Spine
-from engine.models import ModelAnswer, ModelError, ModelRequest
+from engine.models import ModelError
+from engine.models.choice import NO_MODEL
 
 Prepare = Callable[[dict[str, Any]], dict[str, Any]]
 """What is done to typed settings first, such as reading a program's file; it may refuse."""
@@ -87,7 +88,7 @@ class Desk:
         Raises:
             ModelError: the model could not be asked, or gave nothing that can be used.
         """
-        return await creating.complete(said, self.helm, record=self.called)
+        return await creating.complete(said, self.helm)
 
     async def removal(self, ident: str) -> tuple[str, ...]:
         """What deleting an agent would do, line by line.
@@ -162,7 +163,7 @@ class Desk:
 
     async def introspect(self, role: str) -> Introspection:
         """What a role is; see `introspect.introspect`."""
-        return await looking.introspect(self.helm, role, record=self.called)
+        return await looking.introspect(self.helm, role)
 
     def keep(self, found: Introspection) -> Path:
         """Keep a prompt below `prompts/`; see `introspect.keep`."""
@@ -171,14 +172,6 @@ class Desk:
     async def _note(self, topic: str, text: str, data: Mapping[str, Any], operator: str) -> None:
         self._spine.tell(topic, text, dict(data), actor=f"operator:{operator}")
         await self._spine.commit()
-
-    def called(self, request: ModelRequest, came: ModelAnswer | ModelError) -> None:
-        """Put a call of the model into Mastermind's log."""
-        answer = came if isinstance(came, ModelAnswer) else came.answer
-        tokens = answer.usage.input_tokens + answer.usage.output_tokens if answer is not None else 0
-        failed = f": {came.message}" if isinstance(came, ModelError) else ""
-        data = {"model": request.model, "request": request.digest, "tokens": tokens}
-        self._spine.tell("model.called", f"{request.model} was asked, {tokens:,} tokens{failed}", data)
 
 
 # ------------------------------------------------------------------ as jobs
@@ -212,6 +205,8 @@ class _Jobs:
                 lines = [one.line for one in said.understood.questions]
                 return Outcome(JobStatus.NEEDS_OPERATOR, "\n".join(lines), {"understood": list(said.lines)})
             if asked.options.get("fill"):
+                if self._desk.helm.model is None:
+                    raise JobRefused(f"a model is to fill in what it is to do: {NO_MODEL}")
                 progress.tell(0, 2, "asking the model what it is to do")
                 filled, told = await self._desk.complete(said)
                 if told:
@@ -248,7 +243,8 @@ class _Jobs:
         except ModelError as error:
             return Outcome(JobStatus.FAILED, f"the model: {error.message}")
         told = f"{found.text}\nkept as {kept}" if kept else found.text
-        return Outcome(JobStatus.DONE, told, {**found.as_json(), "kept": kept})
+        status = JobStatus.DONE if found.prompt else JobStatus.REFUSED
+        return Outcome(status, told, {**found.as_json(), "kept": kept})
 
     async def deploy(self, asked: Asked, progress: Progress) -> Outcome:
         """`deploy`: first it shows its steps and a digest of them.
@@ -259,7 +255,7 @@ class _Jobs:
         given = asked.options.get("deployment")
         try:
             if given is None:
-                said = await deploying.read_deployment(desk.helm, asked.argument, record=desk.called)
+                said = await deploying.read_deployment(desk.helm, asked.argument)
             else:
                 said = Deployment.from_json(given)
             ready = deploying.prepare(desk.helm, said)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -135,7 +135,7 @@ def _campaigns(state: MastermindState, event: Event, said: Payload) -> None:
                     message=said.text,
                     chosen=said.chosen or campaign.chosen,
                     job=said.job or campaign.job,
-                    usd=campaign.usd + said.usd,
+                    **(_charged(campaign, said.usd) if said.proposing else {"usd": campaign.usd + said.usd}),
                     stages=(*campaign.stages, stage),
                     ended=event.at if said.status.over else "",
                 )
@@ -147,10 +147,38 @@ def _campaigns(state: MastermindState, event: Event, said: Payload) -> None:
                     state.campaigns,
                     said.campaign,
                     candidates=(*campaign.candidates, said.candidate),
-                    usd=campaign.usd + said.candidate.cost_usd,
+                    **_charged(campaign, said.candidate.cost_usd),
+                )
+        case me.CampaignSplit():
+            _change(state.campaigns, said.campaign, sets=said.sets, suite=said.suite)
+        case me.ProposalsKept():
+            if (campaign := state.campaigns.get(said.campaign)) is not None:
+                _change(
+                    state.campaigns,
+                    said.campaign,
+                    kept={**campaign.kept, said.key: said.blob},
+                    usd=campaign.usd + said.usd,
+                    prepaid=campaign.prepaid + said.usd,
+                )
+        case me.ShadowRun():
+            if (campaign := state.campaigns.get(said.campaign)) is not None:
+                ran = replace(said.shadow, at=event.at)
+                seconds = campaign.seconds + ran.verdict.seconds
+                _change(
+                    state.campaigns,
+                    said.campaign,
+                    shadows=(*campaign.shadows, ran),
+                    seconds=seconds,
+                    usd=campaign.usd + ran.usd,
                 )
         case me.CandidateJudged():
             _judged(state, said)
+
+
+def _charged(campaign: Campaign, usd: float) -> dict[str, float]:
+    """What a cost changes: what was paid before anything came of it is not counted again."""
+    paid = min(usd, campaign.prepaid)
+    return {"usd": campaign.usd + usd - paid, "prepaid": campaign.prepaid - paid}
 
 
 def _judged(state: MastermindState, said: me.CandidateJudged) -> None:
@@ -221,6 +249,12 @@ def _identities(state: MastermindState, event: Event, said: Payload) -> None:
             _change(state.identities, said.address, deprecated=event.at, reason=said.reason)
 
 
+def sets_text(sets: Mapping[str, int]) -> str:
+    """How many checks a suite has, in words: `40 work, 160 choose, 400 sealed`."""
+    order = ("work", "choose", "sealed")
+    return ", ".join(f"{sets[split]} {split}" for split in order if split in sets)
+
+
 def _change(table: dict[str, Any], key: str, **changes: Any) -> None:
     if key in table:
         table[key] = replace(table[key], **changes)
@@ -245,6 +279,15 @@ def _line(state: MastermindState, said: Payload) -> str:
             return f"{said.campaign} {said.status}: {said.text}".removesuffix(": ")
         case me.CampaignFound():
             return f"{said.campaign}: {len(said.findings)} findings"
+        case me.CampaignSplit():
+            return f"{said.campaign} is judged by {sets_text(said.sets)}"
+        case me.ProposalsKept():
+            return f"{said.campaign} paid ${said.usd:.4f} for an answer, which is kept"
+        case me.ModelCharged():
+            failed = f": {said.trouble}" if said.trouble else ""
+            return f"{said.model} was asked, {said.tokens:,} tokens, ${said.usd:.4f}{failed}"
+        case me.ShadowRun():
+            return f"{said.shadow.candidate} ran as a shadow: {said.shadow.verdict.ruling}"
         case me.CandidateMade():
             return f"{said.candidate.id} by {said.candidate.origin}: {said.candidate.title}"
         case me.CandidateJudged():

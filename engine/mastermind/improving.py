@@ -10,7 +10,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from engine.domain.improvement import CampaignStatus, Component, Finding, ItemStatus, Proposal, Ruling
+from engine.domain.improvement import (
+    CampaignStatus,
+    Component,
+    ComponentKind,
+    Finding,
+    ItemStatus,
+    Proposal,
+    Ruling,
+)
 from engine.domain.mastermind import (
     Campaign,
     CampaignBudget,
@@ -26,24 +34,29 @@ from engine.mastermind.applying import Applier, MovedError
 from engine.mastermind.backlog import Backlog
 from engine.mastermind.campaign import Flight, Parts
 from engine.mastermind.files import Places
-from engine.mastermind.parts import Asked, AuditUnavailable, JobRefused, Outcome, Paying, Progress
+from engine.mastermind.foretelling import sets_of, shadow_text
+from engine.mastermind.parts import Asked, AuditUnavailable, JobRefused, NotJudged, Outcome, Paying, Progress
 from engine.mastermind.resolving import Reading, close, readings, unknown
+from engine.mastermind.shadowing import shadow_run
 from engine.mastermind.state import Spine
 from engine.mastermind.telling import CHOICES, listed, report
 from engine.mastermind.trees import contents
 from engine.mastermind.watching import Watch
 from engine.parameters.components import references
 
+ASKED = ("seed", "candidates", "seconds", "usd")
+"""What was asked for besides, and counts once it is known which component is meant."""
 RESUMABLE = (
     CampaignStatus.CANCELLED,
     CampaignStatus.INTERRUPTED,
     CampaignStatus.FAILED,
     CampaignStatus.NEEDS_OPERATOR,
+    CampaignStatus.ROLLED_BACK,
 )
 
 
 class Improver:
-    """Does `evolve`, `coord_improve`, `campaign_resume` and `coord_apply`.
+    """Does `evolve`, `coord_improve`, `campaign_resume`, `coord_shadow` and `coord_apply`.
 
     Args:
         spine: where events go.
@@ -112,6 +125,8 @@ class Improver:
             if chosen not in there:
                 raise JobRefused(f"there is no component {clean_line(chosen, limit=80)!r}; {listed(there)}")
             return [Reading(there[chosen], "the operator chose it", 0.0)]
+        if not alone and directive in there:
+            return [Reading(there[directive], f"{directive} is its id", 0.0)]
         found = close(readings(directive, there.values()))
         if found:
             strange = unknown(directive, found)
@@ -149,7 +164,12 @@ class Improver:
             told = "; ".join(f"{one.component.id} ({one.rule})" for one in found[:CHOICES])
             self._spine.tell("directive.asked", f"{asked.job}: {told}", actor=asked.actor)
             return Outcome(
-                JobStatus.NEEDS_OPERATOR, f"several components are meant: {told}", {"choices": choices}
+                JobStatus.NEEDS_OPERATOR,
+                f"several components are meant: {told}",
+                {
+                    "choices": choices,
+                    "asked": {name: asked.options[name] for name in ASKED if name in asked.options},
+                },
             )
         campaign = self.begin(asked, found[0], asked.argument.strip(), "")
         return await self.fly(campaign, asked, progress, context)
@@ -180,6 +200,13 @@ class Improver:
             if asked.options.get(name) is not None
         }
         return replace(usual, **said)
+
+    async def sets(self, component: Component) -> dict[str, str]:
+        """What a component is judged by, in words by split, before anything runs."""
+        try:
+            return await sets_of(self._parts.maker(component), component, self._places.workspace)
+        except (JobRefused, NotJudged, OSError, ValueError) as error:
+            return {"sealed": f"unknown: {error}"}
 
     async def resume(self, asked: Asked, progress: Progress) -> Outcome:
         """`campaign_resume ID`: go on with a campaign that was cut off or whose files moved on."""
@@ -238,6 +265,20 @@ class Improver:
             JobStatus.NEEDS_OPERATOR if waits else JobStatus.DONE, f"{campaign.message}{more}", answer
         )
 
+    # -------------------------------------------------------------- shadow
+
+    async def shadow(self, asked: Asked, progress: Progress) -> Outcome:
+        """`coord_shadow ID`: run the candidate that waits beside what is there, with no effect."""
+        campaign = self.campaign(asked.argument)
+        candidate = campaign.candidate(self.waiting(campaign))
+        assert candidate is not None
+        progress.tell(0, 0, f"{candidate.id} runs beside what is there, on tasks drawn for this")
+        scratch = self._scratch / f"{campaign.id}-shadow"
+        ran = await shadow_run(campaign, candidate, self._parts, self._places, self._blobs, scratch)
+        await self._spine.write(me.ShadowRun(campaign=campaign.id, shadow=ran), actor=asked.actor)
+        campaign = self._state.campaigns[campaign.id]
+        return Outcome(JobStatus.NEEDS_OPERATOR, shadow_text(campaign), report(campaign))
+
     # -------------------------------------------------------------- applying
 
     async def apply(self, asked: Asked, progress: Progress) -> Outcome:
@@ -270,6 +311,7 @@ class Improver:
             self._mended(campaign, chosen)
             await self._spine.commit()
             self._begin_watch(campaign.id, since)
+            told += _not_live(campaign)
         elif campaign.item:
             self._backlog.move(campaign.item, ItemStatus.FAILED, told, campaign.id)
             await self._spine.commit()
@@ -311,6 +353,7 @@ class Improver:
         assert application is not None
         maker, comparer = self._parts.maker(component), self._parts.comparer
         assert comparer is not None
+        self._parts.prepare()
         scratch = self._scratch / f"{campaign.id}-applied"
         try:
             after, before = scratch / "after", scratch / "before"
@@ -351,3 +394,13 @@ class Improver:
             else:
                 there.parent.mkdir(parents=True, exist_ok=True)
                 there.write_bytes(self._blobs.read(touched.blob))
+
+
+def _not_live(campaign: Campaign) -> str:
+    """What an applied specification does not change: the agent that lives; empty for other components."""
+    component = campaign.component
+    if component is None or component.kind is not ComponentKind.AGENT:
+        return ""
+    agent = component.id.partition(":")[2]
+    file = ", ".join(component.paths)
+    return f"; {agent} itself keeps the settings that it was made with: an agent made from {file} has these"

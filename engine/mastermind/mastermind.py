@@ -14,6 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Self
 
+from engine.domain.budgets import BudgetKind, amount_text
 from engine.domain.commands import Receipt
 from engine.domain.improvement import CampaignStatus, Component, ItemStatus
 from engine.domain.mastermind import Campaign, JobRecord, MastermindState
@@ -53,6 +54,8 @@ from engine.mastermind.state import Spine
 from engine.mastermind.telling import status, told
 from engine.mastermind.watching import Watch
 
+MODELS = (BudgetKind.USD, BudgetKind.TOKENS, BudgetKind.CALLS)
+"""What of a budget calls of models take."""
 SCRATCH = "campaigns"
 """Where candidates are trees while they are judged, in the data directory."""
 ROOMS = ("judge", "code", "search")
@@ -96,6 +99,7 @@ class Mastermind:
         self.register("evolve", self.improver.evolve, heavy=True)
         self.register("coord_improve", self.improver.improve, heavy=True)
         self.register("campaign_resume", self.improver.resume, heavy=True)
+        self.register("coord_shadow", self.improver.shadow, heavy=True)
         self.register("coord_apply", self.improver.apply)
         self.register("coord_analyze", self.coordinator.analyze, heavy=True)
         self.register("coord_process_backlog", self.coordinator.process, heavy=True)
@@ -211,9 +215,23 @@ class Mastermind:
         """What a command would do, as JSON; nothing is changed.
 
         Keys: `does` (a sentence), and where they apply `wrong` (why it would be refused), `component`,
-        `rule`, `paths`, `choices` (ids where several are meant), `cost`, `asks`, `reversible`.
+        `rule`, `paths`, `sets` (words by split), `choices` (ids where several are meant), `cost`,
+        `forecast`, `left` (of the workspace's budget), `asks`, `reversible`.
         """
-        return await preview(command, self.improver, self.backlog, self.applier, self.state, self.verbs)
+        said = await preview(command, self.improver, self.backlog, self.applier, self.state, self.verbs)
+        if said.get("cost") and (left := self._left()):
+            said["left"] = left
+        return said
+
+    def _left(self) -> str:
+        """What is left of the workspace's budget for models, in words; empty where it has none."""
+        standing = self.house.budgets("")[-1]
+        said = [
+            f"{amount_text(line.kind, round(line.left, 6))} of {amount_text(line.kind, line.limit)}"
+            for line in standing.lines
+            if line.limit is not None and line.left is not None and line.kind in MODELS
+        ]
+        return f"{', '.join(said)} left; a call that could break that is not made" if said else ""
 
     # -------------------------------------------------------------- commands
 

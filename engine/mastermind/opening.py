@@ -11,7 +11,9 @@ from engine.journal.errors import JournalError
 
 if TYPE_CHECKING:
     from engine.domain.command import Receipt
+    from engine.domain.mastermind import MastermindState
     from engine.domain.mastermind_commands import ForMastermind
+    from engine.journal.payload import Payload
     from engine.mastermind.desk import Desk, Ground
     from engine.mastermind.mastermind import Mastermind
 
@@ -63,6 +65,12 @@ class LateMastermind:
         self._desk = parts.take_part(opened, self._house)
         return opened
 
+    def note(self, said: Payload) -> None:
+        """Record something in its stream, where it is open."""
+        if self._here is not None:
+            self._here.spine.append(said)
+            self._here.spine.log.commit_soon()
+
     async def carry_out(self, command: ForMastermind, actor: str) -> Receipt:
         """Carry out a command of its own; see `Mastermind.carry_out`."""
         return await (await self.opened()).carry_out(command, actor)
@@ -74,6 +82,14 @@ class LateMastermind:
         if begun is None or not begun.done() or begun.cancelled() or begun.exception() is not None:
             return None
         return begun.result()
+
+    async def known(self) -> MastermindState | None:
+        """What it knows; None where nobody needed it yet, or it cannot be read."""
+        if self._opening is None:
+            return None
+        with suppress(JournalError):
+            return (await self.opened()).state
+        return None
 
     @property
     def trouble(self) -> Exception | None:

@@ -18,6 +18,7 @@ from engine.domain.ports import Clock, Ids
 from engine.journal.blobs import BlobStore
 from engine.journal.store import JournalStore
 from engine.sandbox.report import SandboxReport
+from engine.steering.standing import Standing
 
 
 class House(Protocol):
@@ -57,7 +58,12 @@ class House(Protocol):
 
     @property
     def model(self) -> Any:
-        """The client of the model that thinks (`engine.models.port.ModelClient`), or None."""
+        """The client of the model that thinks (`engine.models.port.ModelClient`), or None; its calls count
+        for the workspace's budget.
+        """
+
+    def budgets(self, agent: str, goal: str = "") -> tuple[Standing, ...]:
+        """The budgets that an agent draws on; without one, the workspace's."""
 
     @property
     def model_name(self) -> str:
@@ -247,3 +253,11 @@ class Comparer(Protocol):
         Raises:
             NotJudged: nothing can be said of it as things are.
         """
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A comparer that takes up how programs are held when a campaign begins."""
+
+    def prepare(self) -> None:
+        """A campaign begins, or what was found is looked at again."""

@@ -16,6 +16,7 @@ from engine.domain.mastermind_commands import (
 )
 from engine.mastermind.applying import Applier
 from engine.mastermind.backlog import Backlog, find
+from engine.mastermind.foretelling import forecast
 from engine.mastermind.improving import Improver
 from engine.mastermind.parts import Asked, JobRefused
 
@@ -34,7 +35,11 @@ async def preview(
     try:
         match command:
             case StartJob(verb=verb) if verb in CAMPAIGNS:
-                return await _campaign(command, improver)
+                return await _campaign(command, improver, state)
+            case StartJob(verb="coord_shadow", argument=name):
+                waits = improver.waiting(improver.campaign(name))
+                does = f"runs {waits} beside what is there, on sealed tasks drawn for this"
+                return {"does": does, "reversible": None}
             case StartJob(verb="coord_process_backlog"):
                 item = backlog.next()
                 what = (
@@ -67,7 +72,7 @@ async def preview(
     return {"does": f"begins {command.verb}" if isinstance(command, StartJob) else command.do}
 
 
-async def _campaign(command: StartJob, improver: Improver) -> dict[str, Any]:
+async def _campaign(command: StartJob, improver: Improver, state: MastermindState) -> dict[str, Any]:
     wanted = command.argument
     name = wanted.strip().partition(" ")[0]
     if command.verb == "coord_improve" and name in await improver.components():
@@ -89,6 +94,8 @@ async def _campaign(command: StartJob, improver: Improver) -> dict[str, Any]:
         "measure": reading.component.measure,
         "unsearched": reading.component.unsearched,
         "paths": list(reading.component.paths),
+        "sets": await improver.sets(reading.component),
+        "forecast": forecast(state, reading.component, budget),
         "cost": cost + (f", ${budget.usd:.2f} for models" if budget.usd else ", no model"),
         "asks": True,
         "reversible": True,

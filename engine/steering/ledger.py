@@ -78,6 +78,8 @@ class Ledger:
         self._now = now
         self.workspace: SpendingLimits | None = None
         """What the operator set for all agents together; None where the settings hold."""
+        self.beside = Spent()
+        """What was taken for the workspace itself and for no agent: Mastermind's calls of models."""
         self._states: dict[str, AgentState] = {}
         self._below: dict[str, list[AgentState]] = {}
         """Who works for whom, found when it is first asked for."""
@@ -181,6 +183,14 @@ class Ledger:
         self._entries.append(Entry(agent, goal, most, action))
         return self._entries[-1]
 
+    def enter_beside(self, most: Spent) -> Entry | Objection:
+        """Let a call be made for the workspace itself, or say why its budget has no room for it."""
+        entry = Entry("", "", most)
+        objection = self._objection(entry, self._above(AgentState()))
+        if objection is None:
+            self._entries.append(entry)
+        return objection or entry
+
     def leave_off(self, entry: Entry) -> None:
         """A call is over; what it took is in its agent's state."""
         self._entries.remove(entry)
@@ -235,8 +245,10 @@ class Ledger:
 
     def _is_over(self, entry: Entry) -> bool:
         """Whether an action that was let through is in its agent's state, or will not be begun."""
+        if not entry.action:
+            return False
         action = self._states[entry.agent].action
-        return bool(entry.action) and (action is None or action.id != entry.action or action.started)
+        return action is None or action.id != entry.action or action.started
 
     def _objection(self, entry: Entry, accounts: Iterator[Account]) -> Objection | None:
         for account in accounts:
@@ -350,10 +362,12 @@ class Ledger:
         return sum(below, self._own(state))
 
     def _charged_in_all(self) -> Spent:
-        return sum((self._reserved(state) for state in self._children("")), Spent())
+        under_way = (one.most for one in self._entries if not one.agent)
+        agents = (self._reserved(state) for state in self._children(""))
+        return sum(agents, sum(under_way, self.beside))
 
     def _taken_in_all(self) -> Spent:
-        return sum((self._own(state) for state in self._states.values()), Spent())
+        return sum((self._own(state) for state in self._states.values()), self.beside)
 
     def _children(self, name: str) -> list[AgentState]:
         if not self._below:

@@ -60,6 +60,7 @@ MASTERMIND = [
     ("campaign", Local("campaign")),
     ("campaigns 2", Local("campaign", "k2")),
     ("campaign_resume K2", mm.StartJob(verb="campaign_resume", argument="k2")),
+    ("coord_shadow k2", mm.StartJob(verb="coord_shadow", argument="k2")),
     ("coord_apply k2", mm.ApplyCandidate(campaign="k2")),
     ("coord_decline 2 too  much", mm.DeclineCampaign(campaign="k2", reason="too  much")),
     ("rollback", mm.RollBack()),

@@ -82,7 +82,7 @@ async def test_a_preview_shows_what_is_understood_and_changes_nothing(engine: En
         facts = dict(answer["facts"])
         assert facts["target"] == "texts"
         assert "texts/one.txt" in facts["files"]
-        assert "no model" in facts["cost"]
+        assert "no model" in facts["budget"]
         assert facts["read as"] in text
     assert answer["line"] == "evolve make the texts better"
     code, answer, _ = await do_in(engine, "goal write hello to a.txt", dry=True)

@@ -173,6 +173,12 @@ async def test_help_and_dispatch_come_from_one_table(tmp_path: Path) -> None:
         ("basegen sam", "basegen sample/"),
         ("campaign ", "campaign k2"),
         ("agent_evolve p", "agent_evolve pilot"),
+        ("coord_improve --se", "coord_improve --seed "),
+        ("coord_improve --seed 7 sample/", "coord_improve --seed 7 sample/stats.py"),
+        ("evolve --apply --component sample/", "evolve --apply --component sample/stats.py"),
+        ("analyze_codebase sample co", "analyze_codebase sample complexity"),
+        ("agent_create bdi_agent clerk th", "agent_create bdi_agent clerk thinker="),
+        ("agent_create --f", "agent_create --fill "),
     ],
 )
 def test_ids_paths_and_components_are_completed(line: str, first: str) -> None:

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from flight import Flight, cockpit
 
-from engine.domain.improvement import CampaignStatus
+from engine.domain.improvement import CampaignStatus, ItemStatus
 from engine.domain.mastermind import JobStatus
 from engine.mastermind.parts import Asked, Outcome, Progress
-from tests.mastermind.spine.words import lay, plug
+from tests.mastermind.spine.words import OTHER, TEXT, WordAuditor, component, lay, plug
 from widgets import CommandBar
 from widgets.dialogs import ConfirmDialog
 from widgets.dialogs.backlog import BacklogDialog
 from widgets.dialogs.campaign import CampaignDialog
+from widgets.dialogs.inbox import InboxDialog
 from widgets.dialogs.jobs import JobsDialog
 from widgets.dialogs.preview import PreviewDialog
 from widgets.dialogs.told import TextDialog
@@ -54,8 +55,6 @@ async def test_a_campaign_is_previewed_looked_at_applied_and_rolled_back(
         await flight.shows("✓ applied", "u roll back")
         assert text.read_text() == "keep this line"
         await flight.press("u")
-        await flight.dialog(ConfirmDialog)
-        await flight.press("y")
         await flight.shows("↶ rolled back")
         assert text.read_text() == before
         assert "✓ rolled back" not in flight.text
@@ -205,3 +204,77 @@ async def test_a_wish_that_is_no_command_is_shown_as_it_is_understood(flight: Fl
     await flight.press("escape")
     await flight.no_dialog()
     assert not (await flight.engine.mastermind()).state.jobs
+
+
+async def test_of_two_close_readings_the_operator_picks_one(tmp_path: Path) -> None:
+    lay(tmp_path / "ws")
+    async with cockpit(tmp_path / "ws") as flight:
+        mastermind = await flight.engine.mastermind()
+        there = (component("alpha", TEXT), component("beta", OTHER))
+        plug(mastermind, WordAuditor(there))
+        await flight.type("evolve --seed 7 alpha and beta")
+        await flight.dialog(PreviewDialog)
+        await flight.shows("it has several readings", "which one is meant?", "alpha", "beta")
+        assert not mastermind.state.campaigns
+        await flight.press("escape", "escape", "A")
+        await flight.dialog(InboxDialog)
+        await flight.shows("question", "evolve alpha and beta")
+        await flight.press("enter")
+        await flight.dialog(PreviewDialog)
+        await flight.press("down", "enter")
+        await flight.until(lambda: "k1" in mastermind.state.campaigns, "a campaign")
+        chosen = mastermind.state.campaigns["k1"].component
+        assert chosen is not None
+        assert chosen.id == "beta"
+        assert mastermind.state.campaigns["k1"].seed == 7
+
+
+async def test_steps_of_a_deployment_are_done_once_they_are_approved(flight: Flight) -> None:
+    await flight.type("deploy create 2 agents that make the directory src")
+    await flight.dialog(ConfirmDialog)
+    await flight.shows("Do these", "src")
+    assert flight.engine.agents == ("pilot-1",)
+    await flight.press("n")
+    await flight.no_dialog()
+    await flight.type("deploy create 2 agents that make the directory src")
+    await flight.dialog(ConfirmDialog)
+    await flight.press("y")
+    await flight.until(lambda: len(flight.engine.agents) == 3, "two agents more")
+
+
+async def test_the_inbox_has_what_mastermind_needs_and_it_is_answered_there(tmp_path: Path) -> None:
+    lay(tmp_path / "ws")
+    async with cockpit(tmp_path / "ws") as flight:
+        mastermind = await flight.engine.mastermind()
+        plug(mastermind)
+        await flight.type("suggest !9 mastermind.toml be careful")
+        await flight.says("i1 is in the backlog, pending approval")
+        await flight.type("improve texts")
+        await flight.dialog(CampaignDialog)
+        await flight.press("escape", "escape", "A")
+        await flight.dialog(InboxDialog)
+        await flight.shows("Mastermind", "campaign", "k1.1 is better", "backlog", "be careful")
+        await flight.press("end", "a")
+        await flight.until(
+            lambda: mastermind.state.items["i1"].status is ItemStatus.PENDING, "an approved item"
+        )
+        await flight.shows("i1 is approved")
+        await flight.press("home", "enter")
+        await flight.dialog(CampaignDialog)
+        await flight.press("s")
+        await flight.shows("shadow of k1.1: better")
+        await flight.press("d")
+        await flight.dialog(ConfirmDialog)
+        await flight.press("y")
+        await flight.until(lambda: mastermind.needs == (), "nothing that needs anybody")
+        assert await flight.engine.inbox() == ()
+
+
+async def test_without_a_model_introspection_is_not_done(flight: Flight) -> None:
+    await flight.type("introspect critic")
+    await flight.says("introspect refused: no prompt was written")
+    await flight.press("escape")
+    await flight.no_dialog()
+    await flight.type("agent_create --fill bdi_agent clerk a careful one")
+    await flight.says("agent_create refused: a model is to fill in")
+    assert "clerk" not in flight.engine.agents

@@ -77,8 +77,8 @@ class Terminal:
     def pid(self) -> int:
         return int((self.home / "pid").read_text())
 
-    def until(self, holds: Callable[[], object], what: str) -> None:
-        end = time.monotonic() + PATIENCE_S
+    def until(self, holds: Callable[[], object], what: str, patience: float = PATIENCE_S) -> None:
+        end = time.monotonic() + patience
         while not holds():
             assert time.monotonic() < end, f"never came true: {what}\n{self.screen}"
             time.sleep(0.05)

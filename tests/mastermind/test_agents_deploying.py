@@ -223,7 +223,7 @@ async def test_a_model_reads_what_does_not_parse_and_gives_no_rights(tmp_path: P
     sketch = {"groups": [{"count": 1, "goal": goal}], "run": True, "delete": True}
     answer = call("deployment", sketch)
     async with MessagesServer([answer]) as server, desk_flight(tmp_path, model(server)) as (flight, desk):
-        said = await deploying.read_deployment(desk.helm, "look around for me", record=desk.called)
+        said = await deploying.read_deployment(desk.helm, "look around for me")
         ready = deploying.prepare(desk.helm, said)
         assert said.origin == "claude-opus-4-6"
         (one,) = ready.agents

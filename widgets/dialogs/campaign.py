@@ -23,7 +23,7 @@ from widgets.line_pane import Notice
 from widgets.pieces import Piece, Pieces, broken
 from widgets.rows import Row, RowPane
 
-Wish = Literal["apply", "decline", "roll_back", "resume", "cancel"]
+Wish = Literal["shadow", "apply", "decline", "roll_back", "resume", "cancel"]
 WIDE = 118
 """Cells from which on the difference stands beside the family."""
 BAR = 17
@@ -136,7 +136,7 @@ class CampaignDialog(BoxDialog[None]):
 
     DEFAULT_CSS = """
     CampaignDialog > Vertical { width: 98%; height: 98%; max-width: 200; }
-    CampaignDialog #head { height: auto; max-height: 6; }
+    CampaignDialog #head { height: auto; max-height: 7; text-wrap: nowrap; text-overflow: ellipsis; }
     CampaignDialog #said { height: auto; max-height: 3; color: $text-warning; }
     CampaignDialog #both { height: 1fr; layout: vertical; }
     CampaignDialog Difference { border-top: solid $border-blurred; }
@@ -149,6 +149,7 @@ class CampaignDialog(BoxDialog[None]):
     CampaignDialog.-reading Difference { border: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "wish('shadow')", "Run as a shadow", id="campaign.shadow"),
         Binding("a", "wish('apply')", "Apply", id="campaign.apply"),
         Binding("d", "wish('decline')", "Decline", id="campaign.decline"),
         Binding("u", "wish('roll_back')", "Roll back", id="campaign.roll-back"),
@@ -289,6 +290,7 @@ class CampaignDialog(BoxDialog[None]):
 
 
 _WHY: dict[str, str] = {
+    "shadow": "no candidate of it waits for you",
     "apply": "no candidate of it waits for you",
     "decline": "no candidate of it waits for you",
     "roll_back": "it is not applied",
@@ -296,6 +298,7 @@ _WHY: dict[str, str] = {
     "cancel": "nothing of it is under way",
 }
 _NAMES: dict[Wish, tuple[str, str]] = {
+    "shadow": ("s", "shadow"),
     "apply": ("a", "apply"),
     "decline": ("d", "decline"),
     "roll_back": ("u", "roll back"),

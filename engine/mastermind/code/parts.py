@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from engine.domain.improvement import Component, ComponentKind, Finding, Proposal
@@ -13,7 +13,7 @@ from engine.mastermind.code.box import BoxError, Workshop
 from engine.mastermind.code.findings import Examined, examine, found_in
 from engine.mastermind.code.projects import project_of, projects, tools
 from engine.mastermind.code.proposing import propose
-from engine.mastermind.code.suite import project_suite
+from engine.mastermind.code.suite import foretold, project_suite
 from engine.mastermind.code.tree import LeftOut, walk
 from engine.mastermind.parts import AuditUnavailable, JobRefused, NotJudged, Progress, Suite
 from engine.sandbox import SandboxPolicy
@@ -168,6 +168,10 @@ class ProjectSuites:
     def roots(self, component: Component) -> tuple[str, ...]:
         """The project's directory."""
         return ("/".join(component.paths[0].split("/")[:2]),)
+
+    async def sets(self, component: Component, workspace: Path) -> Mapping[str, str]:
+        """What is asked, in words by split, by the names in the files; nothing is run."""
+        return await asyncio.to_thread(foretold, workspace, component, self._held_out)
 
     async def make(self, component: Component, before: Path, seed: int) -> Suite:
         """The suite of a project, from the tree as it is before any change.

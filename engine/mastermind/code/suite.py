@@ -13,7 +13,8 @@ import hashlib
 import importlib.util
 import math
 import random
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -177,6 +178,30 @@ def _held_out_files(root: Path, project: Project, held_out: Path | None) -> dict
             for path in walk(place, LeftOut()):
                 found[path] = read_bytes(place / path)
     return found
+
+
+def foretold(root: Path, component: Component, held_out: Path | None) -> dict[str, str]:
+    """What a project is going to be asked, in words by split; by the names in its files, nothing is run."""
+    project = project_of(root, component)
+    if project is None:
+        return {}
+    texts = [read_bytes(root / project.path(path)) for path in project.tests]
+    own = _named(texts, b"test_")
+    held = _named(_held_out_files(root, project, held_out).values(), b"test_")
+    benches = len(bench_functions(root, project))
+    sizes = f" of each of {benches} benchmarks; " if benches else ""
+    calls = f"of up to {_ALL_CALLS} drawn calls, compared with the code before"
+    return {
+        "work": f"{own} test functions of its own",
+        "choose": f"{f'1 drawn size{sizes}' if sizes else ''}some {_CHOOSE:.0%} {calls}",
+        "sealed": f"{held} held-out test functions; "
+        f"{f'{_SIZES_EACH} drawn sizes{sizes}' if sizes else ''}the rest {calls}",
+    }
+
+
+def _named(texts: Iterable[bytes], prefix: bytes) -> int:
+    """How many functions begin with a prefix."""
+    return sum(len(re.findall(rb"^[ \t]*(?:async )?def " + prefix, text, re.M)) for text in texts)
 
 
 async def _held_out_tests(

@@ -107,6 +107,12 @@ class Judge:
         self.store, self.policy, self.at_most = store, policy or SandboxPolicy(), at_most
         self._known: dict[tuple[object, ...], Round] = {}
 
+    def hold_by(self, policy: SandboxPolicy) -> None:
+        """Hold programs by another policy from now on; what was seen under the one before is forgotten."""
+        if policy != self.policy:
+            self.policy = policy
+            self._known.clear()
+
     async def compare(
         self,
         before: Path,

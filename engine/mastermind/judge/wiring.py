@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -13,6 +14,7 @@ from engine.mastermind.judge.judge import Judge, JudgeBudget
 from engine.mastermind.judge.suite import Suite as JudgesSuite
 from engine.mastermind.mastermind import Mastermind
 from engine.mastermind.parts import JobRefused, Suite
+from engine.sandbox import SandboxPolicy
 
 STORE = "judge"
 """The judge's own directory, in the workspace's data directory."""
@@ -24,10 +26,21 @@ class SealedComparer:
     Args:
         judge: its store lies below `<workspace>/.pilothouse/`, where no jail reaches.
         budget: what one judgement may cost, but for its processor time.
+        policy: how programs are held now; None keeps the judge's.
     """
 
-    def __init__(self, judge: Judge, budget: JudgeBudget | None = None) -> None:
-        self.judge, self.budget = judge, budget or JudgeBudget()
+    def __init__(
+        self,
+        judge: Judge,
+        budget: JudgeBudget | None = None,
+        policy: Callable[[], SandboxPolicy] | None = None,
+    ) -> None:
+        self.judge, self.budget, self._policy = judge, budget or JudgeBudget(), policy
+
+    def prepare(self) -> None:
+        """Take up how programs are held now; see `engine.mastermind.parts.Preparing`."""
+        if self._policy is not None:
+            self.judge.hold_by(self._policy())
 
     async def compare(
         self,
@@ -59,5 +72,9 @@ class SealedComparer:
 def register(mastermind: Mastermind) -> None:
     """Let the sealed judge judge campaigns."""
     house = mastermind.house
-    judge = Judge(house.workspace / DATA_DIRECTORY / STORE, house.sandbox().policy)
-    mastermind.plug(comparer=SealedComparer(judge))
+
+    def policy() -> SandboxPolicy:
+        return house.sandbox().policy
+
+    judge = Judge(house.workspace / DATA_DIRECTORY / STORE, policy())
+    mastermind.plug(comparer=SealedComparer(judge, policy=policy))

@@ -14,10 +14,14 @@ from typing import Any
 
 from engine.domain.improvement import Component, ComponentKind, Finding, Proposal
 from engine.journal.errors import JournalReadError
+from engine.mastermind.foretelling import counts_of
 from engine.mastermind.parts import AuditUnavailable, JobRefused, NothingProposed, NotJudged, Progress
 from engine.mastermind.search.components import RECIPES, beginning
+from engine.mastermind.search.flight_suites import SIZES as FLIGHTS
 from engine.mastermind.search.history import read_created
 from engine.mastermind.search.modelling import FILE_LIMIT, ModelUnavailable, model_proposals
+from engine.mastermind.search.plans_suite import PlansSuite
+from engine.mastermind.search.prompts import SIZES as PROMPTS
 from engine.mastermind.search.prompts import stands_for
 from engine.mastermind.search.searching import SEARCHED, Searching, UnsearchableError
 from engine.models import ModelClient, Recorder
@@ -165,6 +169,25 @@ class SearchSuites:
     def roots(self, component: Component) -> tuple[str, ...]:
         """The component's own files; of recipes all, as they are matched together."""
         return (RECIPES,) if component.kind is ComponentKind.RECIPES else component.paths
+
+    async def sets(self, component: Component, workspace: Path) -> Mapping[str, str]:
+        """What is asked, in words by split; see `engine.mastermind.foretelling`."""
+        if component.kind is ComponentKind.RECIPES:
+            return {
+                "work": "every other recorded goal that begins with the same word",
+                "choose": "none: recipes are learned, and not chosen",
+                "sealed": "the other recorded goals, and all shipped examples",
+            }
+        if component.kind is ComponentKind.PLANS:
+            suite = await self.make(component, workspace, 0)
+            what = "worlds of the explorer" if isinstance(suite, PlansSuite) else "checks on recorded goals"
+            return {split: f"{count} {what}" for split, count in counts_of(suite).items()}
+        if component.kind is ComponentKind.TOOL:
+            return {"sealed": "the tests beside it"}
+        sizes, what = FLIGHTS, "small tasks"
+        if component.kind is ComponentKind.PROMPT:
+            sizes, what = PROMPTS, "tasks of each style, flown by the model"
+        return {split.value: f"{count} {what}, drawn from the seed" for split, count in sizes.items()}
 
     async def make(self, component: Component, before: Path, seed: int) -> Any:
         """The suite (`engine.mastermind.judge.suite.Suite`).

@@ -25,7 +25,7 @@ async def reopen(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Craft]
 
     async def open_(settings: MastermindSettings | None = None) -> Craft:
         await close()
-        config = EngineConfig(mastermind=settings or MastermindSettings(interval_s=0.0))
+        config = EngineConfig(mastermind=settings or MastermindSettings(interval_s=0.0, busy_percent=100.0))
         engine = await Engine.open(tmp_path, config=config)
         crafts.append(Craft(engine, await engine.mastermind()))
         return crafts[0]

@@ -8,16 +8,22 @@ import stat
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from spine_craft import Craft
-from words import OTHER, TEXT, lay, plug
+from words import OTHER, TEXT, WordAuditor, component, lay, plug
 
 from engine.domain import commands as cmd
-from engine.domain.improvement import CampaignStatus, Component, Proposal
+from engine.domain.improvement import CampaignStatus, Component, ComponentKind, Proposal
 from engine.domain.mastermind import JobRecord, JobStatus
 from engine.domain.mastermind_commands import ApplyCandidate, RollBack
+from engine.mastermind.campaign import Parts
+from engine.mastermind.judge.judge import Judge
+from engine.mastermind.judge.wiring import SealedComparer
+from engine.sandbox import SandboxPolicy
+from engine.sandbox.policy import Network
 from tests.rewinding import tree_hash
 
 Reopen = Callable[..., Awaitable[Craft]]
@@ -230,3 +236,22 @@ async def test_killed_while_it_writes_or_goes_back_the_tree_is_as_before(
         plug(craft.mastermind)
         assert (await _applied(craft)).status is JobStatus.DONE
         assert (tmp_path / OTHER).read_text() == "and that"
+
+
+async def test_of_a_specification_it_is_said_that_the_agent_that_lives_keeps_its_own(craft: Craft) -> None:
+    spec = replace(component("agent:pilot", TEXT), kind=ComponentKind.AGENT)
+    plug(craft.mastermind, WordAuditor((spec,)))
+    await craft.job("coord_improve", "agent:pilot")
+    await craft.do(ApplyCandidate(campaign="k1"))
+    job = await craft.mastermind.wait("j2")
+    assert "pilot itself keeps the settings that it was made with" in job.message
+
+
+def test_the_judge_holds_programs_as_the_sandbox_does_when_a_campaign_begins(tmp_path: Path) -> None:
+    policies = [SandboxPolicy()]
+    comparer = SealedComparer(Judge(tmp_path, policies[0]), policy=lambda: policies[-1])
+    parts = Parts([], [], [], comparer)
+    policies.append(SandboxPolicy().with_network(Network.PORTS))
+    assert comparer.judge.policy == policies[0], "not in the middle of something"
+    parts.prepare()
+    assert comparer.judge.policy == policies[1]

@@ -11,7 +11,7 @@ from words import TEXT, WordAuditor, component, lay, plug
 
 from engine.domain.improvement import CampaignStatus, Concern, Finding, ItemStatus
 from engine.domain.mastermind import JobStatus, MastermindSettings
-from engine.domain.mastermind_commands import AddItem, ApplyCandidate, RollBack, SettleItem
+from engine.domain.mastermind_commands import AddItem, ApplyCandidate, CancelJob, RollBack, SettleItem
 from engine.mastermind.backlog import alike
 
 Reopen = Callable[..., Awaitable[Craft]]
@@ -144,6 +144,22 @@ async def test_autonomous_work_keeps_to_its_budget_and_applies_nothing(craft: Cr
     assert sum(len(one.candidates) for one in craft.mastermind.state.campaigns.values()) <= 4
     assert craft.mastermind.state.autonomous == ""
     assert (craft.workspace / TEXT).read_text() == "keep this this line"
+
+
+async def test_autonomous_work_is_put_off_while_the_processor_is_busy(craft: Craft, reopen: Reopen) -> None:
+    plug(craft.mastermind)
+    await craft.job("coord_analyze")
+    craft = await reopen(MastermindSettings(interval_s=0.0, busy_percent=0.0))
+    plug(craft.mastermind)
+    job = await craft.start("coord_process_backlog", auto=True)
+    while not any(one.topic == "noted" and "waits" in one.text for one in craft.mastermind.state.log):
+        await craft.mastermind.spine.changed()
+    (why,) = [one.text for one in craft.mastermind.state.log if "the processor is" in one.text]
+    assert why.endswith("% busy, and 0 % is the most")
+    assert not craft.mastermind.state.campaigns
+    await craft.do(CancelJob(job=job))
+    job = await craft.job("coord_process_backlog")
+    assert job.status is JobStatus.NEEDS_OPERATOR, "what is asked for is done all the same"
 
 
 async def test_what_failed_rests_and_what_was_rolled_back_says_so(craft: Craft) -> None:

@@ -25,6 +25,7 @@ from engine.domain.mastermind import (
     Identity,
     JobStatus,
     MastermindState,
+    Shadow,
     Touched,
 )
 from engine.journal import mastermind_events as me
@@ -65,6 +66,10 @@ def _payloads() -> st.SearchStrategy[Payload]:
         },
         me.CampaignStaged: {"campaign": campaign, "status": st.sampled_from(CampaignStatus), "text": TEXT},
         me.CampaignFound: {"campaign": campaign, "findings": st.just(())},
+        me.CampaignSplit: {"campaign": campaign, "sets": st.just({"work": 2, "sealed": 3})},
+        me.ProposalsKept: {"campaign": campaign, "key": TEXT, "blob": TEXT, "usd": st.floats(0, 1)},
+        me.ShadowRun: {"campaign": campaign, "shadow": st.just(Shadow("k1.1", 3, VERDICT, 5))},
+        me.ModelCharged: {"model": TEXT, "tokens": st.integers(0, 9), "usd": st.floats(0, 1)},
         me.CandidateMade: {"campaign": campaign, "candidate": candidate.map(_candidate)},
         me.CandidateJudged: {
             "campaign": campaign,

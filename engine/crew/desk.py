@@ -1,0 +1,157 @@
+"""What runs ask of the manager, and what the engine tells it of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine.agents.context import new_handoff_id
+from engine.agents.human import Answer
+from engine.agents.kinds import ErrorCode, HandoffType
+from engine.agents.result import HandoffResult
+from engine.agents.spec import ANYBODY, AgentSpec
+from engine.crew.admission import DEPTH, reaches
+from engine.crew.contexts import Wanted, below, not_made
+from engine.crew.floor import Floor
+from engine.crew.groups import Groups
+from engine.crew.handoffs import Handoffs
+from engine.crew.parts import Ask, HandoffError, Question, Running
+from engine.crew.recovering import ENGINE
+from engine.crew.requests import Requests
+from engine.crew.returning import Returns
+from engine.crew.state import Handoff
+from engine.domain.text import clean_line
+from engine.journal import crew_events as ce
+
+
+class CrewDesk:
+    """Where runs come with what they need.
+
+    Args:
+        handoffs: what they work on.
+        requests: what they ask the operator.
+        returns: takes their results.
+        groups: several at once.
+        floor: who speaks with the operator.
+    """
+
+    def __init__(
+        self, handoffs: Handoffs, requests: Requests, returns: Returns, groups: Groups, floor: Floor
+    ) -> None:
+        self._handoffs, self._requests, self._returns = handoffs, requests, returns
+        self._groups, self._floor = groups, floor
+
+    # -------------------------------------------------------------- what runs ask
+
+    def handoff_of(self, run: str) -> Running | None:
+        """See `Desk`."""
+        found = self._handoffs.state.handoff_of(run)
+        return found.as_running if found is not None else None
+
+    def callable_by(self, run: str) -> Sequence[AgentSpec]:
+        """See `Desk`."""
+        found = self._handoffs.state.handoff_of(run)
+        if found is None or found.spec is None or len(found.context.lineage) + 2 > DEPTH:
+            return ()
+        line = {*found.context.lineage, found.agent}
+        return tuple(
+            one.spec
+            for one in self._handoffs.state.agents.values()
+            if one.enabled
+            and one.spec.id not in line
+            and one.spec.handoff.supports.delegate
+            and _may_call(found.agent, one.spec)
+            and reaches(found.spec, one.spec)
+        )
+
+    async def delegate(self, run: str, ask: Ask) -> HandoffResult:
+        """See `Desk`."""
+        parent = await self._of(run)
+        wanted = self._wanted(parent, run, ask)
+        if isinstance(wanted, HandoffResult):
+            return wanted
+        _, result = await self._handoffs.conduct(wanted)
+        return result
+
+    async def gather(
+        self, run: str, asks: Sequence[Ask], *, min_success: int | None = None
+    ) -> Sequence[HandoffResult]:
+        """See `Desk`."""
+        parent = await self._of(run)
+        made = [self._wanted(parent, run, ask) for ask in asks]
+        good = [one for one in made if isinstance(one, Wanted)]
+        if not good:
+            return tuple(one for one in made if isinstance(one, HandoffResult))
+        together = await self._groups.parallel(good, min_success=min_success)
+        found = iter(together.results)
+        return tuple(next(found) if isinstance(one, Wanted) else one for one in made)
+
+    async def transfer(self, run: str, to: str, reason: str) -> str:
+        """See `Desk`."""
+        return await self._floor.transfer(to, reason, run=run, actor=(await self._of(run)).agent)
+
+    async def accept(self, run: str, result: HandoffResult) -> None:
+        """See `Desk`."""
+        await self._returns.accept(await self._of(run), result)
+
+    async def ask(self, run: str, question: Question) -> Answer:
+        """See `Desk`."""
+        handoff = await self._of(run)
+        self._goes_on(handoff)
+        return await self._requests.ask(handoff, question)
+
+    async def keep(self, run: str, what: str, progress: dict[str, Any], note: str = "") -> None:
+        """See `Desk`."""
+        handoff = await self._of(run)
+        kept = ce.ProgressKept(handoff=handoff.id, what=what, progress=progress, note=clean_line(note))
+        self._handoffs.spine.append(kept, actor=handoff.agent)
+        await self._handoffs.spine.commit()
+
+    # -------------------------------------------------------------- what the engine tells
+
+    async def ended(self, run: str, *, ok: bool, text: str, code: ErrorCode | None = None) -> None:
+        """See `Watcher`."""
+        handoff = await self._handoffs.found(run)
+        if handoff is not None and not self._handoffs.closing:
+            await self._returns.ended(handoff, ok=ok, text=text, code=code)
+
+    async def waits(self, run: str, why: str) -> None:
+        """See `Watcher`."""
+        handoff = await self._handoffs.found(run)
+        if handoff is not None and not self._handoffs.closing:
+            self._handoffs.waits(handoff.id, ENGINE)
+
+    async def goes_on(self, run: str) -> None:
+        """See `Watcher`."""
+        handoff = await self._handoffs.found(run)
+        if handoff is not None and not self._handoffs.closing:
+            self._handoffs.goes_on(handoff.id, ENGINE)
+
+    # -------------------------------------------------------------- inside
+
+    async def _of(self, run: str) -> Handoff:
+        if (found := await self._handoffs.found(run)) is None:
+            raise HandoffError(ErrorCode.BAD_CONTEXT, f"{clean_line(run, limit=80)} works on no handoff")
+        return found
+
+    def _goes_on(self, handoff: Handoff) -> None:
+        live = self._handoffs.live.get(handoff.id)
+        if not handoff.open or live is None or live.doomed:
+            raise HandoffError(ErrorCode.CANCELLED, f"{handoff.id} is over; nothing more comes of it")
+
+    def _wanted(self, parent: Handoff, run: str, ask: Ask) -> Wanted | HandoffResult:
+        """The handoff that is asked for, or why it cannot be made."""
+        try:
+            self._goes_on(parent)
+            context = below(
+                self._handoffs.state, self._handoffs.setting, parent, ask, kind=HandoffType.DELEGATE
+            )
+        except HandoffError as error:
+            to = ask.to if ask.to in self._handoffs.state.agents else "orchestrator"
+            return not_made(to, parent.agent, error, handoff=new_handoff_id())
+        return Wanted(context, ask.spec, run, actor=parent.agent)
+
+
+def _may_call(who: str, spec: AgentSpec) -> bool:
+    callers = spec.handoff.routing.can_be_called_by
+    return callers == ANYBODY or who in callers

@@ -1,0 +1,228 @@
+"""Everything that a crew knows: the fold of its stream (`engine.crew.fold`), as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.agents.context import ORCHESTRATOR, HandoffContext
+from engine.agents.human import HumanRequest
+from engine.agents.kinds import HandoffState, Priority, RequestState
+from engine.agents.result import HandoffResult
+from engine.agents.spec import AgentSpec
+from engine.crew.parts import Running
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A type of agent that can be handed work."""
+
+    spec: AgentSpec
+    at: str
+    """When this version was registered."""
+    event: str
+    enabled: bool = True
+    source: str = ""
+    warnings: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+    """All versions it was registered in, oldest first."""
+    runs: int = 0
+    successes: int = 0
+    last: str = ""
+    """The handoff that ended last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One step of a handoff through its states."""
+
+    seq: int
+    source: str
+    """Empty for the first."""
+    target: HandoffState
+    at: str
+    reason: str
+    actor: str
+    event: str
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """A piece of work that was handed over."""
+
+    context: HandoffContext
+    spec: AgentSpec | None
+    """What it runs by; None where there is no such agent."""
+    state: HandoffState
+    moves: tuple[Move, ...]
+    priority: Priority
+    caller: str = ""
+    """The run that handed it over; empty for the operator."""
+    group: str = ""
+    run: str = ""
+    stage: str = ""
+    """What was kept last, as `guided.step`."""
+    note: str = ""
+    progress: dict[str, Any] = field(default_factory=dict)
+    result: HandoffResult | None = None
+    spent_s: float = 0.0
+    """Seconds of its deadline that were used up at its last move."""
+    limit_s: float = 0.0
+    late: int = 0
+    """Results that came too late and were dropped."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.context.handoff_id
+
+    @property
+    def agent(self) -> str:
+        """Who works on it."""
+        return self.context.to_agent
+
+    @property
+    def open(self) -> bool:
+        """Whether something can still come of it."""
+        return not self.state.terminal
+
+    @property
+    def as_running(self) -> Running:
+        """As its run sees it.
+
+        Raises:
+            ValueError: it has no spec; nothing runs by it.
+        """
+        if self.spec is None:
+            raise ValueError(f"{self.id} has no spec")
+        return Running(self.context, self.spec, self.state, self.run, self.progress, self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Handoffs that belong together."""
+
+    id: str
+    mode: str
+    agents: tuple[str, ...]
+    at: str
+    min_success: int = 0
+    candidates: tuple[dict[str, Any], ...] = ()
+    lost: dict[str, str] = field(default_factory=dict)
+    handoffs: tuple[str, ...] = ()
+    """While it runs in the order of asking, afterwards one for each agent."""
+    caller: str = ""
+    ended: str = ""
+    ok: bool = False
+    code: str = ""
+    message: str = ""
+    synthesis: str = ""
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who has, or had, the floor."""
+
+    agent: str
+    handoff: str
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """How far a build of an agent is."""
+
+    id: str
+    phase: str
+    state: str
+    agent: str
+    message: str
+    data: dict[str, Any]
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """How an MCP server is."""
+
+    name: str
+    state: str
+    message: str
+    tools: int
+    at: str
+
+
+@dataclass(slots=True)
+class CrewState:
+    """The fold of the stream `workspace@crew`."""
+
+    version: int = 0
+    hash: str = ""
+    agents: dict[str, Registered] = field(default_factory=dict)
+    specs: dict[str, AgentSpec] = field(default_factory=dict)
+    """By the event that registered it."""
+    handoffs: dict[str, Handoff] = field(default_factory=dict)
+    by_run: dict[str, str] = field(default_factory=dict)
+    """The handoff of each run."""
+    groups: dict[str, Group] = field(default_factory=dict)
+    floor: tuple[Holder, ...] = ()
+    said: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """What the operator said to a handoff's run and it has not heard yet."""
+    requests: dict[str, HumanRequest] = field(default_factory=dict)
+    unclaimed: tuple[str, ...] = ()
+    """Answered requests whose asker was gone; who asks the same again has the answer."""
+    permissions: dict[tuple[str, str], bool] = field(default_factory=dict)
+    """What was allowed (or rejected) always, by agent and tool."""
+    clarity: dict[str, Any] = field(default_factory=dict)
+    """What is known of the problem, as the conversation's role told it last."""
+    builds: dict[str, Build] = field(default_factory=dict)
+    servers: dict[str, Server] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    """What was left out on reading."""
+
+    def registered(self, handoff: Handoff) -> bool:
+        """Whether a handoff runs by a spec that was registered, and not by one that a run made for it."""
+        return handoff.spec is None or any(handoff.spec is one for one in self.specs.values())
+
+    def handoff_of(self, run: str) -> Handoff | None:
+        """The handoff that a run works on."""
+        return self.handoffs.get(self.by_run.get(run, ""))
+
+    def open(self) -> Iterator[Handoff]:
+        """All handoffs of which something can still come, oldest first."""
+        return (one for one in self.handoffs.values() if one.open)
+
+    def children(self, handoff: str) -> tuple[Handoff, ...]:
+        """What was handed over on the way of a handoff, oldest first."""
+        return tuple(one for one in self.handoffs.values() if one.context.parent_id == handoff)
+
+    def ancestors(self, handoff: str) -> Iterator[Handoff]:
+        """The handoffs above one, the nearest first."""
+        here = self.handoffs.get(handoff)
+        while here is not None and (above := self.handoffs.get(here.context.parent_id)) is not None:
+            yield above
+            here = above
+
+    def open_requests(self, handoff: str | None = None) -> tuple[HumanRequest, ...]:
+        """What is asked of the operator, the most severe and then the oldest first.
+
+        Args:
+            handoff: only what is asked about this one; None for all.
+        """
+        found = [
+            one
+            for one in self.requests.values()
+            if one.state is RequestState.OPEN and handoff in (None, one.handoff_id)
+        ]
+        return tuple(sorted(found, key=lambda one: (-one.severity, one.created_at)))
+
+    @property
+    def holder(self) -> str:
+        """The agent that speaks with the operator; `orchestrator` while none does."""
+        return self.floor[-1].agent if self.floor else ORCHESTRATOR
+
+    def finished(self) -> tuple[str, ...]:
+        """Agents that ended with success, in the order in which they did first."""
+        done = (one.agent for one in self.handoffs.values() if one.state is HandoffState.COMPLETED)
+        return tuple(dict.fromkeys(done))
