@@ -11,11 +11,11 @@ from engine.agents.kinds import AgentType, ErrorCode
 from engine.agents.result import HandoffResult
 from engine.agents.spec import AgentSpec
 from engine.building.agent_base import AgentFolderError, BuiltAgent, open_agent, read_agent
-from engine.building.graphing import put_in
 from engine.building.registering import Proof, RegistrationError
 from engine.building.staging import Places
 from engine.selection.errors import GraphFault
 from engine.selection.memory_graph import MemoryGraph
+from engine.selection.registering import register
 
 if TYPE_CHECKING:
     from engine.selection.graph import FrameworkGraph
@@ -59,7 +59,7 @@ class FolderRegistrar:
             for agent_id in await asyncio.to_thread(self._places.ids):
                 try:
                     spec = await asyncio.to_thread(read_agent, self._places.agent(agent_id))
-                    await put_in(self._graph, spec)
+                    await register(self._graph, spec)
                 except (AgentFolderError, GraphFault):
                     continue
                 self._known[agent_id] = spec
@@ -77,7 +77,7 @@ class FolderRegistrar:
         known = await self.agents()
         try:
             async with self._graph.transaction() as graph:
-                await put_in(graph, spec, known.get(spec.id))
+                await register(graph, spec)
         except GraphFault as error:
             raise RegistrationError(str(error)) from error
         known[spec.id] = spec
