@@ -353,7 +353,7 @@ class _Run:
             "source": work.folder.source,
             "built_at": built,
         }
-        text = json.dumps(said, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        text = json.dumps(said, indent=2, sort_keys=True) + "\n"
         write_files(self.staged, {BUILD: text.encode()})
         set_read_only(self.staged / SKILL)
 
