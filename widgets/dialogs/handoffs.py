@@ -111,7 +111,7 @@ class HandoffsDialog(BoxDialog[None]):
     """Posts what is wanted of handoffs; whoever opens it answers by `show`."""
 
     DEFAULT_CSS = """
-    HandoffsDialog > Vertical { width: 99%; height: 99%; max-width: 400; max-height: 99%; }
+    HandoffsDialog > Vertical { width: 100%; height: 100%; max-width: 400; max-height: 100%; }
     HandoffsDialog #standing { height: 1; }
     HandoffsDialog #said { height: auto; max-height: 2; color: $text-warning; }
     HandoffsDialog #both { height: 1fr; layout: vertical; }
