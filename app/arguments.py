@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from app.agent_arguments import add_arguments as add_agent_arguments
 from app.explorer_arguments import add_arguments as add_explorer_arguments
 from engine import __version__
 
@@ -42,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
         ("search", "search events, outputs, thoughts, prompts, memories and files", _add_search),
         ("memory", "what agents remember", _add_memory),
         ("why", "why something is so, answered from the journal", _add_why),
+        ("agent", "build agents of skills, list and remove them", _add_agent),
         ("coder", "an interactive SimpleCoder session", _add_coder),
         ("asl", "run AgentSpeak(L) programs, several agents together", _add_asl),
         ("tools", "the tools that agents have, and how MCP servers are", _add_tools),
@@ -158,6 +160,15 @@ def _add_why(why: Parser) -> None:
         help="what is in doubt if its result is wrong",
     )
     why.set_defaults(way="backward")
+
+
+def _add_agent(agent: Parser) -> None:
+    def common() -> Parser:
+        options = _common()
+        _tier_option(options)
+        return options
+
+    add_agent_arguments(agent, common)
 
 
 def _add_coder(coder: Parser) -> None:

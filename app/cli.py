@@ -284,6 +284,16 @@ def _coder(options: argparse.Namespace) -> int:
     return asyncio.run(coder(workspace / SANDBOX_DIRECTORY, options.commands, policy=policy))
 
 
+def _agent(options: argparse.Namespace) -> int:
+    from app.building import carried_out
+    from app.settings import Settings
+
+    workspace = _workspace(options)
+    policy = Settings.load(workspace).engine_config(accept=_accepted(options)).policy
+    quiet = _flag(options, "quiet") or _flag(options, "json")
+    return _answered(options, carried_out(options, workspace, policy, quiet=quiet))
+
+
 def _asl(options: argparse.Namespace) -> int:
     from app.asl import AslOptions, ProgramsError, run_agents
 
@@ -360,6 +370,7 @@ HANDLERS: dict[str, Callable[[argparse.Namespace], int]] = {
     "search": _search,
     "memory": _memory,
     "why": _why,
+    "agent": _agent,
     "coder": _coder,
     "asl": _asl,
     "tools": _tools,

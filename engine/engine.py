@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from engine import __version__, inquiry, loop, mcp, reasoner
 from engine.actions.saving import SnapshotRule, WorkspaceSaver
 from engine.crew.opening import LateCrew
+from engine.crew.tool import CrewTool
 from engine.domain import commands as cmd
 from engine.domain.approval import Envelope
 from engine.domain.break_lines import read_break
@@ -21,7 +22,7 @@ from engine.domain.budgets import SpendingLimits
 from engine.domain.crew import CrewSettings
 from engine.domain.health import Health
 from engine.domain.mastermind import MastermindSettings
-from engine.domain.ports import Clock, CommandSpec, Ids, Ports
+from engine.domain.ports import Clock, CommandSpec, Ids, Permits, Ports
 from engine.domain.rewinding import RewindScope
 from engine.domain.state import AgentState
 from engine.inquiry.index_keeping import keep_index
@@ -67,7 +68,10 @@ from engine.tools.worlds import WorldTool
 from engine.worlds.explorer_world import WORLDS
 
 if TYPE_CHECKING:
+    from engine.agents.spec import AgentSpec
     from engine.crew.crew import Crew
+    from engine.crew.parts import Desk as HandoffDesk
+    from engine.crew.runs.worker import Runs
     from engine.mastermind.desk import Desk
     from engine.mastermind.mastermind import Mastermind
     from engine.mcp.fleet import Servers
@@ -75,6 +79,7 @@ if TYPE_CHECKING:
     from engine.memory.requests import Request
     from engine.models.port import ModelClient
     from engine.steering.undoing import Offer
+    from engine.thinkers.brief import Colleagues
 
 __all__ = [
     "FORKS_DIRECTORY",
@@ -152,6 +157,8 @@ class Engine:
         self._live: LiveAgents
         self._door: Door
         self._mastermind = LateMastermind(self)
+        self._staffed: Callable[[], Awaitable[HandoffDesk]] | None = None
+        self._runs: Runs | None = None
         self._crew = LateCrew(self)
         self._treasury = self._treasure()
 
@@ -217,6 +224,7 @@ class Engine:
         await self._log.commit()
         self._memory = Memory.begin(self.workspace, self.store, clock=self._ports.clock)
         self.registry.register(MemoryTool(self._memory, self.kept))
+        self.registry.register(CrewTool(self._crew_desk))
         self._shared = self._all_share(self._memory)
         self._live = LiveAgents(self._shared, self.session, self._agents)
         self._door = Door(
@@ -338,6 +346,8 @@ class Engine:
             await self._let_go()
 
     async def _end_tasks(self) -> None:
+        if self._runs is not None:
+            await self._runs.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -369,6 +379,38 @@ class Engine:
             JournalError: its stream cannot be read.
         """
         return await self._mastermind.opened()
+
+    async def _crew_desk(self) -> HandoffDesk:
+        if self._staffed is None:
+            await self._crew.opened()  # which staffs it
+        if self._staffed is None:
+            raise JournalError("there is nobody here who makes runs of handoffs")
+        return await self._staffed()
+
+    def staff(
+        self,
+        desk: Callable[[], Awaitable[HandoffDesk]],
+        *,
+        permits: Permits | None = None,
+        colleagues: Colleagues | None = None,
+        present: bool = True,
+        text_of: Callable[[AgentSpec], str] | None = None,
+    ) -> Runs:
+        """Who makes agents of handoffs; from now on the desk answers these agents' tool `crew`.
+
+        Args:
+            desk: opens the manager of handoffs.
+            permits: leave to ask a model.
+            colleagues: knows whom an agent may hand work to.
+            present: whether somebody is there to be asked.
+            text_of: the system text of a specification that has it in a file.
+        """
+        from engine.crew.runs.worker import Runs
+
+        self._staffed = desk
+        self._runs = Runs(self._live, self.submit, self.store, present=present, text_of=text_of)
+        self._shared.permits, self._shared.colleagues = permits, colleagues
+        return self._runs
 
     async def crew(self) -> Crew:
         """Who manages agents that hand work to each other; opened when it is first needed.

@@ -16,12 +16,14 @@ from typing import Any, NoReturn, TypeVar, cast
 
 from engine.actions.pipeline import Pipeline
 from engine.actions.saving import Saved, Unsaved
+from engine.crew.tool.commands import COMMANDS as CREW_COMMANDS
 from engine.domain.action import SandboxSession, ToolResult
 from engine.domain.belief import BeliefSource, BeliefTerms
 from engine.domain.commands import parse_recorded
 from engine.domain.parameters import Extraction, Survey
 from engine.domain.ports import CallContext, CommandSpec, NoSessions, Ports, Tool
 from engine.domain.reasoning import REASONER, Generation
+from engine.domain.running import CREW
 from engine.domain.session import ReturnedShell
 from engine.domain.state import ActiveAction, AgentState
 from engine.domain.thinking import (
@@ -545,6 +547,7 @@ async def replay_stream(events: Sequence[Event], blob: Callable[[str], Awaitable
             Mind(),
             *worlds,
             _DescribedTool(MemoryTool.id, MemoryTool.commands),
+            _DescribedTool(CREW, CREW_COMMANDS),
         ]
     )
     around = Surroundings(

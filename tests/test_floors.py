@@ -18,6 +18,7 @@ FLOORS = [
     "engine.engine",
     "engine.mastermind",
     "engine.crew",
+    "engine.building",
     "engine.loop",
     "engine.inquiry",
     "engine.reasoner",

@@ -38,6 +38,7 @@ WITH_A_MODEL = (
     HelpKey("ANTHROPIC_API_KEY", "set it before you open the cockpit, and Claude plans for new agents"),
     HelpKey("ANTHROPIC_BASE_URL", "or this: a server of your own that speaks the Messages API"),
     HelpKey("PILOTHOUSE_MODEL", "the model's name; pilothouse doctor --model tries it"),
+    HelpKey("PILOTHOUSE_MODEL_FAST", "of agents that want a fast one; _DEEP of those that want a deep one"),
 )
 
 

@@ -109,10 +109,6 @@ class Escalations:
             asked = question_of(code, title, said, context=tried, leave_out=leave_out)
             self._requests.open(handoff, asked)
 
-    def stalled(self, handoff: Handoff, said: str) -> Question:
-        """The question after three stalls and a replan."""
-        return question_of("STALLED", f"{handoff.agent} does not get on", said, blocking=True)
-
     def floor_failed(self, handoff: Handoff, back_to: str, why: str) -> None:
         """Tell that the floor went back."""
         title = f"{handoff.agent} ended; {back_to} has the floor again"

@@ -129,7 +129,7 @@ class Moves:
         self._by_running(name, target, actor)
         handoff = self.state.handoffs[name]
         check_move(handoff.state, target)
-        began = any(move.target is HandoffState.RUNNING for move in handoff.moves)
+        used = bool(handoff.run) and result.metadata.get("by") != "operator"
         self.spine.append(
             ce.HandoffEnded(
                 handoff=name,
@@ -142,15 +142,15 @@ class Moves:
             ),
             actor=actor,
         )
-        if began and target is not HandoffState.CANCELLED:
-            used = ce.UsageRecorded(
+        if used and target is not HandoffState.CANCELLED:
+            usage = ce.UsageRecorded(
                 agent=handoff.agent,
                 handoff=name,
                 session=handoff.context.session_id or "",
                 success=result.success,
                 usage=result.usage.model_dump(mode="json"),
             )
-            self.spine.append(used)
+            self.spine.append(usage)
         self.line.drop(name)
         self.deadlines.end(name)
         live = self.live.setdefault(name, Live())

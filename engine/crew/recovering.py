@@ -44,6 +44,9 @@ async def recover(handoffs: Handoffs, requests: Requests) -> None:
         if handoff.state is HandoffState.QUEUED:
             await handoffs.admit(handoff.id)
     await handoffs.spine.commit()
+    for handoff in found:
+        if handoff.run and handoffs.worker is not None and not handoffs.state.handoffs[handoff.id].open:
+            handoffs.own(handoffs.worker.stop(handoff.run, ENDED), f"stop {handoff.run}")
 
 
 def _waits(handoffs: Handoffs, requests: Requests, handoff: Handoff) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.agents.context import ORCHESTRATOR, HandoffContext
 from engine.agents.human import HumanRequest
-from engine.agents.kinds import HandoffState, HandoffType, Priority, RequestState
-from engine.agents.result import HandoffResult, Usage
+from engine.agents.kinds import HandoffState, Priority, RequestState
+from engine.agents.result import HandoffResult
 from engine.agents.spec import AgentSpec
 from engine.crew.parts import Running
 
@@ -226,20 +226,3 @@ class CrewState:
         """Agents that ended with success, in the order in which they did first."""
         done = (one.agent for one in self.handoffs.values() if one.state is HandoffState.COMPLETED)
         return tuple(dict.fromkeys(done))
-
-    def usage(self) -> Usage:
-        """What all ended handoffs took of models."""
-        return total(one.result.usage for one in self.handoffs.values() if one.result is not None)
-
-    def delegated_by(self, handoff: str) -> tuple[Handoff, ...]:
-        """The open delegations below a handoff."""
-        return tuple(
-            one
-            for one in self.children(handoff)
-            if one.open and one.context.handoff_type is HandoffType.DELEGATE
-        )
-
-
-def total(usages: Iterable[Usage]) -> Usage:
-    """The sum."""
-    return sum(usages, Usage())

@@ -9,6 +9,7 @@ import asyncio
 import random
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -35,6 +36,17 @@ class Ids(Protocol):
 
     def new(self, prefix: str) -> str:
         """A new id that starts with the prefix."""
+
+
+class Permits(Protocol):
+    """Leave to ask a model, where all who work on handoffs together may only ask so often at once."""
+
+    def held(self, handoff: str) -> AbstractAsyncContextManager[None]:
+        """Waits for leave and holds it inside; nobody who waits for another handoff holds any.
+
+        Args:
+            handoff: for which handoff the model is asked.
+        """
 
 
 class Randomness(Protocol):
@@ -265,6 +277,11 @@ class CommandSpec:
     example: str = ""
     operator_only: bool = False
     """True when the tool refuses it to agents, so that no model is offered it."""
+    runs_only: bool = False
+    """True for what only agents are offered that work on a handoff, each by its own specification."""
+    resumes: bool = False
+    """True when a call that the program's end cut off is made again on reopening: it only waits, and whoever
+    it waits for knows what was asked before."""
     schema: Mapping[str, Any] | None = None
     """The JSON Schema of the arguments where somebody else checks them, who knows more than the parameters
     say: arguments that are left out then stay out."""

@@ -344,6 +344,8 @@ class AgentState:
     operator_actions: int = 0
     last_summary: str = ""
     tokens: int = 0
+    output_tokens: int = 0
+    """Of these, what models said."""
     cost_usd: float = 0.0
     """Of the calls whose price is known."""
     model_calls: int = 0

@@ -41,6 +41,7 @@ def _model_called(state: AgentState, said: ev.ModelCalled, event: Event) -> None
     state.model_calls += 1
     state.unpriced_calls += said.cost_usd is None
     state.tokens += said.tokens
+    state.output_tokens += ((said.answer or {}).get("usage") or {}).get("output_tokens") or 0
     state.cost_usd += said.cost_usd or 0.0
     took = Spent(1, said.tokens, said.cost_usd or 0.0, unpriced=int(said.cost_usd is None))
     budget_fold.take(state, said.goal, took)

@@ -31,6 +31,7 @@ from engine.loop.outcome import RefusedError, fresh_id
 from engine.steering.gate import may_think
 
 OUTCOME_UNKNOWN = "the program ended while this ran; whether it took effect is unknown"
+TAKEN_UP_AGAIN = "the program ended while this waited; it is asked for again"
 
 
 class Agent(DecidingAgent):
@@ -45,7 +46,9 @@ class Agent(DecidingAgent):
         opened = self.append(ev.AgentOpened(session=session, seed=seed), "system")
         self._random = self.around.randomness(seed)
         action = self.state.action
-        if action is not None and action.started:
+        if action is not None and action.started and action.step and self._resumes(action):
+            self._take_up_again(action, opened.ref)
+        elif action is not None and action.started:
             unknown = self.append(
                 ev.ActionOutcomeUnknown(action=action.id), "system", action.event, opened.ref
             )
@@ -62,6 +65,19 @@ class Agent(DecidingAgent):
             self._leave_half_rewound(self.state.rewinding, opened.ref)
         if self.state.run is RunState.RUNNING:
             self.append(ev.AgentPaused(reason="reopened; it was running"), "system", opened.ref)
+
+    def _resumes(self, action: ActiveAction) -> bool:
+        """Whether the action only waited, so that it can be asked for again."""
+        registry = self.around.registry
+        spec = registry.get(action.tool).commands.get(action.command) if action.tool in registry else None
+        return spec is not None and spec.resumes
+
+    def _take_up_again(self, action: ActiveAction, cause: str) -> None:
+        cut = self.append(ev.ActionCancelled(action=action.id, reason=TAKEN_UP_AGAIN), "system", cause)
+        again = ev.StepEnded(
+            goal=action.goal, step=action.step, status=StepStatus.PLANNED, summary=TAKEN_UP_AGAIN
+        )
+        self.append(again, "system", cut.ref)
 
     def _leave_unknown(self, action: ActiveAction, cause: str) -> None:
         goal, step = action.goal, action.step

@@ -11,6 +11,7 @@ from engine import loop, reasoner, thinkers
 from engine.domain import commands as cmd
 from engine.domain.approval import Source
 from engine.domain.reasoning import REASONER, SentMessage
+from engine.domain.running import BY_SPEC, RUN_TYPES
 from engine.domain.state import AgentConfig, AgentState
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
@@ -36,7 +37,7 @@ SNAPSHOT_PART = 16
 """The part of its events, one in so many, that may follow the newest snapshot of a long stream."""
 MIND = "@mind"
 """A snapshot of a reasoner's mind stands beside that of its agent's state under the agent's id and this."""
-AGENT_TYPES = ("bdi_agent", REASONER)
+AGENT_TYPES = ("bdi_agent", REASONER, *RUN_TYPES)
 """Types that can be created."""
 
 
@@ -93,8 +94,8 @@ class LiveAgents:
         self._shared.ledger.join(state)
         if state.forked is not None:
             self._shared.branches.note(state.agent_id)
-        if state.deleted:
-            return
+        if state.deleted or (state.agent_type in RUN_TYPES and state.goals and not state.open_goals):
+            return  # what has been handed back is history
         if why := self._shared.why_not(state.agent_type, state.config):
             self.faults[state.agent_id] = why
             return
@@ -195,6 +196,8 @@ class LiveAgents:
         usual = thinkers.CLAUDE if self._shared.client is not None else self._shared.procedural.name
         if command.agent_type == REASONER:
             usual = self._shared.procedural.name
+        if command.agent_type in RUN_TYPES:
+            usual = BY_SPEC
         thinker = str(command.config.get("thinker", usual))
         try:
             meta = await asyncio.to_thread(with_thresholds, self._shared.workspace, command.config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
 from engine.domain.budgets import Objection, Spent
@@ -44,12 +45,20 @@ class Purse:
         client: carries the requests, and knows the prices.
         ledger: counts for all agents.
         goal: gives the goal that is thought about.
+        leave: waits for leave to ask, and holds it while a call is made.
     """
 
-    def __init__(self, client: ModelClient, ledger: Ledger, goal: Callable[[], str] = str) -> None:
+    def __init__(
+        self,
+        client: ModelClient,
+        ledger: Ledger,
+        goal: Callable[[], str] = str,
+        leave: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+    ) -> None:
         self._client = client
         self._ledger = ledger
         self._goal = goal
+        self._leave = leave
         self.calls = 0
         """Calls that are under way."""
         self.quiet = asyncio.Event()
@@ -94,7 +103,7 @@ class Purse:
         *,
         holds: bool,
     ) -> ModelAnswer:
-        """Send a request if it can be paid for; see `send`.
+        """Send a request, with leave, if it can be paid for; see `send`.
 
         Args:
             request: what is asked.
@@ -103,6 +112,17 @@ class Purse:
             cut: see `ModelClient.send`.
             holds: whether the agent is held where it cannot.
         """
+        async with self._leave():
+            return await self._paid(request, sink, record, cut, holds)
+
+    async def _paid(
+        self,
+        request: ModelRequest,
+        sink: PieceSink,
+        record: Recorder,
+        cut: asyncio.Event | None,
+        holds: bool,
+    ) -> ModelAnswer:
         prompt = TokenCount(sum(tokens for _, tokens in request.shares()), estimated=True)
         most = worst_case(prompt, request.max_tokens, self.capabilities(request.model))
         entry = await self._enter(most, waits=holds)

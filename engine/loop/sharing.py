@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +16,9 @@ from engine.domain.approval import Policy
 from engine.domain.budgets import SpendingLimits, check_limits
 from engine.domain.crew import CrewSettings
 from engine.domain.mastermind import MastermindSettings
-from engine.domain.ports import Ports, SessionControl
+from engine.domain.ports import Permits, Ports, SessionControl
 from engine.domain.reasoning import REASONER, SentMessage
+from engine.domain.running import BY_SPEC, HANDOFF, RUN_TYPES
 from engine.domain.state import AgentConfig, AgentState
 from engine.domain.thinking import Thinker
 from engine.generation import pgp
@@ -49,6 +52,7 @@ from engine.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from engine.models.port import ModelClient
+    from engine.thinkers.brief import Colleagues
 
 STYLES = ("plan", "decide")
 """How a model thinks for an agent: whole plans, or one decision after the other (`"style"` at creation)."""
@@ -106,6 +110,10 @@ class Shared:
     """Who plans where no model does."""
     parts: PromptReader
     """The workspace's parts of prompts."""
+    permits: Permits | None = None
+    """Leave to ask a model for those that work on handoffs; None while there is no crew."""
+    colleagues: Colleagues | None = None
+    """Whom these may hand work to; None while there is no crew."""
 
     def thinks(self, state: AgentState) -> bool:
         """Whether an agent may call a model."""
@@ -119,7 +127,12 @@ class Shared:
             config: the configuration.
             new: the operator is asking now, and is told when they ask for more than the workspace allows.
         """
-        if config.thinker not in (self.procedural.name, thinkers.CLAUDE):
+        if agent_type in RUN_TYPES:
+            if config.thinker != BY_SPEC:
+                return f"a {agent_type} thinks as its specification says: leave its thinker out"
+            if wrong := thinkers.brief_problem(agent_type, config.meta):
+                return wrong
+        elif config.thinker not in (self.procedural.name, thinkers.CLAUDE):
             known = f"{self.procedural.name}, {thinkers.CLAUDE}"
             return f"there is no thinker '{config.thinker}'; thinkers: {known}"
         if config.thinker == thinkers.CLAUDE and self.client is None:
@@ -165,7 +178,8 @@ class Shared:
             name = self.config.model.name
             repairs = read_repairs(state.config.meta, self.config.model.repairs)
             voice = Voice(self.client)
-            purse = loop.Purse(self.client, self.ledger, lambda: voice.goal)
+            leave = partial(self._leave, state) if state.agent_type in RUN_TYPES else nullcontext
+            purse = loop.Purse(self.client, self.ledger, lambda: voice.goal, leave)
             if answerer is None and state.reasons:
                 answerer = thinkers.ModelAnswerer(purse, name, sink=voice.piece, record=voice.called)
             if state.config.thinker == thinkers.CLAUDE:
@@ -184,6 +198,13 @@ class Shared:
                     parts=self.parts,
                     repairs=repairs,
                 )
+        if state.agent_type in RUN_TYPES:
+            asker = None
+            if voice is not None and purse is not None and self.config.model is not None:
+                asker = thinkers.SpecAsker(
+                    purse, self.registry, self.config.model.of_tier, voice.piece, voice.called
+                )
+            thinker = thinkers.SpecThinker(state, self.registry, asker, lambda: self.colleagues)
         return Surroundings(
             thinker=thinker,
             toolbox=LiveToolbox(self.registry),
@@ -207,6 +228,12 @@ class Shared:
             watches=True,
             memory=self.memory,
         )
+
+    def _leave(self, state: AgentState) -> AbstractAsyncContextManager[None]:
+        """Leave for a call of a run's model."""
+        if self.permits is None:
+            return nullcontext()
+        return self.permits.held(str(state.config.meta[HANDOFF].get("handoff_id", "")))
 
 
 def _recorded_answers(state: AgentState) -> pgp.Answerer | None:

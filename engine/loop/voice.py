@@ -35,6 +35,9 @@ class Voice:
         self.goal = ""
         """What is being asked for now."""
         self.purpose = "plan"
+        self.last: dict[str, str] = {}
+        """What the call under way, or the last one, has said so far, by stream."""
+        self._over = True
 
     def about(self, goal: str, purpose: str) -> None:
         """Say what is asked for from now on."""
@@ -46,6 +49,10 @@ class Voice:
 
     def piece(self, piece: Piece) -> None:
         """Take a piece of an answer."""
+        if self._over or piece.kind == "again":
+            self.last, self._over = {}, False
+        if (stream := _STREAMS.get(piece.kind)) is not None:
+            self.last[stream] = self.last.get(stream, "") + piece.text
         match piece.kind:
             case "tool":
                 self._pump("tool input", f"{piece.text}: ")
@@ -59,6 +66,7 @@ class Voice:
         from engine.models.recording import called
 
         self._pump.flush()
+        self._over = True
         if self.listener is not None:
             known = self._client.capabilities(request.model)
             said = called(request, outcome, known, goal=self.goal, purpose=self.purpose)

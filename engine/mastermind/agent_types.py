@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from engine.domain import commands as cmd
 from engine.domain.budgets import check_limits
 from engine.domain.reasoning import REASONER
+from engine.domain.running import HANDOFF, PROGRESS, RUN_TYPES, SPEC
 from engine.domain.text import clean_line
 from engine.sandbox.policy import PolicyError, SandboxPolicy
 
@@ -241,6 +242,23 @@ def _of_reasoner(name: str) -> Check:
     return check
 
 
+def _brief(name: str) -> Check:
+    """A part of a run's brief; how the parts fit together is said where it is created."""
+
+    def check(value: Any, _allowed: Allowed) -> str:
+        from engine.agents.context import HandoffContext
+        from engine.agents.spec import AgentSpec
+
+        if not isinstance(value, Mapping):
+            return f"{name}: a JSON object is expected"
+        if name == PROGRESS:
+            return ""
+        read = AgentSpec.read if name == SPEC else HandoffContext.read
+        return _read_by(lambda given: read(given[name], name), name)(value, _allowed)
+
+    return check
+
+
 def _goal_of_plans(text: str) -> str:
     most = cmd.GOAL_LIMIT
     return "" if 0 < len(text.strip()) <= most else f"a goal is a text of up to {most:,} characters"
@@ -281,6 +299,35 @@ _EVERY: dict[str, tuple[str, Check]] = {
     "repairs": ("how often its model may put right an answer that cannot be used", _repairs),
     "core": ("whether the workspace needs it, so that it cannot be deleted", _flag("core")),
 }
+_RUNS = {
+    "role": "an agent that talks with the operator for a handoff",
+    "operator": "an agent that does one task of a handoff",
+    "collaborative": "an agent that puts views of several together, or has a motion debated",
+    "pipeline": "an agent that goes through phases with checkpoints",
+    "guided": "an agent that goes through steps with the operator",
+}
+
+
+def _run(name: str, about: str) -> AgentType:
+    """The row of a type that works on a handoff; the crew makes these, and hardly anybody else."""
+    return AgentType(
+        name,
+        about,
+        {
+            **_EVERY,
+            SPEC: ("its specification, whole", _brief(SPEC)),
+            HANDOFF: ("what is handed to it", _brief(HANDOFF)),
+            PROGRESS: ("how far an earlier one came", _brief(PROGRESS)),
+            "parameter_processing": ("which stages its parameters go through", _processing),
+            "recovery": ("how many failures in a row it bears", _recovery),
+        },
+        _constructed(name),
+        _goal_of_plans,
+        needs=(SPEC, HANDOFF),
+        example="delegate AGENT TASK makes one of a registered agent",
+    )
+
+
 TYPES: tuple[AgentType, ...] = (
     AgentType(
         "bdi_agent",
@@ -320,5 +367,6 @@ TYPES: tuple[AgentType, ...] = (
         aliases=("asl", "agentspeak", "reasoner"),
         example="agent_create asl_agent robot file=PROGRAM.asl",
     ),
+    *(_run(name, _RUNS[name]) for name in RUN_TYPES),
 )
 """Every type that can be created; `type_of` finds one."""

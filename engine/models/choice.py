@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 USUAL = "claude-sonnet-5-5"
 """The model that is asked where nobody chose one."""
+TIERS = ("fast", "deep")
+"""Tiers for which the environment may name a model: PILOTHOUSE_MODEL_FAST, PILOTHOUSE_MODEL_DEEP."""
 NO_MODEL = (
     "there is no model: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own, and begin "
     "again"
@@ -29,10 +31,16 @@ class ModelChoice:
     name: str = USUAL
     budget: Budget = field(default_factory=Budget)
     """Of each agent."""
+    tiers: Mapping[str, str] = field(default_factory=dict)
+    """Other models by how strong one is wanted: `fast`, `default`, `deep` (ontology spec §1.6)."""
     timeouts: Timeouts = field(default_factory=Timeouts)
     retries: Retries = field(default_factory=Retries)
     repairs: int = REPAIRS
     """How often the model may put right an answer that cannot be used."""
+
+    def of_tier(self, tier: str) -> str:
+        """The name of the model of a tier; the one that thinks where none is named for it."""
+        return self.tiers.get(tier, self.name)
 
     def client(self) -> MessagesClient:
         """A client of its endpoint; nothing is asked yet."""
@@ -51,4 +59,6 @@ class ModelChoice:
         if not any(environ.get(one, "").strip() for one in named):
             return None
         chosen = name or environ.get("PILOTHOUSE_MODEL", "").strip() or USUAL
-        return cls(Endpoint.from_environment(environ), chosen)
+        tiers = {tier: environ.get(f"PILOTHOUSE_MODEL_{tier.upper()}", "").strip() for tier in TIERS}
+        named_tiers = {tier: model for tier, model in tiers.items() if model}
+        return cls(Endpoint.from_environment(environ), chosen, tiers=named_tiers)

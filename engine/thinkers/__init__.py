@@ -13,19 +13,33 @@ from engine import late
 
 if TYPE_CHECKING:
     from engine.thinkers.answerer import ModelAnswerer
+    from engine.thinkers.brief import brief_problem
+    from engine.thinkers.by_spec import SpecThinker
     from engine.thinkers.claude import ClaudeThinker
     from engine.thinkers.procedural import ProceduralThinker
+    from engine.thinkers.spec_asking import SpecAsker
 else:
     __getattr__ = late(
         __name__,
         {
             "answerer": ("ModelAnswerer",),
+            "brief": ("brief_problem",),
+            "by_spec": ("SpecThinker",),
             "claude": ("ClaudeThinker",),
             "procedural": ("ProceduralThinker",),
+            "spec_asking": ("SpecAsker",),
         },
     )
 
 CLAUDE = "claude"
 """The thinker that asks a model, as an agent's configuration says it."""
 
-__all__ = ["CLAUDE", "ClaudeThinker", "ModelAnswerer", "ProceduralThinker"]
+__all__ = [
+    "CLAUDE",
+    "ClaudeThinker",
+    "ModelAnswerer",
+    "ProceduralThinker",
+    "SpecAsker",
+    "SpecThinker",
+    "brief_problem",
+]

@@ -69,7 +69,7 @@ class ToolRegistry:
             }
             for tool in self
             for spec in tool.commands.values()
-            if not spec.operator_only
+            if not (spec.operator_only or spec.runs_only)
         ]
 
     def validate(self, tool_id: str, command: str, args: Mapping[str, Any]) -> list[Problem]:

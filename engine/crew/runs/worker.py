@@ -1,0 +1,342 @@
+"""Makes runs of handoffs: ordinary agents of the engine, each with its own stream, gate and budgets.
+
+`Runs` is the worker of `engine.crew.parts`: it begins and ends runs by commands, as an operator would, and
+follows their durable events to tell the manager what it could not know otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from engine.agents.kinds import ErrorCode
+from engine.agents.result import Usage
+from engine.agents.spec import AgentSpec
+from engine.crew.parts import HandoffError, Running, Watcher
+from engine.domain import commands as cmd
+from engine.domain.failure import FailureKind
+from engine.domain.goal import GoalStatus
+from engine.domain.plan import Op
+from engine.domain.running import HANDOFF, PROGRESS, RETURNED, SPEC
+from engine.domain.state import AgentState, Intervention
+from engine.domain.text import clean_line
+from engine.journal import events as ev
+from engine.journal.errors import JournalClosed
+from engine.journal.event import Event
+from engine.journal.store import JournalStore
+from engine.loop.agent import Agent
+from engine.loop.live_agents import LiveAgents
+
+Submit = Callable[[cmd.Command], Awaitable[cmd.Receipt]]
+
+ERRORS_MOST = 6
+"""Failures in a row that a run bears: two repairs, and what may go wrong beside them."""
+SETTINGS: dict[str, Any] = {
+    # What a run costs is its task's alone, and what it knows is what it was told.
+    "parameter_processing": {"use_llm_extraction": False},
+    "metacognition": {"enabled": False},
+    "stuck": "off",
+    "recovery": {"max_consecutive_errors": ERRORS_MOST},
+}
+_CODES = {
+    FailureKind.NETWORK_ERROR: ErrorCode.MODEL_NETWORK,
+    FailureKind.RATE_LIMIT_ERROR: ErrorCode.RATE_LIMIT,
+    FailureKind.PLANNING_ERROR: ErrorCode.OUTPUT_FORMAT,
+    FailureKind.TOOL_UNAVAILABLE: ErrorCode.TOOL_UNAVAILABLE,
+    FailureKind.CANCELLED: ErrorCode.CANCELLED,
+}
+_KINDS = frozenset(
+    one.kind
+    for one in (
+        *(ev.GoalEnded, ev.InterventionOpened, ev.InterventionClosed, ev.ApprovalAsked, ev.ApprovalAnswered),
+        *(ev.BreakpointHit, ev.BudgetReached, ev.BudgetEased, ev.AgentPaused, ev.AgentResumed),
+    )
+)
+
+
+class Runs:
+    """Makes runs of handoffs, and ends them.
+
+    Args:
+        live: the agents of this session.
+        submit: carries commands out.
+        store: the journal.
+        present: whether somebody is there to be asked; else what would be asked is denied.
+        text_of: the system text of a specification that has it in a file.
+    """
+
+    def __init__(
+        self,
+        live: LiveAgents,
+        submit: Submit,
+        store: JournalStore,
+        *,
+        present: bool = True,
+        text_of: Callable[[AgentSpec], str] | None = None,
+    ) -> None:
+        self._live, self._submit, self._store = live, submit, store
+        self._present, self._text_of = present, text_of
+        self._watcher: Watcher | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._mine: set[str] = set()
+        """Runs that the manager is told of."""
+        self._waits: set[str] = set()
+        self._taken: set[str] = set()
+        """Ids that are being given."""
+        self._going: set[asyncio.Task[None]] = set()
+        self._used: dict[str, Usage] = {}
+        """What runs took that are gone."""
+
+    # -------------------------------------------------------------- life
+
+    async def open(self, watcher: Watcher) -> None:
+        """Begin to follow what runs do, from now on."""
+        self._watcher = watcher
+        since = await self._store.head_seq()
+        self._task = asyncio.create_task(self._follow(since), name="runs of the crew")
+
+    async def close(self) -> None:
+        """Follow no longer; runs go on as agents of the engine do. May be called again."""
+        task, self._task = self._task, None
+        await asyncio.gather(*self._going, return_exceptions=True)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    # -------------------------------------------------------------- the worker
+
+    async def begin(self, handoff: Running, parent: str) -> str:
+        """Begin the work on a handoff; see `engine.crew.parts.Worker`. Cancelled, it leaves nothing running.
+
+        Raises:
+            HandoffError: no agent can be made of it.
+        """
+        making = asyncio.ensure_future(self._begin(handoff, parent))
+        try:
+            run = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            with suppress(HandoffError):
+                await self.stop(await making, "cancelled before it began")
+            raise
+        # It comes back with what it wants, so its caller has the id first: nothing is awaited from here on.
+        going = asyncio.create_task(self._go(run), name=f"run {run}")
+        self._going.add(going)
+        going.add_done_callback(self._going.discard)
+        return run
+
+    async def _go(self, run: str) -> None:
+        """Let a new run begin to work."""
+        if run not in self._mine:
+            return
+        try:
+            await self._do(cmd.Run(agent=run, ask=self._present))
+        except HandoffError as error:
+            await self.stop(run, error.message)
+            if self._watcher is not None:
+                await self._watcher.ended(run, ok=False, text=error.message, code=error.code)
+
+    async def _begin(self, handoff: Running, parent: str) -> str:
+        spec = self._whole(handoff.spec)
+        config: dict[str, Any] = {
+            **SETTINGS,
+            SPEC: spec.model_dump(mode="json"),
+            HANDOFF: handoff.context.model_dump(mode="json"),
+        }
+        if handoff.progress:
+            config[PROGRESS] = handoff.progress
+        if parent in self._live.here:
+            config["parent"] = parent
+        run = await self._new_id(spec.id)
+        try:
+            about = clean_line(f"{spec.name}: {handoff.context.task_description}", limit=300)
+            await self._do(
+                cmd.CreateAgent(agent=run, agent_type=spec.type.value, description=about, config=config)
+            )
+        finally:
+            self._taken.discard(run)
+        self._mine.add(run)
+        try:
+            await self._do(cmd.AdoptGoal(agent=run, text=_goal_of(handoff)))
+        except HandoffError as error:
+            await self.stop(run, error.message)
+            raise
+        return run
+
+    async def resume(self, handoff: Running) -> None:
+        """Go on with a run of an earlier session, or one that was paused.
+
+        Raises:
+            HandoffError: it is not there any more.
+        """
+        agent = self._live.here.get(handoff.run)
+        if agent is None or not agent.state.open_goals:
+            why = self._live.faults.get(handoff.run, "its work is over")
+            raise HandoffError(ErrorCode.INTERNAL, f"{handoff.run or 'its run'} cannot go on: {why}")
+        self._mine.add(handoff.run)
+        await self._do(cmd.Run(agent=handoff.run, ask=self._present))
+
+    async def pause(self, run: str) -> None:
+        """Hold a run where it stands: what it waits for goes on waiting, and nothing new begins."""
+        if run in self._live.here:
+            await self._submit(cmd.Pause(agent=run))
+
+    async def stop(self, run: str, reason: str) -> Usage:
+        """End a run; when this returns nothing of it runs, and it is not taken up again.
+
+        Not to be awaited by an action of the run itself, which would wait for its own end.
+        """
+        self._mine.discard(run)
+        self._waits.discard(run)
+        agent = self._live.here.get(run)
+        if agent is None:
+            return self.usage(run)
+        if agent.state.open_goals or agent.state.acting or agent.state.running_jobs:
+            await self._submit(cmd.Stop(agent=run, grade="kill", reason=clean_line(reason, limit=300)))
+            await agent.pipeline.rests.wait()
+            if agent.around.model is not None:
+                await agent.around.model.quiet.wait()
+            for goal in [one for one in agent.state.open_goals if one.parent is None]:
+                await self._submit(cmd.DropGoal(agent=run, goal=goal.id))
+        return self.usage(run)
+
+    def usage(self, run: str) -> Usage:
+        """What a run has taken of models so far."""
+        agent = self._live.here.get(run)
+        if agent is not None:
+            self._used[run] = usage_of(agent.state)
+        return self._used.get(run, Usage())
+
+    def streamed(self, run: str) -> str:
+        """The text that the run's model has said last: in words, or as the output of a call."""
+        agent = self._live.here.get(run)
+        if agent is None or agent.around.voice is None:
+            return ""
+        last = agent.around.voice.last
+        return last.get("text", "").strip() or _output_in(last.get("tool input", ""))
+
+    # -------------------------------------------------------------- beginning
+
+    def _whole(self, spec: AgentSpec) -> AgentSpec:
+        """The specification with the text of its file in it, so that what counts stands in the journal."""
+        if self._text_of is None or not spec.instructions.system_file or spec.instructions.system:
+            return spec
+        read = spec.instructions.model_copy(update={"system": self._text_of(spec)})
+        return spec.model_copy(update={"instructions": read})
+
+    async def _new_id(self, spec_id: str) -> str:
+        """An id for a run that no agent has or had: the specification's, with a number."""
+        base = spec_id if spec_id[0].isalpha() else f"a-{spec_id}"
+        there = {*await self._store.streams(), *self._taken}
+        number = 1
+        while (run := f"{base[: 31 - len(str(number))].rstrip('-')}-{number}") in there:
+            number += 1
+        self._taken.add(run)
+        return run
+
+    async def _do(self, command: cmd.Command) -> None:
+        receipt = await self._submit(command)
+        if not receipt.ok:
+            code = ErrorCode.BUDGET if "budget" in receipt.message else ErrorCode.BAD_CONTEXT
+            raise HandoffError(code, receipt.message)
+
+    # -------------------------------------------------------------- what runs do
+
+    async def _follow(self, since: int) -> None:
+        with suppress(JournalClosed):
+            async for event in self._store.events(since, follow=True):
+                if event.stream in self._mine and event.kind in _KINDS:
+                    await self._note(event)
+
+    async def _note(self, event: Event) -> None:
+        agent = self._live.here.get(event.stream)
+        if agent is None or self._watcher is None:
+            return
+        said = ev.payload_of(event)
+        if isinstance(said, ev.GoalEnded):
+            goal = agent.state.goals.get(said.goal)
+            if goal is not None and goal.parent is None:
+                await self._ended(agent, ok=said.status is GoalStatus.ACHIEVED, reason=said.reason)
+            return
+        if isinstance(said, ev.InterventionOpened) and _of_thought(agent.state, agent.state.intervention):
+            await self.stop(event.stream, said.reason)
+            await self._ended(agent, ok=False, reason=said.reason)
+            return
+        await self._tell_waiting(agent)
+
+    async def _ended(self, agent: Agent, *, ok: bool, reason: str) -> None:
+        run, state = agent.state.agent_id, agent.state
+        self._mine.discard(run)
+        self._waits.discard(run)
+        if RETURNED in state.beliefs or self._watcher is None:
+            return
+        code = None
+        if not ok:
+            kind = state.failures[-1].kind if state.failures else FailureKind.UNKNOWN_ERROR
+            code = _CODES.get(kind, ErrorCode.INTERNAL)
+        text = self.streamed(run) if ok else reason
+        await self._watcher.ended(run, ok=ok, text=text or reason, code=code)
+
+    async def _tell_waiting(self, agent: Agent) -> None:
+        """Tell the manager when the engine waits for the operator about a run, and when no longer."""
+        assert self._watcher is not None
+        run, why = agent.state.agent_id, waiting_for(agent.state)
+        if why and run not in self._waits:
+            self._waits.add(run)
+            await self._watcher.waits(run, why)
+        elif not why and run in self._waits:
+            self._waits.discard(run)
+            await self._watcher.goes_on(run)
+
+
+def usage_of(state: AgentState) -> Usage:
+    """What an agent has taken of models, as its state says."""
+    return Usage(
+        calls=state.model_calls,
+        input_tokens=max(0, state.tokens - state.output_tokens),
+        output_tokens=state.output_tokens,
+        usd=state.cost_usd,
+    )
+
+
+def waiting_for(state: AgentState) -> str:
+    """What an agent waits for the operator about; empty when it does not."""
+    if state.intervention is not None:
+        return clean_line(state.intervention.reason, limit=300)
+    if state.approvals.question is not None:
+        action = state.action
+        return f"may it {action.tool} {action.command}?" if action is not None else "an approval"
+    if state.held_by is not None:
+        return clean_line(state.run_reason, limit=300)
+    return f"a breakpoint: {state.run_reason}" if state.breakpoint_hit else ""
+
+
+def _of_thought(state: AgentState, opened: Intervention | None) -> bool:
+    """Whether what failed was a model's thinking, which the manager tries again and not the operator."""
+    if opened is None or not opened.kind:
+        return False
+    found = state.find_step(opened.step)
+    return found is None or found[1].op is Op.THINK
+
+
+def _goal_of(handoff: Running) -> str:
+    """The goal's text; the whole task stands in the configuration."""
+    text = handoff.context.task_description.strip() or f"talk with the operator as {handoff.spec.name}"
+    return text if len(text) <= cmd.GOAL_LIMIT else f"{text[: cmd.GOAL_LIMIT - 1]}…"
+
+
+_OUTPUT = re.compile(r'"(?:output|text)"\s*:\s*"((?:[^"\\]|\\.)*)')
+
+
+def _output_in(given: str) -> str:
+    """The output, or as much of it as has come, of a call's input that may be cut off."""
+    found = _OUTPUT.search(given)
+    if found is None:
+        return ""
+    text = found.group(1)
+    with suppress(ValueError):
+        return str(json.loads(f'"{text}"'))
+    return text

@@ -1,0 +1,70 @@
+"""The thinker of a run: its type's method makes the plan, and what needs thought is asked of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engine.domain.running import BY_SPEC
+from engine.domain.state import AgentState
+from engine.domain.thinking import Decision, DecisionRequest, PlanProposal, PlanRequest
+from engine.thinkers.brief import Brief, Colleagues, brief_of
+from engine.thinkers.spec_methods import calls_made, move, steps_of
+from engine.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from engine.thinkers.spec_asking import SpecAsker
+
+
+class SpecThinker:
+    """Plans and decides for one run.
+
+    Args:
+        state: the run, as it stands.
+        registry: every tool that there is.
+        asker: who asks the model; None where there is none.
+        colleagues: gives who knows the other agents; None where nobody does.
+    """
+
+    name = BY_SPEC
+    free = True
+    """Its plans are; what is decided waits at the gate."""
+
+    def __init__(
+        self,
+        state: AgentState,
+        registry: ToolRegistry,
+        asker: SpecAsker | None,
+        colleagues: Callable[[], Colleagues | None],
+    ) -> None:
+        self._state, self._registry = state, registry
+        self._asker, self._colleagues = asker, colleagues
+        self._read: Brief | None = None
+
+    @property
+    def brief(self) -> Brief:
+        """What the run was made for; it does not change."""
+        if self._read is None:
+            self._read = brief_of(self._state.config.meta)
+        return self._read
+
+    async def plan(self, request: PlanRequest) -> PlanProposal:
+        """What is still to be done of the type's method."""
+        return PlanProposal(steps_of(self.brief, self._state.belief_values()), thinker=self.name)
+
+    async def decide(self, request: DecisionRequest) -> Decision:
+        """What follows of itself, or what the model decides.
+
+        Raises:
+            ThinkingError: the model could not be asked, did not answer, or decided nothing that can be done.
+        """
+        beliefs = self._state.belief_values()
+        found = move(self.brief, request.step, beliefs, thinks=self._asker is not None)
+        if found is not None or self._asker is None:
+            assert found is not None
+            return found
+        colleagues = self._colleagues()
+        others = tuple(colleagues.callable_by(self._state.agent_id)) if colleagues is not None else ()
+        plan = self._state.plans.get(request.goal.id)
+        made = calls_made(plan.steps, request.step) if plan is not None else 0
+        return await self._asker.decide(self.brief, request, others, made)

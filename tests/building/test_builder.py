@@ -1,0 +1,379 @@
+"""Whole builds: idempotence, versions, and what goes wrong at any place leaves what was there (spec §2.9)."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.agents.spec import AgentSpec
+from engine.building import registering
+from engine.building.agent_base import open_agent
+from engine.building.builder import Builder
+from engine.building.findings import BuildResult, Status
+from engine.building.folders import FolderRegistrar
+from engine.building.registering import Proof, RegistrationError, repair, swap_in
+from engine.building.staging import Places, read_build
+from engine.building.watching import watch
+from engine.building.workspace_tools import WorkspaceTools
+from engine.sandbox import SandboxPolicy
+from tests.building.corpus import SKILLS, laid, lay, plain, skill
+
+
+def state(folder: Path) -> dict[str, tuple[int, int]]:
+    """Time and inode of everything below a folder."""
+    return {
+        path.relative_to(folder).as_posix(): (path.lstat().st_mtime_ns, path.lstat().st_ino)
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def codes(result: BuildResult) -> list[str]:
+    return [one.code for one in result.errors]
+
+
+def staging(workspace: Path) -> list[str]:
+    return sorted(path.name for path in (workspace / ".builds").glob("*") if path.suffix != ".lock")
+
+
+class Refusing(FolderRegistrar):
+    """Proves nothing, for one version."""
+
+    def __init__(self, places: Places, version: str, how: str) -> None:
+        super().__init__(places)
+        self._version, self._how = version, how
+
+    async def register(self, spec: AgentSpec, folder: Path) -> None:
+        if (spec.version, self._how) == (self._version, "register"):
+            raise RegistrationError("the database is locked")
+        await super().register(spec, folder)
+
+    async def e2e(self, spec: AgentSpec, folder: Path, *, live: bool) -> Proof:
+        if (spec.version, self._how) == (self._version, "e2e"):
+            return Proof(False, "no answer")
+        return await super().e2e(spec, folder, live=live)
+
+
+async def test_a_build_again_writes_nothing_and_a_failed_one_brings_the_former_version_back(
+    tmp_path: Path,
+) -> None:
+    """Line 55."""
+    folder = laid(tmp_path / "skills", "release-train")
+    (folder / "SKILL.md").write_bytes(
+        SKILLS["release-train"]["SKILL.md"].replace(b'  mindrian-version: "1.10"\n', b"")
+    )
+    workspace = tmp_path / "workspace"
+    first = await Builder(workspace).build(folder)
+    assert (first.status, first.spec.version, len(first.phases)) == (Status.BUILT, "1.0.0", 7)
+    assert set(first.code_files) == {
+        *("agent.py", "agent.yaml", "graph.json", "instructions.md", "schema.cypher"),
+        *("tests/test_agent.py", "tests/test_handoff.py"),
+    }
+    assert staging(workspace) == []
+    before = state(workspace)
+    again = await Builder(workspace).build(folder)
+    assert (again.status, again.spec, again.output_path) == (Status.UP_TO_DATE, first.spec, first.output_path)
+    assert again.code_files.keys() >= first.code_files.keys()
+    assert state(workspace) == before
+
+    (folder / "notes.md").write_text("changed", encoding="utf-8")
+    for how in ("register", "e2e"):
+        registrar = Refusing(Places(workspace), "1.0.1", how)
+        failed = await Builder(workspace, registrar=registrar).build(folder)
+        assert (failed.status, codes(failed), failed.phases[-1].number) == (
+            Status.FAILED,
+            ["NOT_REGISTERED"],
+            7,
+        )
+        now = await registrar.resolve("release-train")
+        assert now is not None
+        assert now == first.spec
+        assert (await registrar.e2e(now, Path(first.output_path), live=False)).passed
+        assert state(Path(first.output_path)).keys() == {
+            one[21:] for one in before if one.startswith("agents/release-train/")
+        }
+        assert len(staging(workspace)) == (1 if how == "register" else 2)
+
+    builder = Builder(workspace)
+    second = await builder.build(folder)
+    assert (second.status, second.spec.version) == (Status.BUILT, "1.0.1")
+    (earlier,) = await builder.versions("release-train")
+    assert open_agent(earlier.folder).spec == first.spec
+    assert (await builder.roll_back("release-train")).version == "1.0.0"
+    assert (await Builder(workspace).registrar.resolve("release-train")) == first.spec
+    assert [one.version for one in await builder.versions("release-train")] == ["1.0.1"]
+    assert await builder.remove("release-train")
+    assert not await builder.remove("release-train")
+    assert await Builder(workspace).registrar.resolve("release-train") is None
+    assert len(await builder.versions("release-train")) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["docx", "brainstorm-ideas", "review-council", "socratic-coach", "odd-unicode"]
+)
+async def test_each_type_is_built_and_its_own_tests_pass(name: str, tmp_path: Path) -> None:
+    """Line 49."""
+    result = await Builder(tmp_path / "workspace").build(laid(tmp_path, name))
+    assert result.status is Status.BUILT, [str(one) for one in result.findings]
+    agent = Path(result.output_path)
+    assert SKILLS[name]["SKILL.md"].endswith((agent / "instructions.md").read_bytes())
+    assert (agent / "skill" / "SKILL.md").read_bytes() == SKILLS[name]["SKILL.md"]
+    build = json.loads((agent / "BUILD.json").read_text(encoding="utf-8"))
+    assert [phase["passed"] for phase in build["phases"]] == [True] * 6
+    assert build["type"]["counts"]["points"]
+
+
+async def test_two_builds_at_once_make_one_agent(tmp_path: Path) -> None:
+    folder = laid(tmp_path, "comma-tools")
+    workspace = tmp_path / "workspace"
+    results = await asyncio.gather(*(Builder(workspace).build(folder) for _ in range(2)))
+    assert sorted(one.status for one in results) == [Status.BUILT, Status.UP_TO_DATE]
+    assert {one.spec.version for one in results} == {"1.0.0"}
+
+
+async def test_a_dry_run_leaves_nothing(tmp_path: Path) -> None:
+    result = await Builder(tmp_path / "ws").build(SKILLS["with-crlf"]["SKILL.md"].decode(), dry_run=True)
+    assert (result.status, result.success, len(result.phases)) == (Status.DRY_RUN, True, 6)
+    assert staging(tmp_path / "ws") == []
+    assert not (tmp_path / "ws" / "agents").exists()
+    assert result.code_files["instructions.md"] == "# One\r\n\r\ntext\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "more", "status", "code"),
+    [
+        (b"no skill\n", {}, Status.FAILED, "NO_FRONTMATTER"),
+        (skill(plain("x") + "\nowner: me"), {"mode": "strict"}, Status.FAILED, "UNKNOWN_FIELD"),
+        (skill("name: X y\ndescription: z"), {"mode": "strict"}, Status.FAILED, "BAD_NAME"),
+        (skill(plain("x")), {"overrides": {"type": "gizmo"}}, Status.FAILED, "UNKNOWN_TYPE"),
+        (skill(plain("x")), {"overrides": {"tools": 7}}, Status.FAILED, "BAD_SPEC"),
+        (skill(plain("x")), {"trusted": False}, Status.NEEDS_OPERATOR, ""),
+        (
+            skill("name: x\ndescription: A workflow", "\nDo.\n"),
+            {"interactive": True},
+            Status.NEEDS_OPERATOR,
+            "",
+        ),
+        (skill(plain("x"), "\n## Setup\n\nRequired: `mcp__no__y`.\n"), {}, Status.FAILED, "MCP_DOWN"),
+        (
+            skill(plain("x"), "\n## Setup\n\nRequired: `mcp__no__y`.\n"),
+            {"interactive": True},
+            Status.NEEDS_OPERATOR,
+            "MCP_DOWN",
+        ),
+        (skill("name: x\ndescription: Replace with description of the skill"), {}, Status.NEEDS_OPERATOR, ""),
+    ],
+)
+async def test_what_cannot_be_built_ends_clearly(
+    data: bytes, more: dict[str, Any], status: Status, code: str, tmp_path: Path
+) -> None:
+    result = await Builder(tmp_path / "ws").build(data.decode() + "\n", **more)
+    assert (result.status, codes(result)[:1]) == (status, [code] if code else [])
+    assert (result.choice is not None) == (status is Status.NEEDS_OPERATOR)
+    assert not (tmp_path / "ws" / "agents").exists()
+    assert staging(tmp_path / "ws") == []
+    json.dumps(result.as_json())
+
+
+async def test_a_full_disk_in_phase_6_fails_and_leaves_no_staging(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Path.write_bytes
+
+    def full(self: Path, data: bytes) -> int:
+        if self.name == "schema.cypher":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
+        return whole(self, data)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    result = await Builder(tmp_path / "ws").build(laid(tmp_path, "on"))
+    assert (result.status, codes(result), result.phases[-1].number) == (Status.FAILED, ["DISK_FULL"], 6)
+    assert (staging(tmp_path / "ws"), result.output_path) == ([], "")
+
+
+class Connecting(WorkspaceTools):
+    """A server whose program starts and never shakes hands."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(place, place, SandboxPolicy())
+        self.up = asyncio.Event()
+        self.process: asyncio.subprocess.Process | None = None
+
+    async def lacks(self, server: str, tools: Sequence[str]) -> str:
+        self.process = await asyncio.create_subprocess_exec("sleep", "600")
+        self.up.set()
+        try:
+            await self.process.wait()
+        finally:
+            self.process.kill()
+            await self.process.wait()
+        return "it ended"
+
+
+async def test_an_interrupt_in_phase_4_leaves_no_child_and_no_agent(tmp_path: Path) -> None:
+    tools = Connecting(tmp_path)
+    source = skill(plain("x"), "\n## Prerequisites\n\nRequired: `mcp__slow__find`.\n").decode()
+    building = asyncio.create_task(Builder(tmp_path / "ws", tools=tools).build(source))
+    await tools.up.wait()
+    building.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await building
+    assert tools.process is not None
+    assert tools.process.returncode is not None
+    assert staging(tmp_path / "ws") == []
+    assert not (tmp_path / "ws" / "agents").exists()
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from engine.building.builder import Builder
+from engine.building.folders import FolderRegistrar
+from engine.building.staging import Places
+
+class Dying(FolderRegistrar):
+    async def register(self, spec, folder):
+        if spec.version == sys.argv[3]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        await super().register(spec, folder)
+
+workspace = Path(sys.argv[1])
+builder = Builder(workspace, registrar=Dying(Places(workspace)))
+asyncio.run(builder.build(Path(sys.argv[2])))
+"""
+
+
+async def test_a_kill_during_the_swap_is_repaired_at_the_next_start(tmp_path: Path) -> None:
+    folder, workspace = laid(tmp_path, "on"), tmp_path / "ws"
+    first = await Builder(workspace).build(folder)
+    (folder / "more.md").write_text("more", encoding="utf-8")
+    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(workspace), str(folder), "1.0.1"]
+    done = await asyncio.to_thread(subprocess.run, command, check=False, cwd=Path(__file__).parents[2])
+    assert done.returncode == -9
+    assert read_build(Path(first.output_path)).version == "1.0.1"
+    builder = Builder(workspace)
+    # The folders are the registry here: the new version is in its place, whole, and answers.
+    assert await builder.repair() == ("on 1.0.1: its registration was finished",)
+    assert await builder.repair() == ()
+    assert [one.version for one in await builder.versions("on")] == ["1.0.0"]
+
+    # Killed between the two renames: the agent's place is empty.
+    places = Places(workspace)
+    staged = places.builds / "b-20260101T000000-00000000"
+    spec = open_agent(Path(first.output_path)).spec
+    lay(staged, {"agent.yaml": b"id: x\n"})
+    with pytest.raises(OSError, match="power"):
+        registering._swap(
+            Unmovable(staged),
+            spec.model_copy(update={"version": "1.0.2"}),
+            places,
+            places.builds / "on.registering.json",
+        )
+    assert not places.agent("on").exists()
+    assert await repair(places, FolderRegistrar(places)) == (
+        "on: its registration was undone; 1.0.1 is back",
+    )
+    assert open_agent(places.agent("on")).spec == spec
+
+
+class Unmovable(type(Path())):  # type: ignore[misc]
+    """A folder that the power goes over."""
+
+    def rename(self, target: Any) -> Any:
+        raise OSError("the power went")
+
+
+async def test_a_version_may_be_declared_and_not_lowered(tmp_path: Path) -> None:
+    folder, workspace = laid(tmp_path, "version-ten"), tmp_path / "ws"
+    assert (await Builder(workspace).build(folder)).spec.version == "1.10.0"
+    text = (folder / "SKILL.md").read_text(encoding="utf-8")
+    (folder / "SKILL.md").write_text(text.replace("1.10", "1.9"), encoding="utf-8")
+    lower = await Builder(workspace).build(folder)
+    assert (lower.status, codes(lower)) == (Status.FAILED, ["VERSION_LOWER"])
+
+
+async def test_a_workspace_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    (tmp_path / "ws").write_text("a file", encoding="utf-8")
+    result = await Builder(tmp_path / "ws").build(laid(tmp_path, "on"))
+    assert (result.status, codes(result)) == (Status.FAILED, ["IO"])
+
+
+async def test_an_id_that_leads_out_of_the_workspace_is_none(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "ws")
+    (tmp_path / "BUILD.json").write_text("{}", encoding="utf-8")
+    for name in ("..", "../x", "/etc", "a/b", ""):
+        assert not await builder.remove(name)
+        assert await builder.versions(name) == []
+        with pytest.raises(RegistrationError, match="there is no agent"):
+            await builder.roll_back(name)
+        result = await builder.build(skill(plain("x")).decode(), overrides={"id": name})
+        assert codes(result) == ["BAD_SPEC"]
+
+
+async def test_a_sidecar_lies_beside_the_skill(tmp_path: Path) -> None:
+    folder = lay(
+        tmp_path / "x", {"SKILL.md": skill(plain("x")), "agent.yaml": b"id: y\nversion: 2.0.0\ntype: role\n"}
+    )
+    result = await Builder(tmp_path / "ws").build(folder, dry_run=True)
+    assert (result.spec.id, result.spec.version, result.spec.type) == ("y", "2.0.0", "role")
+    lay(folder, {"agent.yaml": b"id: [\n"})
+    result = await Builder(tmp_path / "ws").build(folder)
+    assert [(one.code, one.where) for one in result.errors] == [("BAD_SIDECAR", "agent.yaml:2")]
+
+
+async def test_the_projects_skill_goes_before_the_users(tmp_path: Path) -> None:
+    workspace = tmp_path / "ws"
+    project = await Builder(workspace).build(laid(tmp_path / "a", "on"))
+    other = lay(tmp_path / "b" / "on", {"SKILL.md": skill(plain("on"))})
+    user = await Builder(workspace).build(other, scope="user")
+    assert (user.status, user.spec) == (Status.UP_TO_DATE, project.spec)
+    assert [one.code for one in user.warnings if one.code == "SHADOWED"] == ["SHADOWED"]
+
+
+async def test_only_the_last_five_versions_are_kept(tmp_path: Path) -> None:
+    """By the swap alone, without trying each in the sandbox."""
+    workspace = tmp_path / "ws"
+    built = await Builder(workspace).build(laid(tmp_path, "on"))
+    places, registrar = Places(workspace), FolderRegistrar(Places(workspace))
+    whole = {path: data.encode() for path, data in built.code_files.items()}
+    build = json.loads((Path(built.output_path) / "BUILD.json").read_text(encoding="utf-8"))
+    for number in range(1, 8):
+        spec = built.spec.model_copy(update={"version": f"1.0.{number}"})
+        said = json.dumps(build | {"version": spec.version}).encode()
+        yaml = whole["agent.yaml"].replace(b"version: 1.0.0", f"version: {spec.version}".encode())
+        staged = lay(places.builds / f"b-{number}", whole | {"BUILD.json": said, "agent.yaml": yaml})
+        await swap_in(staged, spec, places, registrar)
+    kept = [one.version for one in registering.versions_of(places, "on")]
+    assert kept == ["1.0.6", "1.0.5", "1.0.4", "1.0.3", "1.0.2"]
+
+
+async def test_a_watch_builds_once_for_a_burst(tmp_path: Path) -> None:
+    folder = laid(tmp_path, "on")
+    results: asyncio.Queue[BuildResult] = asyncio.Queue()
+    stop, began = asyncio.Event(), asyncio.Event()
+    seen: list[bytes] = []
+
+    async def build() -> BuildResult:
+        seen.append((folder / "SKILL.md").read_bytes())
+        return BuildResult(Status.UP_TO_DATE)
+
+    watching = asyncio.create_task(watch(folder, build, results.put_nowait, stop, began.set))
+    await results.get()
+    await began.wait()
+    for number in range(5):
+        (folder / "SKILL.md").write_bytes(skill(plain(f"on-{number}")))
+    await results.get()
+    stop.set()
+    await watching
+    assert seen == [SKILLS["on"]["SKILL.md"], skill(plain("on-4"))]
+    assert results.empty()

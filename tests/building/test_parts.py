@@ -1,0 +1,311 @@
+"""Phases 3 to 5, and the files of an agent: protocol, tools, graph rows, generated text."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.agents.spec import AgentSpec, read_spec
+from engine.building.assembly import check_tools, draft_tools
+from engine.building.codegen import generate
+from engine.building.findings import Findings, Mode
+from engine.building.folders import FolderRegistrar
+from engine.building.graphing import check_graph, draft_graph
+from engine.building.naming import class_name, slug, unique
+from engine.building.phases import PHASES, Surroundings, Work
+from engine.building.protocol import draft_handoffs
+from engine.building.resources import from_text
+from engine.building.skill import SkillDefinition, read_skill
+from engine.building.staging import Places
+from engine.building.workspace_tools import WorkspaceTools
+from engine.building.yaml_text import read_mapping, write_mapping
+from engine.sandbox import SandboxPolicy
+from engine.selection import MemoryGraph, Signal
+from engine.selection.cypher import schema_cypher
+from engine.selection.registering import register
+from tests.building.corpus import SKILLS, lay, plain, skill
+
+
+def definition(head: str, body: str = "\nDo it.\n") -> SkillDefinition:
+    found = Findings()
+    read = read_skill(from_text(skill(head, body)), found)
+    assert read is not None, [str(one) for one in found.all]
+    return read
+
+
+def tools_at(place: Path) -> WorkspaceTools:
+    return WorkspaceTools(place, place / "sandbox", SandboxPolicy())
+
+
+def codes(found: Findings) -> set[str]:
+    return {one.code for one in found.all}
+
+
+async def drafted(
+    data: bytes, tmp_path: Path, *, sidecar: str = "", tools: Any = None, **overrides: Any
+) -> tuple[Work, list[Findings]]:
+    """A skill through the five phases that write nothing, each with what it found."""
+    folder = from_text(data)
+    around = Surroundings(tools or tools_at(tmp_path), FolderRegistrar(Places(tmp_path)))
+    work = Work(data.decode(), Mode.LENIENT, overrides, False, around)
+    told = []
+    for _, phase in PHASES:
+        found = Findings()
+        checks = await phase(work, found)
+        if sidecar and work.sidecar == {}:
+            work.sidecar = read_mapping(sidecar, typed=True)[0]
+        told.append(found)
+        if found.errors or not all(one.passed for one in checks):
+            break
+    work.folder = folder
+    return work, told
+
+
+def test_ids_and_classes_are_made_of_any_name() -> None:
+    assert slug('Devil\'s "Advocate" \\n') == "devils-advocate-n"
+    assert slug("Überblick für Straße") == "uberblick-fur-strasse"
+    assert slug("日本語").startswith("agent-")
+    assert slug("日本語") != slug("日本")
+    assert slug("a" * 80) == "a" * 64
+    for name in ("pws-validation", "3d-art", "class", "日本語", "import", "x", "a--b", "Größe!"):
+        made = class_name(slug(name))
+        assert made.isidentifier()
+        assert made.isascii()
+    assert class_name("3d-art") == "A3dArtAgent"
+    taken: set[str] = set()
+    assert [unique("a", taken) for _ in range(3)] == ["a", "a-2", "a-3"]
+
+
+def test_inputs_and_outputs_are_fields_of_a_handoff() -> None:
+    said = definition(
+        plain("x")
+        + "\ninputs: [problem_clarity.who, expected_output, budget]\noutputs: [total, key_findings]",
+        "\n## Required inputs\n\nThe success metric.\n",
+    )
+    found = Findings()
+    handoff = draft_handoffs(said, found)
+    assert handoff["receives"] == {"requires_success": True, "requires_who": True}
+    assert handoff["returns"] == {"score_names": ["total"]}
+    assert [one.message for one in found.warnings if one.code == "UNKNOWN_INPUT"] == [
+        "the input budget is no field of a handoff; the task has to say it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sidecar", "phase", "code"),
+    [
+        ("handoff: {receives: {requires_budget: true}}", 3, "UNKNOWN_FIELD"),
+        ("handoff: {routing: {can_delegate_to: [x]}}", 3, "SELF_ROUTE"),
+        ("handoff: {supports: {transfer: true}}", 3, "TRANSFER_NOT_ALLOWED"),
+        ("tools: {global_actions: [{action: look, tool: nowhere.look}]}", 4, "UNRESOLVED_ACTION"),
+        ("tools: {custom_tools: [{name: t, function: a.b}]}", 4, "BAD_FUNCTION"),
+        ("chaining: {precedes: [{id: x}]}", 5, "SELF_EDGE"),
+        ("chaining: {precedes: [{id: y, weight: 1.5}]}", 5, "WEIGHT_RANGE"),
+        ("model: {thinking: budget, thinking_budget: 9000}", 2, "BAD_SPEC"),
+        ("type: gizmo", 2, "UNKNOWN_TYPE"),
+        ("type: pipeline\nphases: []", 2, "BAD_SPEC"),
+    ],
+)
+async def test_what_a_sidecar_says_wrongly_ends_its_phase(
+    sidecar: str, phase: int, code: str, tmp_path: Path
+) -> None:
+    _, told = await drafted(skill(plain("x")), tmp_path, sidecar=sidecar)
+    assert (len(told), code) == (phase, told[-1].errors[0].code)
+    assert told[-1].errors[0].where
+
+
+async def test_a_sidecar_counts_above_the_skill_and_an_operator_above_both(tmp_path: Path) -> None:
+    sidecar = "name: Another\ndescription: Said beside it\nmodel: {tier: deep}"
+    work, told = await drafted(skill(plain("x")), tmp_path, sidecar=sidecar, name="The operator's")
+    assert not any(one.errors for one in told)
+    assert (work.spec.name, work.spec.description, work.spec.model.tier) == (
+        "The operator's",
+        "Said beside it",
+        "deep",
+    )
+
+
+PLAIN = Path(__file__).parents[1] / "mcp" / "servers" / "plain.py"
+
+
+def servers(place: Path) -> WorkspaceTools:
+    """A workspace with a server that works and one that is no server."""
+    (place / "sandbox").mkdir(exist_ok=True)
+    said = {
+        "up": {"command": sys.executable, "args": [str(PLAIN)]},
+        "down": {"command": sys.executable, "args": ["-c", "raise SystemExit(1)"]},
+    }
+    (place / "mcp.json").write_text(json.dumps(said), encoding="utf-8")
+    return tools_at(place)
+
+
+async def test_a_required_server_that_is_down_fails_and_an_optional_one_is_degraded(tmp_path: Path) -> None:
+    """Line 52."""
+    body = "\n## Prerequisites\n\n`mcp__{}__fail` must be connected\n"
+    _, told = await drafted(skill(plain("x"), body.format("up")), tmp_path, tools=servers(tmp_path))
+    assert (len(told), codes(told[3])) == (5, set())
+    _, told = await drafted(skill(plain("x"), body.format("down")), tmp_path, tools=servers(tmp_path))
+    assert (len(told), codes(told[3])) == (4, {"MCP_DOWN"})
+    _, told = await drafted(skill(plain("x"), body.format("nobodys")), tmp_path, tools=servers(tmp_path))
+    assert "mcp.json names no server" in told[3].errors[0].message
+    for more, text in (({"mcp": "optional"}, body), ({}, "\nTry `mcp__{}__fail`.\n")):
+        work, told = await drafted(
+            skill(plain("x"), text.format("down")), tmp_path, tools=servers(tmp_path), **more
+        )
+        assert (len(told), codes(told[3])) == (5, {"MCP_DEGRADED"})
+        assert work.spec.tools.degraded == ("down",)
+
+
+async def test_a_custom_function_is_looked_at_in_the_sandbox(tmp_path: Path) -> None:
+    """Line 45, as the builder meets it."""
+    good = b'def add(a: int, b: int) -> int:\n    """Add."""\n    return a + b\n'
+    lay(tmp_path / "sandbox", {"custom_tools/__init__.py": b"", "custom_tools/sums.py": good})
+    lay(tmp_path / "sandbox", {"custom_tools/bad.py": b"import os\n\nos._exit(7)\n"})
+    sidecar = "tools: {{custom_tools: [{{name: add, function: custom_tools.{}.add}}]}}"
+    work, told = await drafted(skill(plain("x")), tmp_path, sidecar=sidecar.format("sums"))
+    assert (len(told), codes(told[3])) == (5, set())
+    files = generate(work.spec, work.skill, work.folder, Findings())
+    assert b'"add": "custom_tools.sums.add"' in files["tools.py"]
+    _, told = await drafted(skill(plain("x")), tmp_path, sidecar=sidecar.format("bad"))
+    assert (len(told), codes(told[3])) == (4, {"BAD_FUNCTION"})
+
+
+async def test_tools_are_those_that_are_named_and_never_guessed(tmp_path: Path) -> None:
+    said = definition(
+        plain("x") + "\nallowed-tools: Bash(git add:*) Read WebFetch mcp__neo4j__read_cypher",
+        "\nResearch in a vector database. Call `Github:create_issue`. Not mcp__no__code without backticks.\n",
+    )
+    found = Findings()
+    tools = draft_tools(said, tools_at(tmp_path), found)
+    assert tools["local"] == ["simple_coder.run git", "simple_coder.read"]
+    assert [(use["server"], use["tools"], use["required"]) for use in tools["mcp_servers"]] == [
+        ("github", ["create_issue"], False),
+        ("neo4j", ["read_cypher"], False),
+    ]
+    assert codes(found) == {"UNRESOLVED_TOOL"}
+    spec = spec_of(tools={"mcp_servers": [{"server": "up", "tools": ["echo", "gone"], "required": True}]})
+    found = Findings()
+    assert not (await check_tools(spec, servers(tmp_path), found)).connected
+    assert "gone" in found.errors[0].message
+
+
+def spec_of(**more: Any) -> AgentSpec:
+    return read_spec({"id": "x", "name": "X", "type": "operator", "description": "y", **more})
+
+
+async def test_any_name_stands_in_the_graph_and_no_text_of_it_in_cypher(tmp_path: Path) -> None:
+    """Line 53."""
+    name = 'Devil\'s "Advocate" \\n `$x` {y}'
+    work, told = await drafted(
+        skill(f"name: {name}\ndescription: 'Use when \"it''s too good\" is said'"), tmp_path
+    )
+    assert not any(one.errors for one in told), [str(one) for each in told for one in each.errors]
+    found = Findings()
+    files = generate(work.spec, work.skill, work.folder, found)
+    assert work.spec.name == name
+    schema, graph = files["schema.cypher"].decode(), json.loads(files["graph.json"])
+    assert schema == schema_cypher()
+    assert graph["node"]["name"] == name
+    store = MemoryGraph()
+    await register(store, work.spec)
+    assert [one.name for one in await store.nodes()] == [name]
+    row = (await store.select(Signal(triggers=("It's  TOO good",)))).rows[0]
+    assert row.node.id == work.spec.id
+
+
+async def test_rows_are_tried_and_taken_back() -> None:
+    spec = spec_of(
+        triggers={"keywords": ["look"], "problem_types": [{"type": "ill-defined"}]},
+        chaining={"precedes": [{"id": "z", "weight": 0.9}], "follows": [{"id": "a"}]},
+    )
+    graph, found = MemoryGraph(), Findings()
+    assert await check_graph(spec, graph, found)
+    assert await graph.nodes() == ()
+    await register(graph, spec)
+    assert [(edge.src, edge.dst, edge.value) for edge in await graph.edges("CHAINS_TO")] == [
+        ("a", "x", 0.5),
+        ("x", "z", 0.9),
+    ]
+    newer = spec.model_copy(update={"chaining": spec.chaining.model_copy(update={"precedes": ()})})
+    await register(graph, newer)
+    assert [(edge.src, edge.dst) for edge in await graph.edges("CHAINS_TO")] == [("a", "x")]
+
+
+def test_triggers_are_declared_or_quoted_or_content_words() -> None:
+    found = Findings()
+    declared = definition(
+        plain("x")
+        + "\nmetadata:\n  mindrian-triggers: SCQA , structure\n  mindrian-problem-types: Ill_Defined:0.8"
+    )
+    graph = draft_graph(declared, found)
+    assert graph["triggers"] == {
+        "keywords": ["scqa", "structure"],
+        "problem_types": [{"type": "ill-defined", "confidence": 0.8}],
+    }
+    quoted = definition(
+        'name: my-review\ndescription: Reviews. Use when the user says "code review" or plans a merge.'
+    )
+    assert draft_graph(quoted, found)["triggers"]["keywords"] == [
+        "code review",
+        "review",
+        "says",
+        "code",
+        "plans",
+        "merge",
+    ]
+    assert not found.all
+    wrong = definition(plain("x") + '\nmetadata:\n  mindrian-chains-to: "a:1.5, b:none, c"')
+    assert draft_graph(wrong, found)["chaining"] == {"precedes": [{"id": "c", "weight": 0.5}]}
+    assert [one.code for one in found.errors] == ["WEIGHT_RANGE", "WEIGHT_RANGE"]
+
+
+@pytest.mark.parametrize("name", SKILLS)
+async def test_the_generator_gives_the_same_bytes_and_no_text_of_the_skill_in_code(
+    name: str, tmp_path: Path
+) -> None:
+    """Lines 49 and 56."""
+    data = SKILLS[name]["SKILL.md"]
+    if name == "no-name":
+        data = data.replace(b"---\n", b"---\nname: no-name\n", 1)
+    made = []
+    for _ in range(2):
+        work, told = await drafted(data, tmp_path)
+        assert not any(one.errors for one in told), [str(one) for each in told for one in each.errors]
+        made.append(generate(work.spec, work.skill, work.folder, Findings()))
+    assert made[0] == made[1]
+    files = made[0]
+    assert files["instructions.md"] == work.skill.body
+    assert data.endswith(files["instructions.md"])
+    assert read_spec(read_mapping(files["agent.yaml"].decode(), typed=True)[0]) == work.spec
+    for path in ("agent.py", "tests/test_agent.py", "tests/test_handoff.py"):
+        ast.parse(files[path])
+        assert files[path].isascii()
+
+
+def test_yaml_says_what_it_was_given() -> None:
+    odd = [
+        "on",
+        "1.10",
+        "yes",
+        "null",
+        "~",
+        "2024-01-01",
+        "0x1f",
+        "<<",
+        "a: b",
+        "- c",
+        "# d",
+        " e ",
+        "",
+        "é\u2028\x85🦜",
+        "'",
+        "\\n\n",
+    ]
+    given = {"texts": odd, "numbers": [1, 0.5, -2], "truths": [True, False, None], "deep": {"x": {"y": []}}}
+    assert read_mapping(write_mapping(given), typed=True)[0] == given
+    assert write_mapping({"b": 1, "a": 2}) == "a: 2\nb: 1\n"

@@ -1,0 +1,233 @@
+"""Phases 1 and 2: skills are read as the spec says, judged as the standard judges them, and typed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.agents.kinds import AgentType
+from engine.building.architecture import decide_type
+from engine.building.findings import Findings
+from engine.building.markdown import read_markdown
+from engine.building.resources import from_text, read_folder
+from engine.building.skill import SkillDefinition, read_skill
+from engine.mcp.allowed import tokens_of
+from tests.building.corpus import SKILLS, laid, lay, plain, skill
+
+DIFFERENCES = {"dashes-in-value", "inline-metadata"}
+"""Where skills-ref is narrower than its own spec (§2.2): it refuses these, we do not."""
+RECORDED = json.loads(Path(__file__).with_name("skills_ref_verdicts.json").read_text(encoding="utf-8"))
+"""What skills-ref 0.1.1 says of each skill of the corpus: whether it is valid."""
+
+
+def read(folder: Path) -> tuple[SkillDefinition | None, Findings]:
+    found = Findings()
+    files = read_folder(folder, found)
+    return (read_skill(files, found) if files else None), found
+
+
+def read_text(data: bytes) -> tuple[SkillDefinition | None, Findings]:
+    found = Findings()
+    return read_skill(from_text(data), found), found
+
+
+def codes(found: Findings) -> set[str]:
+    return {one.code for one in found.all}
+
+
+@pytest.mark.parametrize("name", SKILLS)
+def test_strict_verdicts_are_those_of_the_reference(name: str, tmp_path: Path) -> None:
+    """Line 46."""
+    _, found = read(laid(tmp_path, name))
+    assert found.strict_ok == (RECORDED[name] or name in DIFFERENCES)
+
+
+def test_the_recorded_verdicts_are_those_of_the_package(tmp_path: Path) -> None:
+    """Line 46, where skills-ref is installed."""
+    validator = pytest.importorskip("skills_ref.validator")
+    assert {name: not validator.validate(laid(tmp_path, name)) for name in SKILLS} == RECORDED
+
+
+def test_heads_are_read_as_specified(tmp_path: Path) -> None:
+    """Line 47."""
+    said = {name: read(laid(tmp_path, name))[0] for name in SKILLS}
+    assert all(one is not None for one in said.values())
+    bodies = {name: one.body for name, one in said.items() if one}
+    assert bodies["with-crlf"] == b"# One\r\n\r\ntext\r\n"
+    assert bodies["head-only"] == b""
+    assert bodies["dashes-in-body"] == b"\nOne\n\n---\n\nTwo\n---\nthree\n"
+    assert said["dashes-in-value"].description == "left --- right"
+    assert said["long-name"].name == "abcdefghi-" * 7 + "x"
+    assert len(said["long-name"].id) == 64
+    assert said["unquoted-colon"].description == "Use when: the user asks: why"
+    assert said["hint-in-brackets"].extra["argument-hint"] == "[file] [mode]"
+    assert said["comma-tools"].allowed_tools == ("Bash(git add:*)", "Bash(jq:*)", "Read", "Task")
+    assert said["block-tools"].allowed_tools == ("Read", "Bash(npm run test:*)")
+    assert said["inline-metadata"].metadata == {"author": "me", "version": "1.10"}
+    assert said["version-ten"].extra["version"] == "1.10"
+    assert (said["on"].name, said["on"].description) == ("on", "yes")
+    assert tokens_of("Bash(git add:*), Bash(jq:*)\nRead") == ("Bash(git add:*)", "Bash(jq:*)", "Read")
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", "NO_FRONTMATTER"),
+        (b"# Only a body\n", "NO_FRONTMATTER"),
+        (b" ---\nname: x\n---\n", "NO_FRONTMATTER"),
+        (b"---\nname: x\ndescription: y\n", "UNCLOSED_FRONTMATTER"),
+        (b"---\n---\n", "NOT_A_MAPPING"),
+        (b"---\n- a\n- b\n---\n", "NOT_A_MAPPING"),
+        (b"---\nname: [x\n  y: :\n---\n", "BAD_YAML"),
+        (b"---\n\tname: x\n---\n", "BAD_YAML"),
+        (b"---\nname: a\nname: b\ndescription: c\n---\n", "DUPLICATE_KEY"),
+        (b"---\nname: &a x\ndescription: *a\n---\n", "YAML_ALIAS"),
+        (b"---\nname: !!python/object:os.system x\ndescription: y\n---\n", "YAML_TAG"),
+        (b'---\nname: x\nother: ["\\ud83e"]\ndescription: y\n---\n', "BAD_YAML"),
+        (b"---\nname: x\ndescription: ''\n---\n", "NO_DESCRIPTION"),
+        (b"---\nname: x\n---\n", "NO_DESCRIPTION"),
+        ("---\nname: x\n---\n".encode("utf-16"), "ENCODING"),
+        (b"---\nname: x\ndescription: \xff\n---\n", "ENCODING"),
+        (b"---\nname: x\ndescription: y\n---\n\0", "ENCODING"),
+        (b"---\nname: x\nextra: " + b"y" * 70_000 + b"\n---\n", "TOO_BIG"),
+        (b"---\nname: x\ndescription: y\n---\n" + b"z" * (2 * 1024 * 1024 + 1), "TOO_BIG"),
+        (b"---\nname: x\ndescription: y\nother: " + b"[" * 2_000 + b"\n---\n", "BAD_YAML"),
+    ],
+)
+def test_what_is_no_skill_is_one_clear_error(data: bytes, code: str) -> None:
+    definition, found = read_text(data)
+    assert definition is None or code == "TOO_BIG"
+    assert [one.code for one in found.errors] == [code]
+    assert "\n" not in found.errors[0].message
+
+
+@given(st.binary(max_size=300), st.booleans())
+def test_no_bytes_bring_it_down(data: bytes, headed: bool) -> None:
+    read_text(b"---\nname: x\ndescription: y\n" + data if headed else data)
+
+
+@pytest.mark.parametrize(
+    "piece", ["[", "`", "# " + " " * 500 + "x", "*_`", "| ", "<!--", "- ", "1. ", "user says "]
+)
+def test_long_lines_are_read_in_good_time(piece: str) -> None:
+    body = piece * (400_000 // len(piece))
+    definition, _ = read_text(skill(plain("x"), f"\n{body}\n# Workflow\n\n1. a\n2. b\n"))
+    assert definition is not None
+    assert [step.title for step in definition.steps] == ([] if piece in ("<!--", "`") else ["a", "b"])
+
+
+def test_places_are_told_with_their_lines(tmp_path: Path) -> None:
+    _, found = read(laid(tmp_path, "dead-links"))
+    told = {(one.code, one.where) for one in found.all}
+    assert told == {("LINK_MISSING", "SKILL.md:6"), ("LINK_OUTSIDE", "SKILL.md:6")}
+    _, found = read_text(b"---\nname: x\ndescription: y\nowner: z\n---\n")
+    assert ("UNKNOWN_FIELD", "SKILL.md:4") in {(one.code, one.where) for one in found.all}
+
+
+def test_code_is_no_heading_and_a_section_holds_its_parts(tmp_path: Path) -> None:
+    """Line 48."""
+    fences, _ = read(laid(tmp_path, "tilde-fences"))
+    assert [section.title for section in fences.sections] == ["Real", "Also real"]
+    release, _ = read(laid(tmp_path, "release-train"))
+    assert [(step.number, step.title) for step in release.steps] == [
+        (1, "Prepare"),
+        (2, "Build"),
+        (3, "Publish"),
+        (4, "Phase 4"),
+    ]
+    prepare = next(section for section in release.sections if section.title == "Phase 1: Prepare")
+    assert "### Phase 1.1 of something nested" in prepare.text
+    methodology, _ = read(laid(tmp_path, "methodology"))
+    assert [step.title for step in methodology.steps] == ["First", "Second", "Third"]
+    assert "inner" in methodology.steps[1].text
+
+
+def test_numbered_headings_count_under_a_process_only_and_keywords_go_before() -> None:
+    body = "# Tool\n\n## 1. No\n\n## Workflow\n\n### 1. One\n\n#### 1.1 Inner\n\n### 2) Two\n\n"
+    body += "## Examples\n\n### 1. Not\n"
+    assert [step.title for step in read_markdown(body).steps] == ["One", "Two"]
+    assert [step.title for step in read_markdown(body + "\n## Step 7: Keyed\n").steps] == ["Keyed"]
+    under = read_markdown("Title\n=====\n\nPart\n----\n\ntext\n- item\n---\n")
+    assert [(one.level, one.title) for one in under.sections] == [(1, "Title"), (2, "Part")]
+
+
+def test_nothing_outside_the_folder_is_read(tmp_path: Path) -> None:
+    """Line 51."""
+    (tmp_path / "secret.md").write_text("secret", encoding="utf-8")
+    folder = lay(
+        tmp_path / "linked",
+        {"SKILL.md": skill(plain("linked"), "\n[a](../secret.md) [b](/etc/passwd) [c](refs/x.md)\n")},
+    )
+    (folder / "refs").symlink_to(tmp_path)
+    (folder / "out.md").symlink_to(tmp_path / "secret.md")
+    os.mkfifo(folder / "pipe")
+    found = Findings()
+    files = read_folder(folder, found)
+    assert files is not None
+    assert set(files.files) == {"SKILL.md"}
+    assert sorted(one.where for one in found.errors) == ["out.md", "pipe", "refs"]
+    assert {one.code for one in found.errors} == {"UNSAFE_FILE"}
+    read_skill(files, found)
+    outside = [one.message for one in found.all if one.code == "LINK_OUTSIDE"]
+    assert len(outside) == 2
+
+
+def test_a_folder_has_limits_and_names_that_can_be_shown(tmp_path: Path) -> None:
+    many = {f"f{n}.md": b"" for n in range(501)}
+    _, found = read(lay(tmp_path / "many", {"SKILL.md": skill(plain("many")), **many}))
+    assert codes(found) == {"TOO_BIG"}
+    big = lay(tmp_path / "big", {"SKILL.md": skill(plain("big"))})
+    with (big / "big.bin").open("wb") as file:
+        file.truncate(21 * 1024 * 1024)
+    assert codes(read(big)[1]) == {"TOO_BIG"}
+    odd = lay(tmp_path / "odd", {"SKILL.md": skill(plain("odd")), "a\x1b[31m.md": b""})
+    assert codes(read(odd)[1]) == {"UNSAFE_FILE"}
+    lower, found = read(lay(tmp_path / "lower", {"skill.md": skill(plain("lower"))}))
+    assert lower is not None
+    assert codes(found) == {"SKILL_MD_CASE"}
+    assert codes(read(tmp_path / "nowhere")[1]) == {"NO_SKILL_MD"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "rule"),
+    [
+        ("docx", AgentType.OPERATOR, "points"),
+        ("brainstorm-ideas", AgentType.GUIDED, "points"),
+        ("release-train", AgentType.PIPELINE, "points"),
+        ("review-council", AgentType.COLLABORATIVE, "points"),
+        ("socratic-coach", AgentType.ROLE, "points"),
+        ("team-canvas", AgentType.GUIDED, "declared"),
+        ("fuzzer-type", AgentType.OPERATOR, "foreign"),
+        ("methodology", AgentType.PIPELINE, "foreign"),
+    ],
+)
+def test_the_type_is_told_from_what_the_skill_says(
+    name: str, kind: AgentType, rule: str, tmp_path: Path
+) -> None:
+    """Line 50."""
+    definition, _ = read(laid(tmp_path, name))
+    found = Findings()
+    decision = decide_type(definition, {}, {}, found)
+    assert (decision.type, decision.rule) == (kind, rule)
+    assert decision.confidence >= 0.6
+    assert ("FOREIGN_TYPE" in codes(found)) == (rule == "foreign")
+
+
+def test_a_type_that_cannot_be_told_is_flagged_and_never_guessed() -> None:
+    """Line 50."""
+    definition, _ = read_text(skill("name: x\ndescription: A workflow", "\nDo it.\n"))
+    found = Findings()
+    decision = decide_type(definition, {}, {}, found)
+    assert (decision.type, decision.confidence, decision.rule) == (AgentType.OPERATOR, 0.4, "ambiguous")
+    assert codes(found) == {"TYPE_AMBIGUOUS"}
+    unknown, _ = read_text(skill("name: x\ndescription: y\ntype: gizmo"))
+    found = Findings()
+    assert decide_type(unknown, {}, {}, found).rule == "points"
+    assert codes(found) == {"UNKNOWN_TYPE"}
+    assert decide_type(unknown, {"type": "gizmo"}, {}, found) is None
+    assert decide_type(unknown, {"type": "role"}, {"type": "guided"}, found).type is AgentType.GUIDED

@@ -1,0 +1,43 @@
+"""The fold of the crew's stream."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from engine.crew.fold import fold
+from engine.domain import crew_commands as cc
+from engine.journal import crew_events as ce
+from engine.journal.event import CREW
+from tests.crew.flight import CLEAR, Flight, Job
+
+
+async def test_the_stored_stream_gives_the_same_state_and_unknown_fields_a_warning(flight: Flight) -> None:
+    await flight.register("a", "b")
+
+    async def a(job: Job) -> Any:
+        await job.desk.keep(job.run, "pipeline.phase", {"done": "one"}, "one is done")
+        return job.done("text", key_findings=("found",))
+
+    flight.worker.scripts["a"] = a
+    group = (await flight.do(cc.Sequence(to=("a", "b"), task="all", clarity=CLEAR)))["group"]
+    await flight.crew.wait_group(group)
+    await flight.do(cc.EnableAgent(who="b", enabled=False))
+    spine = flight.crew.spine
+    spine.append(ce.BuildStaged(build="x", phase="analysis", state="passed", agent="a"))
+    spine.append(ce.ServerTold(server="search", state="ok", tools=3))
+    await spine.commit()
+    events = await flight.store.read(CREW)
+    again = fold(events)
+    assert again == flight.crew.state
+    assert again.builds["x"].phase == "analysis"
+    assert again.servers["search"].tools == 3
+    assert again.warnings == ()
+    newer = [
+        one._replace(body=json.dumps({**said, "context": {**said["context"], "mood": "good"}}))
+        if "context" in (said := json.loads(one.body))
+        else one
+        for one in events
+    ]
+    assert fold(newer).warnings == ("HandoffContext: the field 'mood' is not known and was left out",)
+    assert fold(newer).handoffs == again.handoffs
