@@ -71,9 +71,9 @@ def timeline(state: CrewState, now: datetime, *, shown: str = "", said: str = ""
     parts += [f"{count} {one.words}" for one, count in counts.items()]
     if hidden := len(newest) - len(chosen):
         parts.append(f"{hidden} older trees are not shown")
-    usage = state.usage()
-    if usage.calls:
-        parts.append(f"{_count(usage.calls, 'model call')}, ${usage.usd:.2f}")
+    used = [one.result.usage for one in state.handoffs.values() if one.result is not None]
+    if calls := sum(usage.calls for usage in used):
+        parts.append(f"{_count(calls, 'model call')}, ${sum(usage.usd for usage in used):.2f}")
     return HandoffsModel(lines, " · ".join(parts), shown, facts(state, shown, now), said)
 
 
