@@ -82,7 +82,7 @@ def _read_delegate(rest: str, context: Context) -> Intent:
 def _read_several(make: Callable[..., cc.Parallel | cc.Sequence]) -> Reader:
     def read(rest: str, context: Context) -> Intent:
         priority, rest = _priority(rest)
-        match = re.match(r"(\S+(?:\s*,\s*\S+)*)\s*(.*)", rest, re.S)
+        match = re.match(r"([^\s,]+(?:\s*,\s*[^\s,]+)*)\s*(.*)", rest, re.S)
         if match is None:
             raise GrammarError("agents are missing: a,b,c")
         names = [one for one in re.split(r"[\s,]+", match[1]) if one]

@@ -46,6 +46,9 @@ class CrewBase(ApprovalKeys):
             self._opening_crew = False
         if self._crew is None:
             self._crew, self._crew_stale = opened, True
+            if count := len(opened.needs):
+                waits = "1 request waits" if count == 1 else f"{count} requests wait"
+                self._say(f"{waits} for you: F", "note")
         return opened
 
     def _with_crew(self, context: Context) -> Context:

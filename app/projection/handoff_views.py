@@ -11,7 +11,7 @@ from itertools import pairwise
 from app.projection.fleet_views import at_work_s, lasted_s, short, style_of
 from engine.agents.clarity import SLOTS
 from engine.agents.kinds import ConfidenceSource, HandoffState, HandoffType, Priority
-from engine.agents.result import HandoffResult, Usage
+from engine.agents.result import HandoffResult
 from engine.crew.state import CrewState, Group, Handoff
 from engine.domain.text import clean, clean_line
 from widgets.dialogs.handoffs import HandoffLine, HandoffsModel, HandoffWish, Span, SpanKind
@@ -67,14 +67,18 @@ def timeline(state: CrewState, now: datetime, *, shown: str = "", said: str = ""
     known = {line.key for line in lines}
     shown = shown if shown in known else next(iter(known and (lines[0].key,)), "")
     counts = Counter(one.state for one in state.open())
-    parts = [f"{len(state.handoffs)} handoffs"]
+    parts = [_count(len(state.handoffs), "handoff")]
     parts += [f"{count} {one.words}" for one, count in counts.items()]
     if hidden := len(newest) - len(chosen):
         parts.append(f"{hidden} older trees are not shown")
-    usage = sum((one.result.usage for one in state.handoffs.values() if one.result is not None), Usage())
-    if usage.calls:
-        parts.append(f"{usage.calls} model calls, ${usage.usd:.2f}")
+    used = [one.result.usage for one in state.handoffs.values() if one.result is not None]
+    if calls := sum(usage.calls for usage in used):
+        parts.append(f"{_count(calls, 'model call')}, ${sum(usage.usd for usage in used):.2f}")
     return HandoffsModel(lines, " · ".join(parts), shown, facts(state, shown, now), said)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _forest(state: CrewState) -> _Forest:
@@ -317,7 +321,7 @@ def _of_result(result: HandoffResult) -> Iterator[Fact]:
     yield Fact("", "What it took", "heading")
     yield Fact(
         "usage",
-        f"{usage.calls} model calls, {usage.input_tokens:,} + {usage.output_tokens:,} tokens, "
+        f"{_count(usage.calls, 'model call')}, {usage.input_tokens:,} + {usage.output_tokens:,} tokens, "
         f"${usage.usd:.4f}, {result.duration_seconds:.1f}s",
     )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -73,29 +75,47 @@ class AskPane(FactsPane):
 
 def _asked_lines(row: FleetRow, asked: Asked, width: int, height: int) -> tuple[Pieces, ...]:
     more = f" · {asked.more} more" if asked.more else ""
+    title, name = clean_line(asked.title, limit=200), clean_line(row.name, limit=60)
+    title = title if title.startswith(f"{name}:") else f"{name}: {title}"
     head = (
         Piece("? ", "warning"),
-        Piece(f"{clean_line(row.name, limit=60)}: {clean_line(asked.title, limit=200)}", "strong"),
+        Piece(title, "strong"),
         Piece(f" {clean_line(asked.id)} · {asked.waited}{more}", "dim"),
     )
-    answers: list[Piece] = []
-    for number, option in enumerate(asked.options[:9], 1):
-        answers += [Piece(f"{number} ", "accent"), Piece(clean_line(option.label, limit=80))]
-        answers.append(Piece(" …   " if option.text else "   "))
+    answers = [
+        (f"{number} ", clean_line(option.label, limit=80) + (" …" if option.text else ""))
+        for number, option in enumerate(asked.options[:9], 1)
+    ]
     if asked.free:
-        answers += [Piece("0 ", "accent"), Piece("write an answer")]
-    below = wrap(tuple(answers), width, most=4) if answers else ()
+        answers.append(("0 ", "write an answer"))
+    below = tuple(_packed(answers, width))
     room = max(1, height - 1 - len(below))
     question = wrap((Piece(clean_line(asked.question, limit=8_000)),), width, most=room)
     context = wrap((Piece(clean_line(asked.context, limit=8_000), "dim"),), width, most=20)
     return (*wrap(head, width), *question, *below, *(context if asked.context else ()))
 
 
+def _packed(answers: Sequence[tuple[str, str]], width: int) -> Iterator[Pieces]:
+    """Answers beside each other, none of them broken between two lines where it fits on one."""
+    line: list[Piece] = []
+    used = 0
+    for number, label in answers:
+        size = cell_len(number + label)
+        if line and used + 3 + size > width:
+            yield tuple(line)
+            line, used = [], 0
+        gap = [Piece("   ")] if line else []
+        line += [*gap, Piece(number, "accent"), Piece(label)]
+        used += 3 * len(gap) + size
+    if line:
+        yield tuple(line)
+
+
 class FleetDialog(BoxDialog[None]):
     """Posts what is wanted of agents; whoever opens it answers by `show` when `RefreshWanted` asks."""
 
     DEFAULT_CSS = """
-    FleetDialog > Vertical { width: 99%; height: 99%; max-width: 400; max-height: 99%; }
+    FleetDialog > Vertical { width: 100%; height: 100%; max-width: 400; max-height: 100%; }
     FleetDialog #standing { height: 1; }
     FleetDialog #heading { height: 1; color: $foreground-muted; }
     FleetDialog #said { height: auto; max-height: 2; color: $text-warning; }

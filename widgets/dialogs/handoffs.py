@@ -26,6 +26,8 @@ SpanKind = Literal["queued", "running", "waiting", "paused"]
 WIDE = 140
 """Cells from which on what is known of a handoff stands beside the trees."""
 NAME_CELLS = 34
+TOLD, BARE = 40, 20
+"""Cells that are left behind a bar: for times and states, and for why something failed."""
 LOOKS_PER_S = 10
 DRAWN: dict[str, tuple[str, str]] = {
     "queued": ("░", "dim"),
@@ -111,7 +113,7 @@ class HandoffsDialog(BoxDialog[None]):
     """Posts what is wanted of handoffs; whoever opens it answers by `show`."""
 
     DEFAULT_CSS = """
-    HandoffsDialog > Vertical { width: 99%; height: 99%; max-width: 400; max-height: 99%; }
+    HandoffsDialog > Vertical { width: 100%; height: 100%; max-width: 400; max-height: 100%; }
     HandoffsDialog #standing { height: 1; }
     HandoffsDialog #said { height: auto; max-height: 2; color: $text-warning; }
     HandoffsDialog #both { height: 1fr; layout: vertical; }
@@ -273,7 +275,8 @@ def _rows(lines: tuple[HandoffLine, ...], width: int) -> list[Row]:
     """The trees, with bars as wide as there is room for."""
     names = {one.key: cut_text(f"{one.lead}{clean_line(one.name)}", NAME_CELLS) for one in lines}
     widest = max(map(cell_len, names.values()), default=0)
-    cells = max(6, min(48, width - widest - 26))
+    room = TOLD if any(one.tail for one in lines) else BARE
+    cells = max(8, min(48, width - widest - room))
     return [_row(one, names[one.key] + " " * (widest - cell_len(names[one.key])), cells) for one in lines]
 
 
