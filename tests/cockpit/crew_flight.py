@@ -10,6 +10,8 @@ from typing import Any
 
 from app.settings import Settings
 from engine.agents.spec import read_spec
+from engine.building.builder import Builder
+from engine.building.findings import BuildResult
 from engine.crew.state import CrewState, Handoff
 from engine.domain import crew_commands as cc
 from engine.models import Endpoint, Retries
@@ -165,3 +167,34 @@ def debaters(
         return object_call("return_result", output="my turn", data=turn)
 
     return answer
+
+
+# ------------------------------------------------------------------ a build
+
+SKILL = """---
+name: pricing
+description: A workflow for prices.
+colour: red
+---
+# Pricing
+
+Say what it costs and what is to be left. See [the table](table.md).
+"""
+
+
+def lay_skill(folder: Path) -> Path:
+    """Write a skill whose type cannot be told from its text."""
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(SKILL, encoding="utf-8")
+    return folder
+
+
+def building(workspace: Path, source: Path) -> Any:
+    """How the cockpit builds it: everything but registering."""
+
+    async def build(told: Any, overrides: dict[str, Any]) -> BuildResult:
+        return await Builder(workspace, told=told).build(
+            source, overrides=overrides, interactive=True, dry_run=True
+        )
+
+    return build

@@ -3,39 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from crew_flight import staffed
+from crew_flight import building, lay_skill, staffed
 
-from engine.building.builder import Builder
-from engine.building.findings import BuildResult
 from widgets.dialogs.builder import BuilderDialog
-
-SKILL = """---
-name: pricing
-description: A workflow for prices.
-colour: red
----
-# Pricing
-
-Say what it costs and what is to be left. See [the table](table.md).
-"""
-
-
-def skill(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text(SKILL, encoding="utf-8")
-    return folder
-
-
-def building(workspace: Path, source: Path) -> Any:
-    async def build(told: Any, overrides: dict[str, Any]) -> BuildResult:
-        return await Builder(workspace, told=told).build(
-            source, overrides=overrides, interactive=True, dry_run=True
-        )
-
-    return build
 
 
 @pytest.mark.parametrize("size", [(160, 45), (80, 24)])
@@ -43,7 +15,7 @@ async def test_a_build_asks_for_the_type_and_goes_on_with_what_is_chosen(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
     """Lines 50 and 59."""
-    source = skill(tmp_path / "pricing")
+    source = lay_skill(tmp_path / "pricing")
     async with staffed(tmp_path / "ws", size=size) as flight:
         flight.app._open_build("pricing", building(tmp_path / "ws", source))
         await flight.dialog(BuilderDialog)
@@ -69,7 +41,7 @@ async def test_a_build_asks_for_the_type_and_goes_on_with_what_is_chosen(
 
 
 async def test_a_build_that_fails_says_where(tmp_path: Path) -> None:
-    source = skill(tmp_path / "pricing")
+    source = lay_skill(tmp_path / "pricing")
     (source / "SKILL.md").write_text("---\nname: [x\n---\n", encoding="utf-8")
     async with staffed(tmp_path / "ws") as flight:
         flight.app._open_build("pricing", building(tmp_path / "ws", source))
