@@ -46,7 +46,7 @@ def build(
         findings=tuple(
             _finding(one) for one in sorted(findings, key=lambda one: one.level is not Level.ERROR)
         ),
-        decision=_decision(records, result),
+        decision=_decision(records),
         preview=spec_text(result.spec) if result is not None and result.spec is not None else "",
         question=choice.question if choice is not None else "",
         options=choice.options if choice is not None else (),
@@ -92,12 +92,8 @@ def _finding(one: Finding) -> FindingLine:
     return FindingLine(mark, style_of(mark), one.code, one.where, one.message, one.hint)
 
 
-def _decision(records: Sequence[PhaseRecord], result: BuildResult | None) -> str:
-    """The type with the points of all five, where they were counted."""
-    choice = result.choice if result is not None else None
-    if choice is not None and choice.counts:
-        ranked = sorted(choice.counts.items(), key=lambda one: (-one[1], one[0]))
-        return "type not decided: " + ", ".join(f"{kind} {points:g}" for kind, points in ranked)
+def _decision(records: Sequence[PhaseRecord]) -> str:
+    """The type with the points of all five; where it is asked for, the question has them."""
     for record in records:
         for one in record.checks:
             if one.name == "type_determined":

@@ -22,6 +22,8 @@ from widgets.phase_list import PhaseLine, PhaseList
 from widgets.pieces import Piece, Pieces, wrap
 
 WIDE = 118
+SHORT = 30
+"""Lines of a screen below which the file makes room for a choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class BuilderDialog(BoxDialog[None]):
         width: 45%; height: 100%; border-top: none; border-left: solid $border-blurred;
     }
     BuilderDialog.-wide Preview:focus { border-left: heavy $border; }
+    BuilderDialog.-short.-asks Preview { display: none; }
     BuilderDialog ChoiceList { display: none; }
     BuilderDialog.-asks ChoiceList { display: block; }
     BuilderDialog #said { height: auto; max-height: 2; color: $text-warning; }
@@ -200,6 +203,7 @@ class BuilderDialog(BoxDialog[None]):
     def on_resize(self, event: events.Resize) -> None:
         """Put the file beside the phases where there is room."""
         self.set_class(event.size.width >= WIDE, "-wide")
+        self.set_class(event.size.height < SHORT, "-short")
 
     def show(self, model: BuilderModel) -> None:
         """Show this build."""

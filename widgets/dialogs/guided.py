@@ -247,6 +247,8 @@ class GuidedDialog(BoxDialog[None]):
             if before == stage:
                 self.call_later(self.move, *early)
         draft = clean(model.draft, limit=SHOWN_MOST)
+        if draft and not self._draft.display:
+            self._say_problem("")
         self._draft.display = bool(draft)
         self._draft.update(Content(f"draft, stored nowhere; ^g puts it into the field:\n{draft}"))
 
