@@ -158,7 +158,7 @@ class BuilderDialog(BoxDialog[None]):
 
     def __init__(self, model: BuilderModel) -> None:
         super().__init__()
-        self._model = model
+        self._model, self._box = model, Vertical()
         self._list, self._findings, self._preview = PhaseList(), FindingsPane(), Preview()
         self._decision, self._question = Static(id="decision"), Static(id="question")
         self._choices = ChoiceList()
@@ -176,7 +176,7 @@ class BuilderDialog(BoxDialog[None]):
 
     def compose(self) -> ComposeResult:
         """The phases, the findings, the type, the file to be, and the keys."""
-        with Vertical():
+        with self._box:
             with Container(id="all"):
                 with Container(id="left"):
                     yield self._list
@@ -209,7 +209,7 @@ class BuilderDialog(BoxDialog[None]):
         """Show this build."""
         asked = (self._model.question, self._model.options) if self.has_class("-asks") else None
         self._model = model
-        box = self.query_one(Vertical)
+        box = self._box
         box.border_title = Content(f"Build {clean_line(model.source, limit=100)}".rstrip())
         box.border_subtitle = Content(f"{clean_line(model.state)} · esc close".lstrip(" ·"))
         self._list.show(model.phases)

@@ -150,7 +150,7 @@ class DebateDialog(BoxDialog[None]):
 
     def __init__(self, model: DebateModel) -> None:
         super().__init__()
-        self._model = model
+        self._model, self._box = model, Vertical()
         self._board, self._outcome = DebateBoard(), Outcome()
         self._motion, self._sides = Static(id="motion"), Static(id="sides")
         self._said, self._keys = Static(id="said"), Static(classes="-keys")
@@ -169,7 +169,7 @@ class DebateDialog(BoxDialog[None]):
 
     def compose(self) -> ComposeResult:
         """The motion, the sides, what came of it, and the bar between rounds."""
-        with Vertical():
+        with self._box:
             yield self._motion
             yield self._sides
             yield self._board
@@ -194,7 +194,7 @@ class DebateDialog(BoxDialog[None]):
     def show(self, model: DebateModel) -> None:
         """Show this debate; the cursor stays on its card."""
         self._model = model
-        box = self.query_one(Vertical)
+        box = self._box
         box.border_title = Content(f"Debate {clean_line(model.handoff, limit=24)}".rstrip())
         box.border_subtitle = Content(f"{clean_line(model.state)} · enter reads · esc close".lstrip(" ·"))
         self._motion.update(Content(clean_line(model.motion, limit=1_000)))

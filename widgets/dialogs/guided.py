@@ -166,7 +166,7 @@ class GuidedDialog(BoxDialog[None]):
 
     def __init__(self, model: GuidedModel, check: Check) -> None:
         super().__init__()
-        self._model, self._check = model, check
+        self._model, self._check, self._box = model, check, Vertical()
         self._loaded: str | None = None
         """What the input was laid out for."""
         self._sent = ""
@@ -189,7 +189,7 @@ class GuidedDialog(BoxDialog[None]):
 
     def compose(self) -> ComposeResult:
         """What is to be known, the steps, the one that is asked, the result so far, and the keys."""
-        with Vertical():
+        with self._box:
             yield self._told
             with Container(id="body"):
                 yield self._rail
@@ -229,7 +229,7 @@ class GuidedDialog(BoxDialog[None]):
     def show(self, model: GuidedModel) -> None:
         """Show where it stands; what is being typed stays while the step is the same."""
         self._model = model
-        box = self.query_one(Vertical)
+        box = self._box
         box.border_title = Content(f"{clean_line(model.title, limit=80)} {clean_line(model.place)}".strip())
         box.border_subtitle = Content(f"{clean_line(model.state)} · esc close".lstrip(" ·"))
         self._told.update(Content("\n".join(clean_line(line, limit=400) for line in model.told)))

@@ -95,7 +95,7 @@ class PipelineDialog(BoxDialog[None]):
 
     def __init__(self, model: PipelineModel) -> None:
         super().__init__()
-        self._model = model
+        self._model, self._box = model, Vertical()
         self._list, self._outputs = PhaseList(), Outputs()
         self._question, self._said = Static(id="question"), Static(id="said")
         self._edited = TextArea(id="edited", tab_behavior="focus")
@@ -114,7 +114,7 @@ class PipelineDialog(BoxDialog[None]):
 
     def compose(self) -> ComposeResult:
         """The phases, what one of them gave, what is asked, and the keys."""
-        with Vertical():
+        with self._box:
             with Container(id="both"):
                 yield self._list
                 yield self._outputs
@@ -139,7 +139,7 @@ class PipelineDialog(BoxDialog[None]):
         """Show this pipeline; what is being edited stays."""
         other = model.asked != self._model.asked
         self._model = model
-        box = self.query_one(Vertical)
+        box = self._box
         box.border_title = Content(clean_line(model.title, limit=120))
         box.border_subtitle = Content(f"{clean_line(model.state)} · esc close".lstrip(" ·"))
         self._list.show(model.phases)
