@@ -344,7 +344,7 @@ class GuidedDialog(BoxDialog[None]):
     @on(Input.Submitted)
     @on(ChoiceList.Chosen)
     def _entered(self) -> None:
-        self.action_next()
+        self._next()
 
     # -------------------------------------------------------------- moves
 
@@ -370,6 +370,10 @@ class GuidedDialog(BoxDialog[None]):
         self.move(move)
 
     def action_next(self) -> None:
+        """Answer with everything that was typed before this key, which comes before the input's own keys."""
+        (self.focused or self).call_later(self._next)
+
+    def _next(self) -> None:
         """Answer; where nothing is asked any more, finish; where it was saved, go on."""
         step = self._model.step
         if self._model.paused:

@@ -188,7 +188,10 @@ class PipelineDialog(BoxDialog[None]):
             self.post_message(self.Wanted(self._model.handoff, wish))
 
     def action_send(self) -> None:
-        """Have what was edited checked again."""
+        """Have everything that was typed before this key checked again."""
+        self._edited.call_later(self._send)
+
+    def _send(self) -> None:
         text = self._edited.text
         if not self.has_class("-editing"):
             return
