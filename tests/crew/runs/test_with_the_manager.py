@@ -134,6 +134,8 @@ async def test_after_a_kill_phases_and_steps_go_on_and_what_failed_runs_no_more(
         wizard, line, single = [await on.hand(name) for name in ("bmc-wizard", "pipe", "one")]
         await on.move(wizard, "answer", value="shops")
         await on.holds(lambda: len(on.server.requests) == 3)
+        await on.holds(lambda: on.crew.state.handoffs[wizard].state.value == "waiting_human")
+        await on.crew.spine.commit()
         as_killed(tmp_path / "ws", tmp_path / "killed")
         await on.do(cc.CancelHandoff())
     async with whole(tmp_path / "killed", [], after) as on:
