@@ -19,6 +19,7 @@ from engine.domain import commands as cmd
 from engine.domain.budgets import SpendingLimits
 from engine.domain.health import Health
 from engine.domain.ports import Permits, Ports
+from engine.domain.state import AgentState
 from engine.inquiry.index_keeping import keep_index
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
@@ -395,6 +396,10 @@ class Engine(Answers):
         self._runs = Runs(self._live, self.submit, self.store, present=present, text_of=text_of)
         self._shared.permits, self._shared.colleagues = permits, colleagues
         return self._runs
+
+    def script_proofs(self, scripted: Callable[[AgentState], ModelClient | None]) -> None:
+        """Say who answers runs that prove a new agent, instead of the model; None for all other runs."""
+        self._shared.scripted = scripted
 
     async def crew(self) -> Crew:
         """Who manages agents that hand work to each other; opened when it is first needed.
