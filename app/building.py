@@ -79,8 +79,20 @@ async def build(builder: Builder, options: BuildOptions) -> Answer:
     """`pilothouse agent build`."""
     repaired = await builder.repair()
     result = await build_agent(builder, options)
-    code = 0 if result.success else 1
-    return code, result.as_json() | {"repaired": list(repaired)}, "\n".join((*repaired, report(result)))
+    return (
+        exit_code(result),
+        result.as_json() | {"repaired": list(repaired)},
+        "\n".join((*repaired, report(result))),
+    )
+
+
+def exit_code(result: BuildResult) -> int:
+    """0 for an agent that is there, 3 where the operator is needed, 78 without a jail, else 1."""
+    if result.success:
+        return 0
+    if result.status is Status.NEEDS_OPERATOR:
+        return 3
+    return 78 if any(one.code == "NO_JAIL" for one in result.errors) else 1
 
 
 async def list_agents(builder: Builder) -> Answer:
@@ -98,13 +110,15 @@ async def list_agents(builder: Builder) -> Answer:
         }
         for one in agents.values()
     ]
+    broken = sorted(set(await asyncio.to_thread(builder.places.ids)) - {one["id"] for one in rows})
     lines = [
         f"{one['id']:<28} {one['type']:<14} {one['version']:<10} {clean_line(one['description'], limit=80)}"
         for one in rows
     ]
+    lines += [f"{name:<28} cannot be read; build it again" for name in broken]
     return (
         0,
-        {"agents": rows},
+        {"agents": rows, "broken": broken},
         "\n".join(lines) or "there are no agents; build one: pilothouse agent build PATH",
     )
 

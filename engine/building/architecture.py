@@ -96,7 +96,7 @@ def draft_spec(
         "id": skill.id,
         "name": clean_line(skill.name, limit=200) or skill.id,
         "type": decision.type.value,
-        "description": clean(skill.description, limit=20_000).strip(),
+        "description": clean(skill.description, limit=10_000).strip(),
         "instructions": {"system_file": "instructions.md", **_behaviour(skill)},
         "metadata": {
             "source_sha256": skill.source_sha256,

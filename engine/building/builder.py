@@ -53,7 +53,7 @@ from engine.building.staging import (
     set_read_only,
     write_files,
 )
-from engine.building.trying import Tried, try_files
+from engine.building.trying import try_files
 from engine.building.workspace_tools import WorkspaceTools
 from engine.sandbox import SandboxPolicy
 from engine.sandbox.completion import to_the_end
@@ -189,6 +189,13 @@ class _Run:
                 return await self._further()
         except NeedsOperatorError as error:
             return self._result(Status.NEEDS_OPERATOR, choice=error.choice)
+        except OSError as error:
+            found = Findings()
+            found.error(
+                "IO", f"the workspace cannot be used: {error.strerror or error}", str(self._places.workspace)
+            )
+            self._record("workspace", False, (), found, time.monotonic())
+            return self._result(Status.FAILED)
 
     def _ask_for_trust(self) -> None:
         if not self._request.trusted:
@@ -304,7 +311,7 @@ class _Run:
         tried = await try_files(self._files, self._places.builds, self._builder._policy, found)
         if tried.output:
             await asyncio.to_thread(write_files, self.staged, {"tests.log": tried.output.encode()})
-        return _outcomes(tried)
+        return tried.compiles, tried.tests_pass
 
     def _stage(self, work: Work) -> None:
         assert work.folder is not None
@@ -352,7 +359,7 @@ class _Run:
             "source": work.folder.source,
             "built_at": built,
         }
-        text = json.dumps(said, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        text = json.dumps(said, indent=2, sort_keys=True) + "\n"
         write_files(self.staged, {BUILD: text.encode()})
         set_read_only(self.staged / SKILL)
 
@@ -374,7 +381,3 @@ class _Run:
             choice,
             time.monotonic() - self._began,
         )
-
-
-def _outcomes(tried: Tried) -> tuple[CheckOutcome, ...]:
-    return tried.compiles, tried.tests_pass

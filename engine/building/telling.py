@@ -31,7 +31,8 @@ def report(result: BuildResult) -> str:
     lines = [head, *(f"  {one}" for one in result.findings)]
     if result.choice is not None:
         lines.append(result.choice.question)
-        lines.append(f"  {_HINTS.get(result.choice.key, '')}{' | '.join(result.choice.options)}")
+        if result.choice.options:
+            lines.append(f"  {_HINTS.get(result.choice.key, '')}{' | '.join(result.choice.options)}")
     if result.status is Status.FAILED and result.output_path:
         lines.append(f"  what was made so far is kept for a day in {result.output_path}")
     return "\n".join(

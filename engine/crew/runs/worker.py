@@ -90,6 +90,7 @@ class Runs:
         self._waits: set[str] = set()
         self._taken: set[str] = set()
         """Ids that are being given."""
+        self._going: set[asyncio.Task[None]] = set()
         self._used: dict[str, Usage] = {}
         """What runs took that are gone."""
 
@@ -104,6 +105,7 @@ class Runs:
     async def close(self) -> None:
         """Follow no longer; runs go on as agents of the engine do. May be called again."""
         task, self._task = self._task, None
+        await asyncio.gather(*self._going, return_exceptions=True)
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -111,11 +113,36 @@ class Runs:
     # -------------------------------------------------------------- the worker
 
     async def begin(self, handoff: Running, parent: str) -> str:
-        """Begin the work on a handoff; see `engine.crew.parts.Worker`.
+        """Begin the work on a handoff; see `engine.crew.parts.Worker`. Cancelled, it leaves nothing running.
 
         Raises:
             HandoffError: no agent can be made of it.
         """
+        making = asyncio.ensure_future(self._begin(handoff, parent))
+        try:
+            run = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            with suppress(HandoffError):
+                await self.stop(await making, "cancelled before it began")
+            raise
+        # It comes back with what it wants, so its caller has the id first: nothing is awaited from here on.
+        going = asyncio.create_task(self._go(run), name=f"run {run}")
+        self._going.add(going)
+        going.add_done_callback(self._going.discard)
+        return run
+
+    async def _go(self, run: str) -> None:
+        """Let a new run begin to work."""
+        if run not in self._mine:
+            return
+        try:
+            await self._do(cmd.Run(agent=run, ask=self._present))
+        except HandoffError as error:
+            await self.stop(run, error.message)
+            if self._watcher is not None:
+                await self._watcher.ended(run, ok=False, text=error.message, code=error.code)
+
+    async def _begin(self, handoff: Running, parent: str) -> str:
         spec = self._whole(handoff.spec)
         config: dict[str, Any] = {
             **SETTINGS,
@@ -139,7 +166,6 @@ class Runs:
         self._mine.add(run)
         try:
             await self._do(cmd.AdoptGoal(agent=run, text=_goal_of(handoff)))
-            await self._do(cmd.Run(agent=run, ask=self._present))
         except HandoffError as error:
             await self.stop(run, error.message)
             raise
