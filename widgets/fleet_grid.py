@@ -23,20 +23,19 @@ CELL = 72
 """Cells of the narrowest column."""
 WITH_VERSION, WITH_WORK = 84, 100
 """Cells of a column from which on it tells the version, and what is worked on."""
-FIRST_LETTERS = "aslfewruopcvnmzi"
-"""What labels begin with: the other letters are keys of the board."""
-SECOND_LETTERS = "asdfghjklqwertyuiopzxcvbnm"
-LABELS = len(FIRST_LETTERS) * len(SECOND_LETTERS)
+LETTERS = "aslfewruopcvnmzi"
+"""What labels are made of: the other letters are keys of the board."""
+LABELS = len(LETTERS) ** 2
 STATE_CELLS = 16
 TOOLS_CELLS = 9
 
 
 def label_at(number: int) -> str:
-    """The two letters of the agent that came at this place, from 0; empty for those behind the 416th."""
+    """The two letters of the agent that came at this place, from 0; empty for those behind the 256th."""
     if number >= LABELS:
         return ""
-    second, first = divmod(number, len(FIRST_LETTERS))
-    return FIRST_LETTERS[first] + SECOND_LETTERS[second]
+    second, first = divmod(number, len(LETTERS))
+    return LETTERS[first] + LETTERS[second]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +120,6 @@ class FleetGrid(LinePane):
 
         key: str
 
-    @dataclass
-    class Typed(Message):
-        """A digit was typed, or a letter that begins or goes on with a label."""
-
-        digit: str = ""
-
     def __init__(self) -> None:
         super().__init__()
         self._rows: tuple[FleetRow, ...] = ()
@@ -134,7 +127,7 @@ class FleetGrid(LinePane):
         self._cursor = ""
         self._columns = 1
         self.typed = ""
-        """The first letter of a label, while the second is waited for."""
+        """The first letter of a label, while the second is waited for; see `type`."""
 
     # -------------------------------------------------------------- rows
 
@@ -230,30 +223,14 @@ class FleetGrid(LinePane):
 
     # -------------------------------------------------------------- keys
 
-    def on_key(self, event: events.Key) -> None:
-        """Two letters go to the agent that has them; digits answer; `gg` goes to the top."""
-        key = event.character or ""
-        if key.isdecimal() and len(key) == 1:
-            self._type("")
-            self.post_message(self.Typed(key))
-        elif self.typed and (key.isalpha() or event.key == "escape"):
-            target = next((row.key for row in self._rows if row.label == self.typed + key), "")
-            self._type("")
-            self.select(target)
-        elif len(key) == 1 and key in FIRST_LETTERS:
-            self._type(key)
-        else:
-            self._type("")
-            super().on_key(event)
-            return
-        event.stop()
-        event.prevent_default()
-
-    def _type(self, letter: str) -> None:
+    def type(self, letter: str) -> None:
+        """Take a letter of a label: the first is kept, the second goes to the agent that has both."""
+        if self.typed and letter:
+            found, letter = self.typed + letter, ""
+            self.select(next((row.key for row in self._rows if row.label == found), ""))
         if letter != self.typed:
             self.typed = letter
             self.refresh()
-            self.post_message(self.Typed())
 
     def _step(self, by: int) -> None:
         if self._rows:

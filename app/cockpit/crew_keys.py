@@ -217,7 +217,13 @@ class CrewKeys(CrewBase, MastermindBase):
             return
         if self._inbox is not None:
             self._inbox.dismiss(None)
-        self.call_later(self._open_of_crew, lambda state: self._show_fleet(state, need.agent))
+
+        def show(state: CrewState) -> None:
+            request = state.requests.get(need.thing)
+            handed = state.handoffs.get(request.handoff_id or "") if request is not None else None
+            self._show_fleet(state, handed.agent if handed is not None else need.agent)
+
+        self.call_later(self._open_of_crew, show)
 
     # -------------------------------------------------------------- the timeline
 

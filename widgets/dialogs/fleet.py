@@ -18,7 +18,7 @@ from textual.widgets import Input, Static
 from engine.domain.text import clean_line
 from widgets.dialogs.box import BoxDialog
 from widgets.facts import FactsPane
-from widgets.fleet_grid import Asked, FleetGrid, FleetRow
+from widgets.fleet_grid import LETTERS, Asked, FleetGrid, FleetRow
 from widgets.line_pane import Notice
 from widgets.pieces import Piece, Pieces, wrap
 
@@ -120,17 +120,19 @@ class FleetDialog(BoxDialog[None]):
     FleetDialog #heading { height: 1; color: $foreground-muted; }
     FleetDialog #said { height: auto; max-height: 2; color: $text-warning; }
     FleetDialog #written { height: 3; display: none; }
-    FleetDialog.-writing #written { display: block; }
     FleetDialog #written Static { width: auto; max-width: 40%; padding: 1 1 0 0; color: $foreground-muted; }
     FleetDialog #written Input { width: 1fr; }
     """
+    # What opens a line to write comes before the focus, so that a fast hand's next letters are in the line.
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("d", "delegate", "Delegate", id="fleet.delegate"),
-        Binding("t", "wish('transfer')", "Give the floor", id="fleet.transfer"),
-        Binding("x", "wish('toggle')", "Disable or enable", id="fleet.toggle"),
-        Binding("b", "wish('rebuild')", "Rebuild", id="fleet.rebuild"),
-        Binding("h", "wish('handoffs')", "Its handoffs", id="fleet.handoffs"),
-        Binding("slash", "filter", "Filter", id="fleet.filter"),
+        Binding("d", "delegate", "Delegate", id="fleet.delegate", priority=True),
+        Binding("t", "wish('transfer')", "Give the floor", id="fleet.transfer", priority=True),
+        Binding("x", "wish('toggle')", "Disable or enable", id="fleet.toggle", priority=True),
+        Binding("b", "wish('rebuild')", "Rebuild", id="fleet.rebuild", priority=True),
+        Binding("h", "wish('handoffs')", "Its handoffs", id="fleet.handoffs", priority=True),
+        Binding("slash", "filter", "Filter", id="fleet.filter", priority=True),
+        *(Binding(key, f"digit({key})", "Answer", show=False, priority=True) for key in "0123456789"),
+        *(Binding(key, f"letter('{key}')", "Go to", show=False, priority=True) for key in LETTERS),
         Binding("left", "side(-1)", "Left", show=False, id="fleet.left"),
         Binding("right", "side(1)", "Right", show=False, id="fleet.right"),
         Binding("escape", "close", "Close", show=False, id="fleet.close"),
@@ -269,13 +271,20 @@ class FleetDialog(BoxDialog[None]):
 
     # -------------------------------------------------------------- keys
 
-    @on(FleetGrid.Typed)
-    def _typed(self, event: FleetGrid.Typed) -> None:
-        """A digit answers what is asked; of a label, its first letter is told."""
-        if not event.digit:
-            self.say(f"{self._grid.typed} … : the second letter" if self._grid.typed else self._model.said)
-            return
-        row, number = self._grid.row, int(event.digit)
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a line is written, its letters are the line's."""
+        if self._writing[0] and action in ("delegate", "wish", "filter", "digit", "letter", "side"):
+            return False
+        return super().check_action(action, parameters)
+
+    def action_letter(self, letter: str) -> None:
+        """Go to the agent with this label, once both letters are there."""
+        self._grid.type(letter)
+        self.say(f"{self._grid.typed} … : the second letter" if self._grid.typed else self._model.said)
+
+    def action_digit(self, number: int) -> None:
+        """Answer what the agent under the cursor asks."""
+        row = self._grid.row
         asked = row.asked if row is not None else None
         if row is None or asked is None:
             self.say(f"{row.name if row else 'nobody'} asks nothing")
@@ -290,6 +299,7 @@ class FleetDialog(BoxDialog[None]):
 
     def action_wish(self, wish: FleetWish) -> None:
         """Ask for something of the agent under the cursor."""
+        self._grid.type("")
         if (row := self._grid.row) is not None:
             self.post_message(self.Wanted(row.key, wish))
 
@@ -317,10 +327,13 @@ class FleetDialog(BoxDialog[None]):
 
     def action_close(self) -> None:
         """Leave what is written, then the filter, then the board; a question stays open."""
-        if self.has_class("-writing"):
+        if self._writing[0]:
             if self._writing[0] == "filter":
                 self._filtered("")
             self._stop_writing()
+        elif self._grid.typed:
+            self._grid.type("")
+            self.say(self._model.said)
         elif self._filter:
             self._filtered("")
         else:
@@ -332,13 +345,14 @@ class FleetDialog(BoxDialog[None]):
         self._writing = (what, of, option)
         self._label.update(Content(label))
         self._input.value = ""
-        self.add_class("-writing")
-        self._input.focus()
+        self._grid.type("")
+        self.query_one("#written").display = True
+        self.set_focus(self._input)
 
     def _stop_writing(self) -> None:
         self._writing = ("", "", 0)
-        self.remove_class("-writing")
-        self._grid.focus()
+        self.query_one("#written").display = False
+        self.set_focus(self._grid)
 
     def _filtered(self, text: str) -> None:
         self._filter = text

@@ -273,11 +273,14 @@ def _keys(line: HandoffLine | None) -> Content:
 
 def _rows(lines: tuple[HandoffLine, ...], width: int) -> list[Row]:
     """The trees, with bars as wide as there is room for."""
-    names = {one.key: cut_text(f"{one.lead}{clean_line(one.name)}", NAME_CELLS) for one in lines}
+    names = {one.key: cut_text(f"{one.lead}{clean_line(one.name)}", NAME_CELLS) for one in lines if one.spans}
     widest = max(map(cell_len, names.values()), default=0)
+    names |= {one.key: f"{one.lead}{clean_line(one.name, limit=300)}" for one in lines if not one.spans}
     room = TOLD if any(one.tail for one in lines) else BARE
     cells = max(8, min(48, width - widest - room))
-    return [_row(one, names[one.key] + " " * (widest - cell_len(names[one.key])), cells) for one in lines]
+    return [
+        _row(one, names[one.key] + " " * max(0, widest - cell_len(names[one.key])), cells) for one in lines
+    ]
 
 
 def _row(one: HandoffLine, name: str, cells: int) -> Row:

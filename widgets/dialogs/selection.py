@@ -15,10 +15,10 @@ from textual.widgets import Static
 from engine.domain.text import clean_line
 from widgets.dialogs.box import BoxDialog
 from widgets.line_pane import Notice
-from widgets.pieces import Piece, Pieces, bar
+from widgets.pieces import Piece, Pieces, bar, cut_text
 from widgets.rows import Row, RowPane
 
-CELLS = 6
+CELLS = 5
 PARTS = (("T", 0.6), ("P", 0.4), ("C", 0.3))
 """The parts that are shares, and how much each can be; R, the record, is signed and told as a number."""
 
@@ -120,14 +120,14 @@ class SelectionDialog(BoxDialog[None]):
 def _rows(one: CandidateRow) -> list[Row]:
     pieces: list[Piece] = [
         Piece(f"{one.place or '·':>2} ", "dim"),
-        Piece(f"{clean_line(one.agent, limit=26):<26} ", "strong" if one.place else "dim"),
-        Piece(f"{one.score:8.6g} ", "text"),
+        Piece(f"{cut_text(clean_line(one.agent), 18):<18} ", "strong" if one.place else "dim"),
+        Piece(f"{one.score:7.4g} ", "text"),
     ]
     for (name, most), value in zip(PARTS, one.parts[:3], strict=True):
         pieces += [Piece(f"{name} ", "dim"), *bar(value / most, CELLS, style="accent"), Piece(" ")]
     style = "success" if one.parts[3] > 0 else "error" if one.parts[3] < 0 else "dim"
     pieces.append(Piece(f"R {one.parts[3]:+.3f}", style))
-    literal = f"  seed {one.literal:.6g}" if one.literal is not None else "  seed -"
+    literal = f"  seed {one.literal:.4g}" if one.literal is not None else "  seed -"
     told = (*one.why, *((one.lost,) if one.lost else ()))
     copy = " ".join((clean_line(one.agent), f"{one.score:.6g}", *map(clean_line, told)))
     rows = [Row(one.agent, tuple(pieces), tail=(Piece(literal, "dim"),), copy=copy)]
