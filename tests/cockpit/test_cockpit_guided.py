@@ -111,7 +111,6 @@ async def test_a_draft_is_put_into_the_field_and_stored_only_by_the_operator(tmp
         view = await viewed(flight, GuidedDialog, name)
         await asks(flight, "segments")
         await flight.press("ctrl+g")
-        await flight.shows("a draft is being written")
         await flight.shows("draft, stored nowhere", "dog [/b]owners in towns")
         assert view._line.value == ""
         assert not view.model.partial
