@@ -38,11 +38,6 @@ class ChoiceList(RowPane):
 
         choices: ChoiceList
 
-        @property
-        def control(self) -> ChoiceList:
-            """The list that sends it."""
-            return self.choices
-
     @dataclass
     class Changed(Message):
         """Another option is under the cursor, or marked."""

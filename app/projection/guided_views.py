@@ -19,8 +19,9 @@ from widgets.dialogs.long_text import Section
 _MARKS = {StepStatus.ANSWERED: "✓", StepStatus.SKIPPED: "»", StepStatus.STALE: "!", StepStatus.PENDING: "·"}
 _MADE = {*GuidedMove.model_fields["move"].annotation.__args__, "leave", "take"}  # type: ignore[union-attr]
 """What is noted of a move that was made; of one that was refused it is the reason."""
-_OWN = ("not done: ", "draft: ")
-"""Lines of a question's context that have a place of their own."""
+_NO_DRAFT = "there is no draft"
+_OWN = ("not done: ", "draft: ", _NO_DRAFT)
+"""Beginnings of lines of a question's context that have a place of their own."""
 
 
 def guided(state: CrewState, handoff: Handoff) -> GuidedModel:
@@ -125,7 +126,7 @@ def _told(handoff: Handoff, request: HumanRequest | None) -> tuple[str, ...]:
     ]
     if changed and lines:
         lines[0] = f"saved {when(saved.at)}; since then:" if saved is not None else lines[0]
-    return (*lines, *changed)
+    return (*lines, *changed, *(line for line in context.split("\n") if line.startswith(_NO_DRAFT)))
 
 
 def _draft(request: HumanRequest | None) -> str:
