@@ -12,13 +12,14 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from engine.agents.spec import KEBAB
 
 BUILD = "BUILD.json"
 KEPT_VERSIONS = 5
 KEPT_STAGING_S = 24 * 3600.0
+KEPT_TRIAL_S = 600.0
+"""A trial takes at most a minute; what is older was left by a process that died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,6 @@ class Build:
     built_at: str
     scope: str
     source: str
-    said: Mapping[str, Any]
 
 
 def read_build(folder: Path) -> Build | None:
@@ -82,7 +82,7 @@ def read_build(folder: Path) -> Build | None:
         texts = ("version", "builder_version", "source_sha256", "overrides_sha256", "spec_sha256", "built_at")
         named = {name: str(said[name]) for name in texts}
         files = {str(path): str(sha) for path, sha in said["files"].items()}
-        return Build(**named, files=files, scope=str(said["scope"]), source=str(said["source"]), said=said)
+        return Build(**named, files=files, scope=str(said["scope"]), source=str(said["source"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -161,5 +161,6 @@ def clear_old(places: Places, now: float) -> None:
     """Take away staging that nobody has looked at for a day; blocking."""
     with suppress(FileNotFoundError):
         for path in places.builds.iterdir():
-            if path.name.startswith(("b-", "try-")) and now - path.stat().st_mtime > KEPT_STAGING_S:
+            kept = {"b": KEPT_STAGING_S, "try": KEPT_TRIAL_S}.get(path.name.partition("-")[0])
+            if kept is not None and now - path.stat().st_mtime > kept:
                 remove_tree(path)

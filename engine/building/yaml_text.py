@@ -126,6 +126,8 @@ def _value(node: Node, loader: Any, back: dict[int, int]) -> Any:
     if isinstance(node, ScalarNode):
         if back:
             node.value = node.value.translate(back)
+        if re.search("[\ud800-\udfff]", node.value):
+            raise YamlError("BAD_YAML", "holds half of a character", line)
         try:
             return loader.construct_object(node)
         except (ValueError, yaml.YAMLError) as error:
