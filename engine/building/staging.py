@@ -55,7 +55,7 @@ class Places:
         """The agents that have a folder; blocking."""
         try:
             names = sorted(path.name for path in self.agents.iterdir() if path.is_dir())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return ()
         return tuple(name for name in names if not name.startswith("."))
 
