@@ -16,6 +16,7 @@ from engine.building.findings import Findings
 from engine.building.markdown import read_markdown
 from engine.building.resources import from_text, read_folder
 from engine.building.skill import SkillDefinition, read_skill
+from engine.building.structure import sub_agents_of
 from engine.mcp.allowed import tokens_of
 from tests.building.corpus import SKILLS, laid, lay, plain, skill
 
@@ -210,6 +211,7 @@ def test_many_lines_are_read_in_good_time(line: str) -> None:
     assert definition is not None
     assert len(found.all) < 60
     assert definition.sections == () or definition.sections[-1].line >= 30_000
+    assert len(sub_agents_of(definition, Findings())) == 3
 
 
 def test_a_folder_whose_file_is_named_otherwise_is_told_so(tmp_path: Path) -> None:
