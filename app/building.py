@@ -175,7 +175,14 @@ async def watch_skill(
 
 async def carried_out(options: Any, workspace: Path, policy: SandboxPolicy, *, quiet: bool) -> Answer:
     """What a parsed command line of `pilothouse agent` asks for."""
-    builder = builder_of(workspace, policy, quiet=quiet)
+    try:
+        return await _carried_out(options, builder_of(workspace, policy, quiet=quiet))
+    except OSError as error:
+        where = error.filename or workspace
+        return 2, {}, clean_line(f"{where}: {error.strerror or error}; it has to be a place to write to")
+
+
+async def _carried_out(options: Any, builder: Builder) -> Answer:
     match options.what:
         case "list":
             return await list_agents(builder)
