@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.building.builder import Builder
-from engine.building.findings import BuildResult, PhaseRecord
+from engine.building.findings import BuildResult, PhaseRecord, Status
 from engine.building.folders import FolderRegistrar
 from engine.building.registering import RegistrationError
 from engine.building.request import SANDBOX

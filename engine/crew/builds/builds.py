@@ -96,7 +96,8 @@ class Builds:
         for agent_id in taken:
             troubles += await self._taken_in(agent_id)
         try:
-            await self.shipped.register(self._crew, taken)
+            if self._crew.ground.crew_settings.built_ins:
+                await self.shipped.register(self._crew, taken)
         except ShippedError as error:
             troubles.append(str(error))
         self.trouble = clean_line("; ".join(troubles), limit=1_000)

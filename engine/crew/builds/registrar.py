@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from engine.agents.spec import AgentSpec
 from engine.building.agent_base import AgentFolderError, read_agent, read_instructions
-from engine.building.graphing import put_in
 from engine.building.registering import Proof, RegistrationError
 from engine.crew.builds.proving import ACTOR, Prover
 from engine.crew.parts import HandoffError
 from engine.crew.state import Registered
-from engine.selection import GraphFault
+from engine.selection import GraphFault, register
 from engine.selection.memory_graph import MemoryGraph
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class CrewRegistrar:
             await self._crew.graph_caught_up()
             return
         for one in self._crew.state.agents.values():
-            await put_in(self._memory, one.spec)
+            await register(self._memory, one.spec)
 
     async def resolve(self, agent_id: str) -> AgentSpec | None:
         """See `Registrar.resolve`."""
@@ -91,7 +90,7 @@ class CrewRegistrar:
             if self._crew.graph is not None:
                 await self._crew.graph_caught_up()
             else:
-                await put_in(self._memory, spec)
+                await register(self._memory, spec)
         except (AgentFolderError, HandoffError, GraphFault) as error:
             raise RegistrationError(str(error)) from error
 
