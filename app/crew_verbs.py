@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=cc.ForCrew)
 HANDOFF, REQUEST = "h-", "hr-"
+VERSIONS = "--versions"
 ALL = "handoffs"
 """What `cancel` takes for all of the session."""
 GUIDED = "guided"
@@ -71,6 +72,12 @@ def _task(rest: str) -> str:
     if not rest:
         raise GrammarError("the task is missing")
     return rest
+
+
+def _read_agents(rest: str, context: Context) -> Intent:
+    if rest not in ("", VERSIONS):
+        raise GrammarError(f"agents takes {VERSIONS} or nothing; '{rest[:40]}' is too much")
+    return Local("agents", rest)
 
 
 def _read_delegate(rest: str, context: Context) -> Intent:
@@ -307,13 +314,16 @@ def _guided(context: Context) -> Iterable[tuple[str, str]]:
 
 _TALKERS = ("role", "guided")
 
+SHOWS = frozenset({"fleet", "handoffs", "handoff", "agents", "select", "takeover"})
+"""What is answered without a command."""
 VERBS: tuple[Verb, ...] = (
-    Verb("fleet", "fleet", "all agents, who needs you first; what they ask is answered in place",
-         lambda rest, c: Local("fleet", rest), "Crew", choices=_agents()),
+    Verb("fleet", "fleet [AGENT]", "all agents, who needs you first; what they ask is answered in place",
+         lambda rest, c: Local("fleet", _agent(only(rest, "an agent"), c) if rest else ""), "Crew",
+         choices=_agents()),
     Verb("handoffs", "handoffs [HANDOFF]", "who handed what to whom, as trees with bars of time",
          lambda rest, c: Local("handoffs", _handoff(rest, c) if rest else ""), "Crew", choices=_handoffs),
     Verb("agents", "agents [--versions]", "the agents that take work, with their kinds and how they did",
-         lambda rest, c: Local("agents", rest), "Crew", choices=lambda _c: [("--versions", "all versions")]),
+         _read_agents, "Crew", choices=lambda _c: [(VERSIONS, "all versions")]),
     Verb("delegate", "delegate [!PRIORITY] AGENT TASK", "hand a task to an agent; you keep the conversation",
          _read_delegate, "Crew", choices=_agents()),
     Verb("transfer", "transfer AGENT [REASON]", "let a role or a guided agent speak with you from now on",
