@@ -25,7 +25,7 @@ from engine.crew.builds.proving import ACTOR, Prover
 from engine.crew.builds.registrar import CrewRegistrar, as_built, source_of
 from engine.crew.builds.shipped import ShippedAgents, ShippedError
 from engine.crew.builds.steps import Steps, path_in
-from engine.crew.parts import HandoffError
+from engine.crew.parts import Built, HandoffError
 from engine.crew.state import Handoff
 from engine.domain.text import clean, clean_line
 from engine.journal import crew_events as ce
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 TRUSTED = "trusted"
 """What the operator is asked about a folder (`Choice.key`)."""
+TRIED = "tried"
+"""How often the operator had a build begun again."""
 Told = Callable[[PhaseRecord], None]
 Pace = Callable[[int], Awaitable[None]]
 
@@ -265,24 +267,16 @@ class Builds:
 
     # -------------------------------------------------------------- by the agent that builds
 
-    async def phase(
-        self, handoff: Handoff, number: int, overrides: Mapping[str, Any]
-    ) -> PhaseRecord | BuildResult:
-        """Go on with the build that a handoff asks for, up to a phase; it is begun where it was not.
+    async def phase(self, handoff: Handoff, number: int, decided: Mapping[str, str]) -> Built:
+        """See `engine.crew.parts.Desk.build`; a build that was without what is decided is begun again.
 
-        Args:
-            handoff: its task, or `path` in its metadata, names the skill.
-            number: of the phase, from 1.
-            overrides: what the operator decided; a build that was without it is begun again.
-
-        Returns:
-            the phase's record, or the result where the build ended before it.
+        The task names the skill, or `path` in the handoff's metadata does.
 
         Raises:
             HandoffError: no skill is named.
         """
         steps = self._steps.get(handoff.id)
-        if steps is None or steps.overrides != overrides:
+        if steps is None or steps.decided != decided:
             if steps is not None:
                 await steps.close()
             named = handoff.context.metadata.get("path") or path_in(handoff.context.task_description)
@@ -291,16 +285,16 @@ class Builds:
                 raise HandoffError(ErrorCode.CHECKPOINT, said)
             wanted = Wanted(
                 Path(str(named)),
-                trust=_trusted(handoff, overrides),
+                trust=_trusted(handoff, decided),
                 interactive=True,
-                overrides={name: value for name, value in overrides.items() if name != TRUSTED},
+                overrides={name: value for name, value in decided.items() if name not in (TRUSTED, TRIED)},
             )
 
             async def begin(told: Told, pace: Pace) -> BuildResult:
                 return await self._built(wanted, told, actor=handoff.agent, pace=pace)
 
-            steps = self._steps[handoff.id] = Steps(begin, overrides)
-        return await steps.phase(number)
+            steps = self._steps[handoff.id] = Steps(begin, decided)
+        return _as_built(await steps.phase(number))
 
     def _ended(self, handoff: Handoff, _result: HandoffResult) -> None:
         if (steps := self._steps.pop(handoff.id, None)) is not None:
@@ -334,10 +328,20 @@ class Builds:
         self._crew.spine.log.commit_soon()
 
 
-def _trusted(handoff: Handoff, overrides: Mapping[str, Any]) -> bool | None:
+def _as_built(found: PhaseRecord | BuildResult) -> Built:
+    if isinstance(found, PhaseRecord):
+        said = "\n".join((phase_line(found), *map(str, found.findings)))
+        return Built(found.passed, said, found.as_json())
+    choice = found.choice
+    asks, about = (choice.question, choice.key) if choice is not None else ("", "")
+    options = choice.options if choice is not None else ()
+    return Built(found.success, report(found), found.as_json(), asks, about, options)
+
+
+def _trusted(handoff: Handoff, decided: Mapping[str, str]) -> bool | None:
     """Whether a skill is trusted: what another agent names is asked about in any case."""
-    if TRUSTED in overrides:
-        return bool(overrides[TRUSTED] == "trust")
+    if TRUSTED in decided:
+        return decided[TRUSTED] == "trust"
     return None if not handoff.caller else False
 
 
