@@ -16,7 +16,7 @@ from engine.building.builder import Builder
 from engine.building.codegen import spec_sha256
 from engine.building.findings import BuildResult, PhaseRecord
 from engine.building.registering import Registrar, RegistrationError, Version, pending
-from engine.building.request import PROJECT
+from engine.building.request import BUILT_IN, PROJECT
 from engine.building.staging import Places, intact, read_build
 from engine.building.telling import phase_line, report
 from engine.building.watching import watch
@@ -74,8 +74,8 @@ class Builds:
         self.prover = Prover(crew, thinks=thinks)
         self.shipped = ShippedAgents()
         self.registrar = CrewRegistrar(crew, self.prover, self.shipped)
-        self.trouble = ""
-        """Why built-in agents or agents of the workspace are not there; empty where they are."""
+        self.troubles: dict[str, str] = {}
+        """Why built-in agents or agents of the workspace are not there, by id."""
         self._steps: dict[str, Steps] = {}
         self._repairing: asyncio.Task[None] | None = None
         crew.handoffs.ended.append(self._ended)
@@ -94,15 +94,14 @@ class Builds:
                     build.id, build.phase, "interrupted", build.agent, "the session ended before it did"
                 )
         taken = await asyncio.to_thread(self._lying)
-        troubles = []
         for agent_id in taken:
-            troubles += await self._taken_in(agent_id)
+            if wrong := await self._taken_in(agent_id):
+                self.troubles[agent_id] = clean_line(wrong, limit=500)
         try:
             if self._crew.ground.crew_settings.built_ins:
                 await self.shipped.register(self._crew, taken)
         except ShippedError as error:
-            troubles.append(str(error))
-        self.trouble = clean_line("; ".join(troubles), limit=1_000)
+            self.troubles[BUILT_IN] = clean_line(str(error), limit=500)
         await self._crew.spine.commit()
 
     def begin(self) -> None:
@@ -133,32 +132,33 @@ class Builds:
         await self._crew.spine.commit()
 
     def _lying(self) -> tuple[str, ...]:
-        """Agents of the workspace that are whole; one that is being registered is repaired first."""
+        """Agents of the workspace; one that is being registered is repaired first."""
         under_way = pending(self.places)
-        return tuple(
-            name
-            for name in self.places.ids()
-            if name not in under_way and read_build(self.places.agent(name)) is not None
-        )
+        return tuple(name for name in self.places.ids() if name not in under_way)
 
-    async def _taken_in(self, agent_id: str) -> list[str]:
+    async def _taken_in(self, agent_id: str) -> str:
         """Register an agent of the workspace that was built where no crew was; what is wrong with it."""
         folder, source = self.places.agent(agent_id), source_of(agent_id)
         if self._crew.state.removed.get(agent_id) == source:
-            return []
+            return ""
         build = await asyncio.to_thread(read_build, folder)
         known = self._crew.state.agents.get(agent_id)
         now = spec_sha256(as_built(known.spec)) if known is not None and known.source == source else ""
         if build is not None and now == build.spec_sha256:
-            return []
+            return ""
         if build is None or not await asyncio.to_thread(intact, folder, build):
-            return [f"agents/{agent_id} is not as it was built; build it again"]
+            return "it is not as it was built; build it again"
         try:
             spec = await asyncio.to_thread(read_agent, folder)
             await self.registrar.register(spec, folder)
         except (AgentFolderError, RegistrationError) as error:
-            return [f"agents/{agent_id}: {error}"]
-        return []
+            return str(error)
+        return ""
+
+    @property
+    def registered(self) -> tuple[str, ...]:
+        """Ids of the agents that are registered."""
+        return tuple(self._crew.state.agents)
 
     # -------------------------------------------------------------- builds
 
