@@ -146,7 +146,7 @@ async def _unknown(builds: Builds, agent_id: str) -> str:
     from difflib import get_close_matches
 
     there = await asyncio.to_thread(builds.places.ids)
-    near = get_close_matches(agent_id, [*there, *builds.registered], n=3, cutoff=0.3)
+    near = get_close_matches(agent_id, {*there, *builds.registered}, n=3, cutoff=0.3)
     return f"there is no agent {agent_id}" + (f"; the nearest: {', '.join(near)}" if near else "")
 
 
