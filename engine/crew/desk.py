@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.agents.context import new_handoff_id
 from engine.agents.human import Answer
-from engine.agents.kinds import ErrorCode, HandoffType
+from engine.agents.kinds import AgentType, ErrorCode, HandoffType
 from engine.agents.result import HandoffResult
 from engine.agents.spec import ANYBODY, AgentSpec
 from engine.crew.admission import DEPTH, reaches
@@ -67,6 +67,13 @@ class CrewDesk:
             and _may_call(found.agent, one.spec)
             and reaches(found.spec, one.spec)
         )
+
+    def delegating_role(self, run: str) -> AgentSpec | None:
+        """See `Desk`."""
+        found = self._handoffs.state.handoff_of(run)
+        above = self._handoffs.state.handoffs.get(found.context.parent_id) if found is not None else None
+        spec = above.spec if above is not None else None
+        return spec if spec is not None and spec.type is AgentType.ROLE else None
 
     async def delegate(self, run: str, ask: Ask) -> HandoffResult:
         """See `Desk`."""

@@ -107,6 +107,9 @@ class Desk(Protocol):
     def callable_by(self, run: str) -> Sequence[AgentSpec]:
         """The agents that this run may delegate to, now."""
 
+    def delegating_role(self, run: str) -> AgentSpec | None:
+        """The role that handed this run its work; None where it was somebody else."""
+
     async def delegate(self, run: str, ask: Ask) -> HandoffResult:
         """Hand work to another agent and wait for what comes back; cancelling this cancels that handoff.
 

@@ -65,6 +65,9 @@ class SmallDesk:
         assert found is not None
         return [one for one in self.specs.values() if one.id in found.spec.handoff.routing.can_delegate_to]
 
+    def delegating_role(self, run: str) -> AgentSpec | None:
+        return None
+
     async def delegate(self, run: str, ask: Ask) -> HandoffResult:
         return await self.hand(self._context(run, ask), ask.spec or self.specs[ask.to], run)
 
