@@ -17,6 +17,7 @@ from engine.agents.kinds import ErrorCode
 from engine.agents.result import Usage
 from engine.agents.spec import AgentSpec
 from engine.crew.parts import HandoffError, Running, Watcher
+from engine.crew.runs.equipping import Equipment, narrowed
 from engine.crew.state import LIVE, PROOF
 from engine.domain import commands as cmd
 from engine.domain.failure import FailureKind
@@ -31,6 +32,7 @@ from engine.journal.event import Event
 from engine.journal.store import JournalStore
 from engine.loop.agent import Agent
 from engine.loop.live_agents import LiveAgents
+from engine.sandbox import SandboxPolicy
 
 Submit = Callable[[cmd.Command], Awaitable[cmd.Receipt]]
 
@@ -70,6 +72,8 @@ class Runs:
         store: the journal.
         present: whether somebody is there to be asked; else what would be asked is denied.
         text_of: the system text of a specification that has it in a file.
+        equipment: offers custom functions; None where there are none.
+        policy: of the sandbox, which specifications narrow.
     """
 
     def __init__(
@@ -80,7 +84,10 @@ class Runs:
         *,
         present: bool = True,
         text_of: Callable[[AgentSpec], str] | None = None,
+        equipment: Equipment | None = None,
+        policy: SandboxPolicy | None = None,
     ) -> None:
+        self._equipment, self._policy = equipment, policy
         self._live, self._submit, self._store = live, submit, store
         self._present, self._text_of = present, text_of
         self._watcher: Watcher | None = None
@@ -151,6 +158,10 @@ class Runs:
         }
         if handoff.progress:
             config[PROGRESS] = handoff.progress
+        if self._equipment is not None:
+            await self._equipment.ready(spec)
+        if self._policy is not None and (narrower := narrowed(spec, self._policy)):
+            config["sandbox"] = narrower
         if handoff.context.metadata.get(PROOF) == LIVE:
             config["budget"] = {"calls": LIVE_CALLS}
         if parent in self._live.here:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from engine.agents.computing import BUILD
 from engine.agents.criteria import failed
 from engine.agents.human import Answer, Option
 from engine.agents.kinds import Effect, ErrorCode, RequestKind
 from engine.agents.methods import guided, pipeline
 from engine.agents.spec import GuidedStep, Phase
 from engine.crew.parts import Question
+from engine.crew.tool import building
 from engine.crew.tool.returning import sources_of
 from engine.crew.tool.work import Work, done, refused
 from engine.domain.action import ToolResult
@@ -39,6 +41,19 @@ async def checkpoint(work: Work) -> ToolResult:
     phase = pipeline.under_way(spec.phases, run)
     if phase is None or work.beliefs.get(RETURNED):
         return done("every phase is over")
+    if spec.compute == BUILD:
+        built = await building.built(work, len(run.records) + 1)
+        if not built.passed:
+            found = pipeline.Next(run, "abort", message=built.said)
+            return await _aborted(work, phase, found, {key: dict(built.data) for key in phase.outputs})
+        found = pipeline.checkpoint(
+            spec.phases,
+            values_of(work.handoff.context),
+            run,
+            {key: dict(built.data) for key in phase.outputs},
+            text=built.said,
+        )
+        return await _committed(work, phase, found)
     outputs = dict(work.args.get("outputs") or {}) or _outputs(phase, text)
     while True:
         values = values_of(work.handoff.context)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from engine.agents.human import Answer
 from engine.agents.kinds import ErrorCode, HandoffState, HandoffType
 from engine.agents.result import HandoffResult
 from engine.agents.spec import AgentSpec, read_spec
-from engine.crew.parts import Ask, HandoffError, Question, Running
+from engine.crew.parts import Ask, Built, HandoffError, Question, Running
 from engine.crew.runs.worker import Runs
 from engine.domain.approval import Policy
 from engine.domain.ports import Ports
@@ -65,6 +65,9 @@ class SmallDesk:
         assert found is not None
         return [one for one in self.specs.values() if one.id in found.spec.handoff.routing.can_delegate_to]
 
+    def delegating_role(self, run: str) -> AgentSpec | None:
+        return None
+
     async def delegate(self, run: str, ask: Ask) -> HandoffResult:
         return await self.hand(self._context(run, ask), ask.spec or self.specs[ask.to], run)
 
@@ -93,6 +96,9 @@ class SmallDesk:
             await asyncio.Event().wait()
         option, text = said if isinstance(said, tuple) else (None, said or "")
         return Answer(option_id=option, text=text, by="operator", at=WHEN)
+
+    async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
+        raise HandoffError(ErrorCode.TOOL_UNAVAILABLE, "nobody builds agents here")
 
     async def keep(self, run: str, what: str, progress: dict[str, Any], note: str = "") -> None:
         json.dumps(progress)
