@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crew_desk import returns, spec
-from test_with_the_manager import whole
+from whole_crew import whole
 
 from engine.crew.seed_api import SeedAgent, handoff_manager, using
 from tests.messages_server import Reply, object_call

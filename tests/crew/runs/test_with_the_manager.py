@@ -4,80 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
-from crew_desk import MODEL, returns, spec
+from crew_desk import returns, spec
+from whole_crew import whole
 
 from engine.agents.kinds import ErrorCode, HandoffState
-from engine.agents.spec import AgentSpec
-from engine.crew.crew import Crew
 from engine.domain import crew_commands as cc
-from engine.domain.command import Receipt
-from engine.engine import Engine, EngineConfig
-from engine.models import Endpoint, Retries
-from engine.models.choice import ModelChoice
-from tests.engine.engine_flight import journal_holds_together
-from tests.messages_server import MessagesServer, Reply, object_call
+from tests.messages_server import Reply, object_call
 from tests.messages_server.server import Seen
 
-CLEAR = dict.fromkeys(("what", "who", "success"), "Support queue is 4 hours behind")
 STEPS = [{"id": "a", "title": "A", "required": True}, {"id": "b", "title": "B", "depends_on": ["a"]}]
 WIZARD = spec("bmc-wizard", "guided", steps=STEPS)
-
-
-class Whole:
-    """An engine with its crew and the scripted model."""
-
-    def __init__(self, engine: Engine, crew: Crew, server: MessagesServer) -> None:
-        self.engine, self.crew, self.server = engine, crew, server
-
-    async def do(self, command: Any) -> Receipt:
-        receipt = await self.engine.submit(command)
-        assert receipt.ok, receipt.message
-        return receipt
-
-    async def hand(self, to: str) -> str:
-        return str((await self.do(cc.Delegate(to=to, task="go", clarity=CLEAR))).data["handoff"])
-
-    async def holds(self, what: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
-            while not what():
-                await asyncio.sleep(0.002)
-
-    async def move(self, handoff: str, move: str, **more: Any) -> None:
-        """A move of a guided handoff, once it is asked for; returns when it was made."""
-        await self.holds(lambda: self.crew.state.open_requests(handoff))
-        before = self.crew.state.open_requests(handoff)[0].id
-        await self.do(cc.GuidedMove(handoff=handoff, move=move, **more))
-
-        def made() -> bool:
-            found = self.crew.state.handoffs[handoff]
-            return not found.open or [one.id for one in self.crew.state.open_requests(handoff)] not in (
-                [],
-                [before],
-            )
-
-        await self.holds(made)
-
-
-@asynccontextmanager
-async def whole(
-    workspace: Path, specs: Sequence[AgentSpec], answer: Callable[[Seen], Reply]
-) -> AsyncIterator[Whole]:
-    async with MessagesServer([answer], repeat=True) as server:
-        choice = ModelChoice(Endpoint(server.url, "sk-test"), MODEL, retries=Retries(attempts=1))
-        engine = await Engine.open(workspace, config=EngineConfig(model=choice))
-        try:
-            made = Whole(engine, await engine.crew(), server)
-            for one in specs:
-                await made.do(cc.RegisterAgent(spec=one.model_dump(mode="json")))
-            yield made
-        finally:
-            await engine.close()
-    await journal_holds_together(workspace)
 
 
 async def test_three_levels_of_delegation_come_back_through_the_manager(tmp_path: Path) -> None:
