@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -273,6 +275,15 @@ async def scene(
         if server is not None:
             await server.stop()
     await journal_holds_together(tmp_path / "ws")
+
+
+def as_killed(workspace: Path, to: Path) -> Path:
+    """What a kill at this moment leaves: the files, and of the journal what is durable."""
+    shutil.copytree(workspace, to, ignore=shutil.ignore_patterns("*.db*", "lock"))
+    name = Path(".pilothouse") / "journal.db"
+    with closing(sqlite3.connect(workspace / name)) as source, closing(sqlite3.connect(to / name)) as copy:
+        source.backup(copy)
+    return to
 
 
 def returns(output: str = "Churn comes from onboarding.", **fields: Any) -> Reply:

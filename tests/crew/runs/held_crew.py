@@ -52,9 +52,6 @@ async def main(workspace: Path, url: str) -> None:
         await asyncio.sleep(0.002)
     await engine.submit(cc.GuidedMove(handoff=wizard, move="answer", value="shops"))
     pipe, single = await hand("pipe"), await hand("one")
-    runs = [("pipe-1", True), ("one-1", False)]
-    while not all(engine._agents[run].around.voice.last for run, _ in runs if run in engine._agents):
-        await asyncio.sleep(0.002)
     while crew.permits.in_use < 2 or not crew.state.handoffs[pipe].progress:
         await asyncio.sleep(0.002)
     while [one.title for one in crew.state.open_requests(wizard)] != ["B"]:
@@ -62,6 +59,9 @@ async def main(workspace: Path, url: str) -> None:
     late = await hand("late")
     assert crew.state.handoffs[late].state is HandoffState.QUEUED
     await crew.spine.commit()
+    for run in crew.state.by_run:
+        while (await engine.store.head(run)).version < (await engine.view(run)).version:
+            await asyncio.sleep(0.002)
     print(wizard, pipe, single, late, flush=True)
     await asyncio.Event().wait()
 
