@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from engine.agents.kinds import AgentType, ErrorCode, HandoffState
+from engine.agents.kinds import ErrorCode, HandoffState
 from engine.crew.handoffs import Handoffs
 from engine.crew.moves import Live
 from engine.crew.requests import Requests
@@ -76,4 +76,4 @@ async def leave(handoffs: Handoffs) -> None:
 
 def _keeps(handoff: Handoff) -> bool:
     """Whether its type can go on from what it kept."""
-    return handoff.spec is not None and handoff.spec.type in (AgentType.PIPELINE, AgentType.GUIDED)
+    return handoff.spec is not None and handoff.spec.type.keeps_progress
