@@ -28,7 +28,7 @@ def may(*ids: str, **more: Any) -> dict[str, Any]:
 
 
 async def test_one_model_call_at_a_time_is_enough_for_three_levels(tmp_path: Path) -> None:
-    """Line 9, with runs that ask a model."""
+    """Lines 9 and 10, with runs that ask a model: who is above is not even offered below."""
     most = 0
 
     def answer(seen: Seen) -> Reply:
@@ -42,13 +42,14 @@ async def test_one_model_call_at_a_time_is_enough_for_three_levels(tmp_path: Pat
         return object_call("delegate", to=below, task="find it out")
 
     specs = [
-        spec("deep", "operator"), spec("middle", "operator", **may("deep")),
+        spec("deep", "operator", **may("top", "middle")), spec("middle", "operator", **may("deep")),
         spec("top", "operator", **may("middle")),
     ]  # fmt: skip
     async with whole(tmp_path / "ws", specs, answer, calls=1) as on:
         result = await on.result(await on.hand("top"))
         assert result.output == "Top heard: it is of the deep"
         assert (most, len(on.server.requests)) == (1, 5)
+        assert "delegate" not in {tool["name"] for tool in on.asks("Deep")[0].body["tools"]}
         assert [one.context.lineage for one in on.crew.state.handoffs.values()] == [
             (), ("top",), ("top", "middle"),
         ]  # fmt: skip
