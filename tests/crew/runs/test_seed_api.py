@@ -1,44 +1,58 @@
-"""The seed's examples, over a real crew with the scripted model."""
+"""The seed's examples as they stand, over a whole engine with the shipped agents (seed §7.2, §7.3)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from crew_desk import returns, spec
-from whole_crew import whole
+from crew_desk import returns
+from whole_crew import asker, builtin, told, whole
 
 from engine.crew.seed_api import SeedAgent, handoff_manager, using
 from tests.messages_server import Reply, object_call
 from tests.messages_server.server import Seen
 
-WHAT = "AI-powered pet translator"
+PILLARS = {
+    name: {"score": 20, "evidence": ["told"]} for name in ("problem", "solution", "business_case", "people")
+}
+PYRAMID = {
+    "situation": "Pets speak.",
+    "complication": "Nobody understands them.",
+    "question": "Who helps?",
+    "answer": "A translator.",
+    "reasons": [{"text": text, "support": "assumption"} for text in ("owners want it", "models can do it")],
+}
+KNOWN = (
+    ("what", "Pet owners do not understand their pets"),
+    ("who", "Pet owners in 3 large towns"),
+    ("success", "At least 8 of 10 signals are understood"),
+)
 
 
 class PWSValidationAgent(SeedAgent):
-    spec = spec("pws-validation", "operator", name="PWS Validation")
+    spec = builtin("pws-validation")
 
 
 class MintoPyramid(SeedAgent):
-    spec = spec("minto-pyramid", "operator", name="Minto Pyramid")
+    spec = builtin("minto-pyramid")
 
 
 class Larry(SeedAgent):
-    spec = spec("larry", "role", name="Larry", handoff={"receives": {"min_clarity": 0.0}})
+    spec = builtin("larry")
 
 
 def answer(seen: Seen) -> Reply:
-    said = seen.said()
-    if (
-        "You are Larry" in said
-        and "not ready" not in said
-        and "update_clarity" not in str(seen.body["messages"])
-    ):
-        words = "Support queue is 4 hours behind in 3 shops"
-        return object_call("update_clarity", slot="what", text=words, score=0.9)
-    who = next(
-        (name for name in ("PWS Validation", "Minto Pyramid") if f"You are {name}" in said), "somebody"
-    )
-    return returns(f"{who} says go")
+    match asker(seen):
+        case "PWS validation":
+            return returns("PWS says GO.", data={"pillars": PILLARS})
+        case "Minto pyramid":
+            words = "# Situation\n# Complication\n# Question\n# Answer\nMinto says: a translator."
+            return returns(words, data=PYRAMID)
+        case "Synthesizer":
+            return returns("[minto-pyramid] and [pws-validation] agree.")
+    for slot, text in KNOWN:
+        if f'"{slot}":"{text}"' not in told(seen).replace('\\"', '"'):
+            return object_call("update_clarity", slot=slot, text=text, score=0.9)
+    return returns("The problem is clear.")
 
 
 async def test_an_agent_is_used_directly_and_by_a_handoff(tmp_path: Path) -> None:
@@ -46,34 +60,49 @@ async def test_an_agent_is_used_directly_and_by_a_handoff(tmp_path: Path) -> Non
     async with whole(tmp_path / "ws", [], answer) as on:
         with using(on.crew):
             pws = PWSValidationAgent()
-            result = await pws.run(f"Evaluate this opportunity: {WHAT}")
-            assert result == "PWS Validation says go"
+
+            result = await pws.run("Evaluate this opportunity: AI-powered pet translator")
+            assert result == "PWS says GO."
+
             context = pws.create_handoff_context(
-                challenge=WHAT, problem_clarity={"what": "Pet translation", "who": "Pet owners"}
+                challenge="AI-powered pet translator",
+                problem_clarity={"what": "Pet translation", "who": "Pet owners"},
             )
             handed = await pws.process_handoff(context)
             assert (handed.success, handed.handoff_id) == (True, context.handoff_id)
+            assert handed.data["verdict"] == "GO"
             assert context.problem_clarity.to_dict()["who_clarity"] == 0.6
 
 
 async def test_a_workflow_is_orchestrated(tmp_path: Path) -> None:
     """Line 20, seed §7.3; `larry` is made, which the seed leaves out."""
-    async with whole(tmp_path / "ws", [], answer) as on:
+    async with whole(tmp_path / "ws", [builtin("synthesizer")], answer) as on:
         with using(on.crew):
             larry = Larry()
             handoff_manager.register_agent("larry", larry.agent)
             handoff_manager.register_agent("minto", MintoPyramid().agent)
             handoff_manager.register_agent("pws", PWSValidationAgent().agent)
-            clarity = await larry.clarify("The support queue is slow")
-            assert clarity.what_clarity == 0.85
+
+            clarity = await larry.clarify("AI-powered pet translator")
+            assert clarity.is_ready_for_analysis
             contexts = [
                 handoff_manager.create_delegation(
-                    from_agent="larry", to_agent=name, task=task, problem_clarity=clarity.to_dict()
-                )
-                for name, task in (("minto", "Structure this problem"), ("pws", "Validate this opportunity"))
+                    from_agent="larry",
+                    to_agent="minto",
+                    task="Structure this problem",
+                    problem_clarity=clarity.to_dict(),
+                ),
+                handoff_manager.create_delegation(
+                    from_agent="larry",
+                    to_agent="pws",
+                    task="Validate this opportunity",
+                    problem_clarity=clarity.to_dict(),
+                ),
             ]
             results = await handoff_manager.execute_parallel(contexts)
-            assert [one.output for one in results] == ["Minto Pyramid says go", "PWS Validation says go"]
+            assert [one.from_agent for one in results] == ["minto-pyramid", "pws-validation"]
+            assert all(one.success for one in results)
+
             synthesis = await handoff_manager.synthesize(results, contexts[0])
-            assert "minto-pyramid" in synthesis
-            assert "pws-validation" in synthesis
+            assert synthesis == "[minto-pyramid] and [pws-validation] agree."
+            assert "Minto says: a translator." in told(on.asks("Synthesizer")[0])
