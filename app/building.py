@@ -15,6 +15,7 @@ from engine.building.folders import FolderRegistrar
 from engine.building.registering import RegistrationError
 from engine.building.request import SANDBOX
 from engine.building.staging import read_build
+from engine.building.telling import phase_line, report
 from engine.building.watching import watch
 from engine.domain.text import clean_line
 from engine.sandbox.policy import SandboxPolicy
@@ -92,44 +93,6 @@ def exit_code(result: BuildResult) -> int:
     if result.status is Status.NEEDS_OPERATOR:
         return 3
     return 78 if any(one.code == "NO_JAIL" for one in result.errors) else 1
-
-
-def phase_line(record: PhaseRecord) -> str:
-    """A phase in a line, with what its checks measured."""
-    checks = ", ".join(
-        f"{'✓' if one.passed else '✗'} {one.name}" + (f" ({one.measured})" if one.measured else "")
-        for one in record.checks
-    )
-    return clean_line(f"{'✓' if record.passed else '✗'} {record.number} {record.name}: {checks}", limit=400)
-
-
-def report(result: BuildResult) -> str:
-    """A result in lines: how it ended, what was noticed, what to do."""
-    spec = result.spec
-    who = f"{spec.id} {spec.version} ({spec.type})" if spec else "no agent"
-    head = {
-        Status.BUILT: f"built {who} in {result.output_path}",
-        Status.UP_TO_DATE: f"{who} is up to date in {result.output_path}",
-        Status.DRY_RUN: f"{who} would be built of {len(result.code_files)} files; nothing was written",
-        Status.NEEDS_OPERATOR: "needs you",
-        Status.FAILED: "failed" + _in_phase(result),
-    }[result.status]
-    lines = [head, *(f"  {one}" for one in result.findings)]
-    if result.choice is not None:
-        lines.append(result.choice.question)
-        hint = {"type": "--type ", "mcp": "retry, or --optional-mcp: ", "trusted": "--trust: "}
-        if result.choice.options:
-            lines.append(f"  {hint.get(result.choice.key, '')}{' | '.join(result.choice.options)}")
-    if result.status is Status.FAILED and result.output_path:
-        lines.append(f"  what was made so far is kept for a day in {result.output_path}")
-    return "\n".join(
-        clean_line(line, limit=1_000) if line[:1] != " " else f"  {clean_line(line)}" for line in lines
-    )
-
-
-def _in_phase(result: BuildResult) -> str:
-    wrong = next((one for one in reversed(result.phases) if not one.passed), None)
-    return f" in phase {wrong.number}, {wrong.name}" if wrong else ""
 
 
 async def list_agents(builder: Builder) -> Answer:

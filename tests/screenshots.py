@@ -18,16 +18,20 @@ from pathlib import Path
 
 from app.settings import Settings
 from engine.domain import commands as cmd
+from engine.domain import crew_commands as cc
 from engine.models import Endpoint
 from engine.models.choice import ModelChoice
 from engine.steering.policies import PRESETS
 from tests.cockpit.flight import Flight, cockpit
+from tests.crew import pictured
 from tests.messages_server import MessagesServer, call, object_call
 from widgets.dialogs import HandoverDialog, InterventionDialog, StepEditor
 from widgets.dialogs.backlog import BacklogDialog
 from widgets.dialogs.breakpoints import BreakpointsDialog
 from widgets.dialogs.campaign import CampaignDialog
 from widgets.dialogs.context_meter import ContextDialog
+from widgets.dialogs.fleet import FleetDialog
+from widgets.dialogs.handoffs import HandoffsDialog
 from widgets.dialogs.inbox import InboxDialog
 from widgets.dialogs.memory_browser import MemoryBrowser
 from widgets.dialogs.metacognition import MetaDialog
@@ -310,6 +314,39 @@ async def campaign(workspace: Path) -> None:
         await _keep(flight, "backlog")
 
 
+async def crew(workspace: Path) -> None:
+    """Seven agents of a crew beside two others: who needs you first; then who handed what to whom."""
+    async with MessagesServer([pictured.answer], repeat=True) as server:
+        choice = ModelChoice(Endpoint(server.url, "sk-test"), "claude-opus-4-6")
+        settings = Settings(home=workspace.parent / "home", model=choice)
+        async with cockpit(workspace, size=(160, 45), settings=settings) as flight:
+            await flight.engine.submit(cmd.CreateAgent(agent="builder-2", config={"thinker": "procedural"}))
+            await pictured.register(flight.engine)
+            state = (await flight.engine.crew()).state
+            work = {"clarity": pictured.PROBLEM, "returns": "passthrough"}
+            for command in (
+                cc.Transfer(to="larry", clarity=pictured.PROBLEM),
+                cc.Delegate(to="minto-pyramid", task="structure the expense problem", **work),
+                cc.Delegate(to="bmc-wizard", task="a canvas for the expense tool", **work),
+                cc.Parallel(to=("pws-validation", "jtbd", "devil"), task="validate the expense tool", **work),
+            ):
+                assert (await flight.engine.submit(command)).ok
+            await flight.until(
+                lambda: sum(one.state.terminal for one in state.handoffs.values()) >= 4, "the results"
+            )
+            await flight.until(lambda: len(state.open_requests()) >= 3, "the questions")
+            await flight.press("escape", "F")
+            await flight.dialog(FleetDialog)
+            await flight.shows("waiting on you", "◆")
+            await _keep(flight, "fleet")
+            await flight.press("escape", "H")
+            await flight.dialog(HandoffsDialog)
+            await flight.shows("pws-validation")
+            await flight.press("down", "down")
+            await flight.shows("What happened")
+            await _keep(flight, "handoffs")
+
+
 def _asked(flight: Flight, calls: int) -> bool:
     return flight.state.model_calls == calls and not flight.state.grants
 
@@ -336,6 +373,7 @@ SCENES: tuple[Scene, ...] = (
     stopping,
     breakpoints,
     campaign,
+    crew,
 )
 
 

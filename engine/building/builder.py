@@ -39,7 +39,7 @@ from engine.building.registering import (
     swap_in,
     versions_of,
 )
-from engine.building.request import BUILDER_VERSION, PROJECT, SANDBOX, USER, Request, source_of
+from engine.building.request import BUILDER_VERSION, BUILT_IN, PROJECT, SANDBOX, USER, Request, source_of
 from engine.building.resources import hashes
 from engine.building.staging import (
     BUILD,
@@ -72,6 +72,7 @@ class Builder:
         policy: of the sandbox in which generated code is tried.
         models: the configured model of each tier.
         told: called with each phase when it is over.
+        pace: awaited before each phase, with its number; None goes on at once.
         now: the time, in seconds since 1970.
     """
 
@@ -84,6 +85,7 @@ class Builder:
         policy: SandboxPolicy | None = None,
         models: Mapping[Tier, str] | None = None,
         told: Callable[[PhaseRecord], None] = lambda _record: None,
+        pace: Callable[[int], Awaitable[None]] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.places = Places(workspace.absolute())
@@ -92,7 +94,7 @@ class Builder:
         place = self.places.workspace
         tools = tools or WorkspaceTools(place, place / SANDBOX, self._policy)
         self._around = Surroundings(tools, self.registrar, models or {})
-        self._told, self._now = told, now
+        self._told, self._pace, self._now = told, pace, now
 
     async def build(
         self,
@@ -224,6 +226,8 @@ class _Run:
 
     async def _phase(self, name: str, phase: _Phase) -> bool:
         """Run a phase and record it; whatever it raises is a finding."""
+        if self._builder._pace is not None:
+            await self._builder._pace(len(self._records) + 1)
         found, began = Findings(), time.monotonic()
         checks: tuple[CheckOutcome, ...] = ()
         try:
@@ -258,6 +262,8 @@ class _Run:
         work = self._work
         work.former = await self._builder.registrar.resolve(work.agent_id)
         build = await asyncio.to_thread(read_build, self._places.agent(work.agent_id))
+        if work.former is not None and work.former.metadata.source == BUILT_IN and build is None:
+            work.former = None  # the workspace's own agent has versions of its own
         work.former_sha256 = build.source_sha256 if build else ""
 
     async def _up_to_date(self) -> BuildResult | None:

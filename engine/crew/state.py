@@ -13,6 +13,10 @@ from engine.agents.result import HandoffResult
 from engine.agents.spec import AgentSpec
 from engine.crew.parts import Running
 
+PROOF = "proof"
+"""Where a handoff's metadata says that it proves a new agent (`engine.crew.builds.proving`), and how."""
+LIVE, SCRIPTED = "live", "scripted"
+
 
 @dataclass(frozen=True, slots=True)
 class Registered:
@@ -83,6 +87,11 @@ class Handoff:
         return self.context.to_agent
 
     @property
+    def proof(self) -> bool:
+        """Whether it only proves that a new agent answers: no use of it, and nothing for the operator."""
+        return bool(self.context.metadata.get(PROOF))
+
+    @property
     def open(self) -> bool:
         """Whether something can still come of it."""
         return not self.state.terminal
@@ -140,6 +149,14 @@ class Build:
     message: str
     data: dict[str, Any]
     at: str
+    """When it was told last."""
+    phases: tuple[dict[str, Any], ...] = ()
+    """The records of the phases that are over (`engine.building.findings.PhaseRecord`), as JSON."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self.state not in ("begun", "passed", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +179,8 @@ class CrewState:
     agents: dict[str, Registered] = field(default_factory=dict)
     specs: dict[str, AgentSpec] = field(default_factory=dict)
     """By the event that registered it."""
+    removed: dict[str, str] = field(default_factory=dict)
+    """Agents that were taken out, with what their source was."""
     handoffs: dict[str, Handoff] = field(default_factory=dict)
     by_run: dict[str, str] = field(default_factory=dict)
     """The handoff of each run."""
@@ -224,5 +243,6 @@ class CrewState:
 
     def finished(self) -> tuple[str, ...]:
         """Agents that ended with success, in the order in which they did first."""
-        done = (one.agent for one in self.handoffs.values() if one.state is HandoffState.COMPLETED)
+        ended = (one for one in self.handoffs.values() if one.state is HandoffState.COMPLETED)
+        done = (one.agent for one in ended if not one.proof)
         return tuple(dict.fromkeys(done))

@@ -17,6 +17,7 @@ from engine.agents.kinds import ErrorCode
 from engine.agents.result import Usage
 from engine.agents.spec import AgentSpec
 from engine.crew.parts import HandoffError, Running, Watcher
+from engine.crew.state import LIVE, PROOF
 from engine.domain import commands as cmd
 from engine.domain.failure import FailureKind
 from engine.domain.goal import GoalStatus
@@ -42,6 +43,8 @@ SETTINGS: dict[str, Any] = {
     "stuck": "off",
     "recovery": {"max_consecutive_errors": ERRORS_MOST},
 }
+LIVE_CALLS = 2
+"""Calls of a model that a live proof of a new agent may take (ontology spec §2.8)."""
 _CODES = {
     FailureKind.NETWORK_ERROR: ErrorCode.MODEL_NETWORK,
     FailureKind.RATE_LIMIT_ERROR: ErrorCode.RATE_LIMIT,
@@ -148,6 +151,8 @@ class Runs:
         }
         if handoff.progress:
             config[PROGRESS] = handoff.progress
+        if handoff.context.metadata.get(PROOF) == LIVE:
+            config["budget"] = {"calls": LIVE_CALLS}
         if parent in self._live.here:
             config["parent"] = parent
         run = await self._new_id(spec.id)
