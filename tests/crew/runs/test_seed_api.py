@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crew_desk import returns
-from whole_crew import asker, builtin, told, whole
+from whole_crew import asker, told, whole
 
 from engine.crew.seed_api import SeedAgent, handoff_manager, using
 from tests.messages_server import Reply, object_call
@@ -28,18 +28,6 @@ KNOWN = (
 )
 
 
-class PWSValidationAgent(SeedAgent):
-    spec = builtin("pws-validation")
-
-
-class MintoPyramid(SeedAgent):
-    spec = builtin("minto-pyramid")
-
-
-class Larry(SeedAgent):
-    spec = builtin("larry")
-
-
 def answer(seen: Seen) -> Reply:
     match asker(seen):
         case "PWS validation":
@@ -59,7 +47,7 @@ async def test_an_agent_is_used_directly_and_by_a_handoff(tmp_path: Path) -> Non
     """Line 20, seed §7.2."""
     async with whole(tmp_path / "ws", [], answer) as on:
         with using(on.crew):
-            pws = PWSValidationAgent()
+            pws = SeedAgent(on.spec("pws-validation"))
 
             result = await pws.run("Evaluate this opportunity: AI-powered pet translator")
             assert result == "PWS says GO."
@@ -76,12 +64,14 @@ async def test_an_agent_is_used_directly_and_by_a_handoff(tmp_path: Path) -> Non
 
 async def test_a_workflow_is_orchestrated(tmp_path: Path) -> None:
     """Line 20, seed §7.3; `larry` is made, which the seed leaves out."""
-    async with whole(tmp_path / "ws", [builtin("synthesizer")], answer) as on:
+    async with whole(tmp_path / "ws", [], answer) as on:
         with using(on.crew):
-            larry = Larry()
+            larry, minto, pws = (
+                SeedAgent(on.spec(name)) for name in ("larry", "minto-pyramid", "pws-validation")
+            )
             handoff_manager.register_agent("larry", larry.agent)
-            handoff_manager.register_agent("minto", MintoPyramid().agent)
-            handoff_manager.register_agent("pws", PWSValidationAgent().agent)
+            handoff_manager.register_agent("minto", minto.agent)
+            handoff_manager.register_agent("pws", pws.agent)
 
             clarity = await larry.clarify("AI-powered pet translator")
             assert clarity.is_ready_for_analysis

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crew_desk import returns
-from whole_crew import builtin, by_name, told, whole
+from whole_crew import by_name, told, whole
 
 from engine.agents.kinds import HandoffState
 from engine.crew.fold import fold
@@ -57,8 +57,7 @@ async def test_from_a_vague_wish_to_a_challenged_answer(tmp_path: Path) -> None:
         "The devil's advocate": DEVIL,
         "Jobs to be done": Reply(text="The jobs are", then="hold", after=4),
     }
-    names = ("larry", "minto-pyramid", "pws-validation", "synthesizer", "devil", "jtbd")
-    async with whole(tmp_path / "ws", [builtin(name) for name in names], by_name(says)) as on:
+    async with whole(tmp_path / "ws", [], by_name(says)) as on:
         await on.do(cc.Transfer(to="larry", reason="Support is bad."))
         assert (await on.asked()).question == "What goes wrong today?"
         await on.do(cc.Say(text=WHAT))
@@ -96,4 +95,5 @@ async def test_from_a_vague_wish_to_a_challenged_answer(tmp_path: Path) -> None:
         uses = {name: (entry.runs, entry.successes) for name, entry in on.crew.state.agents.items()}
         assert uses["minto-pyramid"] == uses["pws-validation"] == uses["devil"] == (1, 1)
         assert on.crew.state.holder == "orchestrator"
+        await on.crew.spine.commit()
         assert fold(await on.engine.store.read(CREW)) == on.crew.state

@@ -5,20 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from test_run_debate import first_order, judged, round_of, script, turn, who
-from whole_crew import builtin, told, whole
+from whole_crew import told, whole
 
 from engine.agents.kinds import ErrorCode, HandoffState
 from engine.domain import crew_commands as cc
 from tests.messages_server import object_call
 
 MOTION = "We hire two more people for support."
-SHIPPED = [builtin(name) for name in ("decision-debate", "pws-validation", "devil", "judge")]
 
 
 async def test_a_motion_is_argued_blind_and_judged_by_nobody_of_a_name(tmp_path: Path) -> None:
     """Lines 26, 30 and 31, as the server saw it: eight requests, two at a time."""
     answer = script(lambda _: judged("B", 0.8, "B1"))
-    async with whole(tmp_path / "ws", SHIPPED, answer) as on:
+    async with whole(tmp_path / "ws", [], answer) as on:
         receipt = await on.do(cc.Debate(motion=MOTION))
         assert "up to 8 model calls" in receipt.message
         result = await on.result(receipt.data["handoff"])
@@ -45,7 +44,7 @@ async def test_a_motion_is_argued_blind_and_judged_by_nobody_of_a_name(tmp_path:
 async def test_a_judge_that_turns_with_the_order_leaves_it_to_the_operator(tmp_path: Path) -> None:
     """Lines 29 and 32: one request with both rationales; what the operator says stands beside the verdict."""
     answer = script(lambda seen: judged("A", 0.9) if first_order(seen) else judged("B", 0.8))
-    async with whole(tmp_path / "ws", SHIPPED, answer) as on:
+    async with whole(tmp_path / "ws", [], answer) as on:
         name = (await on.do(cc.Debate(motion=MOTION))).data["handoff"]
         result = await on.result(name)
         assert (result.data["verdict"]["winner"], result.confidence) == ("undecided", 0.5)
@@ -66,7 +65,7 @@ async def test_a_judge_that_turns_with_the_order_leaves_it_to_the_operator(tmp_p
 async def test_a_side_that_fails_twice_leaves_no_verdict(tmp_path: Path) -> None:
     """Line 32, with the request to the operator."""
     answer = script(lambda _: judged("A", 1.0), B1=object_call("give_up", reason="no idea"))
-    async with whole(tmp_path / "ws", SHIPPED, answer) as on:
+    async with whole(tmp_path / "ws", [], answer) as on:
         name = (await on.do(cc.Debate(motion=MOTION))).data["handoff"]
         result = await on.result(name)
         assert (result.state, result.error_code) == (HandoffState.FAILED, ErrorCode.DEBATE_INCOMPLETE)
@@ -81,7 +80,7 @@ async def test_a_reply_to_no_claim_is_sent_back_once(tmp_path: Path) -> None:
     """Lines 27 and 31, through the manager."""
     wrong = turn("A", 2, replies=[{"claim": "B9", "kind": "refute", "text": "no"}], claims=[{"text": "late"}])
     answer = script(lambda _: judged("B", 0.6, "B1"), A2=lambda _: wrong)
-    async with whole(tmp_path / "ws", SHIPPED, answer) as on:
+    async with whole(tmp_path / "ws", [], answer) as on:
         name = (await on.do(cc.Debate(motion=MOTION))).data["handoff"]
         assert (await on.result(name)).data["calls"] == 9
         again = [seen for seen in on.server.requests if "was sent back, once" in told(seen)]

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from crew_desk import returns, spec
-from whole_crew import CLEAR, Whole, asker, builtin, by_name, told, whole
+from whole_crew import CLEAR, Whole, asker, by_name, told, whole
 
 from engine.agents.kinds import ErrorCode, HandoffState
 from engine.agents.spec import AgentSpec
@@ -77,7 +77,7 @@ async def test_the_synthesis_names_all_and_passing_through_asks_nobody(tmp_path:
         "C": GIVES_UP,
         "Synthesizer": lambda _: returns(next(texts)),
     }
-    async with whole(tmp_path / "ws", [*crowd("a", "b", "c"), builtin("synthesizer")], by_name(says)) as on:
+    async with whole(tmp_path / "ws", crowd("a", "b", "c"), by_name(says)) as on:
         group = await on.do(together("a", "b", "c"))
         await on.results(group)
         record = on.crew.state.groups[group.data["group"]]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from crew_desk import returns
-from whole_crew import CLEAR, NAMES, Whole, asker, builtin, by_name, told, whole
+from whole_crew import CLEAR, Whole, asker, by_name, told, whole
 
 from engine.agents.kinds import AgentType, ErrorCode, HandoffState
 from engine.domain import crew_commands as cc
@@ -32,8 +32,7 @@ async def test_the_floor_has_one_holder_whatever_happens_to_it(tmp_path: Path) -
         "Larry, the clarifier": larry,
         "The devil's advocate": failure(400, "invalid_request_error", "no"),
     }
-    specs = [builtin(name) for name in ("larry", "bmc-wizard", "devil", "pws-validation")]
-    async with whole(tmp_path / "ws", specs, by_name(says)) as on:
+    async with whole(tmp_path / "ws", [], by_name(says)) as on:
         refused = await on.engine.submit(cc.Transfer(to="pws-validation"))
         assert not refused.ok
         assert on.crew.state.floor == ()
@@ -74,7 +73,7 @@ async def test_larry_asks_one_question_and_recommends_nothing(tmp_path: Path) ->
         object_call("reply", text="You should buy a tool. Is that it?"),
         object_call("reply", text="I recommend a tool. Is that it?"),
     )
-    async with whole(tmp_path / "ws", [builtin("larry")], lambda _: next(left)) as on:
+    async with whole(tmp_path / "ws", [], lambda _: next(left)) as on:
         left = iter(replies)
         await on.do(cc.Transfer(to="larry"))
         first = await on.asked()
@@ -93,7 +92,7 @@ async def test_a_validation_is_counted_in_code_and_sent_back_twice_at_most(tmp_p
     bare = {**PILLARS, "people": {"score": 26, "evidence": ["told"]}}
     poor = returns("GO!", data={"pillars": bare, "verdict": "GO", "total": 90})
     good = returns("GO!", data={"pillars": PILLARS, "verdict": "GO", "total": 90})
-    async with whole(tmp_path / "ws", [builtin("pws-validation")], lambda _: next(left)) as on:
+    async with whole(tmp_path / "ws", [], lambda _: next(left)) as on:
         left = iter([poor, good, poor, poor, poor])
         result = await on.result(await on.hand("pws-validation"))
         assert (result.data["total"], result.data["verdict"], result.scores["total"]) == (72, "PIVOT", 72)
@@ -117,9 +116,7 @@ async def test_an_opportunity_is_never_less_than_how_important_it_is(tmp_path: P
          "importance": importance, "satisfaction": satisfaction, "opportunity": -1}
         for kind, importance, satisfaction in given
     ]  # fmt: skip
-    async with whole(
-        tmp_path / "ws", [builtin("jtbd")], lambda _: returns("jobs", data={"jobs": jobs})
-    ) as on:
+    async with whole(tmp_path / "ws", [], lambda _: returns("jobs", data={"jobs": jobs})) as on:
         result = await on.result(await on.hand("jtbd"))
         found = [(one["kind"], one["opportunity"]) for one in result.data["jobs"]]
         assert found == [("emotional", 12), ("social", 5), ("functional", 4)]
@@ -138,7 +135,7 @@ async def test_five_hats_are_enough_and_white_is_not_missed(tmp_path: Path) -> N
             )
         return GIVES_UP if name in lost else returns(f"{name}: it took 4 hours")
 
-    async with whole(tmp_path / "ws", [builtin("six-hats")], answer, calls=2) as on:
+    async with whole(tmp_path / "ws", [], answer, calls=2) as on:
         result = await on.result(await on.hand("six-hats"))
         assert (result.success, result.missing) == (True, ("green",))
         assert result.confidence == pytest.approx(0.9 * 5 / 6)
@@ -167,9 +164,8 @@ def researches(seen: Seen) -> Reply:
 
 async def test_research_says_what_fails_survives_a_restart_and_keeps_its_phases(tmp_path: Path) -> None:
     """Line 38, with the shipped deep-research: measured against wanted, resumed, and again after a change."""
-    shipped = builtin("deep-research")
     evidence = [{"id": "e1", "source": "survey.csv", "words": "8 of 10 left in week one"}]
-    async with whole(tmp_path / "ws", [shipped], researches) as on:
+    async with whole(tmp_path / "ws", [], researches) as on:
         name = await on.hand("deep-research")
         request = await on.asked(name)
         assert "0 < 1" in request.question
@@ -181,7 +177,6 @@ async def test_research_says_what_fails_survives_a_restart_and_keeps_its_phases(
         assert result.data["evidence"] == evidence
         assert result.data["report"] == "They leave because of onboarding [e1]."
         assert ["The phase Validate" in told(seen) for seen in on.server.requests] == [True, True]
-        await on.do(cc.RegisterAgent(spec=shipped.model_dump(mode="json")))
         again = await on.hand("deep-research")
         await on.answer(await on.asked(again), "abort")
         assert not (await on.result(again)).success
@@ -198,7 +193,7 @@ async def test_research_says_what_fails_survives_a_restart_and_keeps_its_phases(
             return [phase for one in seen for phase in ("Clarify", "Analyze") if f"The phase {phase}" in one]
 
         assert await second_try(again) == ["Analyze"]
-        changed = shipped.model_dump(mode="json")
+        changed = on.spec("deep-research").model_dump(mode="json")
         changed["phases"][0]["description"] = "Ask anew."
         await on.do(cc.RegisterAgent(spec={**changed, "version": "2.0.0"}))
         assert await second_try(again) == ["Clarify", "Analyze"]
@@ -206,7 +201,7 @@ async def test_research_says_what_fails_survives_a_restart_and_keeps_its_phases(
 
 async def test_the_canvas_is_filled_over_a_restart(tmp_path: Path) -> None:
     """Lines 39 and 40, with the shipped bmc-wizard: refusals in place, dependants stale, all kept."""
-    async with whole(tmp_path / "ws", [builtin("bmc-wizard")], None) as on:
+    async with whole(tmp_path / "ws", [], None) as on:
         name = await on.hand("bmc-wizard")
 
         async def refused(move: str, **more: Any) -> str:
@@ -260,12 +255,9 @@ GIVEN: dict[str, dict[str, Any]] = {
 
 
 async def test_without_a_model_each_does_what_can_be_computed_and_says_what_needs_one(tmp_path: Path) -> None:
-    """All that is shipped, and nothing made up; lines 36, 39 and 43 need no model."""
-    async with whole(tmp_path / "ws", [builtin(name) for name in NAMES], None) as on:
-        for name in NAMES:
-            kind = builtin(name).type
-            if kind is AgentType.GUIDED:
-                continue
+    """Line 43, by which the canvas ends; all that is shipped, and nothing is made up."""
+    async with whole(tmp_path / "ws", [], None) as on:
+        for name in [one for one in on.crew.state.agents if on.spec(one).type is not AgentType.GUIDED]:
             result = await on.result(await on.hand(name, "We hire two people."))
             assert (result.success, result.output, result.error_code) == (False, "", ErrorCode.NO_MODEL), name
             assert "needs a model" in str(result.error)

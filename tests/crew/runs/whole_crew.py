@@ -11,13 +11,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
 from crew_desk import MODEL
 
-import engine.library
 from engine.agents.human import HumanRequest
 from engine.agents.result import HandoffResult
-from engine.agents.spec import AgentSpec, read_spec
+from engine.agents.spec import AgentSpec
 from engine.crew.crew import Crew
 from engine.crew.state import Handoff
 from engine.domain import crew_commands as cc
@@ -32,19 +30,7 @@ from tests.engine.engine_flight import journal_holds_together
 from tests.messages_server import MessagesServer, Reply
 from tests.messages_server.server import Seen
 
-HOME = Path(engine.library.__file__).parent / "agents"
-NAMES = tuple(sorted(folder.name for folder in HOME.iterdir() if folder.is_dir()))
 CLEAR = dict.fromkeys(("what", "who", "success"), "Support queue is 4 hours behind")
-
-
-def builtin(name: str, **more: Any) -> AgentSpec:
-    """A shipped agent by its own files, as the builder reads them."""
-    _, front, body = (HOME / name / "SKILL.md").read_text(encoding="utf-8").split("---\n", 2)
-    head = yaml.safe_load(front)
-    side = yaml.safe_load((HOME / name / "agent.yaml").read_text(encoding="utf-8"))
-    instructions = {"system": body, **side.pop("instructions", {})}
-    said = {"id": head["name"], "description": head["description"], "type": head["metadata"]["mindrian-type"]}
-    return read_spec({**said, "instructions": instructions, **side, **more})
 
 
 def asker(seen: Seen) -> str:
@@ -70,6 +56,9 @@ class Whole:
         receipt = await self.engine.submit(command)
         assert receipt.ok, receipt.message
         return receipt
+
+    def spec(self, agent: str) -> AgentSpec:
+        return self.crew.state.agents[agent].spec
 
     async def hand(self, to: str, task: str = "go", **more: Any) -> str:
         """Hand a task over; the handoff's id."""
@@ -184,11 +173,11 @@ async def whole(
     calls: int = 4,
     clock: Clock | None = None,
 ) -> AsyncIterator[Whole]:
-    """An engine, its crew and these agents; in the end every stream is sound and replays.
+    """An engine and its crew; in the end every stream is sound and replays.
 
     Args:
         workspace: its directory.
-        specs: who is registered.
+        specs: who is registered besides the shipped agents.
         answer: the model; None where there is none.
         calls: model calls at a time.
         clock: the engine's; that of the machine where none is given.
