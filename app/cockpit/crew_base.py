@@ -86,7 +86,7 @@ class CrewBase(ApprovalKeys):
         if request.get("blocking"):
             self.bell()
         told = f"{request.get('agent_id')} asks ({request.get('id')}): {request.get('title')}"
-        self._say(f"{told} · F answers it", "error" if request.get("blocking") else "note")
+        self._say(f"{told} · F answers it", "asks" if request.get("blocking") else "note")
 
     def _handoff_over(self, name: str) -> None:
         """Say what came of what the operator handed over."""
