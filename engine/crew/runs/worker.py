@@ -19,6 +19,7 @@ from engine.agents.spec import AgentSpec
 from engine.crew.parts import HandoffError, Running, Watcher
 from engine.crew.state import LIVE, PROOF
 from engine.domain import commands as cmd
+from engine.domain.approval import Scope
 from engine.domain.failure import FailureKind
 from engine.domain.goal import GoalStatus
 from engine.domain.plan import Op
@@ -31,6 +32,7 @@ from engine.journal.event import Event
 from engine.journal.store import JournalStore
 from engine.loop.agent import Agent
 from engine.loop.live_agents import LiveAgents
+from engine.steering.rules import rule_text
 
 Submit = Callable[[cmd.Command], Awaitable[cmd.Receipt]]
 
@@ -57,6 +59,7 @@ _KINDS = frozenset(
     for one in (
         *(ev.GoalEnded, ev.InterventionOpened, ev.InterventionClosed, ev.ApprovalAsked, ev.ApprovalAnswered),
         *(ev.BreakpointHit, ev.BudgetReached, ev.BudgetEased, ev.AgentPaused, ev.AgentResumed),
+        ev.RuleGranted,
     )
 )
 
@@ -135,6 +138,8 @@ class Runs:
         """Let a new run begin to work."""
         if run not in self._mine:
             return
+        for rule in await self._watcher.rules_of(run) if self._watcher is not None else ():
+            await self._submit(cmd.GrantRule(agent=run, rule=rule, scope=Scope.ALWAYS.value))
         try:
             await self._do(cmd.Run(agent=run, ask=self._present))
         except HandoffError as error:
@@ -265,6 +270,10 @@ class Runs:
             goal = agent.state.goals.get(said.goal)
             if goal is not None and goal.parent is None:
                 await self._ended(agent, ok=said.status is GoalStatus.ACHIEVED, reason=said.reason)
+            return
+        if isinstance(said, ev.RuleGranted):
+            if said.scope is Scope.ALWAYS:
+                await self._watcher.allowed(event.stream, rule_text(said.rule))
             return
         if isinstance(said, ev.InterventionOpened) and _of_thought(agent.state, agent.state.intervention):
             await self.stop(event.stream, said.reason)

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crew_desk import returns
+from crew_desk import returns, spec
 from whole_crew import CLEAR, Whole, asker, by_name, told, whole
 
 from engine.agents.kinds import AgentType, ErrorCode, HandoffState
+from engine.domain import commands as cmd
 from engine.domain import crew_commands as cc
+from engine.steering.policies import PRESETS
 from tests.messages_server import Reply, failure, object_call
 from tests.messages_server.server import Seen
 
@@ -283,3 +285,37 @@ async def test_without_a_model_each_does_what_can_be_computed_and_says_what_need
         group = await on.do(cc.Sequence(to=("jtbd", "devil"), task="go", clarity=CLEAR, on_fail="continue"))
         assert [one.error_code for one in await on.results(group)] == [ErrorCode.NO_MODEL] * 2
         await on.holds(lambda: not [one for one in on.crew.state.by_run if on.run(one).open_goals])
+
+
+async def test_what_is_allowed_always_holds_for_runs_to_come_of_that_agent(tmp_path: Path) -> None:
+    """Line 42, with a tool that the engine asks about: listed, kept over a restart, revoked."""
+    local = {"tools": {"local": ["simple_coder.write"]}}
+    specs = [spec("writer", "operator", **local), spec("other", "operator", **local)]
+    asks = PRESETS["ask-changes"]
+
+    def answer(seen: Seen) -> Reply:
+        if "simple_coder write" in told(seen):
+            return returns("written")
+        return object_call("simple_coder__write", path="a.txt", content=f"by {len(told(seen))}")
+
+    async def waits(on: Whole, agent: str) -> str:
+        name = await on.hand(agent)
+        await on.holds(lambda: on.of(name).state is D.WAITING_HUMAN)
+        return name
+
+    async with whole(tmp_path / "ws", specs, answer, approvals=asks) as on:
+        name = await waits(on, "writer")
+        await on.do(cmd.AnswerApproval(agent="writer-1", allow=True, scope="always"))
+        assert (await on.result(name)).output == "written"
+        await on.holds(lambda: on.crew.state.permissions)
+        ((who, rule),) = on.crew.state.permissions
+        assert (who, rule.split()[0]) == ("writer", "write")
+    async with whole(tmp_path / "ws", [], answer, approvals=asks) as on:
+        assert (await on.result(await on.hand("writer"))).output == "written"
+        name = await waits(on, "other")
+        await on.do(cc.CancelHandoff(handoff=name))
+        await on.do(cc.RevokePermission(who="writer", tool=rule))
+        assert on.crew.state.permissions == {}
+        await waits(on, "writer")
+        await on.do(cc.CancelHandoff())
+        assert on.left() == []

@@ -19,6 +19,7 @@ from engine.agents.spec import AgentSpec
 from engine.crew.crew import Crew
 from engine.crew.state import Handoff
 from engine.domain import crew_commands as cc
+from engine.domain.approval import Policy
 from engine.domain.command import Receipt
 from engine.domain.crew import CrewSettings
 from engine.domain.ports import Clock, Ports
@@ -171,6 +172,7 @@ async def whole(
     answer: Answer | None,
     *,
     calls: int = 4,
+    approvals: Policy | None = None,
     clock: Clock | None = None,
 ) -> AsyncIterator[Whole]:
     """An engine and its crew; in the end every stream is sound and replays.
@@ -180,11 +182,16 @@ async def whole(
         specs: who is registered besides the shipped agents.
         answer: the model; None where there is none.
         calls: model calls at a time.
+        approvals: what is asked before it is done; nothing where none is given.
         clock: the engine's; that of the machine where none is given.
     """
     async with MessagesServer([answer or (lambda _: Reply())], repeat=True) as server:
         choice = ModelChoice(Endpoint(server.url, "sk-test"), MODEL, retries=Retries(attempts=1))
-        config = EngineConfig(model=choice if answer else None, crew=CrewSettings(model_calls=calls))
+        config = EngineConfig(
+            model=choice if answer else None,
+            crew=CrewSettings(model_calls=calls),
+            approvals=approvals or Policy(),
+        )
         ports = Ports(clock=clock) if clock is not None else None
         engine = await Engine.open(workspace, ports=ports, config=config)
         try:
