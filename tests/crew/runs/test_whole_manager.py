@@ -56,6 +56,35 @@ async def test_one_model_call_at_a_time_is_enough_for_three_levels(tmp_path: Pat
         await on.at_rest()
 
 
+async def test_a_child_ends_before_its_parent_and_a_question_stops_both_clocks(tmp_path: Path) -> None:
+    """Line 11, with runs: one delegates, the other asks the operator and then thinks for too long."""
+    clock = HandClock()
+
+    def answer(seen: Seen) -> Reply:
+        if asker(seen) == "Boss":
+            if "hand: TIMEOUT" in told(seen):
+                return returns("without it")
+            return object_call("delegate", to="hand", task="find it out")
+        asked = "escalate" in told(seen)
+        return HALF if asked else object_call("escalate_to_operator", question="Which line is meant?")
+
+    specs = [spec("hand", "operator"), spec("boss", "operator", **may("hand"))]
+    async with whole(tmp_path / "ws", specs, answer, clock=clock) as on:
+        name = await on.hand("boss", timeout_s=100)
+        request = await on.asked()
+        (child,) = on.crew.state.children(name)
+        assert child.limit_s == 98
+        clock.advance(5_000)
+        await on.answer(request, text="line four")
+        await on.server.held.wait()
+        clock.advance(97)
+        assert on.of(child.id).state is on.of(name).state is D.RUNNING
+        clock.advance(1)
+        assert (await on.result(child.id)).state is D.TIMED_OUT
+        result = await on.result(name)
+        assert (result.output, result.duration_seconds) == ("without it", 98)
+
+
 async def test_what_was_streamed_when_the_time_was_over_is_kept(tmp_path: Path) -> None:
     """Line 12, with text that a server streams."""
     clock = HandClock()
