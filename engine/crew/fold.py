@@ -136,6 +136,8 @@ def _handoffs(state: CrewState, event: Event, said: Payload) -> None:
             state.by_run[said.run] = said.handoff
         case ce.PriorityChanged():
             _change(state, said.handoff, priority=Priority(said.priority))
+        case ce.StepModeSet():
+            _change(state, said.handoff, stepping=said.on)
         case ce.ProgressKept():
             _change(state, said.handoff, stage=said.what, progress=said.progress, note=said.note)
             told = state.handoffs.get(said.handoff)
