@@ -136,10 +136,10 @@ class Runs:
 
     async def _go(self, run: str) -> None:
         """Let a new run begin to work."""
-        if run not in self._mine:
-            return
         for rule in await self._watcher.rules_of(run) if self._watcher is not None else ():
             await self._submit(cmd.GrantRule(agent=run, rule=rule, scope=Scope.ALWAYS.value))
+        if run not in self._mine:
+            return
         try:
             await self._do(cmd.Run(agent=run, ask=self._present))
         except HandoffError as error:

@@ -119,7 +119,9 @@ class Whole:
 
     def left(self) -> list[str]:
         """What is not over: handoffs, questions, runs with work, permits, processes of the sandbox."""
-        runs = [one for one in self.crew.state.by_run if self.run(one).open_goals or self.run(one).action]
+        agents = self.engine._agents
+        here = [one for one in self.crew.state.by_run if one in agents]
+        runs = [one for one in here if agents[one].state.open_goals or agents[one].state.action]
         return [
             *(one.id for one in self.crew.state.open()),
             *(one.id for one in self.crew.state.open_requests()),
