@@ -212,6 +212,12 @@ class Watcher(Protocol):
     async def goes_on(self, run: str) -> None:
         """It waits no longer."""
 
+    async def allowed(self, run: str, rule: str) -> None:
+        """The operator allowed always what this run asked for: kept for its agent, for runs to come."""
+
+    async def rules_of(self, run: str) -> Sequence[str]:
+        """What was allowed always to the agent of a run, as rules."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scored:

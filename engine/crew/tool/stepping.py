@@ -57,7 +57,7 @@ async def checkpoint(work: Work) -> ToolResult:
     outputs = dict(work.args.get("outputs") or {}) or _outputs(phase, text)
     while True:
         values = values_of(work.handoff.context)
-        found = pipeline.checkpoint(spec.phases, values, run, outputs, text=text, sources=sources_of(work))
+        found = pipeline.checkpoint(spec.phases, values, run, outputs, text=text, sources=_sources(work, run))
         held = found.run.model_dump(mode="json")
         await work.keep(PHASE, {PIPELINE: held}, f"{phase.id}: {found.what} {found.message}".strip())
         if found.what in ("committed", "skipped"):
@@ -81,6 +81,17 @@ async def checkpoint(work: Work) -> ToolResult:
                 run, outputs, text = found.run, _outputs(phase, answer.text), answer.text
             case _:
                 run = found.run  # without words nothing follows: it is asked again
+
+
+def _sources(work: Work, run: pipeline.PipelineRun) -> dict[str, str]:
+    """What a phase can cite: what was given, and whatever has an id in what committed phases gave."""
+    found = sources_of(work)
+    for value in run.outputs().values():
+        for one in value if isinstance(value, list) else ():
+            if isinstance(one, Mapping) and one.get("id"):
+                words = (str(said) for name, said in one.items() if name != "id")
+                found[str(one["id"])] = "\n".join(words)
+    return found
 
 
 def _question(phase: Phase, why: str, outputs: Mapping[str, Any]) -> Question:
