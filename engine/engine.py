@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -313,12 +314,15 @@ class Engine:
 
     async def _recent_snapshots(self, actions: int) -> set[str]:
         """The snapshots of that many newest actions of each agent."""
-        kinds = (ev.SnapshotTaken.kind, ev.RewindBegun.kind)
-        agents = list(self._agents)
-        taken = [await self.store.last(actions, agent, kind=kind) for agent in agents for kind in kinds]
-        payloads = [ev.payload_of(event) for events in taken for event in events]
-        before = {said.saved for said in payloads if isinstance(said, ev.RewindBegun)}
-        return before | {said.snapshot for said in payloads if isinstance(said, ev.SnapshotTaken)}
+        named = {ev.SnapshotTaken.kind: "snapshot", ev.RewindBegun.kind: "saved"}
+        found: set[str] = set()
+        for agent in list(self._agents):
+            for kind, name in named.items():
+                # Of many agents these are tens of thousands, so they are not made into payloads.
+                found.update(
+                    json.loads(e.body)[name] for e in await self.store.last(actions, agent, kind=kind)
+                )
+        return found
 
     async def close(self, reason: str = "") -> None:
         """Stop every agent where it stands, record it, and give the workspace up."""
