@@ -786,6 +786,10 @@ class Engine:
         """Why the agent does nothing and never will in this session; empty when it is well."""
         return self._live.fault(agent)
 
+    def give_way(self) -> None:
+        """The operator did something that is to be on the screen at once: agents wait for a moment."""
+        self._shared.pace.give_way()
+
     @property
     def faulty(self) -> tuple[str, ...]:
         """Ids of the agents that `fault` says something of."""

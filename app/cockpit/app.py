@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.containers import Container
@@ -126,6 +127,12 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
 
     def _save_screenshot(self) -> None:
         self.deliver_screenshot()
+
+    async def on_event(self, event: events.Event) -> None:
+        """What the operator does goes before what agents do."""
+        if self._engine is not None and isinstance(event, events.InputEvent):
+            self._engine.give_way()
+        await super().on_event(event)
 
     def on_mount(self) -> None:
         """Keys, signals, and the engine in the background so that the screen is there at once."""

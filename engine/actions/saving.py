@@ -98,6 +98,8 @@ class WorkspaceSaver:
         self._next: _Shared | None = None
         """The snapshot that has not been begun."""
         self._one = asyncio.Lock()
+        self._rests_until = 0.0
+        """Where many share, half of the time is left to the loop, and more come together for the next."""
         self._begun: set[asyncio.Task[Any]] = set()
         self.trouble = ""
         """Why old snapshots could not be cleared away the last time."""
@@ -150,11 +152,15 @@ class WorkspaceSaver:
 
     async def _take(self, shared: _Shared) -> tuple[SnapshotInfo, str, Changes | None]:
         async with self._one:
+            loop = asyncio.get_running_loop()
+            await asyncio.sleep(max(0.0, self._rests_until - loop.time()))
             self._next = None
             more = len(shared.actions) - 1
             info = await self.snapshots.take(
                 label=f"{shared.label} and {more} more" if more else shared.label
             )
+            if more:
+                self._rests_until = loop.time() + info.duration_ms / 1000
             self._count(info)
             since, changes = await self._since(info.id)
             self._last = (info.id, "" if more else shared.actions[0])

@@ -1,9 +1,10 @@
 """Turns of the event loop shared out: agents work so long in each, and then others come.
 
 With many agents at work a group commit or a shared snapshot lets hundreds of them go on in one turn of the
-loop, and a key that is pressed meanwhile waits for all of them, in each of the half a dozen turns that it takes
-to the screen. So their steps wait in line, first come, first served, and each turn takes as many as fit in.
-What an agent does is not changed by when it does it (see ARCHITECTURE.md, events).
+loop, and a key that is pressed meanwhile waits for all of them, in each of the half a dozen turns that it
+takes to the screen. So their steps wait in line, first come, first served, and each turn takes as many as fit
+in; after a key they wait a moment altogether. What an agent does is not changed by when it does it
+(see ARCHITECTURE.md, events).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ T = TypeVar("T")
 
 TURN_S = 0.002
 """How long agents work in one turn of the loop; one step of one agent may take longer."""
+GIVE_WAY_S = 0.03
+"""How long agents wait for what the operator does to be on the screen; half as long they work then."""
 _WEIGHT = 0.05
 """How much the newest step counts in the mean of a step's time."""
 
@@ -36,16 +39,31 @@ class Pace:
         self._mean = turn_s / 4
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._counting = False
+        self._resting = False
+        self._works_until = 0.0
+        """When the agents may be asked to wait again."""
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run an agent's work to its end, each step when there is room; gives and raises what it does."""
         return await self._stepped(work)  # type: ignore[no-any-return]
 
+    def give_way(self) -> None:
+        """The operator did something: let the agents wait a moment, as often as leaves them time to work."""
+        if not self._resting and perf_counter() >= self._works_until:
+            self._resting = True
+            asyncio.get_running_loop().call_later(GIVE_WAY_S, self._go_on)
+
+    def _go_on(self) -> None:
+        self._resting = False
+        self._works_until = perf_counter() + GIVE_WAY_S / 2
+        if self._waiting:
+            self._count(0.0)
+
     @types.coroutine
     def _stepped(self, work: Coroutine[Any, Any, Any]) -> Generator[Any, None, Any]:
         thrown: BaseException | None = None
         while True:
-            if thrown is None and (self._waiting or self._spent >= self._turn):
+            if thrown is None and (self._waiting or self._resting or self._spent >= self._turn):
                 try:
                     yield from self._in_line()
                 except asyncio.CancelledError as error:
@@ -79,6 +97,8 @@ class Pace:
     def _next_turn(self) -> None:
         """A turn has passed: as many go on as will fit into the next."""
         self._counting, self._spent = False, 0.0
+        if self._resting:
+            return
         room = max(1, int(self._turn / max(self._mean, 1e-6)))
         while self._waiting and room:
             place = self._waiting.popleft()

@@ -1,10 +1,10 @@
 """A cockpit that is told from outside how many events its agent is to record; for measuring in a terminal.
 
 Run as `python -m tests.benchmarks.driven WORKSPACE ORDERS NOTES`: lines that arrive on the file descriptor
-ORDERS (`rate N` events a second, `burst N` events at once, `run 0`: every agent goes on) are
-carried out in the cockpit's own loop. The file NOTES gets `d N SECONDS` when event N is durable, `b N` behind
-a burst, and `s SECONDS` for each turn of the loop that others had to wait for longer than a frame, by the clock
-that all processes share.
+ORDERS (`rate N` events a second, `burst N` events at once, `run 0`: every agent goes on) are carried out in
+the cockpit's own loop. The file NOTES gets `d N SECONDS` when event N is durable, `b N` behind a burst, and
+`s SECONDS` for each turn of the loop that others had to wait for longer than a frame, by the clock that all
+processes share.
 """
 
 from __future__ import annotations
