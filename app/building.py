@@ -15,6 +15,7 @@ from engine.building.folders import FolderRegistrar
 from engine.building.registering import RegistrationError
 from engine.building.request import SANDBOX
 from engine.building.staging import read_build
+from engine.building.telling import phase_line, report
 from engine.building.watching import watch
 from engine.domain.text import clean_line
 from engine.sandbox.policy import SandboxPolicy
@@ -78,45 +79,20 @@ async def build(builder: Builder, options: BuildOptions) -> Answer:
     """`pilothouse agent build`."""
     repaired = await builder.repair()
     result = await build_agent(builder, options)
-    code = 0 if result.success else 1
-    return code, result.as_json() | {"repaired": list(repaired)}, "\n".join((*repaired, report(result)))
-
-
-def phase_line(record: PhaseRecord) -> str:
-    """A phase in a line, with what its checks measured."""
-    checks = ", ".join(
-        f"{'✓' if one.passed else '✗'} {one.name}" + (f" ({one.measured})" if one.measured else "")
-        for one in record.checks
-    )
-    return clean_line(f"{'✓' if record.passed else '✗'} {record.number} {record.name}: {checks}", limit=400)
-
-
-def report(result: BuildResult) -> str:
-    """A result in lines: how it ended, what was noticed, what to do."""
-    spec = result.spec
-    who = f"{spec.id} {spec.version} ({spec.type})" if spec else "no agent"
-    head = {
-        Status.BUILT: f"built {who} in {result.output_path}",
-        Status.UP_TO_DATE: f"{who} is up to date in {result.output_path}",
-        Status.DRY_RUN: f"{who} would be built of {len(result.code_files)} files; nothing was written",
-        Status.NEEDS_OPERATOR: "needs you",
-        Status.FAILED: "failed" + _in_phase(result),
-    }[result.status]
-    lines = [head, *(f"  {one}" for one in result.findings)]
-    if result.choice is not None:
-        lines.append(result.choice.question)
-        hint = {"type": "--type ", "mcp": "retry, or --optional-mcp: ", "trusted": "--trust: "}
-        lines.append(f"  {hint.get(result.choice.key, '')}{' | '.join(result.choice.options)}")
-    if result.status is Status.FAILED and result.output_path:
-        lines.append(f"  what was made so far is kept for a day in {result.output_path}")
-    return "\n".join(
-        clean_line(line, limit=1_000) if line[:1] != " " else f"  {clean_line(line)}" for line in lines
+    return (
+        exit_code(result),
+        result.as_json() | {"repaired": list(repaired)},
+        "\n".join((*repaired, report(result))),
     )
 
 
-def _in_phase(result: BuildResult) -> str:
-    wrong = next((one for one in reversed(result.phases) if not one.passed), None)
-    return f" in phase {wrong.number}, {wrong.name}" if wrong else ""
+def exit_code(result: BuildResult) -> int:
+    """0 for an agent that is there, 3 where the operator is needed, 78 without a jail, else 1."""
+    if result.success:
+        return 0
+    if result.status is Status.NEEDS_OPERATOR:
+        return 3
+    return 78 if any(one.code == "NO_JAIL" for one in result.errors) else 1
 
 
 async def list_agents(builder: Builder) -> Answer:
@@ -134,13 +110,15 @@ async def list_agents(builder: Builder) -> Answer:
         }
         for one in agents.values()
     ]
+    broken = sorted(set(await asyncio.to_thread(builder.places.ids)) - {one["id"] for one in rows})
     lines = [
         f"{one['id']:<28} {one['type']:<14} {one['version']:<10} {clean_line(one['description'], limit=80)}"
         for one in rows
     ]
+    lines += [f"{name:<28} cannot be read; build it again" for name in broken]
     return (
         0,
-        {"agents": rows},
+        {"agents": rows, "broken": broken},
         "\n".join(lines) or "there are no agents; build one: pilothouse agent build PATH",
     )
 

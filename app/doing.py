@@ -14,6 +14,7 @@ from app.grammar import (
     asks_preview,
     broken_plugins,
     find_verb,
+    is_of_crew,
     is_of_mastermind,
     read_line,
     verb_of,
@@ -27,6 +28,7 @@ from app.settings import Settings
 from app.verb import Context, GrammarError, Local
 from app.waiting import AgentFaultError, at_rest, wait_until
 from engine.domain import commands as cmd
+from engine.domain.crew_commands import ForCrew
 from engine.domain.mastermind_commands import ForMastermind
 from engine.domain.metacognition import JobOutcome, MetaTask
 from engine.domain.ports import Ports
@@ -112,6 +114,8 @@ async def do_in(
     context = context_of(engine, chosen, state)
     if is_of_mastermind(line):
         context = replace(context, mastermind=(await engine.mastermind()).state)
+    if is_of_crew(line):
+        context = replace(context, crew=(await engine.crew()).state)
     if dry or wishes(line):
         return await _foretold(engine, line, context, dry=dry)
     try:
@@ -127,6 +131,10 @@ async def do_in(
             from app.mastermind_doing import do_command
 
             return await do_command(engine, intent, quiet=quiet)
+        if isinstance(intent, ForCrew):
+            from app import crew_doing
+
+            return await crew_doing.do_command(engine, intent)
         return await _submit(engine, intent)
     except AgentFaultError as error:
         return _refused(Status.FAULT, str(error))
@@ -260,6 +268,10 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             from app.searching import search_open
 
             return await search_open(engine, intent.argument)
+        case "agents" | "fleet" | "handoffs" | "handoff" | "select" | "takeover":
+            from app import crew_doing
+
+            return await crew_doing.answered(engine, intent)
         case "say":
             return 0, {"ok": True, "message": intent.argument}, intent.argument
         case "quit":

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
-from app import mastermind_verbs, plugins
+from app import crew_verbs, mastermind_verbs, plugins
 from app.verb import Context, GrammarError, Intent, Local, Verb, split_word
 from app.verbs import VERBS, complaint
 from engine.domain.text import clean_line
@@ -90,6 +90,16 @@ def is_of_mastermind(line: str) -> bool:
     """Whether a line begins with a verb about the system itself, agents or identities."""
     verb = _BY_NAME.get(split_word(line.strip())[0].lower())
     return verb is not None and verb in mastermind_verbs.VERBS
+
+
+def is_of_crew(line: str) -> bool:
+    """Whether a line begins with a verb about agents that hand work to each other, or names a handoff."""
+    name, _, rest = split_word(line.strip())
+    verb = _BY_NAME.get(name.lower())
+    if verb is None:
+        return False
+    named = rest.lstrip().startswith(crew_verbs.HANDOFF)
+    return verb in crew_verbs.VERBS or (verb.name in crew_verbs.ON_HANDOFFS and named)
 
 
 def hint(line: str) -> str:

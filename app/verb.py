@@ -12,6 +12,7 @@ from engine.domain.ports import CommandSpec
 from engine.domain.state import AgentState
 
 if TYPE_CHECKING:
+    from engine.crew.state import CrewState
     from engine.domain.mastermind import MastermindState
 
 
@@ -48,6 +49,8 @@ class Context:
     """What Mastermind knows; None while nobody has needed it."""
     components: tuple[tuple[str, str], ...] = ()
     """What can be improved: id and title."""
+    crew: CrewState | None = None
+    """What the crew knows; None while nobody has needed it."""
     paths: tuple[str, ...] = ()
     """Directories and files beneath the sandbox, a directory ending in `/`."""
 

@@ -13,6 +13,7 @@ from app import (
     approval_verbs,
     break_verbs,
     budget_verbs,
+    crew_verbs,
     dispute_verbs,
     inquiry_verbs,
     mastermind_verbs,
@@ -26,6 +27,7 @@ from app import (
 )
 from app.break_verbs import step_id as _step
 from app.coder import LineError, parse_line
+from app.crew_verbs import ON_HANDOFFS, or_handoff
 from app.verb import Context, GrammarError, Intent, Local, Reader, Verb, only, split_word, word
 from engine.domain import commands as cmd
 
@@ -309,7 +311,7 @@ def _verbs(context: Context) -> Iterable[tuple[str, str]]:
 
 # ------------------------------------------------------------------ the table
 
-VERBS: tuple[Verb, ...] = (
+_OWN: tuple[Verb, ...] = (
     Verb("goal", "goal [!PRIORITY] TEXT [|| CRITERION …]", "give the agent a goal in plain English, and "
          "for a model what must be shown to hold", _read_goal, "Goals",
          choices=_examples),
@@ -385,8 +387,9 @@ VERBS: tuple[Verb, ...] = (
          _none(lambda c: cmd.CallTool(agent=c.agent, command="jobs", args={})), "Sandbox"),
     Verb("stop_job", "stop_job [JOB]", "end a background job", _read_stop_job, "Sandbox", choices=_jobs),
     *mastermind_verbs.VERBS,
+    *crew_verbs.VERBS,
     Verb("agent_list", "agent_list", "the agents and what they do", _none(lambda c: Local("agent_list")),
-         "Agents", aliases=("agents",)),
+         "Agents"),
     Verb("agent", "agent ID", "look at another agent",
          lambda rest, c: Local("select_agent", only(rest, "an agent id")), "Agents", choices=_agents),
     Verb("status", "status", "where the agent stands", _none(lambda c: Local("status")), "Agents"),
@@ -397,3 +400,4 @@ VERBS: tuple[Verb, ...] = (
     Verb("quit", "quit", "leave; agents stay where they are", _none(lambda c: Local("quit")), "Cockpit",
          aliases=("exit", "q")),
 )  # fmt: skip
+VERBS: tuple[Verb, ...] = tuple(or_handoff(verb) if verb.name in ON_HANDOFFS else verb for verb in _OWN)

@@ -5,36 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING
 
-from engine import __version__, inquiry, loop, mcp, reasoner
+from engine import __version__, loop, mcp
 from engine.actions.saving import SnapshotRule, WorkspaceSaver
+from engine.answers import Answers
 from engine.crew.opening import LateCrew
 from engine.crew.tool import CrewTool
 from engine.domain import commands as cmd
-from engine.domain.approval import Envelope
-from engine.domain.break_lines import read_break
 from engine.domain.budgets import SpendingLimits
-from engine.domain.crew import CrewSettings
 from engine.domain.health import Health
-from engine.domain.mastermind import MastermindSettings
-from engine.domain.ports import Clock, CommandSpec, Ids, Permits, Ports
-from engine.domain.rewinding import RewindScope
+from engine.domain.ports import Permits, Ports
 from engine.domain.state import AgentState
 from engine.inquiry.index_keeping import keep_index
 from engine.journal import events as ev
 from engine.journal.blobs import BlobStore
-from engine.journal.errors import BlobError, JournalError
-from engine.journal.event import CREW, GENESIS, MASTERMIND, WORKSPACE, Event, of_agent
-from engine.journal.fold import copy_state
+from engine.journal.errors import JournalError
+from engine.journal.event import CREW, GENESIS, MASTERMIND, WORKSPACE, of_agent
 from engine.journal.log import StreamLog
 from engine.journal.opening import open_store
-from engine.journal.past import Past
 from engine.journal.store import DATA_DIRECTORY, JournalStore
 from engine.journal.verify import workspace_head
 from engine.library.plan_library import PlanLibrary
@@ -46,7 +39,7 @@ from engine.loop.door import Door
 from engine.loop.live_agents import MIND, LiveAgents
 from engine.loop.sharing import EngineConfig, Shared
 from engine.mastermind.opening import LateMastermind
-from engine.memory import Memory, MemoryStatus, MemoryUnavailable
+from engine.memory import Memory, MemoryUnavailable
 from engine.memory.keeper import Keeper
 from engine.memory.tool import MemoryTool
 from engine.metacognition import BackgroundRunner
@@ -54,12 +47,8 @@ from engine.sandbox.files import make_root
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import Tier
 from engine.sandbox.probe import layers
-from engine.sandbox.report import SandboxReport
-from engine.sandbox.terminal import Terminal
-from engine.snapshots import Changes, Restoration, SnapshotError, SnapshotPolicy, Snapshots
+from engine.snapshots import SnapshotError, SnapshotPolicy, Snapshots
 from engine.steering.ledger import Ledger
-from engine.steering.rewinding import Preview, place_of
-from engine.steering.standing import Standing
 from engine.thinkers.procedural import ProceduralThinker
 from engine.tools.coders import Coders
 from engine.tools.mind import Mind
@@ -77,9 +66,7 @@ if TYPE_CHECKING:
     from engine.mastermind.mastermind import Mastermind
     from engine.mcp.fleet import Servers
     from engine.mcp.health import ServerView
-    from engine.memory.requests import Request
     from engine.models.port import ModelClient
-    from engine.steering.undoing import Offer
     from engine.thinkers.brief import Colleagues
 
 __all__ = [
@@ -92,8 +79,6 @@ __all__ = [
     "EngineConfig",
     "Health",
 ]
-
-R = TypeVar("R")
 
 SANDBOX_DIRECTORY = "sandbox"
 """Where agents work, below the workspace; what steers them (journal, recipes) lies outside of it."""
@@ -111,7 +96,7 @@ RETRY_JOURNAL_S = 1.0
 """How often a journal that could not write is tried again."""
 
 
-class Engine:
+class Engine(Answers):
     """A workspace with its agents; open it with `open`, and always `close` it."""
 
     def __init__(
@@ -416,6 +401,10 @@ class Engine:
         self._shared.permits, self._shared.colleagues = permits, colleagues
         return self._runs
 
+    def script_proofs(self, scripted: Callable[[AgentState], ModelClient | None]) -> None:
+        """Say who answers runs that prove a new agent, instead of the model; None for all other runs."""
+        self._shared.scripted = scripted
+
     async def crew(self) -> Crew:
         """Who manages agents that hand work to each other; opened when it is first needed.
 
@@ -480,365 +469,10 @@ class Engine:
         """Return when every stop has its last receipt: all that was to die is dead, or said to live."""
         await self._door.stops.settled()
 
-    def root_of(self, agent: str) -> Path:
-        """Where an agent's files are: the workspace's sandbox, or of a fork its own."""
-        return self._branches.root_of(agent)
-
-    # -------------------------------------------------------------- going back
-
-    async def rewind_preview(
-        self, agent_id: str, to: int, scope: str = "both", paths: Sequence[str] = ()
-    ) -> Preview:
-        """What a rewind would do; nothing is changed.
-
-        Args:
-            agent_id: the agent.
-            to: a version of its stream.
-            scope: `both`, `state` or `files`.
-            paths: of the files only these; none for all.
-
-        Raises:
-            KeyError: there is no such agent.
-            RewindError: it cannot be gone back there.
-            JournalError: the journal cannot be read.
-        """
-        return await self._branches.preview(self._agents[agent_id], to, RewindScope(scope), paths)
-
-    async def place_of(self, agent_id: str, word: str, here: int | None = None) -> int:
-        """The version of an agent's stream that a word names; see `engine.steering.rewinding.place_of`.
-
-        Raises:
-            RewindError: it names nothing.
-        """
-        return await place_of(self.store, agent_id, word, here)
-
-    async def undo_offer(self, agent_id: str, *, again: bool = False) -> Offer:
-        """What would undo the operator's newest change to an agent; nothing is changed.
-
-        Args:
-            agent_id: the agent.
-            again: what would redo what was undone last.
-
-        Raises:
-            KeyError: there is no such agent.
-            UndoError: there is nothing to undo, or it cannot be.
-            JournalError: the journal cannot be read.
-        """
-        from engine.steering.undoing import last_change
-
-        agent = self._agents[agent_id]
-        await agent.log.commit()
-        return await last_change(self.store, self.past(agent_id), copy_state(agent.state), again=again)
-
-    async def adopt_preview(self, agent_id: str, fork: str) -> Restoration:
-        """What taking over a fork's files would do to the agent's; nothing is changed.
-
-        Raises:
-            KeyError: there is no such agent.
-            RewindError: the fork's files cannot be taken over.
-        """
-        return await self._branches.adopt_preview(self._agents[agent_id], fork)
-
-    async def files_between(self, one: str, other: str) -> Changes | str:
-        """What differs between the files of two agents as they are now, or why that is not known."""
-        return await self._branches.between(one, other)
-
-    # -------------------------------------------------------------- what was and what is
-
-    def events(
-        self, since: int = 0, *, stream: str | None = None, follow: bool = True
-    ) -> AsyncIterator[Event]:
-        """Durable events after a place in the workspace, each once, then new ones as they come."""
-        return self.store.events(since, stream=stream, follow=follow)
-
-    async def view(self, agent_id: str, at: int | None = None) -> AgentState:
-        """The state of an agent now, or after one of its past versions.
-
-        Raises:
-            KeyError: there is no such agent.
-        """
-        if at is None and agent_id in self._agents:
-            return copy_state(self._agents[agent_id].state)
-        state = await self._live.restore(agent_id, at)
-        if not state.version:
-            raise KeyError(agent_id)
-        return state
-
-    def past(self, agent: str) -> Past:
-        """What an agent was at each of its durable events."""
-        return Past(self.store, agent)
-
-    async def changed_files(self, one: str, other: str) -> Changes | str:
-        """What differs between two workspace snapshots, or why that is not known."""
-        if self._saver is None:
-            return "no snapshots are taken here"
-        try:
-            return await self._saver.snapshots.diff(one, other)
-        except SnapshotError as error:
-            return str(error)
-
-    async def head(self) -> int:
-        """The place of the newest durable event."""
-        return await self.store.head_seq()
-
-    async def story(self, agent: str, count: int) -> tuple[AgentState, list[Event]]:
-        """The newest durable events of an agent, oldest first, and its state before them."""
-        past = await self.store.last(count, agent)
-        before = past[0].version - 1 if past else 0
-        return (await self._live.restore(agent, before) if before else AgentState()), past
-
-    async def newest(self, agent: str, kind: type[ev.Payload]) -> tuple[Event, ev.Payload] | None:
-        """The newest durable event of a kind in an agent's stream with what it says; None without one."""
-        found = await self.store.last(1, agent, kind=kind.kind)
-        return (found[0], ev.payload_of(found[0])) if found else None
-
-    async def record(self) -> inquiry.Record:
-        """All durable events of the workspace with what each stands on, as of now."""
-        return await inquiry.record_of(self.workspace, self.store)
-
-    async def dry_run(self, agent: str, lines: Sequence[str], last: int | None = None) -> inquiry.DryAnswer:
-        """What breakpoints would have done over an agent's durable events, or the newest of them.
-
-        Args:
-            agent: whose.
-            lines: the breakpoints as they are typed (`engine.domain.break_lines`).
-            last: how many events count; None for all.
-
-        Raises:
-            BreakError: a line says no breakpoint.
-            JournalError: the journal cannot be read.
-        """
-        specs = [read_break(line) for line in lines]
-        return await inquiry.dry_run_of(self.store, agent, specs, last=last)
-
-    async def waiting(self, agent_id: str) -> inquiry.Waiting:
-        """What an agent waits for now, with since when; a pause that is not durable yet has the state's time.
-
-        Raises:
-            KeyError: there is no such agent.
-        """
-        state = await self.view(agent_id)
-        live = self._agents.get(agent_id)
-        if fault := self.fault(agent_id):
-            return inquiry.Waiting(
-                inquiry.WaitKind.NOTHING, f"nobody: it ended by a fault: {fault}", state.at
-            )
-        trouble = str(live.log.trouble or "") if live is not None else ""
-        rests = self._client.rests if self._client is not None else ()
-        return await inquiry.waiting_now(
-            self.store, state, trouble=trouble, rest=rests[-1] if rests else None
-        )
-
-    async def inbox(self) -> tuple[inquiry.Need, ...]:
-        """All that needs the operator, the most urgent first, each with since when."""
-        found: list[inquiry.Need] = []
-        for agent in list(self._agents.values()):
-            for need in inquiry.needs_of(agent.state):
-                event = await self.store.get(need.event) if need.event and not need.since else None
-                found.append(replace(need, since=need.since or (event.at if event else agent.state.at)))
-        if (system := await self._mastermind.known()) is not None:
-            found += inquiry.needs_of_system(system)
-        found += [inquiry.need_of_crew(request) for request in self._crew.needs]
-        return inquiry.in_order(found)
-
-    def propose(self, state: AgentState, goal: str) -> Envelope | None:
-        """The narrowest envelope that covers what is left of a goal's plan; None where there is no plan."""
-        plan = state.plans.get(goal)
-        return loop.proposed_envelope(state, plan, self.registry) if plan is not None else None
-
-    @overload
-    async def recall(self, request: Request[R], *, as_of: int | None = None) -> R: ...
-
-    @overload
-    async def recall(
-        self, request: str, arguments: Mapping[str, Any] | None = None, *, as_of: int | None = None
-    ) -> Any: ...
-
-    async def recall(
-        self,
-        request: Request[Any] | str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        as_of: int | None = None,
-    ) -> Any:
-        """What memory answers to a request that only reads; waits while memory is being opened.
-
-        Args:
-            request: the request, or its name, ours or the seed's.
-            arguments: the named request's arguments.
-            as_of: the place in the journal (`seq`) of the last event that counts; None for now.
-
-        Raises:
-            MemoryFault: it cannot be answered; the message says why.
-            JournalError: the journal could not be read.
-        """
-        if self._memory is None:
-            raise MemoryUnavailable("Memory is closed: open the workspace again.")
-        if isinstance(request, str):
-            return await self._memory.recall(request, arguments, as_of=as_of)
-        return await self._memory.recall(request, as_of=as_of)
-
-    async def kept(self) -> None:
-        """Wait until memory holds what the journal holds now, or cannot be had."""
-        if self._keeper is not None:
-            await self._keeper.caught_up()
-
-    @property
-    def clock(self) -> Clock:
-        """What time it is."""
-        return self._ports.clock
-
-    @property
-    def ids(self) -> Ids:
-        """Names that are unique."""
-        return self._ports.ids
-
-    @property
-    def model(self) -> ModelClient | None:
-        """Who asks the model that thinks, at the workspace's expense; None where there is none."""
-        return self._treasury
-
-    @property
-    def model_name(self) -> str:
-        """The model that thinks; empty where there is none."""
-        return self.config.model.name if self.config.model is not None else ""
-
-    def draw_seed(self) -> int:
-        """A seed for what is to be random and the same again."""
-        return self._ports.seed()
-
-    def files_changed(self) -> None:
-        """Told when files of the sandbox were changed by something else than an action."""
-        if self._saver is not None:
-            self._saver.changed_otherwise()
-
-    @property
-    def mastermind_settings(self) -> MastermindSettings:
-        """How the system improves itself."""
-        return self.config.mastermind
-
-    @property
-    def crew_settings(self) -> CrewSettings:
-        """Limits of the agents that hand work to each other."""
-        return self.config.crew
-
-    @property
-    def servers(self) -> Servers | None:
-        """The MCP servers of the workspace; None where its settings name none."""
-        return self._servers
-
-    @property
-    def memory(self) -> Memory | None:
-        """What the workspace's agents remember; it may still be opening. None before the engine is open."""
-        return self._memory
-
-    def check_call(self, tool: str, command: str, args: Mapping[str, Any]) -> list[str]:
-        """Everything that is wrong with a tool call, in sentences."""
-        return [problem.message for problem in self.registry.validate(tool, command, args)]
-
-    def describe_command(self, command: str, tool: str = "simple_coder") -> CommandSpec | None:
-        """What a command of a tool takes, or None when there is no such command."""
-        return self.registry.get(tool).commands.get(command)
-
-    @staticmethod
-    def check_breakpoint(on: str, pattern: str) -> str:
-        """What is wrong with a breakpoint of a reasoner; empty when it can be set."""
-        return reasoner.check_pattern(on, pattern)
-
-    @staticmethod
-    def check_plans(text: str, goal: str) -> list[str]:
-        """Everything that is wrong with plans that an operator wrote for a goal, in sentences."""
-        return list(reasoner.read_plans(text, goal).problems)
-
-    @property
-    def examples(self) -> tuple[str, ...]:
-        """Goals in plain English that agents understand without a model."""
-        return tuple(recipe.example for recipe in self.library.recipes)
-
-    def sandbox(self, agent: str = "") -> SandboxReport:
-        """How an agent's programs are held; without one, those of agents that have no policy of their own."""
-        return self._coders.report(agent)
-
-    def terminal(self, agent: str) -> Terminal | None:
-        """The operator's open terminal in an agent's sandbox, or None when there is none."""
-        return self._coder.sessions.terminal(agent) if self._coder is not None else None
-
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """Ids of the agents that exist, oldest first; those that could not be taken up last."""
-        return self._live.ids
-
-    def budgets(self, agent: str, goal: str = "") -> tuple[Standing, ...]:
-        """The budgets that an agent draws on, the nearest first; without one, the workspace's.
-
-        Args:
-            agent: the agent's id.
-            goal: the goal that is asked about; empty for the one at hand.
-        """
-        live = self._agents.get(agent)
-        return self._budgets.standings(live.state if live is not None else AgentState(), goal)
-
-    def family(self, agent: str) -> tuple[str, ...]:
-        """An agent and those that work for it or for one of these, each after its parent."""
-        return self._live.family(agent)
-
-    def fault(self, agent: str) -> str:
-        """Why the agent does nothing and never will in this session; empty when it is well."""
-        return self._live.fault(agent)
-
     def give_way(self) -> None:
         """The operator did something that is to be on the screen at once: agents wait for a moment."""
         self._shared.pace.give_way()
 
-    @property
-    def faulty(self) -> tuple[str, ...]:
-        """Ids of the agents that `fault` says something of."""
-        return tuple(self._live.faulty)
-
-    async def faulted(self, agent: str) -> str:
-        """Wait until the agent's cycle has ended, and say why where that was a fault."""
-        live = self._agents.get(agent)
-        if live is not None:
-            await live.ended()
-        return self.fault(agent)
-
-    async def blob(self, digest: str) -> bytes | None:
-        """A large value by its digest, or None when it is gone or damaged."""
-        try:
-            return await self.blobs.get(digest)
-        except BlobError:
-            return None
-
-    def _torn(self) -> str:
-        """What was cut off at the journal's end, in words; empty where it was whole."""
-        if not self.store.torn:
-            return ""
-        return (
-            f"the end of the journal was torn: its last {self.store.torn:,} bytes were never written whole "
-            "and are no part of it; all before them is there"
-        )
-
-    @property
-    def health(self) -> Health:
-        """What does not work now."""
-        logs = [agent.log for agent in self._agents.values()]
-        troubles = [log.trouble for log in logs] + [self._mastermind.trouble, self._crew.trouble]
-        trouble = next((str(one) for one in troubles if one is not None), "")
-        faults = tuple(f"{name}: {fault}" for name, fault in self._live.faulty.items())
-        errors = tuple(str(error) for error in self.library.errors)
-        untidy = self._saver.trouble if self._saver is not None else ""
-        status = self._memory.status if self._memory is not None else MemoryStatus()
-        keeper = self._keeper
-        forgets, behind = (keeper.note, keeper.behind) if keeper is not None else ("", 0)
-        return Health(
-            journal=trouble,
-            library=errors,
-            prompts=self._parts.parts.faults,
-            agents=faults,
-            sandbox=self.sandbox().refusal,
-            snapshots=untidy,
-            states=(*filter(None, [self._torn()]), *self._live.rebuilt.values()),
-            memory=status.trouble or forgets,
-            memory_behind=behind,
-            servers=self._servers.troubles if self._servers is not None else (),
-        )
+    def root_of(self, agent: str) -> Path:
+        """Where an agent's files are: the workspace's sandbox, or of a fork its own."""
+        return self._branches.root_of(agent)

@@ -16,6 +16,7 @@ FLOORS = [
     "themes",
     "engine.replay",
     "engine.engine",
+    "engine.answers",
     "engine.mastermind",
     "engine.crew",
     "engine.building",

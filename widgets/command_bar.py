@@ -23,7 +23,7 @@ HISTORY_KEPT = 500
 POPUP_LINES = 8
 POPUP_FRAME = 5
 """Cells of a completion's line that its border, its gutter and its scroll bar take."""
-MESSAGE_MARKS: dict[str, str] = {"ok": "✓", "error": "✗ error:", "note": "·"}
+MESSAGE_MARKS: dict[str, str] = {"ok": "✓", "error": "✗ error:", "asks": "?", "note": "·"}
 HINT = "tab completes · ↑ history · ctrl+r searches it · ctrl+o what would it do? · esc leaves"
 
 
@@ -42,7 +42,7 @@ class CommandBarModel:
     """What came of the last command."""
 
     text: str = ""
-    kind: Literal["ok", "error", "note"] = "note"
+    kind: Literal["ok", "error", "asks", "note"] = "note"
 
 
 class CompletionList(RowPane, can_focus=False):
@@ -116,9 +116,11 @@ line, shows what it would do.
         & #message { height: 1; padding: 0 1 0 3; color: $foreground-muted; }
         & #message.-ok { color: $text-success; }
         & #message.-error { color: $text-error; }
+        & #message.-asks { color: $text-warning; }
         &:ansi #message { color: ansi_default; }
         &:ansi #message.-ok { color: ansi_green; }
         &:ansi #message.-error { color: ansi_red; }
+        &:ansi #message.-asks { color: ansi_yellow; }
         &.-compact #message.-note { display: none; }
     }
     """

@@ -36,7 +36,7 @@ from engine.domain.text import clean_line
 from engine.engine import Engine
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
-from engine.journal.event import MASTERMIND, of_agent
+from engine.journal.event import CREW, MASTERMIND, of_agent
 from engine.library import Mission, load_missions
 from engine.sandbox.policy import Tier
 from widgets import (
@@ -184,6 +184,8 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         self._offer_no_jail()
         if MASTERMIND in engine.store.names:
             self._mastermind_soon()
+        if CREW in engine.store.names:
+            self._crew_soon()
         self.run_worker(self._watch_themes(), name="themes")
         self.run_worker(self._desk.keep(), name="desk", exit_on_error=False)
         self.run_worker(self._prepare_past(engine), name="prepare past", exit_on_error=False)
@@ -205,6 +207,8 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         async for event in engine.events(since):
             if event.stream == MASTERMIND:
                 self._mastermind_told(event)
+            elif event.stream == CREW:
+                self._crew_told(event)
             elif not of_agent(event.stream):
                 self._memory_written()
             payload = self._live.take(event)

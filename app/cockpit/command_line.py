@@ -12,6 +12,7 @@ from app.cockpit import keymap
 from app.cockpit.approval_keys import ApprovalKeys
 from app.cockpit.budget_keys import BudgetKeys
 from app.cockpit.context_keys import ContextKeys
+from app.cockpit.crew_views import CrewViews
 from app.cockpit.goal_keys import GoalKeys
 from app.cockpit.mastermind_keys import MastermindKeys
 from app.cockpit.meta_keys import MetaKeys
@@ -22,10 +23,11 @@ from app.cockpit.search_keys import SearchKeys
 from app.cockpit.stop_keys import StopKeys
 from app.cockpit.time_keys import TimeKeys
 from app.doing import context_of, generated_text, help_text
-from app.grammar import asks_preview, complete, hint, is_of_mastermind, read_line, wishes
+from app.grammar import asks_preview, complete, hint, is_of_crew, is_of_mastermind, read_line, wishes
 from app.missions import agent_for, free_name, lay_down
 from app.verb import Context, GrammarError, Intent, Local
 from engine.domain import commands as cmd
+from engine.domain import crew_commands as cc
 from engine.domain import mastermind_commands as mm
 from engine.library import Mission
 from widgets import CommandBar, Completion, PlanPane, TerminalPane
@@ -41,6 +43,7 @@ WITH_A_MODEL = (
 
 
 class CommandLine(
+    CrewViews,
     ApprovalKeys,
     BudgetKeys,
     SandboxKeys,
@@ -88,7 +91,7 @@ class CommandLine(
             return Context()
         context = context_of(self._engine, self._agent, self._projector.state)
         return replace(
-            self._with_mastermind(context),
+            self._with_crew(self._with_mastermind(context)),
             missions=tuple(self._missions),
             themes=tuple(self.available_themes),
         )
@@ -98,6 +101,8 @@ class CommandLine(
             return []
         if is_of_mastermind(text):
             self._mastermind_soon()
+        if is_of_crew(text):
+            self._crew_soon()
         return [Completion(line, about) for line, about in complete(text, self._bar_context())]
 
     def _hint(self, text: str) -> str:
@@ -143,6 +148,9 @@ class CommandLine(
             return
         if isinstance(intent, mm.ForMastermind):
             self._ask_mastermind(intent)
+            return
+        if isinstance(intent, cc.ForCrew):
+            self._ask_crew(intent)
             return
         if isinstance(intent, cmd.CallTool | cmd.TakeShell):
             # Whoever calls the sandbox wants to see its answer, in the narrow layout too.
@@ -224,7 +232,8 @@ class CommandLine(
             case "say":
                 self._say(intent.argument, "note")
             case _:
-                self._answer_entered(intent)
+                if not self._crew_entered(intent):
+                    self._answer_entered(intent)
 
     def _change_theme(self, name: str) -> None:
         if not name:

@@ -107,7 +107,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("a", "approve", "approve", "Your turn", "Answer what the agent asks, or accept its plan", shown=True),
     Key("d", "deny", "deny", "Your turn", "Deny what the agent asks, with a reason, or reject its re-plan"),
-    Key("A", "inbox", "inbox", "Your turn", "Everything that needs you, of all agents"),
+    Key("A,f8", "inbox", "inbox", "Your turn", "Everything that needs you, of all agents"),
     Key("n", "next_need", "next need", "Your turn", "Go to the next agent that needs you"),
     Key("1", "pane('goals')", "goals", "View", "Goals and agents"),
     Key("2", "pane('plan')", "plan", "View", "The plan"),
@@ -159,6 +159,8 @@ KEYS: tuple[Key, ...] = (
         "L", "backlog", "backlog", "Mastermind", "The backlog: what could be better; approve, reject, process"
     ),
     Key("T", "mastermind_jobs", "jobs", "Mastermind", "Jobs beside the cockpit: how far, what came of them"),
+    Key("F,f6", "fleet", "fleet", "Crew", "All agents, who needs you first; answer what they ask in place"),
+    Key("H,f7", "handoffs", "handoffs", "Crew", "Who handed what to whom, with bars of time; cancel, retry"),
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
     Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True, first=True),
     Key("question_mark", "help", "help", "Cockpit", "All keys and commands", shown=True),

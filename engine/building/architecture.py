@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,13 +81,22 @@ def _declared(skill: SkillDefinition, counts: Counts, found: Findings) -> TypeDe
     return None
 
 
-def draft_spec(skill: SkillDefinition, decision: TypeDecision, found: Findings) -> dict[str, Any]:
-    """The spec so far: who it is, its instructions, and the parts of its type."""
+def draft_spec(
+    skill: SkillDefinition, decision: TypeDecision, found: Findings, given: Collection[str] = ()
+) -> dict[str, Any]:
+    """The spec so far: who it is, its instructions, and the parts of its type.
+
+    Args:
+        skill: what was read.
+        decision: its type.
+        found: what is noticed.
+        given: parts that agent.yaml or the operator says; they are not looked for in the text.
+    """
     draft: dict[str, Any] = {
         "id": skill.id,
         "name": clean_line(skill.name, limit=200) or skill.id,
         "type": decision.type.value,
-        "description": clean(skill.description, limit=20_000).strip(),
+        "description": clean(skill.description, limit=10_000).strip(),
         "instructions": {"system_file": "instructions.md", **_behaviour(skill)},
         "metadata": {
             "source_sha256": skill.source_sha256,
@@ -96,16 +105,16 @@ def draft_spec(skill: SkillDefinition, decision: TypeDecision, found: Findings) 
         },
     }
     match decision.type:
-        case AgentType.PIPELINE:
+        case AgentType.PIPELINE if "phases" not in given:
             draft["phases"] = phases_of(skill, found)
-        case AgentType.GUIDED:
+        case AgentType.GUIDED if "steps" not in given:
             draft["steps"] = steps_of(skill, found)
-        case AgentType.COLLABORATIVE:
+        case AgentType.COLLABORATIVE if not {"sub_agents", "debate"} & set(given):
             draft["sub_agents"] = sub_agents_of(skill, found)
         case AgentType.OPERATOR:
             wanted = {"check": "non_empty", "message": "the answer is empty"}
             draft["instructions"]["quality_criteria"] = [wanted]
-        case AgentType.ROLE:
+        case _:
             pass
     return draft
 

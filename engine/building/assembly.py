@@ -112,10 +112,10 @@ def _declared(skill: SkillDefinition) -> list[tuple[str, str, bool]]:
     said = skill.extra.get("mcp_tools", ())
     told: list[tuple[str, str, bool]] = []
     for one in said if isinstance(said, list) else ():
-        if isinstance(one, str) and one.strip():
-            server, _, tool = one.strip().partition(".")
+        if isinstance(one, str) and one.strip(" ."):
+            server, _, tool = one.strip(" .").partition(".")
             told.append((server[:64], tool or "*", False))
-        elif isinstance(one, dict) and isinstance(one.get("server"), str):
+        elif isinstance(one, dict) and isinstance(one.get("server"), str) and one["server"].strip():
             names = one.get("tools")
             required = str(one.get("required", "")).lower() == "true"
             for name in names if isinstance(names, list) else ("*",):

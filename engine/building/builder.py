@@ -39,7 +39,7 @@ from engine.building.registering import (
     swap_in,
     versions_of,
 )
-from engine.building.request import BUILDER_VERSION, PROJECT, SANDBOX, USER, Request, source_of
+from engine.building.request import BUILDER_VERSION, BUILT_IN, PROJECT, SANDBOX, USER, Request, source_of
 from engine.building.resources import hashes
 from engine.building.staging import (
     BUILD,
@@ -53,7 +53,7 @@ from engine.building.staging import (
     set_read_only,
     write_files,
 )
-from engine.building.trying import Tried, try_files
+from engine.building.trying import try_files
 from engine.building.workspace_tools import WorkspaceTools
 from engine.sandbox import SandboxPolicy
 from engine.sandbox.completion import to_the_end
@@ -72,6 +72,7 @@ class Builder:
         policy: of the sandbox in which generated code is tried.
         models: the configured model of each tier.
         told: called with each phase when it is over.
+        pace: awaited before each phase, with its number; None goes on at once.
         now: the time, in seconds since 1970.
     """
 
@@ -84,6 +85,7 @@ class Builder:
         policy: SandboxPolicy | None = None,
         models: Mapping[Tier, str] | None = None,
         told: Callable[[PhaseRecord], None] = lambda _record: None,
+        pace: Callable[[int], Awaitable[None]] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.places = Places(workspace.absolute())
@@ -92,7 +94,7 @@ class Builder:
         place = self.places.workspace
         tools = tools or WorkspaceTools(place, place / SANDBOX, self._policy)
         self._around = Surroundings(tools, self.registrar, models or {})
-        self._told, self._now = told, now
+        self._told, self._pace, self._now = told, pace, now
 
     async def build(
         self,
@@ -187,6 +189,13 @@ class _Run:
                 return await self._further()
         except NeedsOperatorError as error:
             return self._result(Status.NEEDS_OPERATOR, choice=error.choice)
+        except OSError as error:
+            found = Findings()
+            found.error(
+                "IO", f"the workspace cannot be used: {error.strerror or error}", str(self._places.workspace)
+            )
+            self._record("workspace", False, (), found, time.monotonic())
+            return self._result(Status.FAILED)
 
     def _ask_for_trust(self) -> None:
         if not self._request.trusted:
@@ -217,6 +226,8 @@ class _Run:
 
     async def _phase(self, name: str, phase: _Phase) -> bool:
         """Run a phase and record it; whatever it raises is a finding."""
+        if self._builder._pace is not None:
+            await self._builder._pace(len(self._records) + 1)
         found, began = Findings(), time.monotonic()
         checks: tuple[CheckOutcome, ...] = ()
         try:
@@ -251,6 +262,8 @@ class _Run:
         work = self._work
         work.former = await self._builder.registrar.resolve(work.agent_id)
         build = await asyncio.to_thread(read_build, self._places.agent(work.agent_id))
+        if work.former is not None and work.former.metadata.source == BUILT_IN and build is None:
+            work.former = None  # the workspace's own agent has versions of its own
         work.former_sha256 = build.source_sha256 if build else ""
 
     async def _up_to_date(self) -> BuildResult | None:
@@ -298,7 +311,7 @@ class _Run:
         tried = await try_files(self._files, self._places.builds, self._builder._policy, found)
         if tried.output:
             await asyncio.to_thread(write_files, self.staged, {"tests.log": tried.output.encode()})
-        return _outcomes(tried)
+        return tried.compiles, tried.tests_pass
 
     def _stage(self, work: Work) -> None:
         assert work.folder is not None
@@ -346,7 +359,7 @@ class _Run:
             "source": work.folder.source,
             "built_at": built,
         }
-        text = json.dumps(said, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        text = json.dumps(said, indent=2, sort_keys=True) + "\n"
         write_files(self.staged, {BUILD: text.encode()})
         set_read_only(self.staged / SKILL)
 
@@ -368,7 +381,3 @@ class _Run:
             choice,
             time.monotonic() - self._began,
         )
-
-
-def _outcomes(tried: Tried) -> tuple[CheckOutcome, ...]:
-    return tried.compiles, tried.tests_pass

@@ -10,12 +10,12 @@ from engine.agents.spec import AgentSpec, read_spec
 from engine.building import templates
 from engine.building.agent_base import CLASSES
 from engine.building.findings import Findings
-from engine.building.graphing import edges_of, node_of
 from engine.building.naming import class_name
 from engine.building.resources import SkillFolder
 from engine.building.skill import SkillDefinition
 from engine.building.yaml_text import YamlError, read_mapping, write_mapping
 from engine.selection.cypher import schema_cypher, schema_parameters
+from engine.selection.registering import edges_of, node_of
 
 SKILL = "skill"
 """Directory of the agent's folder that holds the skill as it was, read-only."""

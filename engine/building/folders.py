@@ -11,11 +11,11 @@ from engine.agents.kinds import AgentType, ErrorCode
 from engine.agents.result import HandoffResult
 from engine.agents.spec import AgentSpec
 from engine.building.agent_base import AgentFolderError, BuiltAgent, open_agent, read_agent
-from engine.building.graphing import put_in
 from engine.building.registering import Proof, RegistrationError
 from engine.building.staging import Places
 from engine.selection.errors import GraphFault
 from engine.selection.memory_graph import MemoryGraph
+from engine.selection.registering import register
 
 if TYPE_CHECKING:
     from engine.selection.graph import FrameworkGraph
@@ -50,13 +50,16 @@ class FolderRegistrar:
         return self._graph
 
     async def agents(self) -> dict[str, AgentSpec]:
-        """All agents by id; folders that cannot be read are left out."""
+        """All agents by id, as they were when it was first asked and as it registered them since.
+
+        Folders that cannot be read are left out.
+        """
         if self._known is None:
             self._known = {}
             for agent_id in await asyncio.to_thread(self._places.ids):
                 try:
                     spec = await asyncio.to_thread(read_agent, self._places.agent(agent_id))
-                    await put_in(self._graph, spec)
+                    await register(self._graph, spec)
                 except (AgentFolderError, GraphFault):
                     continue
                 self._known[agent_id] = spec
@@ -64,14 +67,17 @@ class FolderRegistrar:
 
     async def resolve(self, agent_id: str) -> AgentSpec | None:
         """See `Registrar.resolve`."""
-        return (await self.agents()).get(agent_id)
+        try:
+            return await asyncio.to_thread(read_agent, self._places.agent(agent_id))
+        except AgentFolderError:
+            return None
 
     async def register(self, spec: AgentSpec, folder: Path) -> None:
         """See `Registrar.register`."""
         known = await self.agents()
         try:
             async with self._graph.transaction() as graph:
-                await put_in(graph, spec, known.get(spec.id))
+                await register(graph, spec)
         except GraphFault as error:
             raise RegistrationError(str(error)) from error
         known[spec.id] = spec
@@ -98,6 +104,7 @@ class FolderRegistrar:
             gated = result.error_code is ErrorCode.QUALITY_GATE
             if not result.success and not gated:
                 return Proof(False, str(result.error))
+        await self.agents()
         node = next((one for one in await self._graph.nodes() if one.id == spec.id), None)
         if node is None:
             return Proof(False, "the selection graph does not have it")

@@ -12,7 +12,8 @@ from engine.building.skill import SkillDefinition, words_of
 from engine.domain.text import clean_line
 from engine.selection.errors import GraphFault
 from engine.selection.normalising import normalise, normalised
-from engine.selection.values import Edge, Node, Signal, edge_of
+from engine.selection.registering import edges_of, node_of, register
+from engine.selection.values import Node, Signal
 
 if TYPE_CHECKING:
     from engine.selection.graph import FrameworkGraph
@@ -117,62 +118,14 @@ def _ancestor_chaining(said: Mapping[str, Any], found: Findings) -> dict[str, An
     return told
 
 
-def node_of(spec: AgentSpec) -> Node:
-    """The agent as a node.
-
-    Raises:
-        GraphInputError: a field does not fit.
-    """
-    callers = spec.handoff.routing.can_be_called_by
-    return Node(
-        id=spec.id,
-        name=spec.name,
-        type=spec.type.value,
-        triggers=spec.triggers.keywords,
-        problem_types=tuple(one.type for one in spec.triggers.problem_types),
-        version=spec.version,
-        description=clean_line(spec.description, limit=2_000),
-        enabled=spec.selectable,
-        callers=tuple(callers),
-    )
-
-
-def edges_of(spec: AgentSpec) -> tuple[Edge, ...]:
-    """Its edges: what comes after it, what it comes after, and what it is good for.
-
-    Raises:
-        GraphInputError: a weight is out of range, or an edge leads back to itself.
-    """
-    edges = [edge_of(spec.id, "CHAINS_TO", one.id, {"weight": one.weight}) for one in spec.chaining.precedes]
-    edges += [edge_of(one.id, "CHAINS_TO", spec.id, {"weight": one.weight}) for one in spec.chaining.follows]
-    for one in spec.triggers.problem_types:
-        edges.append(edge_of(spec.id, "GOOD_FOR", one.type, {"confidence": one.confidence}))
-    return tuple(sorted(set(edges)))
-
-
-async def put_in(graph: FrameworkGraph, spec: AgentSpec, former: AgentSpec | None = None) -> None:
-    """Put an agent with its edges into a graph; edges of its former version that it has no more go.
-
-    Raises:
-        GraphFault: the graph does not take it, or cannot be written.
-    """
-    await graph.upsert(node_of(spec))
-    ends = {(edge.src, edge.rel, edge.dst) for edge in edges_of(spec)}
-    for edge in edges_of(former) if former else ():
-        if (edge.src, edge.rel, edge.dst) not in ends:
-            await graph.unlink(edge.src, edge.rel, edge.dst)
-    for edge in edges_of(spec):
-        await graph.link(edge.src, edge.rel, edge.dst, **edge.props)
-
-
 async def check_graph(spec: AgentSpec, graph: FrameworkGraph, found: Findings) -> bool:
     """Try the rows in a transaction that is taken back: are they kept as they are, and is the agent found?"""
     try:
         node, edges = node_of(spec), edges_of(spec)
         async with graph.trial() as trial:
-            await put_in(trial, spec)
+            await register(trial, spec)
             before = (await trial.nodes(), await trial.edges())
-            await put_in(trial, spec)
+            await register(trial, spec)
             if (await trial.nodes(), await trial.edges()) != before:
                 found.error("NOT_IDEMPOTENT", "putting it in again changes the graph", "graph")
             if node not in before[0]:

@@ -72,7 +72,6 @@ class Link:
 class Document:
     """A body, looked through once."""
 
-    lines: tuple[str, ...]
     plain: tuple[str, ...]
     """The lines with fenced code and comments blanked."""
     sections: tuple[Section, ...]
@@ -89,7 +88,7 @@ def read_markdown(text: str) -> Document:
     lines = text.replace("\r\n", "\n").split("\n")
     plain = list(_without_code(lines))
     sections = tuple(_sections(lines, plain))
-    return Document(tuple(lines), tuple(plain), sections, _steps(sections, plain))
+    return Document(tuple(plain), sections, _steps(sections, plain))
 
 
 def _without_code(lines: list[str]) -> Iterator[str]:

@@ -10,7 +10,6 @@ from engine.building.resources import SkillFolder
 from engine.building.yaml_text import YamlError, read_mapping
 
 SIDECAR = "agent.yaml"
-_TECHNICAL = frozenset({"type", "version", "description"})
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -149,7 +149,7 @@ async def architecture(work: Work, found: Findings) -> tuple[CheckOutcome, ...]:
         counts = {str(kind): float(points) for kind, points in decision.counts.points.items()}
         question = f"The text does not tell its type: {decision.counts}. Which is it?"
         raise NeedsOperatorError(Choice(question, tuple(map(str, AgentType)), "type", counts))
-    work.draft = draft_spec(skill, decision, found)
+    work.draft = draft_spec(skill, decision, found, {*work.sidecar, *work.overrides})
     work.draft["version"] = _version(work, skill, found)
     spec = work.read(2, found)
     if spec is None:
@@ -159,7 +159,7 @@ async def architecture(work: Work, found: Findings) -> tuple[CheckOutcome, ...]:
         )
     determined = decision.confidence >= 0.6 or decision.rule == "ambiguous"
     model = spec.model.id or work.around.models.get(spec.model.tier, "the workspace's model")
-    told = f"{decision.type}, {decision.confidence:g}, by {decision.rule}"
+    told = f"{decision.type}, {decision.confidence:g}, by {decision.rule} ({decision.counts})"
     return (
         CheckOutcome("type_determined", determined, told),
         CheckOutcome("model_selected", True, f"tier {spec.model.tier}: {model}"),

@@ -11,6 +11,7 @@ from engine.agents.context import ConversationSummary, HandoffContext
 from engine.agents.kinds import AgentType, ReturnBehavior
 from engine.agents.result import HandoffResult
 from engine.agents.spec import ANYBODY, AgentSpec, Receives, Returns
+from engine.agents.values import RESERVED
 from engine.building.findings import Findings
 from engine.building.skill import SkillDefinition, words_of
 
@@ -102,7 +103,7 @@ def tell_pending(
     """Tell of agents that are named and not registered; they may come later."""
     for path, ids in named.items():
         for one in ids:
-            if not exists(one):
+            if one not in RESERVED and not exists(one):
                 found.warn("PENDING", f"{one} is not registered; this is looked at again when it is", path)
 
 

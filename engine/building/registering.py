@@ -185,6 +185,11 @@ async def _stands(agent_id: str, version: str, staged: Path, places: Places, reg
     return (await registrar.e2e(spec, agent, live=False)).passed
 
 
+def pending(places: Places) -> frozenset[str]:
+    """The agents that a process was registering when it died, or is; blocking."""
+    return frozenset(path.name.removesuffix(_RECORD) for path in _records(places))
+
+
 def _records(places: Places) -> list[Path]:
     return sorted(places.builds.glob(f"*{_RECORD}"))
 

@@ -14,6 +14,8 @@ from engine.building.findings import Mode
 BUILDER_VERSION = "1"
 """Raised whenever the same source would give other bytes."""
 PROJECT, USER = "project", "user"
+BUILT_IN = "built-in"
+"""What the metadata of agents that Pilothouse ships say as their source."""
 SANDBOX = "sandbox"
 """The directory of a workspace that agents write to."""
 

@@ -5,7 +5,6 @@ Source: ontology spec §2.1, §2.2.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -262,11 +261,6 @@ def _size(body: bytes, folder: SkillFolder, found: Findings, file: str) -> None:
         found.warn(
             "LONG_BODY", f"has {lines:,} lines; {MOST_LINES} is advised", file, "move parts into references/"
         )
-
-
-def sha256_of(data: bytes) -> str:
-    """SHA-256, hexadecimal."""
-    return hashlib.sha256(data).hexdigest()
 
 
 def words_of(said: Any) -> tuple[str, ...]:

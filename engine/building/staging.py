@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from engine.agents.spec import KEBAB
 
@@ -72,7 +71,6 @@ class Build:
     built_at: str
     scope: str
     source: str
-    said: Mapping[str, Any]
 
 
 def read_build(folder: Path) -> Build | None:
@@ -82,7 +80,7 @@ def read_build(folder: Path) -> Build | None:
         texts = ("version", "builder_version", "source_sha256", "overrides_sha256", "spec_sha256", "built_at")
         named = {name: str(said[name]) for name in texts}
         files = {str(path): str(sha) for path, sha in said["files"].items()}
-        return Build(**named, files=files, scope=str(said["scope"]), source=str(said["source"]), said=said)
+        return Build(**named, files=files, scope=str(said["scope"]), source=str(said["source"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

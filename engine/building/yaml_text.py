@@ -95,6 +95,8 @@ def _refuse_references(text: str, loader: Any) -> None:
 def _value(node: Node, loader: Any) -> Any:
     line = node.start_mark.line + 1
     if isinstance(node, ScalarNode):
+        if re.search("[\ud800-\udfff]", node.value):
+            raise YamlError("BAD_YAML", "holds half of a character", line)
         try:
             return loader.construct_object(node)
         except (ValueError, yaml.YAMLError) as error:

@@ -14,7 +14,7 @@ from engine.agents.result import HandoffResult, Usage
 from engine.agents.spec import AgentSpec
 from engine.agents.values import InvalidError
 from engine.crew.parts import Ask, HandoffError
-from engine.crew.state import CrewState, Handoff
+from engine.crew.state import PROOF, CrewState, Handoff
 
 NewId = Callable[[], str]
 ROLE, TURNS = "crew.role", "crew.turns"
@@ -140,6 +140,8 @@ def below(
         "retry_of": None,
         "in_reply_to": None,
     }
+    if parent.proof:
+        changes["metadata"] = {**ask.metadata, PROOF: True}
     if kind is HandoffType.TRANSFER:
         # The floor goes on from one to the next; nobody is left waiting above.
         changes |= {"return_to": "", "timeout_seconds": TRANSFER_S, "lineage": ()}

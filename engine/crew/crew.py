@@ -42,13 +42,14 @@ from engine.domain.crew_commands import ForCrew
 from engine.domain.ports import Clock
 from engine.domain.text import clean_line
 from engine.journal.store import DATA_DIRECTORY, JournalStore
-from engine.selection import GraphFault
+from engine.selection import FrameworkGraph, GraphFault
 from engine.steering.standing import Standing
 
 if TYPE_CHECKING:
+    from engine.crew.builds.builds import Builds
     from engine.mcp.fleet import Servers
 
-ROOMS = ("engine.crew.runs", "engine.building")
+ROOMS = ("engine.crew.runs", "engine.crew.builds")
 """Parts that are plugged in where they are there: `ROOM.wiring.register(crew)`, which may be a coroutine."""
 
 
@@ -108,6 +109,8 @@ class Crew:
         self.desk = CrewDesk(self.handoffs, self.requests, self.returns, self.groups, self.floor)
         self.handoffs.ended += [self.floor.ended, self.escalations.ended, self._budget_looked_at]
         self.attended = settings.attended
+        self.builds: Builds | None = None
+        """Who builds agents; None where nobody does."""
 
     @classmethod
     async def open(
@@ -140,10 +143,14 @@ class Crew:
                     await registered
         crew.plug(worker=worker, select=select, health=health)
         await recover(crew.handoffs, crew.requests)
+        if crew.builds is not None:
+            crew.builds.begin()
         return crew
 
     async def close(self) -> None:
         """End what runs, in good order; what waits, rests or is queued is there in the next session."""
+        if self.builds is not None:
+            await self.builds.close()
         await leave(self.handoffs)
         await self._alarms.close()
         if self._graph is not None:
@@ -159,6 +166,22 @@ class Crew:
         self.checks.health = health or self.checks.health
 
     # -------------------------------------------------------------- what there is
+
+    @property
+    def graph(self) -> FrameworkGraph | None:
+        """The selection graph; None where it cannot be had."""
+        return self._graph.graph if self._graph is not None else None
+
+    async def graph_caught_up(self) -> None:
+        """Let the graph hold what the stream holds, where there is one.
+
+        Raises:
+            GraphFault: the graph cannot be written.
+            JournalError: the journal cannot be read.
+        """
+        if self._graph is not None:
+            await self.spine.commit()
+            await self._graph.caught_up()
 
     @property
     def state(self) -> CrewState:
@@ -177,7 +200,10 @@ class Crew:
     @property
     def needs(self) -> tuple[HumanRequest, ...]:
         """What waits for the operator, the most severe first, then the oldest; no turns of a conversation."""
-        return tuple(one for one in self.state.open_requests() if one.reason_code != CONVERSATION)
+        handoffs = self.state.handoffs
+        proofs = {one.id for one in handoffs.values() if one.open and one.proof}
+        asked = (one for one in self.state.open_requests() if one.handoff_id not in proofs)
+        return tuple(one for one in asked if one.reason_code != CONVERSATION)
 
     def handoff(self, name: str) -> Handoff:
         """A handoff by its id, or a unique beginning of it.

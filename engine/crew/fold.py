@@ -77,8 +77,11 @@ def _agents(state: CrewState, event: Event, said: Payload) -> None:
                 warnings=said.warnings,
                 versions=tuple(dict.fromkeys(versions)),
             )
+            state.removed.pop(spec.id, None)
+            _known_now(state, spec.id)
         case ce.AgentRemoved():
-            state.agents.pop(said.agent, None)
+            gone = state.agents.pop(said.agent, None)
+            state.removed[said.agent] = gone.source if gone is not None else ""
         case ce.AgentEnabled():
             if (found := state.agents.get(said.agent)) is not None:
                 state.agents[said.agent] = replace(found, enabled=said.enabled)
@@ -90,6 +93,20 @@ def _agents(state: CrewState, event: Event, said: Payload) -> None:
                     successes=found.successes + said.success,
                     last=said.handoff or found.last,
                 )
+
+
+def _known_now(state: CrewState, agent: str) -> None:
+    """Others that were warned of an agent that was not registered are warned no more."""
+    told = strangers((agent,))
+    for name, one in state.agents.items():
+        if told[0] in one.warnings:
+            left = tuple(line for line in one.warnings if line not in told)
+            state.agents[name] = replace(one, warnings=left)
+
+
+def strangers(agents: Iterable[str]) -> tuple[str, ...]:
+    """What is said of agents that a routing names and nobody has registered."""
+    return tuple(f"routing names {one}, which is not registered" for one in agents)
 
 
 def _handoffs(state: CrewState, event: Event, said: Payload) -> None:
@@ -118,9 +135,13 @@ def _handoffs(state: CrewState, event: Event, said: Payload) -> None:
             state.by_run[said.run] = said.handoff
         case ce.PriorityChanged():
             _change(state, said.handoff, priority=Priority(said.priority))
+        case ce.StepModeSet():
+            _change(state, said.handoff, stepping=said.on)
         case ce.ProgressKept():
             _change(state, said.handoff, stage=said.what, progress=said.progress, note=said.note)
-            if said.what == "role.turn" and (known := clarity_of(said.progress)) is not None:
+            told = state.handoffs.get(said.handoff)
+            talked = said.what == "role.turn" and told is not None and not told.proof
+            if talked and (known := clarity_of(said.progress)) is not None:
                 state.clarity = known
         case ce.LateResult():
             if (found := state.handoffs.get(said.handoff)) is not None:
@@ -222,8 +243,12 @@ def _others(state: CrewState, event: Event, said: Payload) -> None:
             left = state.said.get(said.handoff, ())[1:]
             state.said = {**state.said, said.handoff: left}
         case ce.BuildStaged():
+            before = state.builds.get(said.build)
+            phases = before.phases if before is not None else ()
+            if said.state in ("passed", "failed"):
+                phases = (*phases, said.data)
             state.builds[said.build] = Build(
-                said.build, said.phase, said.state, said.agent, said.message, said.data, event.at
+                said.build, said.phase, said.state, said.agent, said.message, said.data, event.at, phases
             )
         case ce.ServerTold():
             state.servers[said.server] = Server(said.server, said.state, said.message, said.tools, event.at)

@@ -129,7 +129,7 @@ class Moves:
         self._by_running(name, target, actor)
         handoff = self.state.handoffs[name]
         check_move(handoff.state, target)
-        used = bool(handoff.run) and result.metadata.get("by") != "operator"
+        used = bool(handoff.run) and not handoff.proof and result.metadata.get("by") != "operator"
         self.spine.append(
             ce.HandoffEnded(
                 handoff=name,

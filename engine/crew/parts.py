@@ -68,6 +68,13 @@ class Running:
     as JSON.
     """
     result: HandoffResult | None = None
+    stepping: bool | None = None
+    """What the operator said of halting after each part; None where nothing."""
+
+    @property
+    def steps(self) -> bool:
+        """Whether it halts after each checkpoint or round and asks how it goes on."""
+        return self.stepping if self.stepping is not None else bool(self.context.metadata.get("step_mode"))
 
 
 class HandoffError(Exception):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from engine.agents.kinds import ErrorCode
 from engine.agents.spec import ANYBODY, AgentSpec, read_spec
 from engine.agents.values import RESERVED, InvalidError
 from engine.crew.admission import nearest
+from engine.crew.fold import strangers
 from engine.crew.parts import HandoffError
 from engine.crew.spine import Spine
 from engine.crew.state import CrewState, Registered
@@ -30,9 +31,22 @@ class Registry:
         return self._spine.state
 
     async def register(
-        self, given: AgentSpec | Mapping[str, Any], *, source: str = "", actor: str = "system"
+        self,
+        given: AgentSpec | Mapping[str, Any],
+        *,
+        source: str = "",
+        actor: str = "system",
+        warnings: tuple[str, ...] = (),
+        expected: Collection[str] = (),
     ) -> Registered:
         """Take a type in; one of the same id is replaced, and what runs by it goes on as it began.
+
+        Args:
+            given: its spec.
+            source: where it comes from, in a word.
+            actor: who wants it.
+            warnings: what is to be known of it.
+            expected: agents that are registered right after it.
 
         Raises:
             HandoffError: it is no spec; everything that is wrong is told.
@@ -49,7 +63,9 @@ class Registry:
         old = self._state.agents.get(spec.id)
         if old is None or old.spec != spec or old.source != source:
             said = ce.AgentRegistered(
-                spec=spec.model_dump(mode="json"), source=source, warnings=self._strangers(spec)
+                spec=spec.model_dump(mode="json"),
+                source=source,
+                warnings=(*warnings, *self._strangers(spec, expected)),
             )
             self._spine.append(said, actor=actor)
         await self._spine.commit()
@@ -89,10 +105,10 @@ class Registry:
         said = f"no agent {agent!r} is registered" + (f"; near it: {near}" if near else "")
         raise HandoffError(ErrorCode.UNKNOWN_AGENT, said)
 
-    def _strangers(self, spec: AgentSpec) -> tuple[str, ...]:
+    def _strangers(self, spec: AgentSpec, expected: Collection[str]) -> tuple[str, ...]:
         """Ids in the routing that nobody has (yet): no error, as agents may come in any order."""
         routing = spec.handoff.routing
         callers = routing.can_be_called_by if routing.can_be_called_by != ANYBODY else ()
         named = dict.fromkeys((*routing.can_delegate_to, *callers))
-        known = {*self._state.agents, *RESERVED, ANYBODY, spec.id}
-        return tuple(f"routing names {one}, which is not registered" for one in named if one not in known)
+        known = {*self._state.agents, *RESERVED, ANYBODY, spec.id, *expected}
+        return strangers(one for one in named if one not in known)

@@ -13,6 +13,10 @@ from engine.agents.result import HandoffResult
 from engine.agents.spec import AgentSpec
 from engine.crew.parts import Running
 
+PROOF = "proof"
+"""Where a handoff's metadata says that it proves a new agent (`engine.crew.builds.proving`), and how."""
+LIVE, SCRIPTED = "live", "scripted"
+
 
 @dataclass(frozen=True, slots=True)
 class Registered:
@@ -65,6 +69,8 @@ class Handoff:
     """What was kept last, as `guided.step`."""
     note: str = ""
     progress: dict[str, Any] = field(default_factory=dict)
+    stepping: bool | None = None
+    """What the operator said of halting after each part; None where nothing."""
     result: HandoffResult | None = None
     spent_s: float = 0.0
     """Seconds of its deadline that were used up at its last move."""
@@ -83,6 +89,11 @@ class Handoff:
         return self.context.to_agent
 
     @property
+    def proof(self) -> bool:
+        """Whether it only proves that a new agent answers: no use of it, and nothing for the operator."""
+        return bool(self.context.metadata.get(PROOF))
+
+    @property
     def open(self) -> bool:
         """Whether something can still come of it."""
         return not self.state.terminal
@@ -96,7 +107,9 @@ class Handoff:
         """
         if self.spec is None:
             raise ValueError(f"{self.id} has no spec")
-        return Running(self.context, self.spec, self.state, self.run, self.progress, self.result)
+        return Running(
+            self.context, self.spec, self.state, self.run, self.progress, self.result, self.stepping
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +153,14 @@ class Build:
     message: str
     data: dict[str, Any]
     at: str
+    """When it was told last."""
+    phases: tuple[dict[str, Any], ...] = ()
+    """The records of the phases that are over (`engine.building.findings.PhaseRecord`), as JSON."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self.state not in ("begun", "passed", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +183,8 @@ class CrewState:
     agents: dict[str, Registered] = field(default_factory=dict)
     specs: dict[str, AgentSpec] = field(default_factory=dict)
     """By the event that registered it."""
+    removed: dict[str, str] = field(default_factory=dict)
+    """Agents that were taken out, with what their source was."""
     handoffs: dict[str, Handoff] = field(default_factory=dict)
     by_run: dict[str, str] = field(default_factory=dict)
     """The handoff of each run."""
@@ -224,5 +247,6 @@ class CrewState:
 
     def finished(self) -> tuple[str, ...]:
         """Agents that ended with success, in the order in which they did first."""
-        done = (one.agent for one in self.handoffs.values() if one.state is HandoffState.COMPLETED)
+        ended = (one for one in self.handoffs.values() if one.state is HandoffState.COMPLETED)
+        done = (one.agent for one in ended if not one.proof)
         return tuple(dict.fromkeys(done))

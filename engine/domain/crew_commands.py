@@ -151,6 +151,14 @@ class SetPriority(ForCrew):
     priority: _Priority
 
 
+class StepMode(ForCrew):
+    """Say whether a pipeline asks after each checkpoint, a debate after each round, how it goes on."""
+
+    do: Literal["crew_step_mode"] = "crew_step_mode"
+    handoff: _Id
+    on: bool = True
+
+
 class TakeOver(ForCrew):
     """Write a handoff's result by hand; it is marked as the operator's."""
 
@@ -224,6 +232,7 @@ class GuidedMove(ForCrew):
 
 AnyCrewCommand = (
     Delegate | Sequence | Parallel | Select | Debate | Transfer | TakeBack | Say
-    | CancelHandoff | RetryHandoff | PauseHandoff | ResumeHandoff | SetPriority | TakeOver | GuidedMove
-    | AnswerRequest | DismissRequest | RevokePermission | RegisterAgent | RemoveAgent | EnableAgent
+    | CancelHandoff | RetryHandoff | PauseHandoff | ResumeHandoff | SetPriority | StepMode | TakeOver
+    | GuidedMove | AnswerRequest | DismissRequest | RevokePermission
+    | RegisterAgent | RemoveAgent | EnableAgent
 )  # fmt: skip

@@ -9,7 +9,7 @@ match clauses, with the errors of the files that could not be used, and missions
 from __future__ import annotations
 
 from engine.library.missions import Mission, MissionError, load_missions
-from engine.library.plan_library import PlanLibrary, describe, shipped_recipes
+from engine.library.plan_library import PlanLibrary, describe, shipped_agents, shipped_recipes
 from engine.library.recipe import Recipe, RecipeError, RecipeStep
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "RecipeStep",
     "describe",
     "load_missions",
+    "shipped_agents",
     "shipped_recipes",
 ]

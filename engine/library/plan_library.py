@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.resources import files
+from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
@@ -31,6 +31,12 @@ class _Contents:
 def shipped_recipes() -> Traversable:
     """The directory of the recipes that Pilothouse ships."""
     return files("engine.library") / "recipes"
+
+
+def shipped_agents() -> list[Path]:
+    """The folders of the skills of the agents that Pilothouse ships; blocking."""
+    with as_file(files("engine.library") / "agents") as folder:
+        return sorted(path for path in folder.iterdir() if (path / "SKILL.md").is_file())
 
 
 class PlanLibrary:

@@ -117,6 +117,8 @@ class Shared:
     """Leave to ask a model for those that work on handoffs; None while there is no crew."""
     colleagues: Colleagues | None = None
     """Whom these may hand work to; None while there is no crew."""
+    scripted: Callable[[AgentState], ModelClient | None] = lambda _state: None
+    """Who answers instead of a model while a new agent is proved; None for all other runs."""
 
     def thinks(self, state: AgentState) -> bool:
         """Whether an agent may call a model."""
@@ -175,6 +177,7 @@ class Shared:
         thinker = self.procedural
         answerer = (self.config.answerer or _recorded_answers)(state)
         voice: Voice | None = None
+        heard: Voice | None = None
         purse: loop.Purse | None = None
         name, repairs = "", REPAIRS
         if self.client is not None and self.config.model is not None:
@@ -203,7 +206,11 @@ class Shared:
                 )
         if state.agent_type in RUN_TYPES:
             asker = None
-            if voice is not None and purse is not None and self.config.model is not None:
+            if (script := self.scripted(state)) is not None:
+                # It costs nothing, so it draws on no budget.
+                heard, purse = Voice(script), None
+                asker = thinkers.SpecAsker(script, self.registry, str, heard.piece, heard.called)
+            elif voice is not None and purse is not None and self.config.model is not None:
                 asker = thinkers.SpecAsker(
                     purse, self.registry, self.config.model.of_tier, voice.piece, voice.called
                 )
@@ -219,7 +226,7 @@ class Shared:
             randomness=self.ports.randomness,
             control=self.control,
             answerer=answerer,
-            voice=voice,
+            voice=heard or voice,
             model=purse,
             # Whoever chose to plan by recipes alone did not choose to pay for a model.
             model_name=name if state.reasons or state.config.replans else "",

@@ -10,6 +10,7 @@ from app.grammar import complete, find_verb, read_line
 from app.verb import Context, GrammarError, Local
 from app.verbs import VERBS
 from engine.domain import commands as cmd
+from engine.domain import crew_commands as cc
 from engine.domain import mastermind_commands as mm
 from engine.domain.action import SandboxSession
 from engine.domain.budgets import BudgetKind
@@ -104,7 +105,35 @@ MASTERMIND = [
 ]
 """What begins work on the system itself; verbs in any case, arguments as they stand (behaviours 1 and 8)."""
 
+CREW = [
+    ("fleet", Local("fleet")),
+    ("handoffs", Local("handoffs")),
+    ("agents --versions", Local("agents", "--versions")),
+    ("delegate !3 MINTO structure it", cc.Delegate(to="minto", task="structure it", priority=3)),
+    ("transfer larry he knows", cc.Transfer(to="larry", reason="he knows")),
+    ("take back", cc.TakeBack()),
+    ("say hello", cc.Say(text="hello")),
+    ("parallel a,b look", cc.Parallel(to=("a", "b"), task="look")),
+    ("sequence a, b look", cc.Sequence(to=("a", "b"), task="look")),
+    ('debate "go on" for=a against=b rounds=1', cc.Debate(motion="go on", pro="a", con="b", rounds=1)),
+    ("guided start wizard a canvas", cc.Delegate(to="wizard", task="a canvas")),
+    ("select validate it", Local("select", "validate it")),
+    ("answer hr-1 2 mine", cc.AnswerRequest(request="hr-1", option="2", text="mine")),
+    ("dismiss hr-1 not now", cc.DismissRequest(request="hr-1", reason="not now")),
+    ("takeover h-12 by hand", cc.TakeOver(handoff="h-12", text="by hand")),
+    ("agent_enable pws", cc.EnableAgent(who="pws")),
+    ("agent_disable pws", cc.EnableAgent(who="pws", enabled=False)),
+    ("agent_remove pws", cc.RemoveAgent(who="pws")),
+    ("cancel h-12 too slow", cc.CancelHandoff(handoff="h-12", reason="too slow")),
+    ("retry h-12", cc.RetryHandoff(handoff="h-12")),
+    ("priority h-12 3", cc.SetPriority(handoff="h-12", priority=3)),
+    ("pause h-12", cc.PauseHandoff(handoff="h-12")),
+    ("resume h-12", cc.ResumeHandoff(handoff="h-12")),
+]
+"""What is asked of a crew that is not open yet: its manager knows the ids."""
+
 LINES = [
+    *CREW,
     ("goal list the files", _pilot(cmd.AdoptGoal, text="list the files")),
     ("GOAL  Write 'A  b\"' to X.txt", _pilot(cmd.AdoptGoal, text="Write 'A  b\"' to X.txt")),
     ("goal !5 go up", _pilot(cmd.AdoptGoal, text="go up", priority=5)),
@@ -436,6 +465,7 @@ ANYTHING_GOES = {
 }
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
 ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw", "deny", "outcomes", "undo", "redo"}
+ANYTHING_GOES |= {"fleet", "handoffs", "agents", "take", "pause"}
 ANYTHING_GOES |= {"approve", "approvals", "accept", "reject", "envelope", "inbox"}
 """Verbs whose argument may be left out or be any word."""
 
@@ -479,7 +509,7 @@ def test_an_ended_goal_is_not_meant_while_another_is_open(context: Context) -> N
     ("line", "first"),
     [
         ("go", "goal "),
-        ("PAU", "pause"),
+        ("PAU", "pause "),
         ("goal read", "goal read notes.txt"),
         ("goal files", "goal list the files in src"),
         ("stop_job ", "stop_job j3"),

@@ -57,6 +57,12 @@ def test_what_fails_is_told_in_lines_with_phase_place_and_hint(
     assert "\x1b" not in out
     code, out, _ = run(capsys, "build", "nowhere", "--quiet", "--json")
     assert (code, json.loads(out)["errors"][0]["code"]) == (1, "NO_SKILL_MD")
+    lay(tmp_path / "new", {"SKILL.md": skill("name: new\ndescription: Replace with description")})
+    assert run(capsys, "build", "new", "--quiet")[:2] == (
+        3,
+        "needs you\n  SKILL.md:3: warning PLACEHOLDER: the description is still the template's\n"
+        "The description is still the template's; what does the skill do?\n",
+    )
     assert run(capsys, "build")[0] == 2
     assert run(capsys, "build", "bad", "--type", "gizmo")[0] == 2
     assert run(capsys, "watch", "nowhere/at/all")[0] == 2

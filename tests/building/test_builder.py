@@ -164,6 +164,13 @@ async def test_a_dry_run_leaves_nothing(tmp_path: Path) -> None:
             Status.NEEDS_OPERATOR,
             "",
         ),
+        (skill(plain("x"), "\n## Setup\n\nRequired: `mcp__no__y`.\n"), {}, Status.FAILED, "MCP_DOWN"),
+        (
+            skill(plain("x"), "\n## Setup\n\nRequired: `mcp__no__y`.\n"),
+            {"interactive": True},
+            Status.NEEDS_OPERATOR,
+            "MCP_DOWN",
+        ),
         (skill("name: x\ndescription: Replace with description of the skill"), {}, Status.NEEDS_OPERATOR, ""),
     ],
 )
@@ -293,6 +300,12 @@ async def test_a_version_may_be_declared_and_not_lowered(tmp_path: Path) -> None
     (folder / "SKILL.md").write_text(text.replace("1.10", "1.9"), encoding="utf-8")
     lower = await Builder(workspace).build(folder)
     assert (lower.status, codes(lower)) == (Status.FAILED, ["VERSION_LOWER"])
+
+
+async def test_a_workspace_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    (tmp_path / "ws").write_text("a file", encoding="utf-8")
+    result = await Builder(tmp_path / "ws").build(laid(tmp_path, "on"))
+    assert (result.status, codes(result)) == (Status.FAILED, ["IO"])
 
 
 async def test_an_id_that_leads_out_of_the_workspace_is_none(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from engine.building.assembly import check_tools, draft_tools
 from engine.building.codegen import generate
 from engine.building.findings import Findings, Mode
 from engine.building.folders import FolderRegistrar
-from engine.building.graphing import check_graph, draft_graph, put_in
+from engine.building.graphing import check_graph, draft_graph
 from engine.building.naming import class_name, slug, unique
 from engine.building.phases import PHASES, Surroundings, Work
 from engine.building.protocol import draft_handoffs
@@ -27,6 +27,7 @@ from engine.building.yaml_text import read_mapping, write_mapping
 from engine.sandbox import SandboxPolicy
 from engine.selection import MemoryGraph, Signal
 from engine.selection.cypher import schema_cypher
+from engine.selection.registering import register
 from tests.building.corpus import SKILLS, lay, plain, skill
 
 
@@ -211,7 +212,7 @@ async def test_any_name_stands_in_the_graph_and_no_text_of_it_in_cypher(tmp_path
     assert schema == schema_cypher()
     assert graph["node"]["name"] == name
     store = MemoryGraph()
-    await put_in(store, work.spec)
+    await register(store, work.spec)
     assert [one.name for one in await store.nodes()] == [name]
     row = (await store.select(Signal(triggers=("It's  TOO good",)))).rows[0]
     assert row.node.id == work.spec.id
@@ -225,13 +226,13 @@ async def test_rows_are_tried_and_taken_back() -> None:
     graph, found = MemoryGraph(), Findings()
     assert await check_graph(spec, graph, found)
     assert await graph.nodes() == ()
-    await put_in(graph, spec)
+    await register(graph, spec)
     assert [(edge.src, edge.dst, edge.value) for edge in await graph.edges("CHAINS_TO")] == [
         ("a", "x", 0.5),
         ("x", "z", 0.9),
     ]
     newer = spec.model_copy(update={"chaining": spec.chaining.model_copy(update={"precedes": ()})})
-    await put_in(graph, newer, spec)
+    await register(graph, newer)
     assert [(edge.src, edge.dst) for edge in await graph.edges("CHAINS_TO")] == [("a", "x")]
 
 

@@ -88,6 +88,7 @@ def test_heads_are_read_as_specified(tmp_path: Path) -> None:
         (b"---\nname: a\nname: b\ndescription: c\n---\n", "DUPLICATE_KEY"),
         (b"---\nname: &a x\ndescription: *a\n---\n", "YAML_ALIAS"),
         (b"---\nname: !!python/object:os.system x\ndescription: y\n---\n", "YAML_TAG"),
+        (b'---\nname: x\nother: ["\\ud83e"]\ndescription: y\n---\n', "BAD_YAML"),
         (b"---\nname: x\ndescription: ''\n---\n", "NO_DESCRIPTION"),
         (b"---\nname: x\n---\n", "NO_DESCRIPTION"),
         ("---\nname: x\n---\n".encode("utf-16"), "ENCODING"),

@@ -40,7 +40,7 @@ async def test_a_goal_is_adopted_and_planned_without_running(flight: Flight) -> 
 
 
 async def test_tab_completes_and_goes_through_what_is_offered(flight: Flight) -> None:
-    await flight.press("colon", *"agent_d", "tab")
+    await flight.press("colon", *"agent_de", "tab")
     assert bar(flight).input.value == "agent_delete "
     await flight.press("tab")
     assert bar(flight).input.value == "agent_delete pilot-1"

@@ -17,6 +17,7 @@ from engine.agents.kinds import ErrorCode
 from engine.agents.result import Usage
 from engine.agents.spec import AgentSpec
 from engine.crew.parts import HandoffError, Running, Watcher
+from engine.crew.state import LIVE, PROOF
 from engine.domain import commands as cmd
 from engine.domain.failure import FailureKind
 from engine.domain.goal import GoalStatus
@@ -42,6 +43,8 @@ SETTINGS: dict[str, Any] = {
     "stuck": "off",
     "recovery": {"max_consecutive_errors": ERRORS_MOST},
 }
+LIVE_CALLS = 2
+"""Calls of a model that a live proof of a new agent may take (ontology spec §2.8)."""
 _CODES = {
     FailureKind.NETWORK_ERROR: ErrorCode.MODEL_NETWORK,
     FailureKind.RATE_LIMIT_ERROR: ErrorCode.RATE_LIMIT,
@@ -87,6 +90,7 @@ class Runs:
         self._waits: set[str] = set()
         self._taken: set[str] = set()
         """Ids that are being given."""
+        self._going: set[asyncio.Task[None]] = set()
         self._used: dict[str, Usage] = {}
         """What runs took that are gone."""
 
@@ -101,6 +105,7 @@ class Runs:
     async def close(self) -> None:
         """Follow no longer; runs go on as agents of the engine do. May be called again."""
         task, self._task = self._task, None
+        await asyncio.gather(*self._going, return_exceptions=True)
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -108,11 +113,36 @@ class Runs:
     # -------------------------------------------------------------- the worker
 
     async def begin(self, handoff: Running, parent: str) -> str:
-        """Begin the work on a handoff; see `engine.crew.parts.Worker`.
+        """Begin the work on a handoff; see `engine.crew.parts.Worker`. Cancelled, it leaves nothing running.
 
         Raises:
             HandoffError: no agent can be made of it.
         """
+        making = asyncio.ensure_future(self._begin(handoff, parent))
+        try:
+            run = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            with suppress(HandoffError):
+                await self.stop(await making, "cancelled before it began")
+            raise
+        # It comes back with what it wants, so its caller has the id first: nothing is awaited from here on.
+        going = asyncio.create_task(self._go(run), name=f"run {run}")
+        self._going.add(going)
+        going.add_done_callback(self._going.discard)
+        return run
+
+    async def _go(self, run: str) -> None:
+        """Let a new run begin to work."""
+        if run not in self._mine:
+            return
+        try:
+            await self._do(cmd.Run(agent=run, ask=self._present))
+        except HandoffError as error:
+            await self.stop(run, error.message)
+            if self._watcher is not None:
+                await self._watcher.ended(run, ok=False, text=error.message, code=error.code)
+
+    async def _begin(self, handoff: Running, parent: str) -> str:
         spec = self._whole(handoff.spec)
         config: dict[str, Any] = {
             **SETTINGS,
@@ -121,6 +151,8 @@ class Runs:
         }
         if handoff.progress:
             config[PROGRESS] = handoff.progress
+        if handoff.context.metadata.get(PROOF) == LIVE:
+            config["budget"] = {"calls": LIVE_CALLS}
         if parent in self._live.here:
             config["parent"] = parent
         run = await self._new_id(spec.id)
@@ -134,7 +166,6 @@ class Runs:
         self._mine.add(run)
         try:
             await self._do(cmd.AdoptGoal(agent=run, text=_goal_of(handoff)))
-            await self._do(cmd.Run(agent=run, ask=self._present))
         except HandoffError as error:
             await self.stop(run, error.message)
             raise

@@ -28,6 +28,9 @@ from engine.thinkers.spec_tools import FORM
 
 _JUDGE = "You judge a debate by what was said and shown, not by who said it or in which order it stands."
 
+OPERATOR = "operator"
+"""Where a debate's progress has the operator's own verdict."""
+
 
 class _IncompleteError(Exception):
     """A side gave no turn twice; there is no verdict from one side alone."""
@@ -65,6 +68,9 @@ async def debate(work: Work) -> ToolResult:
     passes, calls = await _judged(work, state)
     state = state.model_copy(update={"calls": state.calls + calls})
     verdict = judging.verdict(state, passes)
+    now = work.desk.handoff_of(work.run)
+    if now is not None and (said := now.progress.get(OPERATOR)):
+        verdict = judging.overridden(verdict, str(said))
     await work.keep("debate.verdict", {DEBATE: _json(state), "verdict": _json(verdict)}, verdict.winner)
     if verdict.needs_operator:
         await _tell(work, state, verdict)
@@ -232,13 +238,14 @@ def _judge_ask(work: Work, state: rules.Debate, number: int, order: Sequence[str
 
 async def _between(work: Work, state: rules.Debate) -> bool:
     """Where the operator steps through it, ask how to go on after a round; False when they ended it."""
-    if not work.handoff.context.metadata.get("step_mode") or state.ended:
+    if not work.steps or state.ended:
         return True
     options = (
         Option(id="go_on", label="go on", effect=Effect.RESUME),
         Option(id="note", label="a question or evidence that both sides answer", effect=Effect.RESUME),
         Option(id="round", label="one round more", effect=Effect.RESUME),
         Option(id="time", label="call time: judge it now", effect=Effect.ACCEPT),
+        Option(id="override", label="your verdict; the judge's stands beside it", effect=Effect.ACCEPT),
         Option(id="abort", label="end the debate", effect=Effect.ABORT),
     )
     answer = await work.desk.ask(
@@ -252,6 +259,7 @@ async def _between(work: Work, state: rules.Debate) -> bool:
             options=options,
         ),
     )
+    progress: dict[str, Any] = {}
     match answer.option_id or ("note" if answer.text.strip() else "go_on"):
         case "abort":
             return False
@@ -261,7 +269,11 @@ async def _between(work: Work, state: rules.Debate) -> bool:
             state = rules.one_more(state)
         case "time":
             state = rules.call_time(state)
-    await work.keep("debate.ledger", {DEBATE: _json(state)}, f"the operator: {answer.option_id or 'note'}")
+        case "override" if answer.text.strip():
+            state, progress = rules.call_time(state), {OPERATOR: answer.text}
+    await work.keep(
+        "debate.ledger", {DEBATE: _json(state), **progress}, f"the operator: {answer.option_id or 'note'}"
+    )
     return True
 
 

@@ -7,7 +7,7 @@ import re
 from engine.agents.clarity import SLOTS
 from engine.agents.criteria import failed
 from engine.agents.human import Answer, Option
-from engine.agents.kinds import Effect, RequestKind
+from engine.agents.kinds import Effect, ErrorCode, RequestKind
 from engine.agents.methods import role
 from engine.agents.values import InvalidError, Problem
 from engine.crew.parts import Question
@@ -74,8 +74,12 @@ async def reply(work: Work) -> ToolResult:
         *([{"role": "assistant", "text": text}] if text else []),
     ]
     await work.keep(TURN, {ROLE: _json(state), TURNS: turns[-TURNS_KEPT:]}, "; ".join(flagged))
-    if state.asks_how_to_go_on:
-        await _how_to_go_on(work, state)
+    if text and state.asks_how_to_go_on and state.questions % role.QUESTIONS_BEFORE_ASKING == 0:
+        decided = await _how_to_go_on(work, state)
+        if decided == "stop":
+            why = "the operator ended the talk: the problem is still not clear"
+            return await work.give(work.failing(ErrorCode.DISMISSED, why))
+        turns.append({"role": "operator", "text": _GO_ON.get(decided, decided)})
     answer = await work.desk.ask(
         work.run,
         Question(
@@ -96,14 +100,17 @@ async def reply(work: Work) -> ToolResult:
     )
 
 
-async def _how_to_go_on(work: Work, state: role.RoleState) -> None:
+_GO_ON = {"go_on": "go on asking", "proceed": "proceed with what is known"}
+
+
+async def _how_to_go_on(work: Work, state: role.RoleState) -> str:
     """Ten questions and no clear problem: the operator decides (ontology spec §5, larry)."""
     options = (
-        Option(id="go_on", label="go on asking", effect=Effect.RESUME),
-        Option(id="proceed", label="proceed with what is known", effect=Effect.ACCEPT),
+        Option(id="go_on", label=_GO_ON["go_on"], effect=Effect.RESUME),
+        Option(id="proceed", label=_GO_ON["proceed"], effect=Effect.ACCEPT),
         Option(id="stop", label="stop here", effect=Effect.ABORT),
     )
-    await work.desk.ask(
+    answer = await work.desk.ask(
         work.run,
         Question(
             kind=RequestKind.DECISION,
@@ -113,6 +120,7 @@ async def _how_to_go_on(work: Work, state: role.RoleState) -> None:
             options=options,
         ),
     )
+    return answer.option_id or answer.text
 
 
 async def update_clarity(work: Work) -> ToolResult:

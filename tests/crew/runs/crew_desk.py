@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,8 +61,9 @@ class SmallDesk:
         return self.handoffs.get(run)
 
     def callable_by(self, run: str) -> Sequence[AgentSpec]:
-        own = self.handoffs[run].spec
-        return [one for one in self.specs.values() if one.id in own.handoff.routing.can_delegate_to]
+        found = self.handoff_of(run)
+        assert found is not None
+        return [one for one in self.specs.values() if one.id in found.spec.handoff.routing.can_delegate_to]
 
     async def delegate(self, run: str, ask: Ask) -> HandoffResult:
         return await self.hand(self._context(run, ask), ask.spec or self.specs[ask.to], run)
@@ -99,7 +102,9 @@ class SmallDesk:
     # ------------------------------------------------------------ Watcher, Permits
 
     async def ended(self, run: str, *, ok: bool, text: str, code: ErrorCode | None = None) -> None:
-        context = self.handoffs[run].context
+        found = self.handoff_of(run)
+        assert found is not None
+        context = found.context
         state = HandoffState.COMPLETED if ok else HandoffState.FAILED
         result = HandoffResult(
             handoff_id=context.handoff_id,
@@ -121,7 +126,7 @@ class SmallDesk:
 
     @asynccontextmanager
     async def held(self, handoff: str) -> AsyncIterator[None]:
-        assert any(one.context.handoff_id == handoff for one in self.handoffs.values())
+        assert handoff in self.results
         async with self.limit:
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
@@ -157,19 +162,9 @@ class SmallDesk:
     async def begin(self, context: HandoffContext, spec: AgentSpec, parent: str = "", **progress: Any) -> str:
         handoff = Running(context, spec, HandoffState.RUNNING, "", progress)
         self.results[context.handoff_id] = asyncio.get_running_loop().create_future()
-        real = self.runs._new_id
-
-        async def noted(spec_id: str) -> str:
-            # The run may call back before `begin` returns.
-            run = await real(spec_id)
-            self.handoffs[run] = replace(handoff, run=run)
-            return run
-
-        self.runs._new_id = noted  # type: ignore[method-assign]
-        try:
-            return await self.runs.begin(handoff, parent)
-        finally:
-            self.runs._new_id = real  # type: ignore[method-assign]
+        run = await self.runs.begin(handoff, parent)
+        self.handoffs[run] = replace(handoff, run=run)
+        return run
 
 
 def task(spec: AgentSpec, words: str = "Look at the churn.", **more: Any) -> HandoffContext:
@@ -280,6 +275,15 @@ async def scene(
         if server is not None:
             await server.stop()
     await journal_holds_together(tmp_path / "ws")
+
+
+def as_killed(workspace: Path, to: Path) -> Path:
+    """What a kill at this moment leaves: the files, and of the journal what is durable."""
+    shutil.copytree(workspace, to, ignore=shutil.ignore_patterns("*.db*", "lock"))
+    name = Path(".pilothouse") / "journal.db"
+    with closing(sqlite3.connect(workspace / name)) as source, closing(sqlite3.connect(to / name)) as copy:
+        source.backup(copy)
+    return to
 
 
 def returns(output: str = "Churn comes from onboarding.", **fields: Any) -> Reply:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-from crew_desk import Scene, SmallDesk, opened, scene, spec, task
+from crew_desk import Scene, SmallDesk, as_killed, opened, scene, spec, task
 
 from engine.domain.running import ROLE, TURNS
 from tests.engine.engine_flight import journal_holds_together
@@ -94,11 +93,10 @@ async def test_a_role_goes_on_with_its_talk_after_the_program_was_killed(tmp_pat
     script = [Reply(text="Who has the problem?"), Reply(text="What is it?"), Reply(text="Is it slow?")]
     async with scene(tmp_path, desk, script) as on:
         run = await talk(on, turns=1)
-        # What a kill leaves: the files as they are while the question waits.
-        shutil.copytree(on.workspace, tmp_path / "killed")
+        as_killed(on.workspace, tmp_path / "killed")
         said = iter(["It is slow", None])
         later = SmallDesk(LARRY, says=lambda _: next(said))
-        later.handoffs[run] = desk.handoffs[run]
+        later.handoffs[run], later.results = desk.handoffs[run], desk.results
         async with opened(tmp_path / "killed", later, on.engine.config) as engine:
             await later.runs.resume(later.handoffs[run])
             await on.holds(lambda: len(later.asked) == 2)

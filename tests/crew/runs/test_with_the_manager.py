@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from crew_desk import MODEL, returns, spec
+from crew_desk import MODEL, as_killed, returns, spec
 
 from engine.agents.kinds import ErrorCode, HandoffState
 from engine.agents.spec import AgentSpec
@@ -135,7 +134,9 @@ async def test_after_a_kill_phases_and_steps_go_on_and_what_failed_runs_no_more(
         wizard, line, single = [await on.hand(name) for name in ("bmc-wizard", "pipe", "one")]
         await on.move(wizard, "answer", value="shops")
         await on.holds(lambda: len(on.server.requests) == 3)
-        shutil.copytree(tmp_path / "ws", tmp_path / "killed")  # what a kill leaves
+        await on.holds(lambda: on.crew.state.handoffs[wizard].state.value == "waiting_human")
+        await on.crew.spine.commit()
+        as_killed(tmp_path / "ws", tmp_path / "killed")
         await on.do(cc.CancelHandoff())
     async with whole(tmp_path / "killed", [], after) as on:
         found = {name: on.crew.state.handoffs[name] for name in (wizard, line, single)}

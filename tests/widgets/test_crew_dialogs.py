@@ -1,0 +1,246 @@
+"""The fleet board, the timeline and the selection: what they show, what their keys post, hostile text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from textual.app import App
+from textual.binding import Binding
+
+from engine.agents.kinds import HandoffState
+from widgets.dialogs.fleet import FleetDialog, FleetModel
+from widgets.dialogs.handoffs import HandoffLine, HandoffsDialog, HandoffsModel, Span, bar_of
+from widgets.dialogs.selection import CandidateRow, SelectionDialog, SelectionModel
+from widgets.dialogs.written import WriteDialog
+from widgets.facts import Fact
+from widgets.fleet_grid import LABELS, Asked, AskOption, FleetRow, label_at
+from widgets.pieces import plain
+
+EVIL = "[red]x[/] \x1b[2J\u202e[@click=app.quit]here[/]"
+
+
+class CrewApp(App[None]):
+    def __init__(self) -> None:
+        super().__init__()
+        self.posted: list[Any] = []
+        self.looks = 0
+
+    def on_fleet_dialog_wanted(self, event: FleetDialog.Wanted) -> None:
+        self.posted.append((event.key, event.wish))
+
+    def on_fleet_dialog_answered(self, event: FleetDialog.Answered) -> None:
+        self.posted.append((event.request, event.option, event.text))
+
+    def on_fleet_dialog_delegated(self, event: FleetDialog.Delegated) -> None:
+        self.posted.append((event.key, event.task))
+
+    def on_handoffs_dialog_wanted(self, event: HandoffsDialog.Wanted) -> None:
+        self.posted.append((event.key, event.wish))
+
+    def on_handoffs_dialog_looked(self, event: HandoffsDialog.Looked) -> None:
+        self.posted.append(event.key)
+
+    def on_selection_dialog_chosen(self, event: SelectionDialog.Chosen) -> None:
+        self.posted.append(event.agent)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(strip.text for strip in self.screen._compositor.render_strips())
+
+
+def fleet(count: int) -> tuple[FleetRow, ...]:
+    states = list(HandoffState)
+    return tuple(
+        FleetRow(
+            f"type a{at}",
+            f"agent-number-{at}",
+            states[at % 9].glyph,
+            "text",
+            f"{states[at % 9].words} 4m",
+            label_at(at),
+            "OPR",
+            "1.0.0",
+            floor=at == 1,
+            queued=at % 3,
+            last="✓0.71",
+            used="14/15",
+            tools="degraded" if at % 2 else "ok",
+            work=EVIL,
+        )
+        for at in range(count)
+    )
+
+
+ASKED = Asked(
+    "hr-7",
+    "the checkpoint",
+    "driving_forces 17 < 20: go on?",
+    (AskOption("retry"), AskOption("write it by hand", text=True), AskOption("stop")),
+    EVIL,
+    free=True,
+    waited="4m",
+)
+
+
+async def test_fifty_agents_stand_on_one_screen_and_each_is_two_letters_away() -> None:
+    app = CrewApp()
+    async with app.run_test(size=(160, 45)) as pilot:
+        board = FleetDialog(FleetModel(fleet(50), "50 agents"))
+        await app.push_screen(board)
+        await pilot.pause()
+        assert board.grid.columns == 2
+        assert all(f"agent-number-{at} " in app.text for at in range(50))
+        for row in fleet(50)[7::9]:
+            await pilot.press(*row.label)
+            assert board.grid.row is not None
+            assert board.grid.row.key == row.key
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.posted[-1] == ("type a43", "open")
+
+
+async def test_two_hundred_agents_have_labels_that_no_key_of_the_board_is_in_the_way_of() -> None:
+    assert len({label_at(at) for at in range(LABELS)}) == LABELS >= 200
+    assert label_at(LABELS) == ""
+    keys = [binding.key for binding in FleetDialog.BINDINGS if isinstance(binding, Binding)]
+    assert len(set(keys)) == len(keys)
+    app = CrewApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        board = FleetDialog(FleetModel(fleet(200)))
+        await app.push_screen(board)
+        await pilot.pause()
+        for row in fleet(200)[3::41]:
+            await pilot.press(*row.label)
+            assert board.grid.row is not None
+            assert board.grid.row.key == row.key
+            assert row.name in app.text
+        await pilot.press("slash", *"number-17", "enter", "end")
+        await pilot.pause()
+        assert [row.name for row in board.grid.rows] == [
+            row.name for row in fleet(200) if "number-17" in row.name
+        ]
+        assert "filter 'number-17' hides 189" in app.text
+        await pilot.press("a", "escape", "escape")
+        await pilot.pause()
+        assert len(board.grid.rows) == 200
+        assert app.screen is board
+
+
+async def test_what_is_asked_is_answered_in_place_by_number_or_in_words() -> None:
+    app = CrewApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        first, *rest = fleet(5)
+        board = FleetDialog(FleetModel((replace(first, asked=ASKED), *rest)))
+        await app.push_screen(board)
+        await pilot.pause()
+        for shown in (
+            "agent-number-0: the checkpoint hr-7 · 4m",
+            "17 < 20",
+            "1 retry",
+            "3 stop",
+            "0 write an",
+        ):
+            assert shown in app.text
+        await pilot.press("1", "9", "2", "enter", *"mine", "enter", "0", *"both", "enter", "0", "x", "escape")
+        await pilot.pause()
+        assert app.posted == [("hr-7", 1, ""), ("hr-7", 2, "mine"), ("hr-7", 0, "both")]
+        await pilot.press("down", "1", "d", *"look at it", "enter", "t", "x", "b", "h")
+        await pilot.pause()
+        assert app.posted[3:] == [
+            ("type a1", "look at it"),
+            *(("type a1", wish) for wish in ("transfer", "toggle", "rebuild", "handoffs")),
+        ]
+        await pilot.press("up", "0", *"late")
+        board.show(FleetModel(tuple(rest)))
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "hr-7 is open no longer" in app.text
+        assert len(app.posted) == 8
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not isinstance(app.screen, FleetDialog)
+
+
+@pytest.mark.parametrize("size", [(160, 45), (100, 30), (80, 24), (40, 10), (5, 3)])
+async def test_every_state_is_a_word_and_nothing_is_cut_without_a_mark(size: tuple[int, int]) -> None:
+    """Line 59: the board."""
+    app = CrewApp()
+    async with app.run_test(size=size) as pilot:
+        long = replace(fleet(1)[0], name="a-very-long-name-of-an-agent-that-goes-on-and-on-and-on")
+        await app.push_screen(FleetDialog(FleetModel((long, *fleet(9)[1:]), "nine")))
+        await pilot.pause()
+        assert "\x1b" not in app.text
+        assert "\u202e" not in app.text
+        if size[0] >= 80:
+            for state in HandoffState:
+                assert f"{state.glyph} " in app.text
+                assert state.words in app.text
+            assert "…" in next(line for line in app.text.splitlines() if "a-very-long" in line)
+            assert "[red]x[/]" in app.text
+        await pilot.press("down", "end", "pagedown", "home", "right", "left", "1", "q")
+
+
+def test_a_bar_tells_the_kinds_of_time_apart_without_colour() -> None:
+    spans = (Span("queued", 0, 5), Span("running", 5, 10), Span("waiting", 10, 15), Span("paused", 15, 20))
+    assert plain(bar_of(spans, 20, 8)) == "░░██▒▒╌╌"
+    assert plain(bar_of((Span("queued", 10, 10), Span("running", 10, 10.1)), 20, 8)) == "    █   "
+    assert plain(bar_of((Span("queued", 0, 0),), 0, 4)) == "░   "
+
+
+@pytest.mark.parametrize("size", [(160, 45), (100, 30), (80, 24), (40, 10)])
+async def test_the_timeline_posts_only_what_can_be_asked_of_a_handoff(size: tuple[int, int]) -> None:
+    """Line 59: the timeline."""
+    app = CrewApp()
+    lines = (
+        HandoffLine("b-1", "P b-1 parallel: pws, jtbd", mark="✗", style="error", state="failed", tail=EVIL),
+        HandoffLine("h-1", "D h-1 pws", " ┌ ", "▶", "accent", "running", "12s", (Span("running", 0, 12),), 12,
+                    may=frozenset({"cancel", "raise"})),
+        HandoffLine("h-2", f"D h-2 {EVIL}", " └ ", "✗", "error", "failed", "3s", (Span("running", 0, 3),), 12,
+                    tail="QUALITY_GATE: no emotional job", may=frozenset({"retry", "error"})),
+    )  # fmt: skip
+    async with app.run_test(size=size) as pilot:
+        model = HandoffsModel(lines, "2 handoffs", "h-1", (Fact("task", EVIL),))
+        dialog = HandoffsDialog(model)
+        await app.push_screen(dialog)
+        await pilot.pause()
+        await pilot.press("c", "r", "plus", "minus", "down", "c", "r", "o", "enter")
+        await pilot.pause()
+        asked = [one for one in app.posted if isinstance(one, tuple)]
+        assert asked == [("h-1", "cancel"), ("h-1", "raise"), ("h-2", "retry"), ("h-2", "error")]
+        assert "h-2" in app.posted
+        if size[0] >= 100:
+            assert "no agent of the engine works on it" in app.text
+            assert "┌ D h-1 pws" in app.text
+        assert "\u202e" not in app.text
+
+
+async def test_a_selection_tells_every_part_of_a_score_beside_the_seeds() -> None:
+    app = CrewApp()
+    rows = (
+        CandidateRow("pws", 1.24, (0.6, 0.4, 0.24, 0.0), 1.0, ("Trigger validate: +0.60.", EVIL), 1),
+        CandidateRow("minto", 0.4, (0.0, 0.4, 0.0, -0.03), None, (), 0, "It has finished already."),
+    )
+    async with app.run_test(size=(100, 30)) as pilot:
+        await app.push_screen(SelectionDialog(SelectionModel(EVIL, rows, "validate · it goes to pws")))
+        await pilot.pause()
+        for shown in ("1.24 T ▓▓▓▓▓ P ▓▓▓▓▓ C ▓▓▓▓░ R +0.000", "seed 1", "R -0.030", "seed -", "finished"):
+            assert shown in app.text
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert app.posted == ["minto"]
+
+
+async def test_a_text_is_sent_only_when_there_is_one() -> None:
+    app = CrewApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        written: list[str | None] = []
+        app.push_screen(WriteDialog("Take h-1 over", EVIL), written.append)
+        await pilot.pause()
+        await pilot.press("ctrl+s")
+        await pilot.pause()
+        assert "there is nothing to send yet" in app.text
+        await pilot.press(*"by hand", "enter", *"two", "ctrl+s")
+        await pilot.pause()
+        assert written == ["by hand\ntwo"]
