@@ -5,7 +5,8 @@ The same for one agent and for 200, each writing small files of its own in the s
 * opening: from starting the process until the panes show the reopened workspace;
 * keys: from a key to its letter in the command bar, while the agent that is looked at is at work as all are;
 * another agent: from the key that shows the next one to its name in the status bar;
-* what the agents get done (events a second), and the memory that the process takes.
+* what the agents get done (events a second), and the memory that the process takes;
+* with the fleet board open: a cursor key while 1,000 events a second arrive (ontology spec §6, line 60).
 
 Baselines are the targets of spec steering §4 T1 and T14, or the same with one agent. Run it with
 `python -m tests.benchmarks.fleet`; PILOTHOUSE_BENCH_FLEET is the number of agents.
@@ -54,6 +55,7 @@ class Measured:
     events_per_s: float = 0.0
     resident_mb: float = 0.0
     resident_at_rest_mb: float = 0.0
+    board: list[float] = field(default_factory=list)
 
 
 async def crewed(workspace: Path, agents: int, goals: int = 1) -> None:
@@ -83,6 +85,8 @@ def measured(agents: int) -> Measured:
             screen.drain(3.0)
             found.resident_at_rest_mb = _resident(screen.pid)
             found.idle = _typed(screen, KEYS)
+            if agents > 1:
+                found.board = _on_board(cockpit)
             cockpit.order("run 0")
             screen.drain(3.0)
             began, before, stalls = time.monotonic(), _head(workspace), len(cockpit.noted("s"))
@@ -108,6 +112,23 @@ def _typed(screen: Screen, count: int) -> list[float]:
         screen.drain(0.04)
     screen.press(b"\x1b")
     screen.drain(0.5)
+    return found
+
+
+def _on_board(cockpit: Cockpit) -> list[float]:
+    """Milliseconds from a cursor key on the fleet board to changed cells, at 1,000 events a second."""
+    screen, found = cockpit.screen, []
+    screen.press(b"F")
+    screen.drain(2.0)
+    cockpit.order("rate 1000")
+    screen.drain(2.0)
+    for number in range(KEYS):
+        pressed = screen.press(b"j" if number % 2 == 0 else b"k")
+        found.append((screen.wait_for(b"hand-") - pressed) * 1000)
+        screen.drain(0.04)
+    cockpit.order("rate 0")
+    screen.press(b"\x1b")
+    screen.drain(1.0)
     return found
 
 
@@ -156,6 +177,9 @@ def rows() -> list[dict[str, Any]]:
         made.append(_row(f"{name} at work, key {title}", keys, limit, "ms", len(many.keys), "limit"))
         base = _part(one.keys, part)
         made.append(_row(f"{name} at work, key {title}", keys, base, "ms", len(many.keys), alone))
+        board = _part(many.board, part)
+        told = f"{name}, board open, 1,000 events/s, key {title}"
+        made.append(_row(told, board, limit, "ms", len(many.board), "limit"))
     stall, stalled = max(many.stalls, default=0.0), len(many.stalls)
     switch = max(many.switches)
     return [
@@ -171,7 +195,7 @@ def rows() -> list[dict[str, Any]]:
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         one = measured(int(sys.argv[1]))
-        for what in ("idle", "keys", "switches", "stalls"):
+        for what in ("idle", "board", "keys", "switches", "stalls"):
             got = getattr(one, what) or [0.0]
             print(what, len(got), *(f"{part}: {_part(got, part):.1f}" for part in (0.5, 0.9, 0.99, 1.0)))
         print(one.opening_ms, one.events_per_s, one.resident_at_rest_mb, one.resident_mb)
