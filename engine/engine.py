@@ -232,7 +232,9 @@ class Engine(Answers):
             self._mastermind.begin()
         if CREW in streams:
             self._crew.begin()
-        self._keeper = Keeper(self._memory, self.store, self.blobs, self._ports.clock, self._live.restore)
+        self._keeper = Keeper(
+            self._memory, self.store, self.blobs, self._ports.clock, self._live.restore, self.at_leisure
+        )
         self._keeper.begin()
         index = keep_index(self.workspace, self.store, self._ports.clock, RETRY_JOURNAL_S)
         self._tasks = [
@@ -472,6 +474,10 @@ class Engine(Answers):
     def give_way(self) -> None:
         """The operator did something that is to be on the screen at once: agents wait for a moment."""
         self._shared.pace.give_way()
+
+    async def at_leisure(self) -> None:
+        """Let others have their turn of the loop; for who has much to do that can wait for a moment."""
+        await self._shared.pace.at_leisure()
 
     def root_of(self, agent: str) -> Path:
         """Where an agent's files are: the workspace's sandbox, or of a fork its own."""

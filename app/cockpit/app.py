@@ -217,7 +217,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 self._look_at_inbox(payload)
                 self._notice(event, payload)
             if time.perf_counter() - began > TURN_S:
-                await asyncio.sleep(0)
+                await engine.at_leisure()
                 began = time.perf_counter()
 
     def _tell(self, agent: str, payload: ev.Payload) -> None:

@@ -40,6 +40,7 @@ class Pace:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._counting = False
         self._resting = False
+        self._rested = asyncio.Event()
         self._works_until = 0.0
         """When the agents may be asked to wait again."""
 
@@ -51,10 +52,18 @@ class Pace:
         """The operator did something: let the agents wait a moment, as often as leaves them time to work."""
         if not self._resting and perf_counter() >= self._works_until:
             self._resting = True
+            self._rested.clear()
             asyncio.get_running_loop().call_later(GIVE_WAY_S, self._go_on)
+
+    async def at_leisure(self) -> None:
+        """Let others have their turn, and what the operator does the whole of its moment."""
+        await asyncio.sleep(0)
+        while self._resting:
+            await self._rested.wait()
 
     def _go_on(self) -> None:
         self._resting = False
+        self._rested.set()
         self._works_until = perf_counter() + GIVE_WAY_S / 2
         if self._waiting:
             self._count(0.0)
