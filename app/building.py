@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from engine.building.builder import Builder
 from engine.building.findings import BuildResult, PhaseRecord, Status
-from engine.building.folders import FolderRegistrar
 from engine.building.registering import RegistrationError
-from engine.building.request import SANDBOX
+from engine.building.request import BUILT_IN
 from engine.building.staging import read_build
 from engine.building.telling import phase_line, report
-from engine.building.watching import watch
+from engine.crew.builds.builds import Builds, Wanted
+from engine.crew.parts import HandoffError
+from engine.crew.state import CrewState
 from engine.domain.text import clean_line
-from engine.sandbox.policy import SandboxPolicy
+from engine.engine import Engine, EngineConfig
 
 Answer = tuple[int, dict[str, Any], str]
 """Exit code, and the answer for a program and for a person."""
@@ -49,41 +49,28 @@ class BuildOptions:
         return told
 
 
-async def build_agent(builder: Builder, options: BuildOptions) -> BuildResult:
-    """Build a skill; one that lies where agents can write is asked about first."""
-    sandbox = builder.places.workspace / SANDBOX
-    path = await asyncio.to_thread(options.path.resolve)
-    inside = path.is_relative_to(await asyncio.to_thread(sandbox.resolve))
-    return await builder.build(
+def wanted(options: BuildOptions) -> Wanted:
+    """The build that is asked for."""
+    return Wanted(
         options.path,
-        mode="strict" if options.strict else "lenient",
+        strict=options.strict,
         dry_run=options.dry_run,
         live=options.live,
-        overrides=options.said,
+        trust=True if options.trust else None,
         interactive=options.interactive,
-        trusted=options.trust or not inside,
+        overrides=options.said,
     )
 
 
-def builder_of(workspace: Path, policy: SandboxPolicy, *, quiet: bool = True) -> Builder:
-    """The builder of a workspace that no cockpit runs."""
+async def build(builds: Builds, options: BuildOptions, *, quiet: bool = True) -> Answer:
+    """`pilothouse agent build`."""
 
     def told(record: PhaseRecord) -> None:
         if not quiet:
             sys.stderr.write(f"{phase_line(record)}\n")
 
-    return Builder(workspace, policy=policy, told=told)
-
-
-async def build(builder: Builder, options: BuildOptions) -> Answer:
-    """`pilothouse agent build`."""
-    repaired = await builder.repair()
-    result = await build_agent(builder, options)
-    return (
-        exit_code(result),
-        result.as_json() | {"repaired": list(repaired)},
-        "\n".join((*repaired, report(result))),
-    )
+    result = await builds.build(wanted(options), told, actor="operator:cli")
+    return exit_code(result), result.as_json(), report(result)
 
 
 def exit_code(result: BuildResult) -> int:
@@ -95,49 +82,49 @@ def exit_code(result: BuildResult) -> int:
     return 78 if any(one.code == "NO_JAIL" for one in result.errors) else 1
 
 
-async def list_agents(builder: Builder) -> Answer:
-    """`pilothouse agent list`."""
-    await builder.repair()
-    registrar = builder.registrar
-    agents = await registrar.agents() if isinstance(registrar, FolderRegistrar) else {}
+def list_agents(state: CrewState, broken: Mapping[str, str]) -> Answer:
+    """`pilothouse agent list`: those of the workspace, and the built-in ones behind them."""
+    entries = sorted(state.agents.values(), key=lambda one: one.source.startswith(BUILT_IN))
     rows = [
         {
-            "id": one.id,
-            "name": one.name,
-            "type": one.type.value,
-            "version": one.version,
-            "description": one.description,
+            "id": one.spec.id,
+            "name": one.spec.name,
+            "type": one.spec.type.value,
+            "version": one.spec.version,
+            "description": one.spec.description,
+            "source": one.source,
+            "warnings": list(one.warnings),
         }
-        for one in agents.values()
+        for one in entries
     ]
-    broken = sorted(set(await asyncio.to_thread(builder.places.ids)) - {one["id"] for one in rows})
-    lines = [
-        f"{one['id']:<28} {one['type']:<14} {one['version']:<10} {clean_line(one['description'], limit=80)}"
-        for one in rows
-    ]
-    lines += [f"{name:<28} cannot be read; build it again" for name in broken]
-    return (
-        0,
-        {"agents": rows, "broken": broken},
-        "\n".join(lines) or "there are no agents; build one: pilothouse agent build PATH",
-    )
+    lines = []
+    for one in entries:
+        spec, mark = one.spec, " (built-in)" if one.source.startswith(BUILT_IN) else ""
+        about = clean_line(spec.description, limit=80)
+        lines.append(f"{spec.id:<28} {spec.type:<14} {spec.version:<10} {about}{mark}")
+    lines += [f"{name:<28} {why}" for name, why in broken.items()]
+    answer = {"agents": rows, "broken": list(broken)}
+    return 0, answer, "\n".join(lines) or "there are no agents; build one: pilothouse agent build PATH"
 
 
-async def remove(builder: Builder, agent_id: str) -> Answer:
+async def remove(builds: Builds, agent_id: str) -> Answer:
     """`pilothouse agent remove`."""
-    if not await builder.remove(agent_id):
-        return 2, {}, await _unknown(builder, agent_id)
-    text = f"{agent_id} is removed; its versions are kept: pilothouse agent rollback {agent_id}"
+    try:
+        text = await builds.remove(agent_id, actor="operator:cli")
+    except HandoffError:
+        return 2, {}, await _unknown(builds, agent_id)
+    if await builds.versions(agent_id):
+        text += f"; pilothouse agent rollback {agent_id} brings it back"
     return 0, {"removed": agent_id}, text
 
 
-async def versions(builder: Builder, agent_id: str) -> Answer:
+async def versions(builds: Builds, agent_id: str) -> Answer:
     """`pilothouse agent versions`."""
-    earlier = await builder.versions(agent_id)
-    named = builder.places.names(agent_id)
-    now = await asyncio.to_thread(read_build, builder.places.agent(agent_id)) if named else None
+    earlier = await builds.versions(agent_id)
+    named = builds.places.names(agent_id)
+    now = await asyncio.to_thread(read_build, builds.places.agent(agent_id)) if named else None
     if now is None and not earlier:
-        return 2, {}, await _unknown(builder, agent_id)
+        return 2, {}, await _unknown(builds, agent_id)
     rows = (
         [{"version": now.version, "built_at": now.built_at, "name": now.version, "now": True}] if now else []
     )
@@ -146,45 +133,63 @@ async def versions(builder: Builder, agent_id: str) -> Answer:
     return 0, {"agent": agent_id, "versions": rows}, "\n".join(lines)
 
 
-async def roll_back(builder: Builder, agent_id: str, version: str) -> Answer:
+async def roll_back(builds: Builds, agent_id: str, version: str) -> Answer:
     """`pilothouse agent rollback`."""
     try:
-        spec = await builder.roll_back(agent_id, version)
+        text = await builds.roll_back(agent_id, version)
     except RegistrationError as error:
         return 2, {}, str(error)
-    return 0, {"agent": spec.id, "version": spec.version}, f"{spec.id} {spec.version} answers again"
+    return 0, {"agent": agent_id, "version": text.split()[1]}, text
 
 
-async def _unknown(builder: Builder, agent_id: str) -> str:
+async def _unknown(builds: Builds, agent_id: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(agent_id, await asyncio.to_thread(builder.places.ids), n=3, cutoff=0.3)
+    there = await asyncio.to_thread(builds.places.ids)
+    near = get_close_matches(agent_id, {*there, *builds.registered}, n=3, cutoff=0.3)
     return f"there is no agent {agent_id}" + (f"; the nearest: {', '.join(near)}" if near else "")
 
 
-async def watch_skill(
-    builder: Builder, options: BuildOptions, told: Callable[[BuildResult], None], stop: asyncio.Event
-) -> Answer:
+async def watch_skill(builds: Builds, options: BuildOptions, told: Callable[[BuildResult], None]) -> Answer:
     """`pilothouse agent watch`: until it is interrupted."""
     folder = options.path if await asyncio.to_thread(options.path.is_dir) else options.path.parent
     if not await asyncio.to_thread(folder.is_dir):
         return 2, {}, f"there is no folder {folder}"
-    await watch(folder.absolute(), lambda: build_agent(builder, options), told, stop)
+    await builds.watch(wanted(options), told)
     return 0, {}, "the watch has ended"
 
 
-async def carried_out(options: Any, workspace: Path, policy: SandboxPolicy, *, quiet: bool) -> Answer:
-    """What a parsed command line of `pilothouse agent` asks for."""
-    builder = builder_of(workspace, policy, quiet=quiet)
+async def carried_out(options: Any, workspace: Path, config: EngineConfig, *, quiet: bool) -> Answer:
+    """What a parsed command line of `pilothouse agent` asks for, in the workspace, which is opened for it.
+
+    Raises:
+        JournalError: it cannot be opened, as when a cockpit holds it: there `build` and `agent_remove` do it.
+    """
+    # A command line is over when its answer is there: nobody can be asked in between.
+    crew_settings = replace(config.crew, attended=False)
+    engine = await Engine.open(workspace, config=replace(config, crew=crew_settings))
+    try:
+        crew = await engine.crew()
+        assert crew.builds is not None
+        await crew.builds.settled()
+        return await _carried_out(options, crew.builds, crew.state, quiet=quiet)
+    except OSError as error:
+        where = error.filename or workspace
+        return 2, {}, clean_line(f"{where}: {error.strerror or error}; it has to be a place to write to")
+    finally:
+        await engine.close("the command is over")
+
+
+async def _carried_out(options: Any, builds: Builds, state: CrewState, *, quiet: bool) -> Answer:
     match options.what:
         case "list":
-            return await list_agents(builder)
+            return list_agents(state, builds.troubles)
         case "remove":
-            return await remove(builder, options.agent)
+            return await remove(builds, options.agent)
         case "versions":
-            return await versions(builder, options.agent)
+            return await versions(builds, options.agent)
         case "rollback":
-            return await roll_back(builder, options.agent, options.version)
+            return await roll_back(builds, options.agent, options.version)
     asked = BuildOptions(
         options.path,
         strict=options.strict,
@@ -196,8 +201,8 @@ async def carried_out(options: Any, workspace: Path, policy: SandboxPolicy, *, q
         interactive=sys.stdin.isatty(),
     )
     if options.what == "watch":
-        return await watch_skill(builder, asked, _tell, asyncio.Event())
-    return await build(builder, asked)
+        return await watch_skill(builds, asked, _tell)
+    return await build(builds, asked, quiet=quiet)
 
 
 def _tell(result: BuildResult) -> None:

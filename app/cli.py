@@ -302,9 +302,9 @@ def _agent(options: argparse.Namespace) -> int:
     from app.settings import Settings
 
     workspace = _workspace(options)
-    policy = Settings.load(workspace).engine_config(accept=_accepted(options)).policy
+    config = Settings.load(workspace).engine_config(accept=_accepted(options))
     quiet = _flag(options, "quiet") or _flag(options, "json")
-    return _answered(options, carried_out(options, workspace, policy, quiet=quiet))
+    return _answered(options, carried_out(options, workspace, config, quiet=quiet))
 
 
 def _asl(options: argparse.Namespace) -> int:

@@ -24,7 +24,7 @@ CAMPAIGN_OPTIONS: Mapping[str, str] = {
     "apply": "",
 }
 """Options of what runs campaigns; those without a word take no value."""
-_OPTION = re.compile(r"--([a-z]+)(?:=(\S*))?(?:\s+|\Z)")
+_OPTION = re.compile(r"--([a-z][a-z-]*)(?:=(\S*))?(?:\s+|\Z)")
 _ITEM = re.compile(r"[A-Za-z0-9]{1,64}")
 RESUMABLE = (
     *(CampaignStatus.INTERRUPTED, CampaignStatus.CANCELLED),
@@ -235,7 +235,32 @@ def _read_deploy(rest: str, context: Context) -> Intent:
     return _start("deploy", directive, approved)
 
 
+BUILD_OPTIONS = {
+    "strict": "", "dry-run": "", "live": "", "trust": "", "optional-mcp": "", "watch": "", "type": "TYPE",
+}  # fmt: skip
+
+
+def _read_build(rest: str, context: Context) -> Intent:
+    """`build PATH [--strict …]`: options may stand before the path and behind it."""
+    match = re.match(r"(?P<path>(?!--)\S.*?)(?P<behind>(?:\s+--(?:type[= ]\S+|\S+))*)\s*\Z", rest, re.S)
+    if match is not None and match["behind"]:
+        rest = f"{match['behind'].strip()} {match['path']}"
+    options, path = _options(rest, BUILD_OPTIONS)
+    if not path:
+        raise GrammarError("the path of a folder with a SKILL.md is missing")
+    verb = "agent_watch" if options.pop("watch", False) else "agent_build"
+    return _start(verb, path.strip("\"'"), options)
+
+
+def names_path(rest: str) -> bool:
+    """Whether what stands behind `agent_create` is a skill's place and not a type with an id."""
+    head = split_word(rest)[0]
+    return "/" in head or head[:1] in (".", "~") or head.lower().endswith(".md")
+
+
 def _read_create(rest: str, context: Context) -> Intent:
+    if names_path(rest):
+        return _read_build(rest, context)
     from engine.mastermind.agent_types import CreationError
     from engine.mastermind.specifying import settings_in, split_request
 
@@ -429,8 +454,12 @@ VERBS: tuple[Verb, ...] = (
          "steps are shown first", _read_deploy, "Mastermind", values=_approvable),
     Verb("introspect", "introspect [--keep] ROLE", "what a role is to be, as a prompt",
          _job("introspect", "a role", {"keep": ""}), "Mastermind"),
-    Verb("agent_create", "agent_create [--fill] TYPE ID [SENTENCE|JSON|SETTING=VALUE …]", "bring an agent "
-         "to be; --fill: a model says what a sentence leaves open, and shows it first",
+    Verb("build", "build PATH [--strict] [--dry-run] [--live] [--watch] [--type TYPE] [--trust]", "build an "
+         "agent of a folder with a SKILL.md, test and register it", _read_build, "Agents", choices=_paths,
+         values=_values),
+    Verb("agent_create", "agent_create [--fill] TYPE ID [SENTENCE|JSON|SETTING=VALUE …] | agent_create PATH",
+         "bring an agent to be, or build one of a skill's folder; --fill: a model says what a sentence "
+         "leaves open, and shows it first",
          _read_create, "Agents", choices=_agent_types, more=(_nothing, _settings)),
     Verb("agent_delete", "agent_delete ID", "remove an agent with all that it started; its history stays",
          lambda rest, c: Local("agent_delete", only(rest, "an agent id")), "Agents", choices=_agents),

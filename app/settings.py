@@ -115,6 +115,8 @@ class _CrewTable(BaseModel):
     model_config = ConfigDict(extra="forbid")
     model_calls: int | None = Field(default=None, ge=1, le=64)
     """Model calls of all handoffs at a time."""
+    built_ins: bool | None = None
+    """Whether the agents that Pilothouse ships are there."""
 
 
 class _File(BaseModel):
@@ -127,6 +129,15 @@ class _File(BaseModel):
     mastermind: _MastermindTable = Field(default_factory=_MastermindTable)
     crew: _CrewTable = Field(default_factory=_CrewTable)
     cockpit: _CockpitTable = Field(default_factory=_CockpitTable)
+
+
+def _crew(user: _CrewTable, local: _CrewTable) -> CrewSettings:
+    usual = CrewSettings()
+    built_ins = [one.built_ins for one in (local, user) if one.built_ins is not None]
+    return CrewSettings(
+        model_calls=local.model_calls or user.model_calls or usual.model_calls,
+        built_ins=built_ins[0] if built_ins else usual.built_ins,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +190,7 @@ class Settings:
             budget=local.budget.limits.over(user.budget.limits),
             agent_budget=local.budget.agent.limits.over(user.budget.agent.limits),
             mastermind=_mastermind(user.mastermind, local.mastermind),
-            crew=CrewSettings(
-                model_calls=local.crew.model_calls or user.crew.model_calls or CrewSettings().model_calls
-            ),
+            crew=_crew(user.crew, local.crew),
             home=home,
             problems=tuple(problems),
         )

@@ -396,10 +396,20 @@ class Engine(Answers):
             present: whether somebody is there to be asked.
             text_of: the system text of a specification that has it in a file.
         """
+        from engine.crew.runs.equipping import Equipment
         from engine.crew.runs.worker import Runs
 
         self._staffed = desk
-        self._runs = Runs(self._live, self.submit, self.store, present=present, text_of=text_of)
+        policy = self.config.policy
+        self._runs = Runs(
+            self._live,
+            self.submit,
+            self.store,
+            present=present,
+            text_of=text_of,
+            equipment=Equipment(self.registry, self.tool_changed, self.root, policy),
+            policy=policy,
+        )
         self._shared.permits, self._shared.colleagues = permits, colleagues
         return self._runs
 

@@ -35,6 +35,8 @@ class CrewViews(CrewKeys):
     _pipeline: PipelineDialog | None = None
     _viewed = _view_said = ""
     """The handoff that is viewed; what came of the last key."""
+    _shown_once: frozenset[str] = frozenset()
+    """Guided handoffs that were opened by themselves, or left closed."""
     _looking = False
     """Whether a look at the open view is due."""
 
@@ -46,6 +48,8 @@ class CrewViews(CrewKeys):
         one = state.handoffs.get(name) if state is not None else None
         if state is None or one is None or one.spec is None:
             return False
+        if name == self._viewed:
+            return True
         self._viewed, self._view_said = name, ""
         match one.spec.type:
             case "guided":
@@ -82,6 +86,17 @@ class CrewViews(CrewKeys):
     def _view_closed(self, _none: None) -> None:
         self._guided = self._debate = self._pipeline = None
         self._viewed = self._view_said = ""
+
+    def _asked_of_operator(self, request: dict[str, object]) -> None:
+        """Say who asks; what the operator goes through step by step opens by itself, once."""
+        super()._asked_of_operator(request)
+        name, state = str(request.get("handoff_id") or ""), self._crew_state
+        one = state.handoffs.get(name) if state is not None else None
+        begun = one is not None and not one.context.parent_id and one.spec is not None
+        if begun and str(request.get("reason_code")).startswith("guided") and name not in self._shown_once:
+            self._shown_once |= {name}
+            if not self._occupied:
+                self._view_of_handoff(name)
 
     # -------------------------------------------------------------- keeping it up to date
 

@@ -13,7 +13,7 @@ from widgets.dialogs.debate import DebateModel, DebateWish, Pass
 from widgets.facts import Fact
 
 _STYLES = {"standing": "success", "unverified": "warning", "rebutted": "error", "conceded": "dim"}
-ROUND, CONTESTED, OVERRIDE = "debate.round", "debate.contested", "override"
+ROUND, CONTESTED, OVERRIDE = "debate.round", "DEBATE_CONTESTED", "override"
 
 
 def debate(state: CrewState, handoff: Handoff, said: str = "") -> DebateModel:

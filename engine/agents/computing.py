@@ -120,6 +120,8 @@ def scenarios(data: Mapping[str, Any]) -> Computed:
     return Computed({**data, "options": options}, {}, tuple(corrected))
 
 
+BUILD = "build"
+"""What `AgentSpec.compute` says of the agent that builds agents: its phases are computed."""
 FORMULAS: dict[str, Callable[[Mapping[str, Any]], Computed]] = {
     "pws": pws,
     "jtbd": jtbd,

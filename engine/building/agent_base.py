@@ -1,15 +1,17 @@
 """What generated code builds on: an agent that is its folder, agent.yaml and instructions.md.
 
-The work itself is done by whoever is given as the worker: the manager's runs in the cockpit, a scripted one
-in tests. What the type demands of the outcome is checked here.
+The work itself is done by the crew in use (`engine.crew.seed_api.using`), or by whoever is given as the
+worker, such as a scripted one in tests: then what the type demands of the outcome is checked here.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from engine.agents.clarity import ProblemClarity, clarity_from
 from engine.agents.context import USER, HandoffContext, PreviousAnalysis
@@ -26,26 +28,73 @@ class AgentFolderError(Exception):
     """A folder holds no agent; the message says what is wrong with it."""
 
 
+class House(Protocol):
+    """Who works for agents that are used directly: a crew, by `engine.crew.seed_api.using`."""
+
+    async def work(self, agent: BuiltAgent, context: HandoffContext) -> HandoffResult:
+        """Have a handoff worked on as all are: admitted, queued, run, checked."""
+
+    async def clarified(self, agent: BuiltAgent, context: HandoffContext) -> ProblemClarity:
+        """What a role makes of a problem in one turn."""
+
+
+_house: ContextVar[House] = ContextVar("who works for agents that are used directly")
+
+
+@contextmanager
+def at_work(house: House) -> Iterator[None]:
+    """Let a house work for agents that are used directly."""
+    token = _house.set(house)
+    try:
+        yield
+    finally:
+        _house.reset(token)
+
+
+def house_in_use() -> House:
+    """Who works for agents that are used directly.
+
+    Raises:
+        LookupError: nobody does.
+    """
+    try:
+        return _house.get()
+    except LookupError:
+        raise LookupError("no crew is in use: with using(await engine.crew()): …") from None
+
+
 class BuiltAgent:
-    """An agent of any type.
+    """An agent of any type: that of a folder, or of a spec.
 
     Args:
-        folder: where agent.yaml and instructions.md lie.
+        given: where agent.yaml and instructions.md lie, or the spec; None takes the class's own `spec`.
 
     Raises:
         AgentFolderError: they cannot be read, or are another type's.
     """
 
-    type: ClassVar[AgentType]
+    type: ClassVar[AgentType | None] = None
+    spec: AgentSpec
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.spec = read_agent(folder)
-        if self.spec.type is not self.type:
-            raise AgentFolderError(
-                f"{folder} holds a {self.spec.type} agent and this class is for {self.type}"
+    def __init__(self, given: Path | AgentSpec | None = None) -> None:
+        self.folder = given if isinstance(given, Path) else None
+        if isinstance(given, Path):
+            self.spec = read_agent(given)
+        elif given is not None:
+            self.spec = given
+        if self.type is not None and self.spec.type is not self.type:
+            words = (
+                f"{given or self.spec.id} holds a {self.spec.type} agent and this class is for {self.type}"
             )
-        self.instructions = read_instructions(folder, self.spec)
+            raise AgentFolderError(words)
+        known = self.spec.instructions.system
+        self.instructions = read_instructions(given, self.spec) if isinstance(given, Path) else known
+
+    @property
+    def whole(self) -> AgentSpec:
+        """The spec with the text of its file in it, as a crew registers it."""
+        said = self.spec.instructions.model_copy(update={"system": self.instructions})
+        return self.spec.model_copy(update={"instructions": said})
 
     def create_handoff_context(
         self,
@@ -75,14 +124,21 @@ class BuiltAgent:
         """Why a problem is not clear enough for it; empty when it is. The manager asks before it runs."""
         return self.spec.handoff.receives.refusal(context.problem_clarity)
 
-    async def process_handoff(self, context: HandoffContext, worker: Worker) -> HandoffResult:
+    async def process_handoff(self, context: HandoffContext, worker: Worker | None = None) -> HandoffResult:
         """Have a handoff worked on; what goes wrong is a result without success.
 
+        Args:
+            context: what is handed over.
+            worker: who does it; None has the crew in use do it, which checks what comes back by itself.
+
         Raises:
+            LookupError: there is no worker, and no crew is in use.
             asyncio.CancelledError: the work was cancelled.
         """
         if context.to_agent != self.spec.id:
             return self._failed(context, ErrorCode.BAD_CONTEXT, f"this is for {context.to_agent}")
+        if worker is None:
+            return await house_in_use().work(self, context)
         try:
             result = await worker(context, self)
         except Exception as error:  # noqa: BLE001 - a worker is foreign; its fault is the result
@@ -93,10 +149,26 @@ class BuiltAgent:
             return self._failed(context, ErrorCode.BAD_CONTEXT, words)
         return self._checked(context, result)
 
-    async def run(self, message: str, worker: Worker) -> str:
-        """The answer to a message; where there is none, why."""
-        result = await self.process_handoff(self.create_handoff_context(message), worker)
-        return result.output if result.success else f"{result.error_code}: {result.error}"
+    async def run(self, message: str, worker: Worker | None = None) -> str:
+        """What it answers to a message, which is what the problem is.
+
+        Raises:
+            RuntimeError: it gave no answer; the message says why.
+        """
+        context = self.create_handoff_context(message, {"what": message})
+        result = await self.process_handoff(context, worker)
+        if not result.success:
+            raise RuntimeError(f"{result.error_code or result.state}: {result.error}")
+        return result.output
+
+    async def clarify(self, user_input: str) -> ProblemClarity:
+        """What a role makes of a problem in one turn: what it noted, or the words with capped scores.
+
+        Raises:
+            LookupError: no crew is in use.
+        """
+        context = self.create_handoff_context(user_input, {"what": user_input})
+        return await house_in_use().clarified(self, context)
 
     def _checked(self, context: HandoffContext, result: HandoffResult) -> HandoffResult:
         """The result with the outcome of the hard criteria of its spec."""
@@ -166,7 +238,11 @@ class GuidedAgent(BuiltAgent):
 
 
 CLASSES: dict[AgentType, type[BuiltAgent]] = {
-    one.type: one for one in (RoleAgent, OperatorAgent, CollaborativeAgent, PipelineAgent, GuidedAgent)
+    AgentType.ROLE: RoleAgent,
+    AgentType.OPERATOR: OperatorAgent,
+    AgentType.COLLABORATIVE: CollaborativeAgent,
+    AgentType.PIPELINE: PipelineAgent,
+    AgentType.GUIDED: GuidedAgent,
 }
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 from engine.agents.human import Answer, HumanRequest, Option
 from engine.agents.kinds import Effect, ErrorCode, HandoffType
+from engine.agents.result import HandoffResult
 from engine.crew.contexts import again
-from engine.crew.escalating import ACCEPT, TAKEOVER, Escalations, question_of
+from engine.crew.escalating import ACCEPT, RETRY, TAKEOVER, Escalations, question_of
 from engine.crew.floor import Floor
 from engine.crew.groups import Groups, Together
 from engine.crew.handoffs import Handoffs
@@ -88,8 +92,8 @@ class Answers:
         args = {"group": together.group}
         first = tuple(
             one.model_copy(update={"args": args})
-            for one in (ACCEPT, TAKEOVER)
-            if one is TAKEOVER or together.successes
+            for one in (RETRY, ACCEPT, TAKEOVER)
+            if one is not ACCEPT or together.successes
         )
         left_out = tuple(question_of("QUORUM", "x", "x").options)[:-1]
         question = question_of(
@@ -101,10 +105,39 @@ class Answers:
         )
         self._requests.open(None, question)
 
+    async def _try_group(self, name: str, by: str) -> None:
+        """Hand over once more what failed of a group, and settle it by what it has then."""
+        state = self._handoffs.state
+        group = state.groups[name]
+        tried = []
+        for one in [state.handoffs[each] for each in group.handoffs]:
+            wanted = again(state, self._handoffs.setting, one, actor=by, caller="")
+            failed = one.result is None or not one.result.success
+            tried.append(self._handoffs.conduct(wanted) if failed else _as_it_is(one))
+        made = await asyncio.gather(*tried)
+        results = tuple(result for _, result in made)
+        done = sum(one.success for one in results)
+        ok = done >= group.min_success
+        together = Together(
+            name,
+            tuple(each for each, _ in made),
+            results,
+            ok,
+            None if ok else ErrorCode.QUORUM,
+            f"{done} of {len(results)} succeeded, {group.min_success} were needed",
+            "" if not ok else _joined(results),
+        )
+        self._groups.end(together, group.lost)
+        if not ok:
+            self.missed(together)
+
     def _settle_group(self, name: str, option: Option, answer: Answer) -> bool:
         group = self._handoffs.state.groups[name]
+        if option.effect is Effect.RETRY:
+            self._handoffs.own(self._try_group(name, answer.by), f"retry {name}")
+            return True
         results = [self._handoffs.state.handoffs[one].result for one in group.handoffs]
-        kept = "\n\n".join(f"## {one.from_agent}\n\n{one.output}" for one in results if one and one.success)
+        kept = _joined([one for one in results if one is not None])
         text = answer.text if option.effect is Effect.TAKEOVER else answer.text.strip() or kept
         ended = ce.GroupEnded(
             group=name,
@@ -116,3 +149,12 @@ class Answers:
         )
         self._handoffs.spine.append(ended, actor=answer.by)
         return True
+
+
+async def _as_it_is(handoff: Handoff) -> tuple[str, HandoffResult]:
+    assert handoff.result is not None
+    return handoff.id, handoff.result
+
+
+def _joined(results: Sequence[HandoffResult]) -> str:
+    return "\n\n".join(f"## {one.from_agent}\n\n{one.output}" for one in results if one.success)

@@ -86,6 +86,8 @@ async def _carried_out(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
             said = "; ".join((f"{entry.spec.id} {entry.spec.version} is registered", *entry.warnings))
             return Receipt(ok=True, message=said, event=entry.event, data={"agent": entry.spec.id})
         case cc.RemoveAgent():
+            if crew.builds is not None:
+                return Receipt(ok=True, message=await crew.builds.remove(command.who, actor=actor))
             await crew.registry.remove(command.who, reason=command.reason, actor=actor)
             return Receipt(ok=True, message=f"{command.who} is removed; what runs goes on")
         case cc.EnableAgent():

@@ -195,7 +195,7 @@ class Crew:
 
     @attended.setter
     def attended(self, there: bool) -> None:
-        self.groups.attended = there
+        self.groups.attended = self.floor.attended = there
 
     @property
     def needs(self) -> tuple[HumanRequest, ...]:

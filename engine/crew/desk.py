@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from engine.agents.context import new_handoff_id
 from engine.agents.human import Answer
-from engine.agents.kinds import ErrorCode, HandoffType
+from engine.agents.kinds import AgentType, ErrorCode, HandoffType
 from engine.agents.result import HandoffResult
 from engine.agents.spec import ANYBODY, AgentSpec
 from engine.crew.admission import DEPTH, reaches
@@ -15,13 +15,15 @@ from engine.crew.contexts import Wanted, below, not_made
 from engine.crew.floor import Floor
 from engine.crew.groups import Groups
 from engine.crew.handoffs import Handoffs
-from engine.crew.parts import Ask, HandoffError, Question, Running
+from engine.crew.parts import Ask, Built, HandoffError, Question, Running
 from engine.crew.recovering import ENGINE
 from engine.crew.requests import Requests
 from engine.crew.returning import Returns
 from engine.crew.state import Handoff
 from engine.domain.text import clean_line
 from engine.journal import crew_events as ce
+
+Phases = Callable[[Handoff, int, Mapping[str, str]], Awaitable[Built]]
 
 
 class CrewDesk:
@@ -40,6 +42,8 @@ class CrewDesk:
     ) -> None:
         self._handoffs, self._requests, self._returns = handoffs, requests, returns
         self._groups, self._floor = groups, floor
+        self.build_phase: Phases | None = None
+        """Who builds agents; None where nobody does."""
 
     # -------------------------------------------------------------- what runs ask
 
@@ -63,6 +67,13 @@ class CrewDesk:
             and _may_call(found.agent, one.spec)
             and reaches(found.spec, one.spec)
         )
+
+    def delegating_role(self, run: str) -> AgentSpec | None:
+        """See `Desk`."""
+        found = self._handoffs.state.handoff_of(run)
+        above = self._handoffs.state.handoffs.get(found.context.parent_id) if found is not None else None
+        spec = above.spec if above is not None else None
+        return spec if spec is not None and spec.type is AgentType.ROLE else None
 
     async def delegate(self, run: str, ask: Ask) -> HandoffResult:
         """See `Desk`."""
@@ -107,6 +118,13 @@ class CrewDesk:
         self._handoffs.spine.append(kept, actor=handoff.agent)
         await self._handoffs.spine.commit()
 
+    async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
+        """See `Desk`."""
+        handoff = await self._of(run)
+        if self.build_phase is None:
+            raise HandoffError(ErrorCode.TOOL_UNAVAILABLE, "nobody builds agents here")
+        return await self.build_phase(handoff, phase, decided)
+
     # -------------------------------------------------------------- what the engine tells
 
     async def ended(self, run: str, *, ok: bool, text: str, code: ErrorCode | None = None) -> None:
@@ -126,6 +144,24 @@ class CrewDesk:
         handoff = await self._handoffs.found(run)
         if handoff is not None and not self._handoffs.closing:
             self._handoffs.goes_on(handoff.id, ENGINE)
+
+    async def allowed(self, run: str, rule: str) -> None:
+        """See `Watcher`; what a run made up for itself has no rules of its own."""
+        if rule in await self.rules_of(run) or (handoff := await self._handoffs.found(run)) is None:
+            return
+        if self._handoffs.state.registered(handoff):
+            kept = ce.PermissionKept(agent=handoff.agent, tool=rule, allow=True)
+            self._handoffs.spine.append(kept, actor="operator")
+            await self._handoffs.spine.commit()
+
+    async def rules_of(self, run: str) -> Sequence[str]:
+        """See `Watcher`."""
+        handoff, state = await self._handoffs.found(run), self._handoffs.state
+        if handoff is None or not state.registered(handoff):
+            return ()
+        return tuple(
+            rule for (who, rule), allow in state.permissions.items() if allow and who == handoff.agent
+        )
 
     # -------------------------------------------------------------- inside
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from engine.agents.kinds import ErrorCode, HandoffState, HandoffType, RequestState
@@ -14,6 +15,9 @@ from engine.crew.parts import Ask, HandoffError
 from engine.crew.requests import CONVERSATION, Requests
 from engine.crew.state import CrewState, Handoff, Holder
 from engine.journal import crew_events as ce
+
+CLARIFIER = "larry"
+"""Who finds out what a problem is, where nothing speaks for another agent, or one refuses it as unclear."""
 
 
 class Floor:
@@ -27,6 +31,8 @@ class Floor:
 
     def __init__(self, handoffs: Handoffs, requests: Requests, escalations: Escalations) -> None:
         self._handoffs, self._requests, self._escalations = handoffs, requests, escalations
+        self.attended = True
+        """Whether somebody is there to speak with."""
 
     @property
     def state(self) -> CrewState:
@@ -118,15 +124,45 @@ class Floor:
             self._handoffs.spine.append(ce.OperatorSaid(handoff=holder.handoff, text=text), actor=actor)
         return holder.agent
 
+    def clarify(self, handoff: Handoff, result: HandoffResult) -> bool:
+        """Give the floor to the clarifier for what was refused as unclear; whether that is done.
+
+        Once a session, and for what the operator handed over: a run has the refusal as its answer.
+        """
+        session = handoff.context.session_id
+        refused = [
+            one
+            for one in self.state.handoffs.values()
+            if one.result is not None
+            and one.result.error_code is ErrorCode.INSUFFICIENT_CLARITY
+            and one.context.session_id == session
+        ]
+        entry = self.state.agents.get(CLARIFIER)
+        talks = entry is not None and entry.enabled and entry.spec.handoff.supports.transfer
+        has_it = CLARIFIER in {holder.agent for holder in self.state.floor}
+        mine = not handoff.caller and handoff.context.handoff_type is HandoffType.DELEGATE
+        if len(refused) > 1 or not talks or has_it or not mine or handoff.proof or not self.attended:
+            return False
+        task = handoff.context.task_description
+        reason = f"{result.error}. Find out what is missing for {handoff.agent}, which is to do this: {task}"
+        self._handoffs.own(self._to_clarifier(reason), f"clarify {handoff.id}")
+        return True
+
+    async def _to_clarifier(self, reason: str) -> None:
+        with suppress(HandoffError):
+            await self.transfer(CLARIFIER, reason)
+
     def ended(self, handoff: Handoff, result: HandoffResult) -> None:
         """A handoff has ended: where it had the floor, the one before has it again."""
+        if result.error_code is ErrorCode.INSUFFICIENT_CLARITY:
+            self.clarify(handoff, result)
         floor = self.state.floor
         if handoff.id not in {holder.handoff for holder in floor}:
             return
         left = tuple(holder for holder in floor if holder.handoff != handoff.id)
         why = result.error or "it is done"
         self._change(left, f"{handoff.agent} ended: {why}", "system")
-        if not result.success:
+        if not result.success and result.state is not HandoffState.CANCELLED:
             self._escalations.floor_failed(handoff, self.state.holder, why)
 
     def _change(self, holders: tuple[Holder, ...], reason: str, actor: str) -> None:

@@ -125,6 +125,7 @@ def _handoffs(state: CrewState, event: Event, said: Payload) -> None:
                 context.priority,
                 caller=said.caller,
                 group=said.group,
+                progress=_kept(state, context, spec),
             )
         case ce.HandoffMoved():
             _moved(state, event, said, limit_s=said.limit_s)
@@ -146,6 +147,14 @@ def _handoffs(state: CrewState, event: Event, said: Payload) -> None:
         case ce.LateResult():
             if (found := state.handoffs.get(said.handoff)) is not None:
                 _change(state, said.handoff, late=found.late + 1)
+
+
+def _kept(state: CrewState, context: HandoffContext, spec: AgentSpec | None) -> dict[str, Any]:
+    """What a second try goes on from: the phases that were committed, the steps that were answered."""
+    before = state.handoffs.get(context.retry_of or "")
+    if before is None or spec is None or not spec.type.keeps_progress:
+        return {}
+    return {} if before.result is not None and before.result.success else before.progress
 
 
 def _moved(

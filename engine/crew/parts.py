@@ -7,7 +7,7 @@ meet here and know nothing else of each other, so that each is tested alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -51,6 +51,21 @@ class Question:
     allow_free_text: bool = True
     blocking: bool = True
     expires_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """How a phase of a build went."""
+
+    passed: bool
+    said: str
+    """In lines."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """The phase's record as JSON, or the result of a build that is over."""
+    asks: str = ""
+    """What the operator is to decide before it goes on; empty for nothing."""
+    about: str = ""
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +114,9 @@ class Desk(Protocol):
     def callable_by(self, run: str) -> Sequence[AgentSpec]:
         """The agents that this run may delegate to, now."""
 
+    def delegating_role(self, run: str) -> AgentSpec | None:
+        """The role that handed this run its work; None where it was somebody else."""
+
     async def delegate(self, run: str, ask: Ask) -> HandoffResult:
         """Hand work to another agent and wait for what comes back; cancelling this cancels that handoff.
 
@@ -143,6 +161,18 @@ class Desk(Protocol):
         `debate.verdict` or `role.turn`; `progress` is what `Running.progress` is from now on.
         """
 
+    async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
+        """Go on, up to a phase (from 1), with the build of the agent that the run's handoff asks for.
+
+        Args:
+            run: a run of the agent that builds agents.
+            phase: its number.
+            decided: what the operator decided where the build could not go on, by what was asked about.
+
+        Raises:
+            HandoffError: no skill is named, or nobody builds agents here.
+        """
+
 
 class Worker(Protocol):
     """What the manager asks of whoever makes runs; `engine.crew.runs` makes them agents of the engine."""
@@ -181,6 +211,12 @@ class Watcher(Protocol):
 
     async def goes_on(self, run: str) -> None:
         """It waits no longer."""
+
+    async def allowed(self, run: str, rule: str) -> None:
+        """The operator allowed always what this run asked for: kept for its agent, for runs to come."""
+
+    async def rules_of(self, run: str) -> Sequence[str]:
+        """What was allowed always to the agent of a run, as rules."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from engine.agents.clarity import ProblemClarity, clarity_from
-from engine.agents.context import USER, HandoffContext, PreviousAnalysis
+from engine.agents.context import HandoffContext
 from engine.agents.methods.role import RoleState
 from engine.agents.result import HandoffResult
 from engine.agents.spec import AgentSpec
+from engine.building.agent_base import BuiltAgent, at_work
+from engine.building.findings import BuildResult
+from engine.crew.builds.builds import Wanted as WantedBuild
 from engine.crew.contexts import Wanted
 from engine.crew.crew import Crew
 from engine.crew.synthesis import synthesized
@@ -26,10 +30,11 @@ _crew: ContextVar[Crew] = ContextVar("the crew of the seed's names")
 
 @contextmanager
 def using(crew: Crew) -> Iterator[Crew]:
-    """Mean this crew by the seed's names."""
+    """Mean this crew by the seed's names, and have it work for agents that are used directly."""
     token = _crew.set(crew)
     try:
-        yield crew
+        with at_work(handoff_manager):
+            yield crew
     finally:
         _crew.reset(token)
 
@@ -46,56 +51,19 @@ def crew_in_use() -> Crew:
         raise LookupError("no crew is in use: with using(await engine.crew()): …") from None
 
 
-class SeedAgent:
-    """An agent by its specification; subclasses of builders have it as `spec`.
+class AgentBuilder:
+    """The seed's builder, by the crew that is in use."""
 
-    Args:
-        spec: what it is; None takes that of the class.
-    """
-
-    spec: ClassVar[AgentSpec]
-
-    def __init__(self, spec: AgentSpec | None = None) -> None:
-        self.agent = spec or self.spec
-
-    async def run(self, message: str) -> str:
-        """What it answers to a message.
+    async def build_from_skill(self, path: str | Path) -> BuildResult:
+        """Build an agent of a skill's folder; the result has `success`, `output_path`, `code_files`.
 
         Raises:
-            RuntimeError: it gave no answer; the message says why.
+            LookupError: no crew is in use, or it builds nothing.
         """
-        result = await self.process_handoff(self.create_handoff_context(message))
-        if not result.success:
-            raise RuntimeError(f"{result.error_code or result.state}: {result.error}")
-        return result.output
-
-    async def process_handoff(self, context: HandoffContext) -> HandoffResult:
-        """What comes of a handoff to it."""
-        await handoff_manager.registered(self.agent)
-        return await handoff_manager.execute(context)
-
-    def create_handoff_context(
-        self,
-        challenge: str,
-        problem_clarity: Mapping[str, Any] | ProblemClarity | None = None,
-        previous_analyses: Sequence[PreviousAnalysis] = (),
-    ) -> HandoffContext:
-        """A handoff of the operator to it; a challenge alone is what the problem is."""
-        return handoff_manager.create_delegation(
-            from_agent=USER,
-            to_agent=self.agent.id,
-            task=challenge,
-            problem_clarity=problem_clarity if problem_clarity is not None else {"what": challenge},
-            previous_analyses=tuple(previous_analyses),
-        )
-
-    async def clarify(self, user_input: str) -> ProblemClarity:
-        """What a role makes of a problem in one turn: what it noted, or the words with capped scores."""
-        context = self.create_handoff_context(user_input)
-        await self.process_handoff(context)
-        handoff = crew_in_use().state.handoffs[context.handoff_id]
-        held = handoff.progress.get(ROLE)
-        return RoleState.loaded(held)[0].clarity if held else context.problem_clarity
+        builds = crew_in_use().builds
+        if builds is None:
+            raise LookupError("nobody builds agents in the crew that is in use")
+        return await builds.build(WantedBuild(Path(path)))
 
 
 class HandoffManager:
@@ -109,9 +77,20 @@ class HandoffManager:
         """What was registered for the crew that is in use, by the names given."""
         return self._of_crew.setdefault(crew_in_use(), {})
 
-    def register_agent(self, name: str, agent: AgentSpec | SeedAgent) -> None:
+    def register_agent(self, name: str, agent: AgentSpec | BuiltAgent) -> None:
         """Know an agent under a name; the crew has it from the first handoff on."""
-        self._named[name] = agent.agent if isinstance(agent, SeedAgent) else agent
+        self._named[name] = agent.whole if isinstance(agent, BuiltAgent) else agent
+
+    async def work(self, agent: BuiltAgent, context: HandoffContext) -> HandoffResult:
+        """See `engine.building.agent_base.House`."""
+        await self.registered(agent.whole)
+        return await self.execute(context)
+
+    async def clarified(self, agent: BuiltAgent, context: HandoffContext) -> ProblemClarity:
+        """See `engine.building.agent_base.House`."""
+        await self.work(agent, context)
+        held = crew_in_use().state.handoffs[context.handoff_id].progress.get(ROLE)
+        return RoleState.loaded(held)[0].clarity if held else context.problem_clarity
 
     async def registered(self, spec: AgentSpec) -> None:
         """Have the crew know an agent."""

@@ -10,6 +10,7 @@ from engine.agents.kinds import AgentType, Effect, ErrorCode, HandoffMode, Hando
 from engine.agents.result import HandoffResult
 from engine.crew.contexts import Wanted
 from engine.crew.escalating import ABORT, TAKEOVER, question_of
+from engine.crew.floor import CLARIFIER
 from engine.crew.groups import Groups, Together
 from engine.crew.handoffs import Handoffs
 from engine.crew.parts import HandoffError, Scored, Select
@@ -20,8 +21,6 @@ TIE = 0.05
 """Two scores that differ by less go to the operator."""
 FALLBACKS = 2
 """How many others are tried where one cannot begin."""
-CLARIFIER = "larry"
-"""Whom a task goes to that speaks for nobody."""
 
 
 @dataclass(frozen=True, slots=True)

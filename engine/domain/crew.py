@@ -13,3 +13,5 @@ class CrewSettings:
     """Model calls of all its runs at a time; how many handoffs run at a time is not limited."""
     attended: bool = True
     """Whether somebody is there to be asked; else ties and pauses take their usual way."""
+    built_ins: bool = True
+    """Whether the agents that Pilothouse ships are there."""

@@ -190,7 +190,8 @@ class RevokePermission(ForCrew):
 
     do: Literal["crew_revoke"] = "crew_revoke"
     who: _Agent
-    tool: _Id
+    tool: Annotated[str, Field(min_length=1, max_length=2_000)]
+    """The tool, or the rule, as it is listed."""
 
 
 class RegisterAgent(ForCrew):

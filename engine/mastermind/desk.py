@@ -15,6 +15,7 @@ from engine.journal.store import DATA_DIRECTORY
 from engine.mastermind import creating, deploying, registry
 from engine.mastermind import introspect as looking
 from engine.mastermind.agent_types import CreationError
+from engine.mastermind.building import BuildJobs, WithCrew
 from engine.mastermind.creating import Created, RemovalError, Removed
 from engine.mastermind.deploying import DeployHelm
 from engine.mastermind.deployment import DeployError, Deployment, DeployStep, digest_of
@@ -34,7 +35,7 @@ Prepare = Callable[[dict[str, Any]], dict[str, Any]]
 """What is done to typed settings first, such as reading a program's file; it may refuse."""
 
 
-class Ground(House, DeployHelm, Protocol):
+class Ground(House, DeployHelm, WithCrew, Protocol):
     """What Mastermind with its desk stands on; `engine.engine.Engine` is one."""
 
 
@@ -177,14 +178,17 @@ class Desk:
 # ------------------------------------------------------------------ as jobs
 
 
-def take_part(mastermind: Mastermind, helm: DeployHelm) -> Desk:
-    """Let `agent_create`, `agent_delete`, `introspect` and `deploy` be jobs; the desk that does them."""
+def take_part(mastermind: Mastermind, helm: Ground) -> Desk:
+    """Let what takes long be jobs: agents made, deleted and built, roles, deployments; gives the desk."""
     desk = Desk.at(mastermind, helm)
     jobs = _Jobs(desk)
     mastermind.register("agent_create", jobs.create)
     mastermind.register("agent_delete", jobs.delete)
     mastermind.register("introspect", jobs.introspect)
     mastermind.register("deploy", jobs.deploy)
+    builds = BuildJobs(helm)
+    mastermind.register("agent_build", builds.build)
+    mastermind.register("agent_watch", builds.watch)
     return desk
 
 

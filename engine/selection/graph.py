@@ -88,13 +88,16 @@ class FrameworkGraph(Protocol):
 
 
 async def signal_in(text: str, graph: FrameworkGraph, **more: Any) -> Signal:
-    """The signal that a text gives: the triggers that it holds as whole words.
+    """The signal that a text gives: the triggers and types of problems that it holds as whole words.
 
     Args:
         text: what a person or an agent said.
         graph: whose agents' triggers are looked for.
         more: the other fields of the signal.
     """
+    if "problem_types" not in more:
+        kinds = {kind for node in await graph.nodes() for kind in node.problem_types}
+        more["problem_types"] = triggers_in(text, kinds)
     return Signal(triggers=triggers_in(text, await graph.vocabulary()), **more)
 
 

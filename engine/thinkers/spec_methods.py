@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from engine.agents.computing import BUILD
 from engine.agents.kinds import AgentType, ErrorCode
 from engine.agents.methods import pipeline
 from engine.domain.plan import Op, PlanStep, Provenance
@@ -107,6 +108,8 @@ def _phase(brief: Brief, about: str, beliefs: Mapping[str, Any]) -> Decision | N
             f"{phase.name} cannot begin: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
         )
         return failing(why, ErrorCode.CHECKPOINT)
+    if brief.spec.compute == BUILD:
+        return _call("checkpoint", f"{phase.name} is computed")
     return None
 
 

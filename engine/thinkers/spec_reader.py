@@ -97,7 +97,7 @@ class SpecReader:
                 return self._call("return_result", _said(read_returned(use.input)), why)
             except InvalidError as error:
                 return None, tuple(map(str, error.problems))
-        return self._checked(offer.tool, offer.command, dict(use.input), why)
+        return self._checked(offer.tool, offer.command, offer.arguments(use.input), why)
 
     def _call(
         self, command: str, args: dict[str, Any], why: str = ""

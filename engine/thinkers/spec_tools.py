@@ -5,22 +5,27 @@ Enumerations come from routing; a tool of which one would be empty is not offere
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from engine.agents.answers import schema_for
 from engine.agents.clarity import SLOTS
+from engine.agents.computing import BUILD
 from engine.agents.kinds import AgentType, RequestKind
 from engine.agents.spec import AgentSpec, Phase
 from engine.domain.plan import PlanStep
 from engine.domain.running import CREW
+from engine.mcp.global_actions import BUILT_INS, BuiltIn
+from engine.mcp.names import resolve
 from engine.models import ToolSpec
 from engine.thinkers.brief import Brief
 from engine.thinkers.spec_methods import CALLS_MOST, STEPS
 from engine.tools.arguments import json_schema
 from engine.tools.registry import ToolRegistry
 
+CUSTOM = "custom"
+"""The tool by which custom functions are called (`engine.mcp.custom`)."""
 GIVE_UP = "give_up"
 FORM = "form"
 """Where a handoff's metadata may have the JSON Schema of the data that is to come back."""
@@ -34,6 +39,14 @@ class Offer:
     shown: ToolSpec
     tool: str
     command: str
+    built_in: BuiltIn | None = None
+    """The global action whose one text becomes the command's arguments."""
+
+    def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The command's arguments for what a model gave."""
+        if self.built_in is None:
+            return dict(given)
+        return self.built_in.arguments(str(given.get("text", "")))
 
 
 def offers(
@@ -49,9 +62,13 @@ def offers(
         made: calls on the way that were made for the step so far.
     """
     ends = tuple(_ends(brief, step, others))
-    if made >= CALLS_MOST or step.provenance.clause == STEPS:
+    if made >= CALLS_MOST:
         return ends
-    return (*_outside(brief.spec, phase_of(brief, step), registry), *_others(brief, others), *ends)
+    actions = tuple(_actions(brief.spec, registry))
+    if step.provenance.clause == STEPS:
+        return (*actions, *ends)
+    found = (*_outside(brief.spec, phase_of(brief, step), registry), *actions)
+    return (*found, *_others(brief, others), *ends)
 
 
 def phase_of(brief: Brief, step: PlanStep) -> Phase | None:
@@ -62,27 +79,55 @@ def phase_of(brief: Brief, step: PlanStep) -> Phase | None:
 
 def _outside(spec: AgentSpec, phase: Phase | None, registry: ToolRegistry) -> Iterator[Offer]:
     """Commands of the engine's tools, of servers and of functions."""
-    named = dict.fromkeys((*_named(spec), *(phase.tools if phase is not None else ())))
     seen = set()
-    for name in named:
-        tool, _, command = name.partition(".")
-        if tool not in registry or tool == CREW:
-            continue
-        commands = registry.get(tool).commands
-        for wanted in commands if command in ("*", "") else (command,):
-            found = commands.get(wanted)
-            if found is not None and not found.operator_only and (tool, wanted) not in seen:
-                seen.add((tool, wanted))
-                shown = ToolSpec(f"{tool}__{wanted}"[:64], found.description, json_schema(found))
-                yield Offer(shown, tool, wanted)
+    for name in dict.fromkeys((*_named(spec), *(phase.tools if phase is not None else ()))):
+        for tool, command in _meant(name, registry):
+            found = registry.get(tool).commands[command]
+            if not found.operator_only and (tool, command) not in seen:
+                seen.add((tool, command))
+                shown = ToolSpec(f"{tool}__{command}"[:64], found.description, json_schema(found))
+                yield Offer(shown, tool, command)
+
+
+def _meant(name: str, registry: ToolRegistry) -> Iterator[tuple[str, str]]:
+    """The commands that are there of a name as `simple_coder.run git` or `server.*`, in any spelling."""
+    said = name.partition(" ")[0]
+    tool, _, command = said.partition(".")
+    if tool in registry and tool != CREW and command in ("", "*"):
+        yield from ((tool, one) for one in registry.get(tool).commands)
+        return
+    there = {one.id: one.commands for one in registry if one.id != CREW}
+    if (found := resolve(said, there)) is not None:
+        yield found
 
 
 def _named(spec: AgentSpec) -> Iterator[str]:
     yield from spec.tools.local
     for use in spec.tools.mcp_servers:
         yield from (f"{use.server}.{tool}" for tool in use.tools)
-    yield from (f"custom.{one.name}" for one in spec.tools.custom_tools)
-    yield from (one.tool for one in spec.tools.global_actions)
+    yield from (f"{CUSTOM}.{one.name}" for one in spec.tools.custom_tools)
+
+
+def _actions(spec: AgentSpec, registry: ToolRegistry) -> Iterator[Offer]:
+    """Global actions, by their own names, in every phase and step (ontology spec §1.14)."""
+    customs = {one.name for one in spec.tools.custom_tools}
+    for one in spec.tools.global_actions:
+        name = f"{CUSTOM}.{one.tool}" if one.tool in customs else one.tool
+        found = next(_meant(name, registry), None) if name else None
+        built_in = BUILT_INS.get(one.action)
+        if found is not None:
+            command = registry.get(found[0]).commands[found[1]]
+            shown = ToolSpec(one.action, one.description or command.description, json_schema(command))
+            yield Offer(shown, *found)
+        elif built_in is not None and built_in.tool in registry:
+            schema = {
+                "type": "object",
+                "properties": {"text": {"type": "string"}},
+                "required": ["text"],
+                "additionalProperties": False,
+            }
+            shown = ToolSpec(one.action, one.description or built_in.description, schema)
+            yield Offer(shown, built_in.tool, built_in.command, built_in)
 
 
 def _others(brief: Brief, others: Sequence[AgentSpec]) -> Iterator[Offer]:
@@ -116,7 +161,7 @@ def _others(brief: Brief, others: Sequence[AgentSpec]) -> Iterator[Offer]:
             "question",
             name=ESCALATE,
         )
-    if brief.spec.compute:
+    if brief.spec.compute and brief.spec.compute != BUILD:
         yield _crew(
             "compute",
             f"Have sums and verdicts computed ({brief.spec.compute}); they count, not yours.",

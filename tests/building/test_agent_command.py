@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
-from app.building import BuildOptions, build_agent, builder_of
+from app.building import BuildOptions, wanted
 from app.cli import main
+from app.headless import opened
 from engine.building.findings import Status
-from engine.sandbox import SandboxPolicy
+from engine.loop.sharing import EngineConfig
 from tests.building.corpus import laid, lay, plain, skill
 
 
@@ -36,12 +38,11 @@ def test_an_agent_is_built_listed_taken_away_and_brought_back(
     assert (code, said["status"], said["agent"], said["version"]) == (0, "up_to_date", "comma-tools", "1.0.0")
     assert json.loads(run(capsys, "list", "--json")[1])["agents"][0]["id"] == "comma-tools"
     assert run(capsys, "versions", "comma-tools")[1].startswith("▶ 1.0.0")
-    assert run(capsys, "remove", "comma-tool")[::2] == (
-        2,
-        "pilothouse: there is no agent comma-tool; the nearest: comma-tools\n",
-    )
+    code, _, err = run(capsys, "remove", "comma-tool")
+    assert (code, "no agent comma-tool; the nearest: comma-tools" in err) == (2, True)
     assert run(capsys, "remove", "comma-tools")[0] == 0
-    assert "there are no agents" in run(capsys, "list")[1]
+    listed = json.loads(run(capsys, "list", "--json")[1])["agents"]
+    assert [one["id"] for one in listed][:2] == ["agent-builder", "bmc-wizard"]
     assert run(capsys, "rollback", "comma-tools")[:2] == (0, "comma-tools 1.0.0 answers again\n")
     assert run(capsys, "rollback", "comma-tools", "9.9.9")[0] == 2
 
@@ -68,10 +69,45 @@ def test_what_fails_is_told_in_lines_with_phase_place_and_hint(
     assert run(capsys, "watch", "nowhere/at/all")[0] == 2
 
 
+def test_a_workspace_that_cannot_be_used_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lay(tmp_path / "x", {"SKILL.md": skill(plain("x"))})
+    lay(tmp_path / "ws", {"agents": b"a file"})
+    code, out, _ = run(capsys, "build", "x", "--workspace", "ws", "--quiet", "--json")
+    [error] = json.loads(out.splitlines()[-1])["errors"]
+    assert (code, error["code"], error["where"].endswith("ws/agents")) == (1, "IO", True)
+    assert list((tmp_path / "ws" / ".builds").glob("*.json")) == []
+    assert run(capsys, "list", "--workspace", "ws")[0] == 0
+    lay(tmp_path / "other", {".builds": b"a file"})
+    for words in (("remove", "x"), ("rollback", "x")):
+        code, _, err = run(capsys, *words, "--workspace", "other")
+        assert (code, err.count("\n")) == (2, 1)
+    assert run(capsys, "build", "x", "--workspace", "other", "--quiet")[0] == 1
+
+
 async def test_a_skill_where_agents_can_write_is_asked_about_first(tmp_path: Path) -> None:
     folder = lay(tmp_path / "sandbox" / "x", {"SKILL.md": skill(plain("x"))})
-    builder = builder_of(tmp_path, SandboxPolicy())
-    asked = await build_agent(builder, BuildOptions(folder, dry_run=True))
-    assert (asked.status, asked.choice.key) == (Status.NEEDS_OPERATOR, "trusted")
-    trusted = await build_agent(builder, BuildOptions(folder, dry_run=True, trust=True, kind="role"))
-    assert (trusted.status, trusted.spec.type) == (Status.DRY_RUN, "role")
+    async with opened(tmp_path, EngineConfig()) as engine:
+        builds = (await engine.crew()).builds
+        assert builds is not None
+        asked = await builds.build(wanted(BuildOptions(folder, dry_run=True)))
+        assert (asked.status, asked.choice.key) == (Status.NEEDS_OPERATOR, "trusted")
+        trusted = await builds.build(wanted(BuildOptions(folder, dry_run=True, trust=True, kind="role")))
+        assert (trusted.status, trusted.spec.type) == (Status.DRY_RUN, "role")
+
+
+def test_a_workspace_that_is_open_elsewhere_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    laid(tmp_path, "comma-tools")
+
+    async def held() -> tuple[int, str, str]:
+        async with opened(tmp_path, EngineConfig()):
+            return await asyncio.to_thread(run, capsys, "build", "comma-tools", "--quiet")
+
+    code, _, err = asyncio.run(held())
+    assert code == 2
+    assert "has had this workspace open" in err

@@ -19,6 +19,7 @@ from engine.models.choice import ModelChoice
 from tests.cockpit.flight import Flight, cockpit
 from tests.messages_server import MessagesServer, Reply, object_call
 from tests.messages_server.server import Seen
+from widgets.dialogs.guided import GuidedDialog
 from widgets.dialogs.handoffs import HandoffsDialog
 
 Script = Sequence[Reply | Callable[[Seen], Reply]] | Callable[[Seen], Reply]
@@ -53,7 +54,10 @@ async def handed(flight: Flight, to: str, task: str = "Look at the shop.", **mor
 
 
 async def viewed(flight: Flight, view: type, name: str) -> Any:
-    """Open the view of a handoff from the timeline, by keys."""
+    """Open the view of a handoff from the timeline, by keys; a guided one opens by itself at first."""
+    if view is GuidedDialog and name not in flight.app._shown_once:
+        await flight.dialog(view)
+        return flight.app.screen
     await flight.press("escape", "H")
     await flight.dialog(HandoffsDialog)
     timeline = flight.app.screen

@@ -16,7 +16,7 @@ from engine.crew.parts import Question
 from engine.domain import commands as cmd
 from engine.domain import crew_commands as cc
 from engine.journal import crew_events as ce
-from tests.crew.flight import CLEAR, Job, Worker, spec_of
+from tests.crew.flight import CLEAR, Job, Worker, alone, spec_of
 from widgets.dialogs import ConfirmDialog
 from widgets.dialogs.fleet import FleetDialog
 from widgets.dialogs.handoffs import HandoffsDialog
@@ -81,6 +81,7 @@ async def manned(flight: Flight) -> AsyncIterator[Manned]:
     worker = Worker()
     worker.crew = crew
     crew.plug(worker=worker)
+    await alone(crew)
     yield Manned(flight, crew, worker)
     for task in worker.tasks.values():
         task.cancel()

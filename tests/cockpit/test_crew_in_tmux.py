@@ -13,7 +13,7 @@ from engine.agents.kinds import ErrorCode
 from engine.domain import commands as cmd
 from engine.domain import crew_commands as cc
 from engine.loop.sharing import EngineConfig
-from tests.crew.flight import CLEAR, Job, Worker, spec_of
+from tests.crew.flight import CLEAR, Job, Worker, alone, spec_of
 
 pytestmark = NEEDS_TMUX
 
@@ -25,6 +25,7 @@ async def _crew(workspace: Path) -> None:
         worker = Worker()
         worker.crew = crew
         crew.plug(worker=worker)
+        await alone(crew)
 
         async def fails(job: Job) -> object:
             return job.done("no emotional job", code=ErrorCode.QUALITY_GATE)

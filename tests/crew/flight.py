@@ -252,6 +252,12 @@ class Flight:
         return self.crew.state.handoffs[handoff].state
 
 
+async def alone(crew: Crew) -> None:
+    """Take the built-in agents out, so that only those of the test are there."""
+    for one in list(crew.state.agents):
+        await crew.registry.remove(one)
+
+
 def spec_of(name: str, *, kind: str = "operator", may: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
     """A spec of any type that asks for nothing but `what`, and may call anybody it names."""
     parts: dict[str, Any] = {

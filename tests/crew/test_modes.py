@@ -109,9 +109,19 @@ async def test_results_are_in_the_order_given_and_half_are_enough(flight: Flight
     assert [one.from_agent for one in results if one.success] == ["b"]
     await flight.until(lambda: any(one.reason_code == "QUORUM" for one in flight.crew.needs))
     request = next(one for one in flight.crew.needs if one.reason_code == "QUORUM")
-    assert [one.id for one in request.options] == ["accept", "takeover", "abort"]
+    assert [one.id for one in request.options] == ["retry", "accept", "takeover", "abort"]
     await flight.do(cc.AnswerRequest(request=request.id, option="accept"))
     assert "text of b" in flight.crew.state.groups[record.id].output
+    record, _ = await run("abc")
+    await flight.until(lambda: any(one.reason_code == "QUORUM" for one in flight.crew.needs))
+    request = next(one for one in flight.crew.needs if one.reason_code == "QUORUM")
+    fails = {"c"}
+    await flight.do(cc.AnswerRequest(request=request.id, option="retry"))
+    await flight.until(lambda: flight.crew.state.groups[record.id].ok)
+    again = flight.crew.state.groups[record.id]
+    tried = [flight.crew.state.handoffs[one] for one in again.handoffs]
+    assert [one.context.attempt for one in tried] == [2, 1, 2]
+    assert ("text of a" in again.output, "text of b" in again.output) == (True, True)
 
 
 async def test_fail_fast_cancels_the_others(flight: Flight) -> None:

@@ -251,3 +251,44 @@ async def test_what_a_role_found_out_goes_with_what_it_hands_over(flight: Flight
     assert next(one.text for one in context.conversation.recent_messages) == "turn 2"
     assert (context.priority, context.parent_id) == (3, name)
     assert flight.crew.state.clarity == known
+
+
+async def test_what_is_refused_as_unclear_goes_to_the_clarifier_once_and_then_to_the_operator(
+    flight: Flight,
+) -> None:
+    """A refused handoff goes back to Larry (ontology spec §1.2)."""
+    await flight.register("larry", kind="role", receives={"min_clarity": 0.0, "requires_what": False})
+    await flight.register("strict", receives={"requires_who": True, "requires_success": True})
+
+    async def talks(job: Job) -> Any:
+        await asyncio.Event().wait()
+
+    flight.worker.scripts["larry"] = talks
+    first = await flight.hand("strict", "sell more", clarity={"what": "sell more"})
+    await flight.until(lambda: flight.crew.state.holder == "larry")
+    assert flight.state(first).value == "rejected"
+    task = flight.crew.state.handoffs[flight.crew.state.floor[-1].handoff].context.task_description
+    assert "who is not said" in task
+    assert "sell more" in task
+    assert not flight.crew.needs
+    await flight.do(cc.TakeBack())
+    await flight.hand("strict", "sell more", clarity={"what": "sell more"})
+    assert [one.reason_code for one in flight.crew.needs] == ["CLARITY_REFUSED"]
+    assert flight.crew.state.holder == "orchestrator"
+
+
+async def test_a_result_by_hand_ends_what_does_not_get_on(flight: Flight) -> None:
+    await flight.register("a")
+    await flight.hand("a", returns="iterate")
+    for _ in range(4):
+        await flight.until(lambda: any(one.reason_code == "ITERATE" for one in flight.crew.needs))
+        asked = next(one for one in flight.crew.needs if one.reason_code == "ITERATE")
+        await flight.do(cc.AnswerRequest(request=asked.id, option="again"))
+    await flight.until(lambda: any(one.reason_code == "STALLED" for one in flight.crew.needs))
+    (stalled,) = flight.crew.needs
+    await flight.do(cc.AnswerRequest(request=stalled.id, option="takeover", text="It is so."))
+    await flight.crew.handoffs.settled()
+    last = list(flight.crew.state.handoffs.values())[-1].result
+    assert last is not None
+    assert (last.output, last.metadata["by"], last.success) == ("It is so.", "operator", True)
+    assert not flight.crew.needs

@@ -15,6 +15,7 @@ from app.verb import Context, GrammarError, Local
 from engine.agents.kinds import ErrorCode
 from engine.domain import commands as cmd
 from engine.domain import crew_commands as cc
+from engine.domain.crew import CrewSettings
 from engine.loop.sharing import EngineConfig
 from tests.crew.flight import Flight, Job, Worker, spec_of
 from tests.crew.test_views import ask, wait
@@ -117,7 +118,7 @@ def test_a_preview_tells_the_calls_of_a_debate_and_what_takes_a_line_back() -> N
 
 
 async def test_without_a_screen_work_is_followed_until_it_ends_or_waits(tmp_path: Path) -> None:
-    async with opened(tmp_path, EngineConfig()) as engine:
+    async with opened(tmp_path, EngineConfig(crew=CrewSettings(built_ins=False))) as engine:
         worker = Worker()
         crew = await engine.crew()
         worker.crew = crew
@@ -157,7 +158,7 @@ async def test_without_a_screen_work_is_followed_until_it_ends_or_waits(tmp_path
 
 
 async def test_cutting_a_line_off_cancels_what_it_began(tmp_path: Path) -> None:
-    async with opened(tmp_path, EngineConfig()) as engine:
+    async with opened(tmp_path, EngineConfig(crew=CrewSettings(built_ins=False))) as engine:
         worker = Worker()
         crew = worker.crew = await engine.crew()
         crew.plug(worker=worker)

@@ -200,6 +200,7 @@ async def test_a_text_gives_the_triggers_that_stand_in_it(graph: FrameworkGraph)
     await graph.upsert(node("hats", ("many views", "art"), ()))
     signal = await signal_in("Start: VALIDATE it from many\n views, well_defined", graph, limit=2)
     assert signal.triggers == ("many views", "validate")
+    assert signal.problem_types == ("well-defined",)
     assert len((await graph.select(signal)).rows) == 2
 
 

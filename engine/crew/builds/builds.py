@@ -16,7 +16,7 @@ from engine.building.builder import Builder
 from engine.building.codegen import spec_sha256
 from engine.building.findings import BuildResult, PhaseRecord
 from engine.building.registering import Registrar, RegistrationError, Version, pending
-from engine.building.request import PROJECT
+from engine.building.request import BUILT_IN, PROJECT
 from engine.building.staging import Places, intact, read_build
 from engine.building.telling import phase_line, report
 from engine.building.watching import watch
@@ -25,7 +25,7 @@ from engine.crew.builds.proving import ACTOR, Prover
 from engine.crew.builds.registrar import CrewRegistrar, as_built, source_of
 from engine.crew.builds.shipped import ShippedAgents, ShippedError
 from engine.crew.builds.steps import Steps, path_in
-from engine.crew.parts import HandoffError
+from engine.crew.parts import Built, HandoffError
 from engine.crew.state import Handoff
 from engine.domain.text import clean, clean_line
 from engine.journal import crew_events as ce
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 TRUSTED = "trusted"
 """What the operator is asked about a folder (`Choice.key`)."""
+TRIED = "tried"
+"""How often the operator had a build begun again."""
 Told = Callable[[PhaseRecord], None]
 Pace = Callable[[int], Awaitable[None]]
 
@@ -72,8 +74,8 @@ class Builds:
         self.prover = Prover(crew, thinks=thinks)
         self.shipped = ShippedAgents()
         self.registrar = CrewRegistrar(crew, self.prover, self.shipped)
-        self.trouble = ""
-        """Why built-in agents or agents of the workspace are not there; empty where they are."""
+        self.troubles: dict[str, str] = {}
+        """Why built-in agents or agents of the workspace are not there, by id."""
         self._steps: dict[str, Steps] = {}
         self._repairing: asyncio.Task[None] | None = None
         crew.handoffs.ended.append(self._ended)
@@ -92,14 +94,14 @@ class Builds:
                     build.id, build.phase, "interrupted", build.agent, "the session ended before it did"
                 )
         taken = await asyncio.to_thread(self._lying)
-        troubles = []
         for agent_id in taken:
-            troubles += await self._taken_in(agent_id)
+            if wrong := await self._taken_in(agent_id):
+                self.troubles[agent_id] = clean_line(wrong, limit=500)
         try:
-            await self.shipped.register(self._crew, taken)
+            if self._crew.ground.crew_settings.built_ins:
+                await self.shipped.register(self._crew, taken)
         except ShippedError as error:
-            troubles.append(str(error))
-        self.trouble = clean_line("; ".join(troubles), limit=1_000)
+            self.troubles[BUILT_IN] = clean_line(str(error), limit=500)
         await self._crew.spine.commit()
 
     def begin(self) -> None:
@@ -130,32 +132,33 @@ class Builds:
         await self._crew.spine.commit()
 
     def _lying(self) -> tuple[str, ...]:
-        """Agents of the workspace that are whole; one that is being registered is repaired first."""
+        """Agents of the workspace; one that is being registered is repaired first."""
         under_way = pending(self.places)
-        return tuple(
-            name
-            for name in self.places.ids()
-            if name not in under_way and read_build(self.places.agent(name)) is not None
-        )
+        return tuple(name for name in self.places.ids() if name not in under_way)
 
-    async def _taken_in(self, agent_id: str) -> list[str]:
+    async def _taken_in(self, agent_id: str) -> str:
         """Register an agent of the workspace that was built where no crew was; what is wrong with it."""
         folder, source = self.places.agent(agent_id), source_of(agent_id)
         if self._crew.state.removed.get(agent_id) == source:
-            return []
+            return ""
         build = await asyncio.to_thread(read_build, folder)
         known = self._crew.state.agents.get(agent_id)
         now = spec_sha256(as_built(known.spec)) if known is not None and known.source == source else ""
         if build is not None and now == build.spec_sha256:
-            return []
+            return ""
         if build is None or not await asyncio.to_thread(intact, folder, build):
-            return [f"agents/{agent_id} is not as it was built; build it again"]
+            return "it is not as it was built; build it again"
         try:
             spec = await asyncio.to_thread(read_agent, folder)
             await self.registrar.register(spec, folder)
         except (AgentFolderError, RegistrationError) as error:
-            return [f"agents/{agent_id}: {error}"]
-        return []
+            return str(error)
+        return ""
+
+    @property
+    def registered(self) -> tuple[str, ...]:
+        """Ids of the agents that are registered."""
+        return tuple(self._crew.state.agents)
 
     # -------------------------------------------------------------- builds
 
@@ -264,24 +267,16 @@ class Builds:
 
     # -------------------------------------------------------------- by the agent that builds
 
-    async def phase(
-        self, handoff: Handoff, number: int, overrides: Mapping[str, Any]
-    ) -> PhaseRecord | BuildResult:
-        """Go on with the build that a handoff asks for, up to a phase; it is begun where it was not.
+    async def phase(self, handoff: Handoff, number: int, decided: Mapping[str, str]) -> Built:
+        """See `engine.crew.parts.Desk.build`; a build that was without what is decided is begun again.
 
-        Args:
-            handoff: its task, or `path` in its metadata, names the skill.
-            number: of the phase, from 1.
-            overrides: what the operator decided; a build that was without it is begun again.
-
-        Returns:
-            the phase's record, or the result where the build ended before it.
+        The task names the skill, or `path` in the handoff's metadata does.
 
         Raises:
             HandoffError: no skill is named.
         """
         steps = self._steps.get(handoff.id)
-        if steps is None or steps.overrides != overrides:
+        if steps is None or steps.decided != decided:
             if steps is not None:
                 await steps.close()
             named = handoff.context.metadata.get("path") or path_in(handoff.context.task_description)
@@ -290,16 +285,16 @@ class Builds:
                 raise HandoffError(ErrorCode.CHECKPOINT, said)
             wanted = Wanted(
                 Path(str(named)),
-                trust=_trusted(handoff, overrides),
+                trust=_trusted(handoff, decided),
                 interactive=True,
-                overrides={name: value for name, value in overrides.items() if name != TRUSTED},
+                overrides={name: value for name, value in decided.items() if name not in (TRUSTED, TRIED)},
             )
 
             async def begin(told: Told, pace: Pace) -> BuildResult:
                 return await self._built(wanted, told, actor=handoff.agent, pace=pace)
 
-            steps = self._steps[handoff.id] = Steps(begin, overrides)
-        return await steps.phase(number)
+            steps = self._steps[handoff.id] = Steps(begin, decided)
+        return _as_built(await steps.phase(number))
 
     def _ended(self, handoff: Handoff, _result: HandoffResult) -> None:
         if (steps := self._steps.pop(handoff.id, None)) is not None:
@@ -333,10 +328,20 @@ class Builds:
         self._crew.spine.log.commit_soon()
 
 
-def _trusted(handoff: Handoff, overrides: Mapping[str, Any]) -> bool | None:
+def _as_built(found: PhaseRecord | BuildResult) -> Built:
+    if isinstance(found, PhaseRecord):
+        said = "\n".join((phase_line(found), *map(str, found.findings)))
+        return Built(found.passed, said, found.as_json())
+    choice = found.choice
+    asks, about = (choice.question, choice.key) if choice is not None else ("", "")
+    options = choice.options if choice is not None else ()
+    return Built(found.success, report(found), found.as_json(), asks, about, options)
+
+
+def _trusted(handoff: Handoff, decided: Mapping[str, str]) -> bool | None:
     """Whether a skill is trusted: what another agent names is asked about in any case."""
-    if TRUSTED in overrides:
-        return bool(overrides[TRUSTED] == "trust")
+    if TRUSTED in decided:
+        return decided[TRUSTED] == "trust"
     return None if not handoff.caller else False
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from engine.building.findings import BuildResult, PhaseRecord
 
@@ -27,7 +26,7 @@ class Steps:
 
     Args:
         begin: builds; it tells each phase, and waits before each for leave.
-        overrides: what was decided when it began.
+        decided: what the operator had decided when it began.
     """
 
     def __init__(
@@ -35,9 +34,9 @@ class Steps:
         begin: Callable[
             [Callable[[PhaseRecord], None], Callable[[int], Awaitable[None]]], Awaitable[BuildResult]
         ],
-        overrides: Mapping[str, Any],
+        decided: Mapping[str, str],
     ) -> None:
-        self.overrides = dict(overrides)
+        self.decided = dict(decided)
         self._records: list[PhaseRecord] = []
         self._leave = 0
         self._news = asyncio.Event()

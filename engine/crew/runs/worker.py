@@ -17,8 +17,10 @@ from engine.agents.kinds import ErrorCode
 from engine.agents.result import Usage
 from engine.agents.spec import AgentSpec
 from engine.crew.parts import HandoffError, Running, Watcher
+from engine.crew.runs.equipping import Equipment, narrowed
 from engine.crew.state import LIVE, PROOF
 from engine.domain import commands as cmd
+from engine.domain.approval import Scope
 from engine.domain.failure import FailureKind
 from engine.domain.goal import GoalStatus
 from engine.domain.plan import Op
@@ -31,6 +33,8 @@ from engine.journal.event import Event
 from engine.journal.store import JournalStore
 from engine.loop.agent import Agent
 from engine.loop.live_agents import LiveAgents
+from engine.sandbox import SandboxPolicy
+from engine.steering.rules import rule_text
 
 Submit = Callable[[cmd.Command], Awaitable[cmd.Receipt]]
 
@@ -57,6 +61,7 @@ _KINDS = frozenset(
     for one in (
         *(ev.GoalEnded, ev.InterventionOpened, ev.InterventionClosed, ev.ApprovalAsked, ev.ApprovalAnswered),
         *(ev.BreakpointHit, ev.BudgetReached, ev.BudgetEased, ev.AgentPaused, ev.AgentResumed),
+        ev.RuleGranted,
     )
 )
 
@@ -70,6 +75,8 @@ class Runs:
         store: the journal.
         present: whether somebody is there to be asked; else what would be asked is denied.
         text_of: the system text of a specification that has it in a file.
+        equipment: offers custom functions; None where there are none.
+        policy: of the sandbox, which specifications narrow.
     """
 
     def __init__(
@@ -80,7 +87,10 @@ class Runs:
         *,
         present: bool = True,
         text_of: Callable[[AgentSpec], str] | None = None,
+        equipment: Equipment | None = None,
+        policy: SandboxPolicy | None = None,
     ) -> None:
+        self._equipment, self._policy = equipment, policy
         self._live, self._submit, self._store = live, submit, store
         self._present, self._text_of = present, text_of
         self._watcher: Watcher | None = None
@@ -133,6 +143,8 @@ class Runs:
 
     async def _go(self, run: str) -> None:
         """Let a new run begin to work."""
+        for rule in await self._watcher.rules_of(run) if self._watcher is not None else ():
+            await self._submit(cmd.GrantRule(agent=run, rule=rule, scope=Scope.ALWAYS.value))
         if run not in self._mine:
             return
         try:
@@ -151,6 +163,10 @@ class Runs:
         }
         if handoff.progress:
             config[PROGRESS] = handoff.progress
+        if self._equipment is not None:
+            await self._equipment.ready(spec)
+        if self._policy is not None and (narrower := narrowed(spec, self._policy)):
+            config["sandbox"] = narrower
         if handoff.context.metadata.get(PROOF) == LIVE:
             config["budget"] = {"calls": LIVE_CALLS}
         if parent in self._live.here:
@@ -265,6 +281,10 @@ class Runs:
             goal = agent.state.goals.get(said.goal)
             if goal is not None and goal.parent is None:
                 await self._ended(agent, ok=said.status is GoalStatus.ACHIEVED, reason=said.reason)
+            return
+        if isinstance(said, ev.RuleGranted):
+            if said.scope is Scope.ALWAYS:
+                await self._watcher.allowed(event.stream, rule_text(said.rule))
             return
         if isinstance(said, ev.InterventionOpened) and _of_thought(agent.state, agent.state.intervention):
             await self.stop(event.stream, said.reason)

@@ -23,7 +23,6 @@ from engine.crew.tool.returning import sources_of
 from engine.crew.tool.work import Work, done, refused
 from engine.domain.action import ToolResult
 from engine.domain.running import DEBATE
-from engine.domain.text import clean_line
 from engine.thinkers.spec_tools import FORM
 
 _JUDGE = "You judge a debate by what was said and shown, not by who said it or in which order it stands."
@@ -72,8 +71,6 @@ async def debate(work: Work) -> ToolResult:
     if now is not None and (said := now.progress.get(OPERATOR)):
         verdict = judging.overridden(verdict, str(said))
     await work.keep("debate.verdict", {DEBATE: _json(state), "verdict": _json(verdict)}, verdict.winner)
-    if verdict.needs_operator:
-        await _tell(work, state, verdict)
     return done(
         f"{verdict.winner}, confidence {verdict.confidence:g}, {state.calls} calls",
         beliefs={DEBATE: _outcome(state, verdict)},
@@ -275,25 +272,6 @@ async def _between(work: Work, state: rules.Debate) -> bool:
         "debate.ledger", {DEBATE: _json(state), **progress}, f"the operator: {answer.option_id or 'note'}"
     )
     return True
-
-
-async def _tell(work: Work, state: rules.Debate, verdict: judging.Verdict) -> None:
-    """Tell the operator that the judge's passes differ, with both rationales."""
-    lines = [
-        f"pass {number}: {one.winner}, {one.confidence:g}: {'; '.join(one.reasons.values())}"
-        for number, one in enumerate(verdict.passes, 1)
-    ]
-    await work.desk.ask(
-        work.run,
-        Question(
-            RequestKind.REVIEW,
-            "debate.contested",
-            clean_line(f"undecided: {state.motion}", limit=80),
-            "The judge decided otherwise when the sides changed places. What do you say?",
-            context="\n".join(lines),
-            blocking=False,
-        ),
-    )
 
 
 def _outcome(state: rules.Debate, verdict: judging.Verdict) -> dict[str, Any]:

@@ -140,7 +140,7 @@ async def _give_failed(work: Work, draft: _Draft) -> ToolResult:
 def _checked(work: Work, said: Returned) -> _Draft:
     """What an agent wants to return, with its numbers counted and everything that its specification asks."""
     spec, gates, warnings = work.handoff.spec, [], []
-    if spec.compute:
+    if spec.compute and spec.compute != computing.BUILD:
         try:
             found = computing.compute(spec.compute, said.data)
         except computing.ComputingError as error:

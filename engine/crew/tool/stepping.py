@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from engine.agents.computing import BUILD
 from engine.agents.criteria import failed
 from engine.agents.human import Answer, Option
 from engine.agents.kinds import Effect, ErrorCode, RequestKind
 from engine.agents.methods import guided, pipeline
 from engine.agents.spec import GuidedStep, Phase
 from engine.crew.parts import Question
+from engine.crew.tool import building
 from engine.crew.tool.returning import sources_of
 from engine.crew.tool.work import Work, done, refused
 from engine.domain.action import ToolResult
@@ -39,10 +41,23 @@ async def checkpoint(work: Work) -> ToolResult:
     phase = pipeline.under_way(spec.phases, run)
     if phase is None or work.beliefs.get(RETURNED):
         return done("every phase is over")
+    if spec.compute == BUILD:
+        built = await building.built(work, len(run.records) + 1)
+        if not built.passed:
+            found = pipeline.Next(run, "abort", message=built.said)
+            return await _aborted(work, phase, found, {key: dict(built.data) for key in phase.outputs})
+        found = pipeline.checkpoint(
+            spec.phases,
+            values_of(work.handoff.context),
+            run,
+            {key: dict(built.data) for key in phase.outputs},
+            text=built.said,
+        )
+        return await _committed(work, phase, found)
     outputs = dict(work.args.get("outputs") or {}) or _outputs(phase, text)
     while True:
         values = values_of(work.handoff.context)
-        found = pipeline.checkpoint(spec.phases, values, run, outputs, text=text, sources=sources_of(work))
+        found = pipeline.checkpoint(spec.phases, values, run, outputs, text=text, sources=_sources(work, run))
         held = found.run.model_dump(mode="json")
         await work.keep(PHASE, {PIPELINE: held}, f"{phase.id}: {found.what} {found.message}".strip())
         if found.what in ("committed", "skipped"):
@@ -66,6 +81,17 @@ async def checkpoint(work: Work) -> ToolResult:
                 run, outputs, text = found.run, _outputs(phase, answer.text), answer.text
             case _:
                 run = found.run  # without words nothing follows: it is asked again
+
+
+def _sources(work: Work, run: pipeline.PipelineRun) -> dict[str, str]:
+    """What a phase can cite: what was given, and whatever has an id in what committed phases gave."""
+    found = sources_of(work)
+    for value in run.outputs().values():
+        for one in value if isinstance(value, list) else ():
+            if isinstance(one, Mapping) and one.get("id"):
+                words = (str(said) for name, said in one.items() if name != "id")
+                found[str(one["id"])] = "\n".join(words)
+    return found
 
 
 def _question(phase: Phase, why: str, outputs: Mapping[str, Any]) -> Question:

@@ -7,14 +7,17 @@ import re
 from engine.agents.clarity import SLOTS
 from engine.agents.criteria import failed
 from engine.agents.human import Answer, Option
-from engine.agents.kinds import Effect, ErrorCode, RequestKind
+from engine.agents.kinds import AgentType, Effect, ErrorCode, RequestKind
 from engine.agents.methods import role
+from engine.agents.spec import AgentSpec, Instructions
 from engine.agents.values import InvalidError, Problem
-from engine.crew.parts import Question
+from engine.crew.parts import Ask, Question
+from engine.crew.tool.handing import alone
 from engine.crew.tool.work import Work, done
 from engine.domain.action import ToolResult
 from engine.domain.running import AWAY, REPAIRS, ROLE, TURNS
 from engine.domain.text import clean_line
+from engine.thinkers.spec_tools import FORM
 
 TURNS_KEPT = 10
 TURN = "role.turn"
@@ -33,6 +36,8 @@ async def escalate(work: Work) -> ToolResult:
     except ValueError as error:
         raise InvalidError("escalate", (Problem(path="kind", message=str(error)),)) from None
     question = str(said["question"])
+    if kind is RequestKind.QUESTION and (known := await _role_knows(work, question)):
+        return done(f"{known[0]}: {clean_line(known[1], limit=120)}", answer=known[1], by=known[0])
     labels = [clean_line(str(one), limit=200) for one in said.get("options") or () if str(one).strip()]
     options = tuple(Option(id=str(n), label=label, effect=Effect.RESUME) for n, label in enumerate(labels, 1))
     answer = await work.desk.ask(
@@ -50,6 +55,38 @@ async def escalate(work: Work) -> ToolResult:
     return done(
         f"{answer.by}: {clean_line(told, limit=120)}", answer=told, option=answer.option_id, by=answer.by
     )
+
+
+async def _role_knows(work: Work, question: str) -> tuple[str, str] | None:
+    """The role that delegated, and its answer, where its conversation holds one (ontology spec §1.10)."""
+    role_spec = work.desk.delegating_role(work.run)
+    said_before = work.handoff.context.conversation.recent_messages
+    if role_spec is None or not said_before or work.handoff.spec.type is AgentType.ROLE:
+        return None
+    ident = f"{role_spec.id[:56]}-knows"
+    ask = Ask(
+        ident,
+        f"{work.handoff.spec.name} asks: {question}\n\nAnswer it only from what was said to you. Where that "
+        "does not hold the answer, say so by `known: false`; nothing is to be guessed.",
+        "the answer in a sentence",
+        spec=AgentSpec(
+            id=ident,
+            name=role_spec.name,
+            type=AgentType.OPERATOR,
+            description=f"What {role_spec.name} knows from its conversation",
+            model=role_spec.model,
+            instructions=Instructions(system="Answer questions from the conversation that you are given."),
+            handoff=alone(work.handoff.spec),
+            selectable=False,
+        ),
+        metadata={FORM: _KNOWN, "call": f"{work.key}:role"},
+    )
+    result = await work.desk.delegate(work.run, ask)
+    said = result.output.strip()
+    return (role_spec.id, said) if result.success and result.data.get("known") is True and said else None
+
+
+_KNOWN = {"type": "object", "properties": {"known": {"type": "boolean"}}, "required": ["known"]}
 
 
 def answered(answer: Answer, options: tuple[Option, ...]) -> str:

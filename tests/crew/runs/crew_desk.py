@@ -6,7 +6,7 @@ import asyncio
 import json
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from engine.agents.human import Answer
 from engine.agents.kinds import ErrorCode, HandoffState, HandoffType
 from engine.agents.result import HandoffResult
 from engine.agents.spec import AgentSpec, read_spec
-from engine.crew.parts import Ask, HandoffError, Question, Running
+from engine.crew.parts import Ask, Built, HandoffError, Question, Running
 from engine.crew.runs.worker import Runs
 from engine.domain.approval import Policy
 from engine.domain.ports import Ports
@@ -50,6 +50,7 @@ class SmallDesk:
         self.kept: list[tuple[str, str, str]] = []
         self.waiting: dict[str, str] = {}
         self.went_on: list[str] = []
+        self.rules: list[str] = []
         self.late: list[HandoffResult] = []
         self.floor: list[str] = []
         self.limit = asyncio.Semaphore(permits)
@@ -64,6 +65,9 @@ class SmallDesk:
         found = self.handoff_of(run)
         assert found is not None
         return [one for one in self.specs.values() if one.id in found.spec.handoff.routing.can_delegate_to]
+
+    def delegating_role(self, run: str) -> AgentSpec | None:
+        return None
 
     async def delegate(self, run: str, ask: Ask) -> HandoffResult:
         return await self.hand(self._context(run, ask), ask.spec or self.specs[ask.to], run)
@@ -94,6 +98,9 @@ class SmallDesk:
         option, text = said if isinstance(said, tuple) else (None, said or "")
         return Answer(option_id=option, text=text, by="operator", at=WHEN)
 
+    async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
+        raise HandoffError(ErrorCode.TOOL_UNAVAILABLE, "nobody builds agents here")
+
     async def keep(self, run: str, what: str, progress: dict[str, Any], note: str = "") -> None:
         json.dumps(progress)
         self.kept.append((run, what, note))
@@ -123,6 +130,12 @@ class SmallDesk:
 
     async def goes_on(self, run: str) -> None:
         self.went_on.append(run)
+
+    async def allowed(self, run: str, rule: str) -> None:
+        self.rules.append(rule)
+
+    async def rules_of(self, run: str) -> Sequence[str]:
+        return ()
 
     @asynccontextmanager
     async def held(self, handoff: str) -> AsyncIterator[None]:

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from crew_desk import returns, spec
-from test_with_the_manager import whole
+from whole_crew import whole
 
-from engine.crew.seed_api import SeedAgent, handoff_manager, using
+from engine.building.agent_base import OperatorAgent, RoleAgent, open_agent
+from engine.crew.seed_api import AgentBuilder, handoff_manager, using
+from tests.building.corpus import laid
 from tests.messages_server import Reply, object_call
 from tests.messages_server.server import Seen
 
 WHAT = "AI-powered pet translator"
 
 
-class PWSValidationAgent(SeedAgent):
+class PWSValidationAgent(OperatorAgent):
     spec = spec("pws-validation", "operator", name="PWS Validation")
 
 
-class MintoPyramid(SeedAgent):
+class MintoPyramid(OperatorAgent):
     spec = spec("minto-pyramid", "operator", name="Minto Pyramid")
 
 
-class Larry(SeedAgent):
+class Larry(RoleAgent):
     spec = spec("larry", "role", name="Larry", handoff={"receives": {"min_clarity": 0.0}})
 
 
@@ -61,9 +64,9 @@ async def test_a_workflow_is_orchestrated(tmp_path: Path) -> None:
     async with whole(tmp_path / "ws", [], answer) as on:
         with using(on.crew):
             larry = Larry()
-            handoff_manager.register_agent("larry", larry.agent)
-            handoff_manager.register_agent("minto", MintoPyramid().agent)
-            handoff_manager.register_agent("pws", PWSValidationAgent().agent)
+            handoff_manager.register_agent("larry", larry)
+            handoff_manager.register_agent("minto", MintoPyramid())
+            handoff_manager.register_agent("pws", PWSValidationAgent())
             clarity = await larry.clarify("The support queue is slow")
             assert clarity.what_clarity == 0.85
             contexts = [
@@ -77,3 +80,18 @@ async def test_a_workflow_is_orchestrated(tmp_path: Path) -> None:
             synthesis = await handoff_manager.synthesize(results, contexts[0])
             assert "minto-pyramid" in synthesis
             assert "pws-validation" in synthesis
+
+
+async def test_a_built_agent_is_the_same_class_and_works_through_the_manager(tmp_path: Path) -> None:
+    """Seed §7.1: built, then used as it is."""
+    async with whole(tmp_path / "ws", [], answer) as on:
+        with using(on.crew):
+            result = await AgentBuilder().build_from_skill(laid(tmp_path, "comma-tools"))
+            assert (result.success, "agent.py" in result.code_files) == (True, True)
+            agent = open_agent(Path(result.output_path))
+            assert isinstance(agent, OperatorAgent)
+            assert await agent.run("Support answers tickets four hours late") == "somebody says go"
+            entry = on.crew.state.agents["comma-tools"]
+            assert (entry.source, entry.runs) == ("agents/comma-tools", 1)
+    with pytest.raises(LookupError, match="no crew is in use"):
+        await agent.run("x")

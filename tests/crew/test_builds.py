@@ -1,0 +1,274 @@
+"""Agents built in an open workspace: the built-in ones, registered by events, proved, cancelled, repaired."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.doing import do_in
+from engine.agents.kinds import ErrorCode
+from engine.building.builder import Builder
+from engine.building.findings import Status
+from engine.building.registering import Proof
+from engine.crew.builds.builds import Builds, Wanted
+from engine.crew.builds.proving import Prover
+from engine.crew.builds.steps import path_in
+from engine.crew.crew import Crew
+from engine.domain import crew_commands as cc
+from engine.engine import Engine, EngineConfig
+from engine.library import shipped_agents
+from tests.building.corpus import laid, lay, plain, skill
+from tests.engine.engine_flight import journal_holds_together
+from tests.rounds import FULL
+
+IDS = (
+    *("agent-builder", "bmc-wizard", "decision-debate", "deep-research", "devil", "jtbd", "judge", "larry"),
+    *("minto-pyramid", "pws-validation", "scenario-analysis", "six-hats", "synthesizer"),
+)
+
+
+class House:
+    """An open workspace with its crew."""
+
+    def __init__(self, engine: Engine, crew: Crew, builds: Builds) -> None:
+        self.engine, self.crew, self.builds = engine, crew, builds
+
+    async def do(self, command: Any, *, ok: bool = True) -> Any:
+        receipt = await self.engine.submit(command)
+        assert receipt.ok is ok, receipt.message
+        return receipt
+
+    def source(self, agent: str) -> str:
+        return self.crew.state.agents[agent].source
+
+
+@asynccontextmanager
+async def house(workspace: Path) -> AsyncIterator[House]:
+    engine = await Engine.open(workspace, config=EngineConfig())
+    try:
+        crew = await engine.crew()
+        assert crew.builds is not None
+        await crew.builds.settled()
+        yield House(engine, crew, crew.builds)
+    finally:
+        await engine.close()
+
+
+async def test_built_in_agents_are_there_once_with_their_whole_text_and_the_workspaces_go_first(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "skills" / "larry"
+    shutil.copytree(next(one for one in shipped_agents() if one.name == "larry"), folder)
+    async with house(tmp_path / "ws") as on:
+        agents = on.crew.state.agents
+        assert tuple(agents) == IDS
+        assert all(one.source.startswith("built-in 1-") and not one.warnings for one in agents.values())
+        for shipped in shipped_agents():
+            text = (shipped / "SKILL.md").read_text(encoding="utf-8")
+            assert text.endswith(agents[shipped.name].spec.instructions.system)
+        await on.do(cc.RemoveAgent(who="synthesizer"))
+        result = await on.builds.build(Wanted(folder))
+        assert (result.status, result.spec.version) == (Status.BUILT, "1.0.0")
+        assert agents["larry"].warnings == ("it goes before the built-in agent of this id",)
+        assert not on.crew.needs
+        assert (agents["larry"].runs, on.crew.state.finished(), on.crew.state.clarity) == (0, (), {})
+        version = on.crew.state.version
+    async with house(tmp_path / "ws") as on:
+        assert on.crew.state.version == version, "nothing is registered again"
+        assert on.source("larry") == "agents/larry"
+        assert "synthesizer" not in on.crew.state.agents, "what the operator took out stays out"
+        said = (await on.do(cc.RemoveAgent(who="larry"))).message
+        assert said == "larry of the workspace is removed; the built-in one answers again"
+        assert on.source("larry").startswith("built-in")
+        (kept,) = await on.builds.versions("larry")
+        assert kept.version == "1.0.0"
+    await journal_holds_together(tmp_path / "ws")
+
+
+@pytest.mark.parametrize("name", IDS if FULL else ("larry", "six-hats", "bmc-wizard"))
+async def test_every_built_in_agent_is_built_in_seven_phases_and_proved(tmp_path: Path, name: str) -> None:
+    folder = next(one for one in shipped_agents() if one.name == name)
+    async with house(tmp_path) as on:
+        result = await on.builds.build(Wanted(folder, strict=True))
+        assert (result.status, len(result.phases), result.findings) == (Status.BUILT, 7, ())
+        proof = result.phases[-1].checks[-1]
+        assert (proof.name, proof.passed) == ("e2e_passes", True)
+        assert on.builds.places.agent(name).joinpath("agent.py").is_file()
+        assert not list(on.crew.state.open())
+
+
+async def test_a_build_is_events_and_a_handoff_and_a_failed_proof_brings_the_former_version_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Line 55, with the manager."""
+    folder = laid(tmp_path / "skills", "comma-tools")
+    async with house(tmp_path / "ws") as on:
+        first = await on.builds.build(Wanted(folder))
+        assert (first.status, on.source("comma-tools")) == (Status.BUILT, "agents/comma-tools")
+        (build,) = on.crew.state.builds.values()
+        assert (build.state, build.agent, [one["passed"] for one in build.phases]) == (
+            "built",
+            "comma-tools",
+            [True] * 7,
+        )
+        assert [node.id for node in await on.builds.registrar.graph.nodes()].count("comma-tools") == 1
+        (proof,) = on.crew.state.handoffs.values()
+        assert (proof.agent, proof.proof, proof.state.value) == ("comma-tools", True, "completed")
+        assert (await on.builds.build(Wanted(folder))).status is Status.UP_TO_DATE
+
+        (folder / "notes.md").write_text("changed", encoding="utf-8")
+
+        async def silent(_self: Prover, _spec: Any, *, live: bool) -> Proof:
+            return Proof(False, "it does not answer")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Prover, "prove", silent)
+            failed = await on.builds.build(Wanted(folder))
+        assert (failed.status, failed.errors[0].code) == (Status.FAILED, "NOT_REGISTERED")
+        now = on.crew.state.agents["comma-tools"]
+        assert (now.spec.version, now.versions) == ("1.0.0", ("1.0.0", "1.0.1"))
+        second = await on.builds.build(Wanted(folder))
+        assert (second.status, second.spec.version) == (Status.BUILT, "1.0.1")
+        assert await on.builds.roll_back("comma-tools") == "comma-tools 1.0.0 answers again"
+        live = await on.builds.build(Wanted(folder, live=True))
+        assert live.errors[0].message.endswith("a live proof needs a model, and none is configured")
+        assert on.crew.state.agents["comma-tools"].spec.version == "1.0.0"
+    await journal_holds_together(tmp_path / "ws")
+
+
+async def test_the_words_of_the_bar_build_as_jobs_that_can_be_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = laid(tmp_path / "skills", "comma-tools")
+    engine = await Engine.open(tmp_path / "ws", config=EngineConfig())
+    try:
+        code, answer, text = await do_in(engine, f"build {folder} --dry-run")
+        assert (code, answer["status"], answer["agent"]) == (0, "done", "comma-tools")
+        assert "nothing was written" in text
+        code, _, text = await do_in(engine, f"agent_create {folder}", dry=True)
+        assert (code, "builds an agent of a skill in seven phases" in text) == (0, True)
+        code, _, text = await do_in(engine, f"agent_create {folder}")
+        assert (code, "built comma-tools 1.0.0" in text) == (0, True)
+        code, _, text = await do_in(engine, f"build {folder}/nowhere")
+        assert (code, "NO_SKILL_MD" in text) == (1, True)
+
+        reached = asyncio.Event()
+
+        async def hangs(_tools: Any, *_given: Any) -> Any:
+            reached.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr("engine.building.builder.try_files", hangs)
+        (folder / "notes.md").write_text("changed", encoding="utf-8")
+        line = asyncio.create_task(do_in(engine, f"build {folder}"))
+        await reached.wait()
+        line.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await line
+        mastermind, crew = await engine.mastermind(), await engine.crew()
+        job = list(mastermind.state.jobs)[-1]
+        assert (await mastermind.wait(job)).status == "cancelled"
+        last = list(crew.state.builds.values())[-1]
+        assert (last.state, crew.state.agents["comma-tools"].spec.version) == ("cancelled", "1.0.0")
+        assert not [one for one in (tmp_path / "ws" / ".builds").iterdir() if one.suffix != ".lock"]
+    finally:
+        await engine.close()
+
+
+async def test_what_a_dead_process_was_registering_is_repaired_when_the_crew_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = laid(tmp_path / "skills", "comma-tools")
+    workspace = tmp_path / "ws"
+    async with house(workspace) as on:
+        await on.builds.build(Wanted(folder))
+    (folder / "notes.md").write_text("changed", encoding="utf-8")
+    # Another process swaps the folder in and dies before anybody is told.
+    died = RuntimeError("killed")
+
+    async def killed(*_given: Any, **_more: Any) -> None:
+        raise died
+
+    with monkeypatch.context() as patched:
+        patched.setattr("engine.building.registering._proven", killed)
+        patched.setattr("engine.building.registering._undo", killed)
+        result = await Builder(workspace).build(folder)
+    assert result.errors[0].code == "INTERNAL"
+    assert list((workspace / ".builds").glob("*.registering.json"))
+    async with house(workspace) as on:
+        assert not list((workspace / ".builds").glob("*.registering.json"))
+        assert on.crew.state.agents["comma-tools"].spec.version == "1.0.0"
+        assert [one.message for one in on.crew.state.builds.values()][-1] == (
+            "comma-tools: its registration was undone; 1.0.0 is back"
+        )
+
+
+async def test_the_agent_that_builds_is_a_pipeline_of_seven_phases_and_asks_where_it_cannot_decide(
+    tmp_path: Path,
+) -> None:
+    """Its phases are checkpoints that can fail (ontology spec §2)."""
+    folder = laid(tmp_path / "skills", "comma-tools")
+    async with house(tmp_path / "ws") as on:
+        inside = lay(on.engine.root / "x", {"SKILL.md": skill(plain("x"))})
+        given = await on.do(cc.Delegate(to="agent-builder", task=f"Build the agent of {folder}, please."))
+        async with asyncio.timeout(30):
+            result = await on.crew.wait(given.data["handoff"])
+        assert (result.success, result.error) == (True, None)
+        assert [result.data["skill"]["name"], result.data["registration"]["status"]] == [
+            "SKILL analysis",
+            "built",
+        ]
+        kept = on.crew.state.handoffs[given.data["handoff"]].progress["crew.pipeline"]
+        assert len(kept["records"]) == 7
+
+        given = await on.do(cc.Delegate(to="agent-builder", task=f"Build '{inside}'"))
+        async with asyncio.timeout(30):
+            while not (asked := on.crew.needs):
+                await on.crew.spine.changed()
+        assert asked[0].reason_code == "builder"
+        await on.do(cc.AnswerRequest(request=asked[0].id, option="trust"))
+        async with asyncio.timeout(30):
+            assert (await on.crew.wait(given.data["handoff"])).success
+        assert on.source("x") == "agents/x"
+
+        given = await on.do(cc.Delegate(to="agent-builder", task="Build something nice"))
+        async with asyncio.timeout(30):
+            result = await on.crew.wait(given.data["handoff"])
+        assert (result.error_code, result.success) == (ErrorCode.CHECKPOINT, False)
+        assert "names no skill" in str(result.error)
+    await journal_holds_together(tmp_path / "ws")
+
+
+def test_a_path_is_found_in_a_task() -> None:
+    for task, path in (
+        ("build /skills/a, please", "/skills/a"),
+        ("build './with blanks/a' now", "./with blanks/a"),
+        ("make an agent of skills/a/SKILL.md", "skills/a/SKILL.md"),
+        ("~/skills/a", "~/skills/a"),
+        ("build something and/or nothing", "and/or"),
+        ("build something", ""),
+    ):
+        assert path_in(task) == path
+
+
+async def test_a_sidecars_parts_are_not_looked_for_in_the_text_and_the_operator_is_no_stranger(
+    tmp_path: Path,
+) -> None:
+    sidecar = {
+        "type": "guided",
+        "steps": [{"id": "a", "title": "A"}],
+        "handoff": {"routing": {"can_be_called_by": ["user", "orchestrator"]}},
+    }
+    folder = lay(
+        tmp_path / "steps",
+        {"SKILL.md": skill(plain("steps")), "agent.yaml": json.dumps(sidecar).encode()},
+    )
+    result = await Builder(tmp_path / "ws").build(folder, dry_run=True)
+    assert (result.status, [one.code for one in result.findings]) == (Status.DRY_RUN, [])
