@@ -62,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
 def _add_run(run: Parser) -> None:
     run.add_argument("goal", nargs="?", default="", help="what is to be done, in plain English")
     run.add_argument("--mission", metavar="NAME", help="a shipped mission instead of a goal")
+    run.add_argument("--fleet", type=Path, metavar="FILE", help="many agents at once, as a TOML file says")
     run.add_argument("--agent", default="pilot-1", metavar="ID")
     run.add_argument("--max-loops", type=_positive, metavar="N")
     run.add_argument(

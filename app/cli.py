@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from app.arguments import RECORDED, parser
 
 if TYPE_CHECKING:
+    from app.headless import RunOptions
     from engine.sandbox.policy import Tier
 
 EX_SOFTWARE, EX_CONFIG = 70, 78
@@ -123,7 +124,9 @@ def _run(options: argparse.Namespace) -> int:
         mission = _mission(options.mission)
     except KeyError as error:
         return _complain(str(error.args[0]))
-    if bool(options.goal.strip()) == (mission is not None):
+    if options.fleet is not None and (options.goal.strip() or mission or options.step or options.breaks):
+        return _complain("a fleet's file has its goals; say no GOAL, --mission, --step or --break beside it")
+    if options.fleet is None and bool(options.goal.strip()) == (mission is not None):
         return _complain("say either a GOAL or --mission NAME")
     run = RunOptions(
         workspace=_workspace(options),
@@ -146,11 +149,21 @@ def _run(options: argparse.Namespace) -> int:
         breaks=tuple(options.breaks),
     )
     try:
+        if options.fleet is not None:
+            return _run_fleet(options, run)
         result = asyncio.run(run_goal(run, out=sys.stdout, err=sys.stderr))
     except (JournalError, ValueError) as error:
         return _complain(_one_line(error))
     status = Status(result["status"])
     return _told(options, EXIT_CODES[status], result, result["message"], head=f"{status}: ")
+
+
+def _run_fleet(options: argparse.Namespace, usual: RunOptions) -> int:
+    from app.fleet import exit_code, run_fleet, table
+
+    result = asyncio.run(run_fleet(options.fleet, usual, out=sys.stdout, err=sys.stderr))
+    _say(options, result, table(result))
+    return exit_code(result)
 
 
 def _run_again(options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -104,10 +104,27 @@ class _End:
 
 
 class Run:
-    """One headless run."""
+    """One headless run.
 
-    def __init__(self, engine: Engine, options: RunOptions, out: TextIO, err: TextIO) -> None:
-        self._engine = engine
+    Args:
+        engine: the workspace.
+        options: what to run and how.
+        out: where events are printed.
+        err: where lines for people are printed.
+        events: the agent's events from the run's beginning, where somebody else follows the journal for
+            several runs, shows what happens and takes signals.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        options: RunOptions,
+        out: TextIO,
+        err: TextIO,
+        *,
+        events: AsyncIterator[Event] | None = None,
+    ) -> None:
+        self._engine, self._events = engine, events
         self._options = options
         self._out, self._err = out, err
         self._goal = ""
@@ -139,12 +156,8 @@ class Run:
             return {"status": Status.FAILED.value, "message": refused, "reason": "REFUSED"}
         before = await engine.view(options.agent)
         since = await engine.head()
-        for problem in engine.health.library:
-            print(f"recipes: {problem}", file=self._err, flush=True)
-        for problem in engine.health.prompts:
-            print(f"prompts: {problem}", file=self._err, flush=True)
-        for problem in engine.health.states:
-            print(f"states: {problem}", file=self._err, flush=True)
+        if self._events is None:
+            tell_problems(engine, self._err)
         with self._signals():
             end = await self._start(before)
             if end is None:
@@ -170,6 +183,10 @@ class Run:
             "message": message,
         }
         return {**result, "reason": end.reason} if end.reason else result
+
+    def interrupt(self) -> None:
+        """Stop the agent, and end the run."""
+        self._interrupted.set()
 
     async def _do(self, command: cmd.Command) -> cmd.Receipt:
         return await self._engine.submit(command, operator="headless")
@@ -265,8 +282,9 @@ class Run:
                 await wait_until(self._engine, self._options.agent, lambda state: not state.acting)
 
     async def _watch(self, since: int) -> _End:
-        async for event in self._engine.events(since):
-            self._show(event)
+        async for event in self._events or self._engine.events(since):
+            if self._events is None:
+                self.show(event)
             if event.stream != self._options.agent:
                 continue
             end = await self._end_of(ev.payload_of(event))
@@ -342,7 +360,8 @@ class Run:
         planning = said.failure is FailureKind.PLANNING_ERROR
         return _End(Status.NEEDS_OPERATOR, said.reason, FAILED_PLANNING if planning else kind)
 
-    def _show(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
+        """Print an event as it is wanted."""
         if self._options.events:
             print(json.dumps(ev.as_dict(event)), file=self._out, flush=True)
         elif not self._options.quiet:
@@ -365,7 +384,7 @@ class Run:
             await wait_until(self._engine, self._options.agent, at_rest)
 
     def _signals(self) -> Any:
-        return _interrupting(self._interrupted.set)
+        return interrupting(self.interrupt) if self._events is None else nullcontext()
 
 
 class _Lines:
@@ -394,7 +413,16 @@ class _Lines:
             loop.call_soon_threadsafe(self._ready.put_nowait, False)
 
 
-class _interrupting:  # noqa: N801  reads as a clause
+def tell_problems(engine: Engine, err: TextIO) -> None:
+    """Print what a workspace has that cannot be used."""
+    health = engine.health
+    parts = {"recipes": health.library, "prompts": health.prompts, "states": health.states}
+    for name, problems in parts.items():
+        for problem in problems:
+            print(f"{name}: {problem}", file=err, flush=True)
+
+
+class interrupting:  # noqa: N801  reads as a clause
     """SIGINT and SIGTERM call a function while the block runs."""
 
     def __init__(self, then: Callable[[], None]) -> None:

@@ -380,8 +380,12 @@ class Answers:
 
     def fault(self, agent: str) -> str:
         """Why the agent does nothing and never will in this session; empty when it is well."""
-        live = self._agents.get(agent)
-        return self._live.faults.get(agent, "") if live is None else live.fault
+        return self._live.fault(agent)
+
+    @property
+    def faulty(self) -> tuple[str, ...]:
+        """Ids of the agents that `fault` says something of."""
+        return tuple(self._live.faulty)
 
     async def faulted(self, agent: str) -> str:
         """Wait until the agent's cycle has ended, and say why where that was a fault."""
@@ -412,7 +416,7 @@ class Answers:
         logs = [agent.log for agent in self._agents.values()]
         troubles = [log.trouble for log in logs] + [self._mastermind.trouble, self._crew.trouble]
         trouble = next((str(one) for one in troubles if one is not None), "")
-        faults = tuple(f"{name}: {fault}" for name in self.agents if (fault := self.fault(name)))
+        faults = tuple(f"{name}: {fault}" for name, fault in self._live.faulty.items())
         errors = tuple(str(error) for error in self.library.errors)
         untidy = self._saver.trouble if self._saver is not None else ""
         status = self._memory.status if self._memory is not None else MemoryStatus()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -231,7 +232,9 @@ class Engine(Answers):
             self._mastermind.begin()
         if CREW in streams:
             self._crew.begin()
-        self._keeper = Keeper(self._memory, self.store, self.blobs, self._ports.clock, self._live.restore)
+        self._keeper = Keeper(
+            self._memory, self.store, self.blobs, self._ports.clock, self._live.restore, self.at_leisure
+        )
         self._keeper.begin()
         index = keep_index(self.workspace, self.store, self._ports.clock, RETRY_JOURNAL_S)
         self._tasks = [
@@ -298,12 +301,15 @@ class Engine(Answers):
 
     async def _recent_snapshots(self, actions: int) -> set[str]:
         """The snapshots of that many newest actions of each agent."""
-        kinds = (ev.SnapshotTaken.kind, ev.RewindBegun.kind)
-        agents = list(self._agents)
-        taken = [await self.store.last(actions, agent, kind=kind) for agent in agents for kind in kinds]
-        payloads = [ev.payload_of(event) for events in taken for event in events]
-        before = {said.saved for said in payloads if isinstance(said, ev.RewindBegun)}
-        return before | {said.snapshot for said in payloads if isinstance(said, ev.SnapshotTaken)}
+        named = {ev.SnapshotTaken.kind: "snapshot", ev.RewindBegun.kind: "saved"}
+        found: set[str] = set()
+        for agent in list(self._agents):
+            for kind, name in named.items():
+                # Of many agents these are tens of thousands, so they are not made into payloads.
+                found.update(
+                    json.loads(e.body)[name] for e in await self.store.last(actions, agent, kind=kind)
+                )
+        return found
 
     async def close(self, reason: str = "") -> None:
         """Stop every agent where it stands, record it, and give the workspace up."""
@@ -474,6 +480,14 @@ class Engine(Answers):
     async def stopped(self) -> None:
         """Return when every stop has its last receipt: all that was to die is dead, or said to live."""
         await self._door.stops.settled()
+
+    def give_way(self) -> None:
+        """The operator did something that is to be on the screen at once: agents wait for a moment."""
+        self._shared.pace.give_way()
+
+    async def at_leisure(self) -> None:
+        """Let others have their turn of the loop; for who has much to do that can wait for a moment."""
+        await self._shared.pace.at_leisure()
 
     def root_of(self, agent: str) -> Path:
         """Where an agent's files are: the workspace's sandbox, or of a fork its own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import ClassVar, Literal
 
 from textual.binding import Binding, BindingType
@@ -214,6 +215,7 @@ def _below(goals: tuple[GoalLine, ...], at: int) -> list[GoalLine]:
     return found
 
 
+@lru_cache(maxsize=1024)
 def _agent_row(agent: AgentLine) -> Row:
     glyph, style = AGENT_MARKS[agent.mode]
     note = clean_line(agent.note) or agent.mode

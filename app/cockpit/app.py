@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.containers import Container
@@ -61,8 +63,8 @@ from widgets.timeline import Timeline
 FRAMES_PER_S = 25
 PAST_EVENTS = 600
 """Events of each agent that panes show of earlier sessions."""
-BATCH = 32
-"""Events brought in between two turns of the loop."""
+TURN_S = 0.003
+"""How long events are brought in between two turns of the loop."""
 SWITCH_S = 0.0005
 """How long another thread, such as the one that writes memory, may hold the interpreter when the loop wants
 it: Python's 5 ms would come on top of each of the half a dozen turns that a key takes to the screen."""
@@ -125,6 +127,12 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
 
     def _save_screenshot(self) -> None:
         self.deliver_screenshot()
+
+    async def on_event(self, event: events.Event) -> None:
+        """What the operator does goes before what agents do."""
+        if self._engine is not None and isinstance(event, events.InputEvent):
+            self._engine.give_way()
+        await super().on_event(event)
 
     def on_mount(self) -> None:
         """Keys, signals, and the engine in the background so that the screen is there at once."""
@@ -195,7 +203,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
             self._say(f"press : and type: goal create a Python project named 'demo'{planner}", "note")
 
     async def _follow(self, engine: Engine, since: int) -> None:
-        count = 0
+        began = time.perf_counter()
         async for event in engine.events(since):
             if event.stream == MASTERMIND:
                 self._mastermind_told(event)
@@ -208,9 +216,9 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 self._tell(event.stream, payload)
                 self._look_at_inbox(payload)
                 self._notice(event, payload)
-            count += 1
-            if count % BATCH == 0:
-                await asyncio.sleep(0)
+            if time.perf_counter() - began > TURN_S:
+                await engine.at_leisure()
+                began = time.perf_counter()
 
     def _tell(self, agent: str, payload: ev.Payload) -> None:
         """Say what the operator waits for or has to know, wherever they look."""
@@ -296,7 +304,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         shown, engine = state or AgentState(), self._engine
         match pane:
             case Pane.GOALS:
-                faulty = [name for name in engine.agents if engine.fault(name)] if engine else []
+                faulty = engine.faulty if engine else ()
                 goals = views.goal_stack(self._projector.states, self._agent, faulty)
                 self.query_one("#goals", GoalStack).show(goals)
             case Pane.PLAN:

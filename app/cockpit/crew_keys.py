@@ -70,7 +70,7 @@ class CrewKeys(CrewBase, MastermindBase):
 
     def _faults(self) -> list[str]:
         engine = self._engine
-        return [name for name in engine.agents if engine.fault(name)] if engine is not None else []
+        return list(engine.faulty) if engine is not None else []
 
     def _crew_dialog_closed(self, _none: None) -> None:
         self._board = self._timeline = None

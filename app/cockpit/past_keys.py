@@ -29,6 +29,8 @@ EARLIER = 600
 """Events before the place whose output and thoughts the panes show."""
 SLICE = 32
 """Events brought in between two turns of the loop."""
+PREPARED = 8
+"""Agents whose past is made ready before anybody looks."""
 PREPARE_AFTER_S = 2.0
 """How long after the first screen it is made ready to look back."""
 FAR = 10
@@ -150,10 +152,10 @@ class PastKeys(Layout):
             self._moving, self._moves = False, ()
 
     async def _prepare_past(self, engine: Engine) -> None:
-        """Once all else stands, make ready to look back: agent by agent, the shown one first."""
+        """Once all else stands, make ready to look back: the shown agent first, of many not all."""
         await asyncio.sleep(PREPARE_AFTER_S)
         try:
-            for agent in sorted(engine.agents, key=lambda one: one != self._agent):
+            for agent in sorted(engine.agents, key=lambda one: one != self._agent)[:PREPARED]:
                 await self._past_of(engine, agent).prepare()
         except JournalError:
             return  # whoever looks back is told of it

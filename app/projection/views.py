@@ -86,6 +86,10 @@ _STEP_MARKS: Mapping[StepStatus, StepMark] = {
 # ------------------------------------------------------------------ goals and agents
 
 
+_LINES: dict[str, tuple[str, AgentLine]] = {}
+"""The line of each agent that was made last, with the head of the stream that it is of."""
+
+
 def goal_stack(states: Iterable[AgentState], selected: str, faulty: Collection[str] = ()) -> GoalStackModel:
     """The selected agent's goals, and all agents below them; faulty ones never run in this session."""
     known = list(states)
@@ -129,6 +133,14 @@ def _clauses(plan: Plan) -> tuple[int, int]:
 
 
 def _agent(state: AgentState, selected: bool) -> AgentLine:
+    """An agent's line, made once for each state that it comes to."""
+    found = _LINES.get(state.agent_id)
+    if found is None or found[0] != state.hash or found[1].selected != selected:
+        found = _LINES[state.agent_id] = (state.hash, _agent_line(state, selected))
+    return found[1]
+
+
+def _agent_line(state: AgentState, selected: bool) -> AgentLine:
     mark: AgentMark
     note = state.mode.value.lower()
     match state.mode:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from engine.domain.session import ReturnedShell
 from engine.domain.state import ActiveAction
@@ -67,8 +67,22 @@ class NoSaver:
         return NOT_SAVED
 
 
+@dataclass(eq=False, slots=True)
+class _Shared:
+    """A snapshot that all have who asked before it was begun."""
+
+    label: str
+    actions: list[str] = field(default_factory=list)
+    """Before which it is taken: `pilot:a3`."""
+    waiting: int = 0
+    taking: asyncio.Task[tuple[SnapshotInfo, str, Changes | None]] | None = None
+
+
 class WorkspaceSaver:
     """Takes snapshots, and clears old ones away in the background.
+
+    One is taken at a time. Those who ask while one is under way share the next, so that many agents at work
+    on one root cost no more walks over it than a few.
 
     Args:
         snapshots: of the sandbox root; shared by all agents.
@@ -80,31 +94,77 @@ class WorkspaceSaver:
         self._tidying: asyncio.Task[None] | None = None
         self._added = 0
         self._last = ("", "")
-        """The snapshot taken last, and the action before which that was."""
+        """The snapshot taken last, and the action before which that was; empty where that were several."""
+        self._next: _Shared | None = None
+        """The snapshot that has not been begun."""
+        self._one = asyncio.Lock()
+        self._rests_until = 0.0
+        """Where many share, half of the time is left to the loop, and more come together for the next."""
+        self._begun: set[asyncio.Task[Any]] = set()
         self.trouble = ""
         """Why old snapshots could not be cleared away the last time."""
 
     async def save(self, agent: str, action: ActiveAction) -> Saved:
-        """Take a snapshot; a workspace that has not changed gives the same one again."""
+        """Have a snapshot taken; a workspace that has not changed gives the same one again."""
+        name = f"{agent}:{action.id}"
+        shared = self._joined(name, f"{agent} {action.id} {action.command}")
+        assert shared.taking is not None
         try:
-            info = await self.snapshots.take(label=f"{agent} {action.id} {action.command}")
+            info, since, changes = await asyncio.shield(shared.taking)
         except SnapshotError as error:
             return ev.SnapshotFailed(action=action.id, reason=str(error))
-        self._count(info)
-        since, changes = await self._since(info.id)
-        self._last = (info.id, f"{agent}:{action.id}")
+        finally:
+            self._leave(shared)
+        first = shared.actions[0] == name
         return ev.SnapshotTaken(
             action=action.id,
             snapshot=info.id,
             files=info.files,
             bytes=info.bytes,
-            new_bytes=info.new_bytes,
+            new_bytes=info.new_bytes if first else 0,
             skipped=len(info.skipped) + info.skipped_more,
             duration_ms=round(info.duration_ms),
-            since=since,
-            written=tuple(sorted({*changes.added, *changes.changed})[:PATHS]) if changes else (),
-            removed=changes.removed[:PATHS] if changes else (),
+            since=since if first else "",
+            written=tuple(sorted({*changes.added, *changes.changed})[:PATHS]) if first and changes else (),
+            removed=changes.removed[:PATHS] if first and changes else (),
         )
+
+    def _joined(self, action: str, label: str) -> _Shared:
+        """The next snapshot, which is to be taken before this action as well."""
+        shared = self._next
+        if shared is None:
+            shared = self._next = _Shared(label)
+            shared.taking = asyncio.create_task(self._take(shared), name="saving the workspace")
+            self._begun.add(shared.taking)
+            shared.taking.add_done_callback(self._begun.discard)
+        shared.actions.append(action)
+        shared.waiting += 1
+        return shared
+
+    def _leave(self, shared: _Shared) -> None:
+        """One waits no longer; a snapshot that nobody waits for is cut off."""
+        shared.waiting -= 1
+        if shared.waiting or shared.taking is None or shared.taking.done():
+            return
+        shared.taking.cancel()
+        if self._next is shared:
+            self._next = None
+
+    async def _take(self, shared: _Shared) -> tuple[SnapshotInfo, str, Changes | None]:
+        async with self._one:
+            loop = asyncio.get_running_loop()
+            await asyncio.sleep(max(0.0, self._rests_until - loop.time()))
+            self._next = None
+            more = len(shared.actions) - 1
+            info = await self.snapshots.take(
+                label=f"{shared.label} and {more} more" if more else shared.label
+            )
+            if more:
+                self._rests_until = loop.time() + info.duration_ms / 1000
+            self._count(info)
+            since, changes = await self._since(info.id)
+            self._last = (info.id, "" if more else shared.actions[0])
+        return info, since, changes
 
     async def _since(self, snapshot: str) -> tuple[str, Changes | None]:
         """The action that changed files since the snapshot before this one, and how."""
@@ -160,6 +220,7 @@ class WorkspaceSaver:
 
     async def close(self) -> None:
         """End what goes on in the background; the store is whole whenever that happens."""
-        if self._tidying is not None:
-            self._tidying.cancel()
-            await asyncio.gather(self._tidying, return_exceptions=True)
+        going_on = {*self._begun, *([self._tidying] if self._tidying is not None else [])}
+        for task in going_on:
+            task.cancel()
+        await asyncio.gather(*going_on, return_exceptions=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 
 
 class BudgetKind(StrEnum):
@@ -40,6 +41,7 @@ class SpendingLimits:
         found: float | None = getattr(self, kind.value)
         return found
 
+    @lru_cache(maxsize=1024)  # noqa: B019  values that are asked for before each action of each agent
     def over(self, usual: SpendingLimits) -> SpendingLimits:
         """These limits, and where there is none of a kind the usual one."""
         given = {

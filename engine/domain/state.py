@@ -482,8 +482,9 @@ class AgentState:
     @property
     def shell_taken(self) -> bool:
         """True while the operator holds the shell, or waits for it."""
-        waiting = any((call.tool, call.command) == (SHELL_TOOL, SHELL_COMMAND) for call in self.requests)
-        return waiting or (self.action is not None and self.action.shell)
+        if self.action is not None and self.action.shell:
+            return True
+        return any((call.tool, call.command) == (SHELL_TOOL, SHELL_COMMAND) for call in self.requests)
 
     @property
     def timed_out(self) -> bool:

@@ -2,7 +2,8 @@
 
 What a tool writes by name is on record; what `run` or the operator's shell did to files is told by the next
 snapshot (`SnapshotTaken.since`). The root is one for all agents, so where two acted at once the change is
-that of the one whose snapshot came before it. Source: spec steering §3 idea 6 ("file change").
+that of the one whose snapshot came before it, and of nobody where one snapshot was for several. Source: spec
+steering §3 idea 6 ("file change").
 """
 
 from __future__ import annotations

@@ -152,8 +152,8 @@ class SnapshotTaken(Payload):
     """How many things it cannot bring back."""
     duration_ms: int = 0
     since: str = ""
-    """The action before which the last one was taken (`pilot:a3`); empty where nothing changed, or it is
-    not known."""
+    """The action before which the last one was taken (`pilot:a3`); empty where nothing changed, it is not
+    known, or that one was taken before several actions at once."""
     written: tuple[str, ...] = ()
     """Files that are new or other ones since then, from the root; the first ones where they are many."""
     removed: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ up again by another process from the journal.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -114,9 +115,12 @@ class Agent(DecidingAgent):
         goal = self.state.current_goal
         self.append(ev.InterventionOpened(goal=goal, reason=reason), "system", cut.ref)
 
-    def start(self) -> None:
-        """Begin the cycle as a task of the running loop."""
-        self._task = asyncio.create_task(self.cycle(), name=f"agent {self.state.agent_id}")
+    def start(self, ended: Callable[[], object] = lambda: None) -> None:
+        """Begin the cycle as a task of the running loop; `ended` is called once it is over."""
+        pace, work = self.around.pace, self.cycle()
+        paced = work if pace is None else pace.run(work)
+        self._task = asyncio.create_task(paced, name=f"agent {self.state.agent_id}")
+        self._task.add_done_callback(lambda _: ended())
 
     async def close(self) -> None:
         """End the cycle; a running action is cancelled and recorded."""

@@ -57,6 +57,8 @@ class LiveAgents:
         """Agents that are here and cannot be taken up, with the reason."""
         self.rebuilt: dict[str, str] = {}
         """Agents of which a kept state could not be used, with the reason."""
+        self._ended: set[str] = set()
+        """Agents whose cycle has ended."""
         self._kept: dict[str, int] = {}
         """The version of each agent's state that was kept last."""
 
@@ -64,6 +66,17 @@ class LiveAgents:
     def ids(self) -> tuple[str, ...]:
         """Ids of the agents that exist, oldest first; those that could not be taken up last."""
         return (*self.here, *self.faults)
+
+    def fault(self, agent: str) -> str:
+        """Why an agent does nothing and never will in this session; empty when it is well."""
+        live = self.here.get(agent)
+        return self.faults.get(agent, "") if live is None else live.fault
+
+    @property
+    def faulty(self) -> dict[str, str]:
+        """The agents that do nothing and never will, with why; found without asking each."""
+        names = [name for name in self.here if name in self._ended] if self._ended else []
+        return {name: why for name in (*names, *self.faults) if (why := self.fault(name))}
 
     def nobody(self, wanted: str) -> str:
         """Why a command to an agent reaches nobody."""
@@ -122,7 +135,7 @@ class LiveAgents:
         self.here[state.agent_id] = agent
         for tool in from_outside(self._shared.registry):
             agent.offered(offer_of(tool))
-        agent.start()
+        agent.start(lambda: self._ended.add(state.agent_id))
         return agent
 
     def offer(self, said: ToolOffered) -> None:

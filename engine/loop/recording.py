@@ -30,6 +30,7 @@ from engine.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from engine.generation.pgp import Answerer
+    from engine.loop.pacing import Pace
     from engine.loop.purse import Purse
     from engine.steering.ledger import Ledger
 
@@ -84,6 +85,8 @@ class Surroundings:
     """Counts what all agents take against their budgets; None in a replay, which is fed what it decided."""
     background: BackgroundRunner | None = None
     """Who runs background work; None in a replay, which is fed what came of it."""
+    pace: Pace | None = None
+    """Whose turn it is among many agents; None where there is one, as in a replay."""
     watches: bool = False
     """Whether somebody looks if the agent is stuck; not in a replay, which is fed what was seen."""
 

@@ -26,6 +26,7 @@ from engine.journal.blobs import BlobStore
 from engine.journal.store import JournalStore
 from engine.library.prompt_parts import PromptReader
 from engine.loop.branching import Branches
+from engine.loop.pacing import Pace
 from engine.loop.perceive import WorkspacePerceiver
 from engine.loop.recording import Surroundings
 from engine.loop.voice import Voice
@@ -110,6 +111,8 @@ class Shared:
     """Who plans where no model does."""
     parts: PromptReader
     """The workspace's parts of prompts."""
+    pace: Pace = field(default_factory=Pace)
+    """Whose turn it is."""
     permits: Permits | None = None
     """Leave to ask a model for those that work on handoffs; None while there is no crew."""
     colleagues: Colleagues | None = None
@@ -232,6 +235,7 @@ class Shared:
             post=post,
             ledger=self.ledger,
             background=self.background,
+            pace=self.pace,
             watches=True,
             memory=self.memory,
         )

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 BATCH = 64
 """Events whose notes are written together at most."""
+SLICE = 16
+"""Events looked at between two turns of the loop."""
 AHEAD = 256
 """Events that are read ahead of what was written."""
 RETRY_S = 1.0
@@ -52,13 +54,19 @@ class Keeper:
     """Keeps memory up with the journal; start it with `begin`, and always `close` it."""
 
     def __init__(
-        self, memory: Memory, store: JournalStore, blobs: BlobStore, clock: Clock, state_at: StateAt
+        self,
+        memory: Memory,
+        store: JournalStore,
+        blobs: BlobStore,
+        clock: Clock,
+        state_at: StateAt,
+        rest: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(0),
     ) -> None:
         self._memory = memory
         self._store = store
         self._blobs = blobs
         self._clock = clock
-        self._state_at = state_at
+        self._state_at, self._rest = state_at, rest
         self._noters: dict[str, Noter] = {}
         self._read: asyncio.Queue[Event] = asyncio.Queue(AHEAD)
         self._tasks: list[asyncio.Task[None]] = []
@@ -142,7 +150,12 @@ class Keeper:
             events = [await self._read.get()]
             while len(events) < BATCH and not self._read.empty():
                 events.append(self._read.get_nowait())
-            noted = [one for event in events if (one := await self._noted(event)) is not None]
+            noted = []
+            for at, event in enumerate(events):
+                if not at % SLICE:
+                    await self._rest()
+                if (one := await self._noted(event)) is not None:
+                    noted.append(one)
             if noted:
                 await self._keep(noted)
                 self.kept += len(noted)

@@ -85,7 +85,8 @@ class Ledger:
         """Who works for whom, found when it is first asked for."""
         self._aside: dict[str, SpendingLimits] = {}
         """What was set aside for whom."""
-        self._entries: list[Entry] = []
+        self._entries: dict[str, list[Entry]] = {}
+        """What was let through, by its agent."""
         self._wanted: dict[str, Entry] = {}
         """What each agent that is held was not let do."""
         self._freed = asyncio.Event()
@@ -168,42 +169,44 @@ class Ledger:
             most: the most that it can take.
             action: the action's id, where it is one; a call is counted until `leave_off`.
         """
-        again = (agent, action) if action else None
-        self._entries = [
-            one for one in self._entries if not self._is_over(one) and (one.agent, one.action) != again
+        mine = self._entries.get(agent, ())
+        self._entries[agent] = [
+            one for one in mine if not self._is_over(one) and not (action and one.action == action)
         ]
         # To go on takes time, whatever else it takes.
         entry = Entry(agent, goal, most + Spent(us=1), action)
         state = self._states.get(agent)
-        objection = self._objection(entry, self.accounts(state, goal)) if state is not None else None
+        asked = state is not None and self._limited(state)
+        objection = self._objection(entry, self.accounts(state, goal)) if state and asked else None
         if objection is not None:
             self._wanted[agent] = entry
             return objection
         self._wanted.pop(agent, None)
-        self._entries.append(Entry(agent, goal, most, action))
-        return self._entries[-1]
+        return self._enter(Entry(agent, goal, most, action))
 
     def enter_beside(self, most: Spent) -> Entry | Objection:
         """Let a call be made for the workspace itself, or say why its budget has no room for it."""
         entry = Entry("", "", most)
         objection = self._objection(entry, self._above(AgentState()))
-        if objection is None:
-            self._entries.append(entry)
-        return objection or entry
+        return objection or self._enter(entry)
+
+    def _enter(self, entry: Entry) -> Entry:
+        self._entries.setdefault(entry.agent, []).append(entry)
+        return entry
 
     def leave_off(self, entry: Entry) -> None:
         """A call is over; what it took is in its agent's state."""
-        self._entries.remove(entry)
+        self._entries[entry.agent].remove(entry)
         freed, self._freed = self._freed, asyncio.Event()
         freed.set()
 
     def crowded(self, agent: str) -> bool:
         """Whether only calls under way leave no room for what the agent wants: it can wait for them."""
         wanted, kept = self._wanted.get(agent), self._entries
-        calls = [one for one in kept if not one.action]
+        calls = any(not one.action for entries in kept.values() for one in entries)
         if wanted is None or not calls:
             return False
-        self._entries = [one for one in kept if one.action]
+        self._entries = {name: [one for one in entries if one.action] for name, entries in kept.items()}
         try:
             return self._objection(wanted, self.accounts(self._states[agent], wanted.goal)) is None
         finally:
@@ -217,10 +220,15 @@ class Ledger:
         """Agents at work whose time is up, each with the budget that says so."""
         for name, state in self._states.items():
             may = state.run is RunState.RUNNING or state.grants > 0
-            if may and works(state):
+            if may and works(state) and self._limited(state):
                 found = self._objection(Entry(name, "", Spent(us=1)), self.accounts(state, ""))
                 if found is not None:
                     yield name, found
+
+    def _limited(self, state: AgentState) -> bool:
+        """Whether there may be a budget that an agent draws on."""
+        own = state.budget is not None or state.goal_budgets or state.config.parent
+        return bool(own) or self._usual.any or self._settings.any or self.workspace is not None
 
     def eased(self) -> list[str]:
         """Agents that a budget holds and that would be let go on now."""
@@ -262,11 +270,11 @@ class Ledger:
         if not any(account.limits.of(kind) is not None and entry.takes(kind) for kind in BudgetKind):
             return None
         before = account.charged()
-        self._entries.append(entry)
+        self._enter(entry)
         try:
             following = account.charged() - before
         finally:
-            self._entries.pop()
+            self._entries[entry.agent].pop()
         return broken(account.limits, before, following)
 
     # -------------------------------------------------------------- the budgets
@@ -295,7 +303,7 @@ class Ledger:
             return sum((spent for other, spent in state.spent.items() if covers(other)), passing)
 
         def charged() -> Spent:
-            mine = (one for one in self._entries if one.agent == state.agent_id and covers(one.goal))
+            mine = (one for one in self._entries.get(state.agent_id, ()) if covers(one.goal))
             return sum((one.most for one in mine if not self._is_over(one)), taken())
 
         limits = state.goal_budgets.get(goal, SpendingLimits())
@@ -338,7 +346,7 @@ class Ledger:
     def _charged(self, state: AgentState) -> Spent:
         """What an agent took, has under way, and has set aside for those that work for it."""
         name = state.agent_id
-        mine = (one.most for one in self._entries if one.agent == name and not self._is_over(one))
+        mine = (one.most for one in self._entries.get(name, ()) if not self._is_over(one))
         return sum((self._reserved(child) for child in self._children(name)), sum(mine, self._own(state)))
 
     def _reserved(self, state: AgentState) -> Spent:
@@ -362,7 +370,7 @@ class Ledger:
         return sum(below, self._own(state))
 
     def _charged_in_all(self) -> Spent:
-        under_way = (one.most for one in self._entries if not one.agent)
+        under_way = (one.most for one in self._entries.get("", ()))
         agents = (self._reserved(state) for state in self._children(""))
         return sum(agents, sum(under_way, self.beside))
 

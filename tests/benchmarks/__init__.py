@@ -27,6 +27,7 @@ NAMES = (
     "code",
     "evolving",
     "selection",
+    "fleet",
 )
 
 

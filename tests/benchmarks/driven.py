@@ -1,9 +1,10 @@
 """A cockpit that is told from outside how many events its agent is to record; for measuring in a terminal.
 
 Run as `python -m tests.benchmarks.driven WORKSPACE ORDERS NOTES`: lines that arrive on the file descriptor
-ORDERS (`rate N` events a second, `burst N` events at once) are carried out in the cockpit's own loop. The
-file NOTES gets `d N SECONDS` when event N is durable, `b N` behind a burst, and `s SECONDS` for each turn of
-the loop that others had to wait for longer than a frame, by the clock that all processes share.
+ORDERS (`rate N` events a second, `burst N` events at once, `run 0`: every agent goes on) are carried out in
+the cockpit's own loop. The file NOTES gets `d N SECONDS` when event N is durable, `b N` behind a burst, and
+`s SECONDS` for each turn of the loop that others had to wait for longer than a frame, by the clock that all
+processes share.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TextIO
 from app.cockpit import app as cockpit
 from app.garbage import hold_off
 from app.settings import Settings
+from engine.domain import commands as cmd
 from engine.engine import Engine
 from engine.journal import events as ev
 
@@ -48,6 +50,8 @@ class Driven(cockpit.Cockpit):
             match what:
                 case "rate":
                     self.rate = int(number)
+                case "run":
+                    self.run_worker(self._run_all(), name="run all", exit_on_error=False)
                 case "burst":
                     self.run_worker(self._burst(int(number)), name="burst", exit_on_error=False)
 
@@ -68,6 +72,11 @@ class Driven(cockpit.Cockpit):
             if self._engine is not None and due >= 1:
                 await self._think(self._engine, int(due))
                 due -= int(due)
+
+    async def _run_all(self) -> None:
+        if self._engine is not None:
+            for agent in self._engine.agents:
+                await self._engine.submit(cmd.Run(agent=agent))
 
     async def _burst(self, many: int) -> None:
         if self._engine is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +217,25 @@ async def test_after_kill_9_everything_stands_where_it_can_go_on(tmp_path: Path)
         assert (await on.result(wizard)).data == {"a": "shops"}
         await on.holds(lambda: not on.run("one-1").open_goals)
         await on.at_rest()
+
+
+async def test_as_many_handoffs_as_may_be_open_all_come_back_by_few_calls_at_a_time(tmp_path: Path) -> None:
+    async with whole(tmp_path / "ws", [spec("scout", "operator")], lambda _: returns("found out")) as on:
+        permits, most = on.crew.permits, 0
+        held = permits.held
+
+        @asynccontextmanager
+        async def counted(handoff: str) -> AsyncIterator[None]:
+            nonlocal most
+            async with held(handoff):
+                most = max(most, permits._held)
+                yield
+
+        permits.held = counted  # type: ignore[method-assign]
+        handed = await asyncio.gather(*(on.hand("scout") for _ in range(32)))
+        async with asyncio.timeout(60):
+            results = await asyncio.gather(*(on.crew.wait(one) for one in handed))
+        assert {result.output for result in results} == {"found out"}
+        assert {on.crew.state.handoffs[one].state for one in handed} == {HandoffState.COMPLETED}
+        assert most == permits.limit == 4
+        assert len(on.server.requests) == 32
