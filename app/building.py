@@ -173,6 +173,9 @@ async def carried_out(options: Any, workspace: Path, config: EngineConfig, *, qu
         assert crew.builds is not None
         await crew.builds.settled()
         return await _carried_out(options, crew.builds, crew.state, quiet=quiet)
+    except OSError as error:
+        where = error.filename or workspace
+        return 2, {}, clean_line(f"{where}: {error.strerror or error}; it has to be a place to write to")
     finally:
         await engine.close("the command is over")
 

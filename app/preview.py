@@ -138,6 +138,7 @@ _CREW_BACK: Mapping[str, str] = {
     "crew_pause": "yes: resume HANDOFF",
     "crew_resume": "yes: pause HANDOFF",
     "crew_priority": "yes: set it again",
+    "crew_step_mode": "yes: set it again",
     "crew_enable": "yes: agent_enable, agent_disable",
     "crew_cancel": "no: retry HANDOFF hands the same over anew",
 }

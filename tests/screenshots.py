@@ -17,20 +17,36 @@ from functools import partial
 from pathlib import Path
 
 from app.settings import Settings
+from engine.building.builder import Builder
 from engine.domain import commands as cmd
 from engine.domain import crew_commands as cc
 from engine.models import Endpoint
 from engine.models.choice import ModelChoice
 from engine.steering.policies import PRESETS
+from tests.cockpit.crew_flight import (
+    MOTION,
+    SURVEY,
+    building,
+    debate_spec,
+    debaters,
+    handed,
+    lay_skill,
+    register,
+    staffed,
+    viewed,
+)
 from tests.cockpit.flight import Flight, cockpit
 from tests.crew import pictured
-from tests.messages_server import MessagesServer, call, object_call
+from tests.messages_server import MessagesServer, Reply, call, object_call
 from widgets.dialogs import HandoverDialog, InterventionDialog, StepEditor
 from widgets.dialogs.backlog import BacklogDialog
 from widgets.dialogs.breakpoints import BreakpointsDialog
+from widgets.dialogs.builder import BuilderDialog
 from widgets.dialogs.campaign import CampaignDialog
 from widgets.dialogs.context_meter import ContextDialog
+from widgets.dialogs.debate import DebateDialog
 from widgets.dialogs.fleet import FleetDialog
+from widgets.dialogs.guided import GuidedDialog
 from widgets.dialogs.handoffs import HandoffsDialog
 from widgets.dialogs.inbox import InboxDialog
 from widgets.dialogs.memory_browser import MemoryBrowser
@@ -314,6 +330,65 @@ async def campaign(workspace: Path) -> None:
         await _keep(flight, "backlog")
 
 
+CANVAS = {
+    "segments": "Small online shops with fewer than ten people\nTheir customers who write at night",
+    "value": "An answer within a minute, at any hour, in the shop's own words",
+    "channels": "The shop systems' own markets for extensions",
+}
+
+
+async def guided(workspace: Path) -> None:
+    """A guided session: what was answered, what is asked, and a draft that is stored nowhere."""
+    library = Path(__file__).parents[1] / "engine/library/agents/bmc-wizard"
+    workspace.mkdir(parents=True)
+    built = await Builder(workspace).build(library, dry_run=True)
+    assert built.spec is not None
+    draft = "Small online shops pay 30 a month, those with more than 100 questions a day 90."
+    script = [Reply(text=draft)]
+    async with staffed(workspace, script, size=(160, 45)) as flight:
+        await register(flight, **built.spec.model_dump(mode="json"))
+        name = await handed(flight, "bmc-wizard", "A helper that answers customers at night.")
+        dialog = await viewed(flight, GuidedDialog, name)
+        for step, words in CANVAS.items():
+            await flight.until(lambda step=step: _asks(dialog, step), step)  # type: ignore[misc]
+            dialog._long.text = words
+            await flight.press("ctrl+n")
+        await flight.until(lambda: _asks(dialog, "relationships"), "the fourth step")
+        await flight.press("ctrl+k")
+        await flight.until(lambda: _asks(dialog, "revenue"), "the fifth step")
+        await flight.press("ctrl+g")
+        await flight.until(lambda: dialog.model.draft, "the draft")
+        await _keep(flight, "guided")
+
+
+def _asks(dialog: GuidedDialog, step: str) -> bool:
+    model = dialog.model
+    return model.step is not None and model.step.id == step and bool(model.asked)
+
+
+async def debate(workspace: Path) -> None:
+    """A debate that is over: claims and answers by side, the judge's two passes, the verdict, the dissent."""
+    async with staffed(workspace, debaters(), size=(160, 45)) as flight:
+        await register(flight, **debate_spec())
+        sources = {"sources": {"survey": SURVEY}}
+        name = await handed(flight, "decision-debate", MOTION, metadata=sources)
+        dialog = await viewed(flight, DebateDialog, name)
+        await flight.until(lambda: dialog.model.passes, "the verdict")
+        await flight.press("home")
+        await flight.shows("▶┃ A1")
+        await _keep(flight, "debate")
+
+
+async def builder(workspace: Path) -> None:
+    """A build whose type cannot be told: the phases, what was found, and the five types to choose from."""
+    source = lay_skill(workspace.parent / "pricing")
+    async with staffed(workspace, size=(160, 45)) as flight:
+        flight.app._open_build("pricing", building(workspace, source))
+        await flight.dialog(BuilderDialog)
+        await flight.shows("The text does not tell its type")
+        await _keep(flight, "builder")
+
+
 async def crew(workspace: Path) -> None:
     """Seven agents of a crew beside two others: who needs you first; then who handed what to whom."""
     async with MessagesServer([pictured.answer], repeat=True) as server:
@@ -373,6 +448,9 @@ SCENES: tuple[Scene, ...] = (
     stopping,
     breakpoints,
     campaign,
+    guided,
+    debate,
+    builder,
     crew,
 )
 

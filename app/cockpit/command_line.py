@@ -12,7 +12,7 @@ from app.cockpit import keymap
 from app.cockpit.approval_keys import ApprovalKeys
 from app.cockpit.budget_keys import BudgetKeys
 from app.cockpit.context_keys import ContextKeys
-from app.cockpit.crew_keys import CrewKeys
+from app.cockpit.crew_views import CrewViews
 from app.cockpit.goal_keys import GoalKeys
 from app.cockpit.mastermind_keys import MastermindKeys
 from app.cockpit.meta_keys import MetaKeys
@@ -43,7 +43,7 @@ WITH_A_MODEL = (
 
 
 class CommandLine(
-    CrewKeys,
+    CrewViews,
     ApprovalKeys,
     BudgetKeys,
     SandboxKeys,

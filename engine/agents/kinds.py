@@ -35,6 +35,11 @@ class AgentType(Word):
     """Step by step with the operator."""
 
     @property
+    def keeps_progress(self) -> bool:
+        """Whether it can go on from what it kept: committed phases, answered steps."""
+        return self in (AgentType.PIPELINE, AgentType.GUIDED)
+
+    @property
     def badge(self) -> str:
         """Three letters for narrow places."""
         return _BADGES[self]

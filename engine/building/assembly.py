@@ -13,6 +13,7 @@ from engine.building.findings import Findings
 from engine.building.skill import SkillDefinition
 from engine.mcp.global_actions import BUILT_INS
 
+_MOST_NAME = 64
 HANDSHAKE_S = 12.0
 """A server gives itself ten seconds; this is for one that hangs past them."""
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -71,6 +72,9 @@ def draft_tools(skill: SkillDefinition, tools: ToolsAt, found: Findings) -> dict
         if named := _MCP.fullmatch(token):
             names, was = servers.get(named[1], (set(), False))
             servers[named[1]] = (names | {named[2]}, was)
+    for server in [server for server in servers if len(server) > _MOST_NAME]:
+        found.warn("UNRESOLVED_TOOL", f"{server} is too long for a server's name; it was left out", "tools")
+        del servers[server]
     allowed = tools.allowed(tokens)
     for token in allowed.unresolved:
         found.warn("UNRESOLVED_TOOL", f"nothing here is {token}; it was left out", "allowed-tools")

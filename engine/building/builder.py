@@ -191,9 +191,9 @@ class _Run:
             return self._result(Status.NEEDS_OPERATOR, choice=error.choice)
         except OSError as error:
             found = Findings()
-            found.error(
-                "IO", f"the workspace cannot be used: {error.strerror or error}", str(self._places.workspace)
-            )
+            words = f"the workspace cannot be used: {error.strerror or error}"
+            where = str(error.filename or self._places.workspace)
+            found.error(_CODES.get(error.errno or 0, "IO"), words, where, "it has to be a place to write to")
             self._record("workspace", False, (), found, time.monotonic())
             return self._result(Status.FAILED)
 
@@ -233,8 +233,10 @@ class _Run:
         try:
             checks = await phase(self._work, found)
         except OSError as error:
-            said = error.strerror or str(error)
-            found.error(_CODES.get(error.errno or 0, "IO"), f"{said}: {error.filename or ''}".rstrip(": "))
+            code = _CODES.get(error.errno or 0, "IO")
+            where = str(error.filename or self._places.workspace)
+            hint = "make room, and build again" if code == "DISK_FULL" else "it has to be a place to write to"
+            found.error(code, error.strerror or str(error), where, hint)
         except NeedsOperatorError:
             self._record(name, False, checks, found, began)
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -11,6 +12,7 @@ from engine.agents.values import InvalidError, Problem
 from engine.domain.text import clean_line
 
 _MESSAGE, _WHERE = 500, 300
+_MOST_OF_A_KIND = 50
 
 
 class Level(StrEnum):
@@ -88,6 +90,7 @@ class Findings:
 
     def __init__(self) -> None:
         self.all: list[Finding] = []
+        self._times: Counter[tuple[Level, str, bool]] = Counter()
 
     def error(self, code: str, message: str, where: str = "", hint: str = "") -> None:
         """Something for which the build fails, strict or not."""
@@ -98,6 +101,11 @@ class Findings:
         self._add(Level.WARNING, code, message, where, hint, strict=strict)
 
     def _add(self, level: Level, code: str, message: str, where: str, hint: str, *, strict: bool) -> None:
+        kind = (level, code, strict)
+        if self._times[kind] > _MOST_OF_A_KIND:
+            return
+        if self._times[kind] == _MOST_OF_A_KIND:
+            message, hint = f"there are more than {_MOST_OF_A_KIND} of these; this is the next", ""
         one = Finding(
             level,
             code,
@@ -107,6 +115,7 @@ class Findings:
             strict,
         )
         if one not in self.all:
+            self._times[kind] += 1
             self.all.append(one)
 
     def invalid(self, error: InvalidError) -> None:

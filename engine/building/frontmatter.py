@@ -26,7 +26,16 @@ REPAIRED = (
     "author",
     "title",
     "when_to_use",
+    "when",
     "category",
+    "summary",
+    "intent",
+    "tags",
+    "keywords",
+    "usage",
+    "arguments",
+    "homepage",
+    "tools",
 )
 _FENCE = b"---"
 
@@ -119,12 +128,11 @@ def read_front(parted: Parted, found: Findings, file: str = "SKILL.md") -> Front
             return None
         head, changed = repaired(parted.head)
         try:
-            fields, lines = read_mapping(head) if changed else ({}, {})
-        except YamlError:
-            changed = ()
-        if not changed:
-            hint = "put values with a colon or a bracket in quotes"
-            found.error(first.code, f"the frontmatter is no YAML: {first}", where, hint)
+            fields, lines = read_mapping(head)
+        except YamlError as error:
+            hint = "put values with a colon or a bracket in quotes, and indent with blanks"
+            where = f"{file}:{error.line + 1}"
+            found.error(error.code, f"the frontmatter is no YAML: {error}", where, hint)
             return None
         for key in changed:
             found.warn(
@@ -138,18 +146,26 @@ def read_front(parted: Parted, found: Findings, file: str = "SKILL.md") -> Front
 
 
 def repaired(head: str) -> tuple[str, tuple[str, ...]]:
-    """The head with one-line values of known keys in quotes where YAML refuses the line, and these keys."""
+    """The head with values of known keys in quotes where YAML refuses them, and these keys.
+
+    A value is the rest of its line, and the indented lines below where it begins without a mark of YAML's.
+    """
     lines, changed = head.split("\n"), []
     for at, line in enumerate(lines):
         key, mark, value = line.partition(":")
-        following = lines[at + 1] if at + 1 < len(lines) else ""
-        if key not in REPAIRED or not mark or not value.strip() or following.startswith((" ", "\t")):
+        if key not in REPAIRED or not mark or not value.strip():
+            continue
+        end = at + 1
+        while end < len(lines) and lines[end].startswith((" ", "\t")):
+            end += 1
+        if end > at + 1 and value.strip()[0] in "|>[{\"'":
             continue
         try:
-            read_mapping(line)
+            read_mapping("\n".join(lines[at:end]))
         except YamlError:
-            quoted = value.strip().replace("'", "''")
-            lines[at] = f"{key}: '{quoted}'"
+            whole = " ".join(filter(None, (part.strip() for part in (value, *lines[at + 1 : end]))))
+            quoted = whole.replace("'", "''")
+            lines[at:end] = [f"{key}: '{quoted}'", *[""] * (end - at - 1)]
             changed.append(key)
     return "\n".join(lines), tuple(changed)
 

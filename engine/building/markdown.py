@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -115,8 +116,13 @@ def _without_code(lines: list[str]) -> Iterator[str]:
 
 def _sections(lines: list[str], plain: list[str]) -> Iterator[Section]:
     heads = list(_headings(plain))
-    for index, (at, level, title) in enumerate(heads):
-        end = next((line for line, other, _ in heads[index + 1 :] if other <= level), len(lines))
+    ends = [len(lines)] * len(heads)
+    open_: list[int] = []
+    for index, (at, level, _) in enumerate(heads):
+        while open_ and heads[open_[-1]][1] >= level:
+            ends[open_.pop()] = at
+        open_.append(index)
+    for (at, level, title), end in zip(heads, ends, strict=True):
         # A heading that is underlined takes two lines.
         begin = at + (1 if _HEADING.fullmatch(plain[at]) else 2)
         yield Section(level, title, at + 1, "\n".join(lines[begin:end]).strip("\n"))
@@ -194,6 +200,7 @@ def links_in(document: Document) -> Iterator[Link]:
     lines = (line if len(line) <= _LONGEST_LINKED else "" for line in document.plain)
     prose = _CODE_SPAN.sub(lambda found: " " * len(found[0]), "\n".join(lines))
     seen: set[str] = set()
+    starts = [0, *(found.end() for found in re.finditer("\n", prose))]
     for pattern in (_LINK, _DEFINITION):
         for found in pattern.finditer(prose):
             target = found[1].strip("<>").strip()
@@ -204,8 +211,7 @@ def links_in(document: Document) -> Iterator[Link]:
             if _SCHEME.match(target) and not drive and not target.lower().startswith("file:"):
                 continue
             seen.add(target)
-            line = prose.count("\n", 0, found.start()) + 1
-            yield Link(target, line, bool(drive) or leads_out(target))
+            yield Link(target, bisect_right(starts, found.start()), bool(drive) or leads_out(target))
 
 
 def leads_out(target: str) -> bool:

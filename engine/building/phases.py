@@ -159,7 +159,7 @@ async def architecture(work: Work, found: Findings) -> tuple[CheckOutcome, ...]:
         )
     determined = decision.confidence >= 0.6 or decision.rule == "ambiguous"
     model = spec.model.id or work.around.models.get(spec.model.tier, "the workspace's model")
-    told = f"{decision.type}, {decision.confidence:g}, by {decision.rule}"
+    told = f"{decision.type}, {decision.confidence:g}, by {decision.rule} ({decision.counts})"
     return (
         CheckOutcome("type_determined", determined, told),
         CheckOutcome("model_selected", True, f"tier {spec.model.tier}: {model}"),

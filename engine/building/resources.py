@@ -131,8 +131,8 @@ class _Walk:
         if not name.isprintable():
             self._found.error("UNSAFE_FILE", "a name holds characters that cannot be shown", ascii(path))
             return
-        mode = os.stat(name, dir_fd=place, follow_symlinks=False).st_mode
         try:
+            mode = os.stat(name, dir_fd=place, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
                 below = os.open(name, _DIRECTORY, dir_fd=place)
                 try:

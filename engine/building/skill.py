@@ -76,7 +76,9 @@ def read_skill(folder: SkillFolder, found: Findings) -> SkillDefinition | None:
     """Read a skill; None when nothing can be made of it, and then `found` has the error."""
     file = folder.skill_file
     if not file:
-        found.error("NO_SKILL_MD", "there is no SKILL.md", hint="put one into the folder")
+        near = next((path for path in folder.files if path.lower() == "skill.md"), "")
+        hint = f"rename {near} to SKILL.md" if near else "put one into the folder"
+        found.error("NO_SKILL_MD", "there is no SKILL.md", folder.source, hint)
         return None
     if file != "SKILL.md":
         found.warn("SKILL_MD_CASE", "is named skill.md; clients look for SKILL.md", file)

@@ -18,6 +18,8 @@ from engine.agents.spec import KEBAB
 BUILD = "BUILD.json"
 KEPT_VERSIONS = 5
 KEPT_STAGING_S = 24 * 3600.0
+KEPT_TRIAL_S = 600.0
+"""A trial takes at most a minute; what is older was left by a process that died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Places:
         """The agents that have a folder; blocking."""
         try:
             names = sorted(path.name for path in self.agents.iterdir() if path.is_dir())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return ()
         return tuple(name for name in names if not name.startswith("."))
 
@@ -159,5 +161,6 @@ def clear_old(places: Places, now: float) -> None:
     """Take away staging that nobody has looked at for a day; blocking."""
     with suppress(FileNotFoundError):
         for path in places.builds.iterdir():
-            if path.name.startswith(("b-", "try-")) and now - path.stat().st_mtime > KEPT_STAGING_S:
+            kept = {"b": KEPT_STAGING_S, "try": KEPT_TRIAL_S}.get(path.name.partition("-")[0])
+            if kept is not None and now - path.stat().st_mtime > kept:
                 remove_tree(path)

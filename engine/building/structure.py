@@ -141,10 +141,10 @@ def _listed(section: Section, skill: SkillDefinition) -> list[tuple[str, str]]:
     """Name and role of each item or row right under a heading."""
     plain = skill.document.plain
     rows: list[str] = []
-    for line in plain[section.line :]:
-        if line.lstrip().startswith("#"):
+    for at in range(section.line, len(plain)):
+        if plain[at].lstrip().startswith("#"):
             break
-        rows.append(line)
+        rows.append(plain[at])
     items = [found[1] for line in rows if (found := _ITEM.fullmatch(line))]
     table = [found[1] for line in rows if (found := _ROW.fullmatch(line))]
     if len(items) < 2 and len(table) > 3 and _RULE.fullmatch(table[1]):

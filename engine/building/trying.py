@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from engine.sandbox.programs import BASE_PYTHON
 
 LIMIT_S = 60.0
 MEMORY_BYTES = 512 * MIB
+LEAST_ROOM = 64 * 1024
 LEAST_TESTS = 5
 MUTANT_ID = "mutant-of-nobody"
 _ENGINE = Path(__file__).resolve().parent.parent
@@ -74,9 +76,13 @@ async def try_files(files: Mapping[str, bytes], place: Path, policy: SandboxPoli
         job = await to_the_end(asyncio.to_thread(_laid, files, root, policy))
         job |= {"engine": str(_ENGINE), "packages": list(packages)}
         result = await _run(root, job, policy, jail)
+        room = (await asyncio.to_thread(shutil.disk_usage, root)).free
     finally:
         await to_the_end(asyncio.to_thread(remove_tree, root))
-    return _judged(result, found)
+    tried = _judged(result, found)
+    if found.errors and room < LEAST_ROOM:
+        found.error("DISK_FULL", "there was no room left to try it", str(place), "make room, and build again")
+    return tried
 
 
 def _compiles(path: str, data: bytes, found: Findings) -> bool:

@@ -6,10 +6,14 @@ import re
 from typing import Any
 
 import yaml
-from yaml.events import CollectionEndEvent, CollectionStartEvent
+from yaml.events import CollectionStartEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.reader import ReaderError
 
 _DEPTH = 32
+_NO_BREAKS = "\x85\u2028\u2029"
+"""Line ends to YAML 1.1 and letters to YAML 1.2, which is what others read skills by."""
+_PRIVATE = range(0xE000, 0xF900)
 
 
 class YamlError(ValueError):
@@ -26,7 +30,33 @@ class YamlError(ValueError):
         self.code, self.line = code, line
 
 
-class _Typed(yaml.SafeLoader):
+class _Checked:
+    """Composes nodes, and refuses what is not allowed where it stands."""
+
+    _deep = 0
+
+    def compose_node(self: Any, parent: Node | None, index: Any) -> Node | None:
+        """See `yaml.composer.Composer`."""
+        event = self.peek_event()
+        line = event.start_mark.line + 1
+        if getattr(event, "anchor", None) is not None:
+            raise YamlError("YAML_ALIAS", "anchors and aliases are not allowed", line)
+        if (tag := getattr(event, "tag", None)) is not None:
+            raise YamlError("YAML_TAG", f"the tag {tag} is not allowed", line)
+        deeper = isinstance(event, CollectionStartEvent)
+        if self._deep + deeper > _DEPTH:  # told at once: what is nested deeply takes time squared to read
+            raise YamlError("BAD_YAML", f"is nested more than {_DEPTH} deep", line)
+        self._deep += deeper
+        node: Node | None = super().compose_node(parent, index)  # type: ignore[misc]
+        self._deep -= deeper
+        return node
+
+
+class _Texts(_Checked, yaml.BaseLoader):
+    """All scalars are texts."""
+
+
+class _Typed(_Checked, yaml.SafeLoader):
     """Numbers, `true`, `false` and `null`; `on`, `yes` and dates stay texts."""
 
 
@@ -55,46 +85,47 @@ def read_mapping(text: str, *, typed: bool = False) -> tuple[dict[str, Any], dic
     Raises:
         YamlError: it is none, or holds what is not allowed.
     """
-    loader = _Typed if typed else yaml.BaseLoader
+    loader = _Typed if typed else _Texts
+    held, back = _held(text)
     try:
-        _refuse_references(text, loader)
-        node = yaml.compose(text, Loader=loader)
+        node = yaml.compose(held, Loader=loader)
     except YamlError:
         raise
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        said = f"holds U+{ord(text[error.position]):04X}, a character that YAML does not allow"
+        raise YamlError("BAD_YAML", said, line) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = " ".join(filter(None, (error.problem, error.context))) or "cannot be read"
         raise YamlError("BAD_YAML", said, mark.line + 1 if mark else 1) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise YamlError(
-            "BAD_YAML", "holds a character that YAML does not allow, or is nested too deeply"
-        ) from error
+        raise YamlError("BAD_YAML", "cannot be read") from error
     if not isinstance(node, MappingNode):
         raise YamlError("NOT_A_MAPPING", "must be `key: value` lines")
     made = loader("")
     try:
-        value = _value(node, made)
+        value = _value(node, made, back)
     finally:
         made.dispose()
     return value, {key.value: key.start_mark.line + 1 for key, _ in node.value}
 
 
-def _refuse_references(text: str, loader: Any) -> None:
-    depth = 0
-    for event in yaml.parse(text, Loader=loader):
-        line = event.start_mark.line + 1 if event.start_mark else 1
-        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-        if depth > _DEPTH:  # told at once: what is nested deeply takes time squared to read
-            raise YamlError("BAD_YAML", f"is nested more than {_DEPTH} deep", line)
-        if getattr(event, "anchor", None) is not None:
-            raise YamlError("YAML_ALIAS", "anchors and aliases are not allowed", line)
-        if (tag := getattr(event, "tag", None)) is not None:
-            raise YamlError("YAML_TAG", f"the tag {tag} is not allowed", line)
+def _held(text: str) -> tuple[str, dict[int, int]]:
+    """The text with other letters in the place of those that PyYAML breaks lines at, and the way back."""
+    there = [letter for letter in _NO_BREAKS if letter in text]
+    if not there:
+        return text, {}
+    free = (code for code in _PRIVATE if chr(code) not in text)
+    there_to = {ord(letter): code for letter, code in zip(there, free, strict=False)}
+    return text.translate(there_to), {code: letter for letter, code in there_to.items()}
 
 
-def _value(node: Node, loader: Any) -> Any:
+def _value(node: Node, loader: Any, back: dict[int, int]) -> Any:
     line = node.start_mark.line + 1
     if isinstance(node, ScalarNode):
+        if back:
+            node.value = node.value.translate(back)
         if re.search("[\ud800-\udfff]", node.value):
             raise YamlError("BAD_YAML", "holds half of a character", line)
         try:
@@ -102,14 +133,15 @@ def _value(node: Node, loader: Any) -> Any:
         except (ValueError, yaml.YAMLError) as error:
             raise YamlError("BAD_YAML", str(error), line) from error
     if isinstance(node, SequenceNode):
-        return [_value(one, loader) for one in node.value]
+        return [_value(one, loader, back) for one in node.value]
     found: dict[str, Any] = {}
     for key, value in node.value:
         if not isinstance(key, ScalarNode):
             raise YamlError("BAD_YAML", "a key must be a plain word", key.start_mark.line + 1)
+        key.value = key.value.translate(back)
         if key.value in found:
             raise YamlError("DUPLICATE_KEY", f"{key.value!r} is there twice", key.start_mark.line + 1)
-        found[key.value] = _value(value, loader)
+        found[key.value] = _value(value, loader, back)
     return found
 
 

@@ -67,7 +67,7 @@ async def _carried_out(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
             return await _cancel_all(crew, command, actor)
         case (
             cc.CancelHandoff() | cc.RetryHandoff() | cc.PauseHandoff() | cc.ResumeHandoff()
-            | cc.SetPriority() | cc.TakeOver() | cc.GuidedMove()
+            | cc.SetPriority() | cc.StepMode() | cc.TakeOver() | cc.GuidedMove()
         ):  # fmt: skip
             return await _on_handoff(crew, command, handoff_named(crew, command.handoff), actor)
         case cc.AnswerRequest():
@@ -304,6 +304,12 @@ async def _on_handoff(crew: Crew, command: cc.ForCrew, handoff: Handoff, actor: 
             crew.spine.append(ce.PriorityChanged(handoff=name, priority=command.priority), actor=actor)
             crew.handoffs.dispatch()
             return Receipt(ok=True, message=f"{name} has priority {command.priority}", data=data)
+        case cc.StepMode():
+            if not handoff.open:
+                raise HandoffError(ErrorCode.BAD_CONTEXT, f"{name} is over: {handoff.state.words}")
+            crew.spine.append(ce.StepModeSet(handoff=name, on=command.on), actor=actor)
+            how = "halts after each part and asks" if command.on else "goes through without a halt"
+            return Receipt(ok=True, message=f"{name} {how}", data=data)
         case cc.TakeOver():
             taken = await crew.returns.take_over(handoff, command.text, actor)
             return Receipt(ok=True, message=f"{taken} has your text as its result", data={"handoff": taken})

@@ -145,6 +145,24 @@ class CrewDesk:
         if handoff is not None and not self._handoffs.closing:
             self._handoffs.goes_on(handoff.id, ENGINE)
 
+    async def allowed(self, run: str, rule: str) -> None:
+        """See `Watcher`; what a run made up for itself has no rules of its own."""
+        if rule in await self.rules_of(run) or (handoff := await self._handoffs.found(run)) is None:
+            return
+        if self._handoffs.state.registered(handoff):
+            kept = ce.PermissionKept(agent=handoff.agent, tool=rule, allow=True)
+            self._handoffs.spine.append(kept, actor="operator")
+            await self._handoffs.spine.commit()
+
+    async def rules_of(self, run: str) -> Sequence[str]:
+        """See `Watcher`."""
+        handoff, state = await self._handoffs.found(run), self._handoffs.state
+        if handoff is None or not state.registered(handoff):
+            return ()
+        return tuple(
+            rule for (who, rule), allow in state.permissions.items() if allow and who == handoff.agent
+        )
+
     # -------------------------------------------------------------- inside
 
     async def _of(self, run: str) -> Handoff:

@@ -162,7 +162,7 @@ class Floor:
         left = tuple(holder for holder in floor if holder.handoff != handoff.id)
         why = result.error or "it is done"
         self._change(left, f"{handoff.agent} ended: {why}", "system")
-        if not result.success:
+        if not result.success and result.state is not HandoffState.CANCELLED:
             self._escalations.floor_failed(handoff, self.state.holder, why)
 
     def _change(self, holders: tuple[Holder, ...], reason: str, actor: str) -> None:

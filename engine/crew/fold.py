@@ -125,6 +125,7 @@ def _handoffs(state: CrewState, event: Event, said: Payload) -> None:
                 context.priority,
                 caller=said.caller,
                 group=said.group,
+                progress=_kept(state, context, spec),
             )
         case ce.HandoffMoved():
             _moved(state, event, said, limit_s=said.limit_s)
@@ -135,6 +136,8 @@ def _handoffs(state: CrewState, event: Event, said: Payload) -> None:
             state.by_run[said.run] = said.handoff
         case ce.PriorityChanged():
             _change(state, said.handoff, priority=Priority(said.priority))
+        case ce.StepModeSet():
+            _change(state, said.handoff, stepping=said.on)
         case ce.ProgressKept():
             _change(state, said.handoff, stage=said.what, progress=said.progress, note=said.note)
             told = state.handoffs.get(said.handoff)
@@ -144,6 +147,14 @@ def _handoffs(state: CrewState, event: Event, said: Payload) -> None:
         case ce.LateResult():
             if (found := state.handoffs.get(said.handoff)) is not None:
                 _change(state, said.handoff, late=found.late + 1)
+
+
+def _kept(state: CrewState, context: HandoffContext, spec: AgentSpec | None) -> dict[str, Any]:
+    """What a second try goes on from: the phases that were committed, the steps that were answered."""
+    before = state.handoffs.get(context.retry_of or "")
+    if before is None or spec is None or not spec.type.keeps_progress:
+        return {}
+    return {} if before.result is not None and before.result.success else before.progress
 
 
 def _moved(

@@ -83,6 +83,13 @@ class Running:
     as JSON.
     """
     result: HandoffResult | None = None
+    stepping: bool | None = None
+    """What the operator said of halting after each part; None where nothing."""
+
+    @property
+    def steps(self) -> bool:
+        """Whether it halts after each checkpoint or round and asks how it goes on."""
+        return self.stepping if self.stepping is not None else bool(self.context.metadata.get("step_mode"))
 
 
 class HandoffError(Exception):
@@ -204,6 +211,12 @@ class Watcher(Protocol):
 
     async def goes_on(self, run: str) -> None:
         """It waits no longer."""
+
+    async def allowed(self, run: str, rule: str) -> None:
+        """The operator allowed always what this run asked for: kept for its agent, for runs to come."""
+
+    async def rules_of(self, run: str) -> Sequence[str]:
+        """What was allowed always to the agent of a run, as rules."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
-from engine.agents.kinds import AgentType, ErrorCode, HandoffState
+from engine.agents.kinds import ErrorCode, HandoffState
 from engine.crew.handoffs import Handoffs
 from engine.crew.moves import Live
+from engine.crew.parts import Worker
 from engine.crew.requests import Requests
 from engine.crew.state import Handoff
 
@@ -44,9 +46,15 @@ async def recover(handoffs: Handoffs, requests: Requests) -> None:
         if handoff.state is HandoffState.QUEUED:
             await handoffs.admit(handoff.id)
     await handoffs.spine.commit()
-    for handoff in found:
-        if handoff.run and handoffs.worker is not None and not handoffs.state.handoffs[handoff.id].open:
-            handoffs.own(handoffs.worker.stop(handoff.run, ENDED), f"stop {handoff.run}")
+    over = [one.run for one in handoffs.state.handoffs.values() if one.run and not one.open]
+    if handoffs.worker is not None and over:
+        handoffs.own(_stop(handoffs.worker, over), "stop runs of before")
+
+
+async def _stop(worker: Worker, runs: Sequence[str]) -> None:
+    """End runs whose handoffs are over: they had failed, or their program ended between result and end."""
+    for run in runs:
+        await worker.stop(run, ENDED)
 
 
 def _waits(handoffs: Handoffs, requests: Requests, handoff: Handoff) -> None:
@@ -76,4 +84,4 @@ async def leave(handoffs: Handoffs) -> None:
 
 def _keeps(handoff: Handoff) -> bool:
     """Whether its type can go on from what it kept."""
-    return handoff.spec is not None and handoff.spec.type in (AgentType.PIPELINE, AgentType.GUIDED)
+    return handoff.spec is not None and handoff.spec.type.keeps_progress

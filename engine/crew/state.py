@@ -69,6 +69,8 @@ class Handoff:
     """What was kept last, as `guided.step`."""
     note: str = ""
     progress: dict[str, Any] = field(default_factory=dict)
+    stepping: bool | None = None
+    """What the operator said of halting after each part; None where nothing."""
     result: HandoffResult | None = None
     spent_s: float = 0.0
     """Seconds of its deadline that were used up at its last move."""
@@ -105,7 +107,9 @@ class Handoff:
         """
         if self.spec is None:
             raise ValueError(f"{self.id} has no spec")
-        return Running(self.context, self.spec, self.state, self.run, self.progress, self.result)
+        return Running(
+            self.context, self.spec, self.state, self.run, self.progress, self.result, self.stepping
+        )
 
 
 @dataclass(frozen=True, slots=True)

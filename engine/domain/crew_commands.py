@@ -151,6 +151,14 @@ class SetPriority(ForCrew):
     priority: _Priority
 
 
+class StepMode(ForCrew):
+    """Say whether a pipeline asks after each checkpoint, a debate after each round, how it goes on."""
+
+    do: Literal["crew_step_mode"] = "crew_step_mode"
+    handoff: _Id
+    on: bool = True
+
+
 class TakeOver(ForCrew):
     """Write a handoff's result by hand; it is marked as the operator's."""
 
@@ -182,7 +190,8 @@ class RevokePermission(ForCrew):
 
     do: Literal["crew_revoke"] = "crew_revoke"
     who: _Agent
-    tool: _Id
+    tool: Annotated[str, Field(min_length=1, max_length=2_000)]
+    """The tool, or the rule, as it is listed."""
 
 
 class RegisterAgent(ForCrew):
@@ -224,6 +233,7 @@ class GuidedMove(ForCrew):
 
 AnyCrewCommand = (
     Delegate | Sequence | Parallel | Select | Debate | Transfer | TakeBack | Say
-    | CancelHandoff | RetryHandoff | PauseHandoff | ResumeHandoff | SetPriority | TakeOver | GuidedMove
-    | AnswerRequest | DismissRequest | RevokePermission | RegisterAgent | RemoveAgent | EnableAgent
+    | CancelHandoff | RetryHandoff | PauseHandoff | ResumeHandoff | SetPriority | StepMode | TakeOver
+    | GuidedMove | AnswerRequest | DismissRequest | RevokePermission
+    | RegisterAgent | RemoveAgent | EnableAgent
 )  # fmt: skip

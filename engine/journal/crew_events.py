@@ -101,6 +101,14 @@ class PriorityChanged(Payload):
     priority: int = Field(ge=1, le=3)
 
 
+class StepModeSet(Payload):
+    """Whether a handoff halts after each checkpoint or round and asks."""
+
+    kind: ClassVar[str] = "crew.step_mode"
+    handoff: str
+    on: bool
+
+
 class ProgressKept(Payload):
     """How far a run is: `pipeline.phase`, `guided.step`, `debate.turn`, `debate.ledger`, `role.turn` …"""
 

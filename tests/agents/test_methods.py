@@ -238,10 +238,9 @@ def test_two_passes_that_differ_are_undecided() -> None:
         j.read_judgement(after, {"winner": "B", "confidence": 0.8}),
     ]
     open_one = j.verdict(after, both)
-    assert (open_one.winner, open_one.confidence, open_one.contested, open_one.needs_operator) == (
+    assert (open_one.winner, open_one.confidence, open_one.contested) == (
         "undecided",
         0.5,
-        True,
         True,
     )
     assert j.overridden(open_one, "ship it").winner == "undecided"

@@ -69,6 +69,24 @@ def test_what_fails_is_told_in_lines_with_phase_place_and_hint(
     assert run(capsys, "watch", "nowhere/at/all")[0] == 2
 
 
+def test_a_workspace_that_cannot_be_used_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lay(tmp_path / "x", {"SKILL.md": skill(plain("x"))})
+    lay(tmp_path / "ws", {"agents": b"a file"})
+    code, out, _ = run(capsys, "build", "x", "--workspace", "ws", "--quiet", "--json")
+    [error] = json.loads(out.splitlines()[-1])["errors"]
+    assert (code, error["code"], error["where"].endswith("ws/agents")) == (1, "IO", True)
+    assert list((tmp_path / "ws" / ".builds").glob("*.json")) == []
+    assert run(capsys, "list", "--workspace", "ws")[0] == 0
+    lay(tmp_path / "other", {".builds": b"a file"})
+    for words in (("remove", "x"), ("rollback", "x")):
+        code, _, err = run(capsys, *words, "--workspace", "other")
+        assert (code, err.count("\n")) == (2, 1)
+    assert run(capsys, "build", "x", "--workspace", "other", "--quiet")[0] == 1
+
+
 async def test_a_skill_where_agents_can_write_is_asked_about_first(tmp_path: Path) -> None:
     folder = lay(tmp_path / "sandbox" / "x", {"SKILL.md": skill(plain("x"))})
     async with opened(tmp_path, EngineConfig()) as engine:

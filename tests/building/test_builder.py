@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,18 @@ async def test_a_full_disk_in_phase_6_fails_and_leaves_no_staging(
     result = await Builder(tmp_path / "ws").build(laid(tmp_path, "on"))
     assert (result.status, codes(result), result.phases[-1].number) == (Status.FAILED, ["DISK_FULL"], 6)
     assert (staging(tmp_path / "ws"), result.output_path) == ([], "")
+
+
+async def test_what_a_dead_process_left_of_a_trial_goes_and_its_staging_is_kept_for_a_day(
+    tmp_path: Path,
+) -> None:
+    left = tmp_path / "ws" / ".builds"
+    for name in ("b-old", "try-old", "try-new"):
+        lay(left / name, {"log": b"x"})
+        if name != "try-new":
+            os.utime(left / name, (time.time() - 700,) * 2)
+    assert (await Builder(tmp_path / "ws").build(laid(tmp_path, "on"))).status is Status.BUILT
+    assert staging(tmp_path / "ws") == ["b-old", "try-new"]
 
 
 class Connecting(WorkspaceTools):

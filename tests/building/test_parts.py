@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import json
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine.agents.spec import AgentSpec, read_spec
 from engine.building.assembly import check_tools, draft_tools
 from engine.building.codegen import generate
 from engine.building.findings import Findings, Mode
 from engine.building.folders import FolderRegistrar
+from engine.building.frontmatter import ANCESTOR, body_of
 from engine.building.graphing import check_graph, draft_graph
 from engine.building.naming import class_name, slug, unique
 from engine.building.phases import PHASES, Surroundings, Work
@@ -188,6 +193,10 @@ async def test_tools_are_those_that_are_named_and_never_guessed(tmp_path: Path) 
         ("neo4j", ["read_cypher"], False),
     ]
     assert codes(found) == {"UNRESOLVED_TOOL"}
+    found = Findings()
+    long = definition(plain("x") + f"\nallowed-tools: mcp__{'a' * 65}__b", f"\nCall `mcp__{'c' * 65}__d`.\n")
+    assert draft_tools(long, tools_at(tmp_path), found)["mcp_servers"] == []
+    assert codes(found) == {"UNRESOLVED_TOOL"}
     spec = spec_of(tools={"mcp_servers": [{"server": "up", "tools": ["echo", "gone"], "required": True}]})
     found = Findings()
     assert not (await check_tools(spec, servers(tmp_path), found)).connected
@@ -285,6 +294,44 @@ async def test_the_generator_gives_the_same_bytes_and_no_text_of_the_skill_in_co
     for path in ("agent.py", "tests/test_agent.py", "tests/test_handoff.py"):
         ast.parse(files[path])
         assert files[path].isascii()
+
+
+ODD = st.recursive(
+    st.sampled_from(
+        ["", "x", "a:0.5, b:2, c:nan", "role", "1.10", "what", "mcp__a__b", "🦜", "a" * 300, 7, None]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["mindrian-type", "mindrian-chains-to", "mindrian-outputs", "from", "to", "weight", "x"]
+            ),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=6,
+)
+FIELDS = ["metadata", "allowed-tools", "license", "compatibility", *ANCESTOR]
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), ODD, max_size=5), st.sampled_from(list(SKILLS.values())))
+@settings(max_examples=150, deadline=None)
+def test_odd_fields_build_or_end_in_a_phase_with_a_place(
+    fields: dict[str, Any], files: dict[str, bytes]
+) -> None:
+    head = "".join(f"\n{key}: {json.dumps(value)}" for key, value in fields.items())
+    body = body_of(files["SKILL.md"]).decode()
+    with TemporaryDirectory() as place:
+        work, told = asyncio.run(drafted(skill(plain("x") + head, body), Path(place)))
+        errors = [one for found in told for one in found.errors]
+        assert all(one.where for one in errors)
+        if not errors:
+            assert work.spec is not None
+            assert work.skill is not None
+            found = Findings()
+            assert generate(work.spec, work.skill, work.folder, found)["instructions.md"] == body.encode()
+            assert found.errors == ()
 
 
 def test_yaml_says_what_it_was_given() -> None:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.agents.kinds import AgentType
@@ -16,6 +16,7 @@ from engine.building.findings import Findings
 from engine.building.markdown import read_markdown
 from engine.building.resources import from_text, read_folder
 from engine.building.skill import SkillDefinition, read_skill
+from engine.building.structure import sub_agents_of
 from engine.mcp.allowed import tokens_of
 from tests.building.corpus import SKILLS, laid, lay, plain, skill
 
@@ -109,6 +110,113 @@ def test_what_is_no_skill_is_one_clear_error(data: bytes, code: str) -> None:
 @given(st.binary(max_size=300), st.booleans())
 def test_no_bytes_bring_it_down(data: bytes, headed: bool) -> None:
     read_text(b"---\nname: x\ndescription: y\n" + data if headed else data)
+
+
+WITH_HEADS = [one["SKILL.md"] for one in SKILLS.values()]
+PIECES = [
+    *(
+        b"---\n",
+        b"--- \n",
+        b"...\n",
+        b": ",
+        b"- ",
+        b"|\n",
+        b">-\n",
+        b'"',
+        b"'",
+        b"&a ",
+        b"*a",
+        b"!!map ",
+        b"{",
+        b"]",
+    ),
+    *(
+        b"\t",
+        b"\r",
+        b"\0",
+        b"\x07",
+        b"\xff",
+        b"\xe2\x80\xa8",
+        b"\xc2\x85",
+        b"\xf0\x9f\xa6\x9c",
+        b"```\n",
+        b"<!--",
+    ),
+    *(
+        b"name: ",
+        b"description: ",
+        b"metadata:\n  a: ",
+        b"allowed-tools: Bash(",
+        b"type: ",
+        b"version: ",
+        b"## Step 1: ",
+    ),
+    *(b"\xc2\xb2. ", b"## Step \xd9\xa3: x\n", b"[a](../b)", b"`mcp__a__b`", b"[" * 40),
+]
+
+
+@given(st.sampled_from(WITH_HEADS), st.data())
+@settings(max_examples=1_500, deadline=None)
+def test_a_broken_skill_is_read_or_told_with_its_place(whole: bytes, data: st.DataObject) -> None:
+    said = bytearray(whole[:3_000])
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, min(len(said), 300)))
+        piece = data.draw(st.sampled_from([b"", *PIECES]))
+        said[at : at + data.draw(st.integers(0, 12))] = piece
+    definition, found = read_text(bytes(said))
+    assert (definition is None) == bool(found.errors)
+    assert all(one.where.startswith("SKILL.md") for one in found.errors)
+    if definition is not None:
+        assert bytes(said).endswith(definition.body)
+        assert all(one.line <= said.count(b"\n") + 1 for one in definition.steps)
+
+
+def test_heads_that_clients_read_are_repaired_and_faults_told_where_they_are() -> None:
+    head = (
+        b"---\nname: x\ndescription: Does it.\n  Use when: asked\n  twice\nsummary: In short: it does\n"
+        b"metadata:\n  a: b\n---\nbody\n"
+    )
+    said, found = read_text(head)
+    assert said is not None
+    assert said.description == "Does it. Use when: asked twice"
+    assert (said.extra["summary"], said.metadata) == ("In short: it does", {"a": "b"})
+    told = [(one.code, one.where) for one in found.warnings if one.code == "YAML_REPAIRED"]
+    assert told == [("YAML_REPAIRED", "SKILL.md:3"), ("YAML_REPAIRED", "SKILL.md:6")]
+    assert "more" not in found.warnings[0].message
+    _, found = read_text(b"---\ndescription: Use: it\nodd: a: b\n---\n")
+    assert [(one.code, one.where) for one in found.errors] == [("BAD_YAML", "SKILL.md:3")]
+    _, found = read_text(b"---\nname: x\ndescription: a\x08b\n---\n")
+    assert [(one.where, "U+0008" in one.message) for one in found.errors] == [("SKILL.md:3", True)]
+
+
+def test_line_ends_of_old_yaml_are_letters() -> None:
+    """Line 46: so the reference reads them."""
+    said, found = read_text("---\nname: x\ndescription: |\n  a\u2028b\x85c\ue000\n\n---\n".encode())
+    assert said is not None
+    assert said.description == "a\u2028b\x85c\ue000\n"
+    assert found.strict_ok
+
+
+def test_many_faults_of_a_kind_are_cut_and_still_count(tmp_path: Path) -> None:
+    head = skill(plain("x") + "".join(f"\nfield{n}: y" for n in range(300)))
+    _, found = read(lay(tmp_path / "x", {"SKILL.md": head}))
+    assert (len(found.all), found.strict_ok) == (51, False)
+    assert "more than 50" in found.all[-1].message
+
+
+@pytest.mark.parametrize("line", ["## Step {0}: a", "[a]({0}.md)", "# Workflow\n## In parallel {0}", "- {0}"])
+def test_many_lines_are_read_in_good_time(line: str) -> None:
+    body = "\n".join(line.format(n) for n in range(30_000))
+    definition, found = read_text(skill(plain("x"), f"\n{body}\n"))
+    assert definition is not None
+    assert len(found.all) < 60
+    assert definition.sections == () or definition.sections[-1].line >= 30_000
+    assert len(sub_agents_of(definition, Findings())) == 3
+
+
+def test_a_folder_whose_file_is_named_otherwise_is_told_so(tmp_path: Path) -> None:
+    _, found = read(lay(tmp_path / "x", {"Skill.MD": skill(plain("x"))}))
+    assert [(one.code, one.hint) for one in found.errors] == [("NO_SKILL_MD", "rename Skill.MD to SKILL.md")]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -64,6 +65,15 @@ async def test_a_suite_that_shows_nothing_does_not_pass(
     came, codes = await tried(await files_of(tmp_path) | changes, tmp_path)
     assert codes == [code]
     assert not (came.compiles.passed and came.tests_pass.passed)
+
+
+async def test_a_trial_that_had_no_room_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: whole._replace(free=0))
+    files = await files_of(tmp_path)
+    assert (await tried(files, tmp_path))[1] == []
+    _, codes = await tried(files | {TESTS[0]: b"def test_one():\n    assert False\n"}, tmp_path)
+    assert codes == ["TESTS_FAIL", "DISK_FULL"]
 
 
 async def test_tests_reach_no_network_no_key_and_no_file_outside(

@@ -47,11 +47,6 @@ class Verdict(Value):
     operator: str = ""
     """What the operator said beside it; never in place of it."""
 
-    @property
-    def needs_operator(self) -> bool:
-        """Whether the operator is asked, with both rationales."""
-        return self.contested
-
 
 def orders(debate: Debate) -> tuple[tuple[str, ...], ...]:
     """The orders in which the judge sees the sides: as they are, and turned around."""

@@ -44,7 +44,6 @@ class PipelineRun(Value):
     """Tries of the phase that is under way."""
     failures: tuple[GateOutcome, ...] = ()
     """Why its last try was not taken."""
-    paused: bool = False
 
     def outputs(self) -> dict[str, Any]:
         """Everything that committed phases gave."""
@@ -81,15 +80,13 @@ def missing_inputs(phase: Phase, context: Mapping[str, Any], run: PipelineRun) -
 
 
 def resumed(phases: Sequence[Phase], context: Mapping[str, Any], run: PipelineRun) -> PipelineRun:
-    """The run with the records that still count: up to the first phase whose hash is another one."""
+    """A new run with the records that still count: up to the first phase whose hash is another one."""
     kept: list[PhaseRecord] = []
     for phase, record in zip(phases, run.records, strict=False):
         so_far = PipelineRun(records=tuple(kept))
         if record.phase != phase.id or record.key != key_of(phase, inputs_of(phase, context, so_far)):
             break
         kept.append(record)
-    if len(kept) == len(run.records):
-        return run.model_copy(update={"paused": False})
     return PipelineRun(records=tuple(kept))
 
 
@@ -140,7 +137,7 @@ def checkpoint(
     wrong = failed(outcomes)
     if not wrong:
         return _committed(phase, context, run, outputs, outcomes, usage)
-    said = "; ".join(one.message for one in wrong)
+    said = "; ".join(map(_fault, wrong))
     tries = run.attempts.get(phase.id, 0) + 1
     again = PipelineRun(records=run.records, attempts={phase.id: tries}, failures=wrong)
     on_fail = phase.checkpoint.on_fail
@@ -179,7 +176,13 @@ def accept_anyway(
 
 def failures_told(run: PipelineRun) -> str:
     """What the next try is told: exactly what failed."""
-    return "\n".join(f"- {one.message}" for one in run.failures)
+    return "\n".join(f"- {_fault(one)}" for one in run.failures)
+
+
+def _fault(outcome: GateOutcome) -> str:
+    """A criterion that failed, with what was measured where its own words do not say it."""
+    said, measured = outcome.message, outcome.measured
+    return f"{said} ({measured})" if measured and measured not in said else said
 
 
 def _committed(

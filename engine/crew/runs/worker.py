@@ -20,6 +20,7 @@ from engine.crew.parts import HandoffError, Running, Watcher
 from engine.crew.runs.equipping import Equipment, narrowed
 from engine.crew.state import LIVE, PROOF
 from engine.domain import commands as cmd
+from engine.domain.approval import Scope
 from engine.domain.failure import FailureKind
 from engine.domain.goal import GoalStatus
 from engine.domain.plan import Op
@@ -33,6 +34,7 @@ from engine.journal.store import JournalStore
 from engine.loop.agent import Agent
 from engine.loop.live_agents import LiveAgents
 from engine.sandbox import SandboxPolicy
+from engine.steering.rules import rule_text
 
 Submit = Callable[[cmd.Command], Awaitable[cmd.Receipt]]
 
@@ -59,6 +61,7 @@ _KINDS = frozenset(
     for one in (
         *(ev.GoalEnded, ev.InterventionOpened, ev.InterventionClosed, ev.ApprovalAsked, ev.ApprovalAnswered),
         *(ev.BreakpointHit, ev.BudgetReached, ev.BudgetEased, ev.AgentPaused, ev.AgentResumed),
+        ev.RuleGranted,
     )
 )
 
@@ -140,6 +143,8 @@ class Runs:
 
     async def _go(self, run: str) -> None:
         """Let a new run begin to work."""
+        for rule in await self._watcher.rules_of(run) if self._watcher is not None else ():
+            await self._submit(cmd.GrantRule(agent=run, rule=rule, scope=Scope.ALWAYS.value))
         if run not in self._mine:
             return
         try:
@@ -276,6 +281,10 @@ class Runs:
             goal = agent.state.goals.get(said.goal)
             if goal is not None and goal.parent is None:
                 await self._ended(agent, ok=said.status is GoalStatus.ACHIEVED, reason=said.reason)
+            return
+        if isinstance(said, ev.RuleGranted):
+            if said.scope is Scope.ALWAYS:
+                await self._watcher.allowed(event.stream, rule_text(said.rule))
             return
         if isinstance(said, ev.InterventionOpened) and _of_thought(agent.state, agent.state.intervention):
             await self.stop(event.stream, said.reason)

@@ -23,10 +23,12 @@ from engine.crew.tool.returning import sources_of
 from engine.crew.tool.work import Work, done, refused
 from engine.domain.action import ToolResult
 from engine.domain.running import DEBATE
-from engine.domain.text import clean_line
 from engine.thinkers.spec_tools import FORM
 
 _JUDGE = "You judge a debate by what was said and shown, not by who said it or in which order it stands."
+
+OPERATOR = "operator"
+"""Where a debate's progress has the operator's own verdict."""
 
 
 class _IncompleteError(Exception):
@@ -65,9 +67,10 @@ async def debate(work: Work) -> ToolResult:
     passes, calls = await _judged(work, state)
     state = state.model_copy(update={"calls": state.calls + calls})
     verdict = judging.verdict(state, passes)
+    now = work.desk.handoff_of(work.run)
+    if now is not None and (said := now.progress.get(OPERATOR)):
+        verdict = judging.overridden(verdict, str(said))
     await work.keep("debate.verdict", {DEBATE: _json(state), "verdict": _json(verdict)}, verdict.winner)
-    if verdict.needs_operator:
-        await _tell(work, state, verdict)
     return done(
         f"{verdict.winner}, confidence {verdict.confidence:g}, {state.calls} calls",
         beliefs={DEBATE: _outcome(state, verdict)},
@@ -232,13 +235,14 @@ def _judge_ask(work: Work, state: rules.Debate, number: int, order: Sequence[str
 
 async def _between(work: Work, state: rules.Debate) -> bool:
     """Where the operator steps through it, ask how to go on after a round; False when they ended it."""
-    if not work.handoff.context.metadata.get("step_mode") or state.ended:
+    if not work.steps or state.ended:
         return True
     options = (
         Option(id="go_on", label="go on", effect=Effect.RESUME),
         Option(id="note", label="a question or evidence that both sides answer", effect=Effect.RESUME),
         Option(id="round", label="one round more", effect=Effect.RESUME),
         Option(id="time", label="call time: judge it now", effect=Effect.ACCEPT),
+        Option(id="override", label="your verdict; the judge's stands beside it", effect=Effect.ACCEPT),
         Option(id="abort", label="end the debate", effect=Effect.ABORT),
     )
     answer = await work.desk.ask(
@@ -252,6 +256,7 @@ async def _between(work: Work, state: rules.Debate) -> bool:
             options=options,
         ),
     )
+    progress: dict[str, Any] = {}
     match answer.option_id or ("note" if answer.text.strip() else "go_on"):
         case "abort":
             return False
@@ -261,27 +266,12 @@ async def _between(work: Work, state: rules.Debate) -> bool:
             state = rules.one_more(state)
         case "time":
             state = rules.call_time(state)
-    await work.keep("debate.ledger", {DEBATE: _json(state)}, f"the operator: {answer.option_id or 'note'}")
-    return True
-
-
-async def _tell(work: Work, state: rules.Debate, verdict: judging.Verdict) -> None:
-    """Tell the operator that the judge's passes differ, with both rationales."""
-    lines = [
-        f"pass {number}: {one.winner}, {one.confidence:g}: {'; '.join(one.reasons.values())}"
-        for number, one in enumerate(verdict.passes, 1)
-    ]
-    await work.desk.ask(
-        work.run,
-        Question(
-            RequestKind.REVIEW,
-            "debate.contested",
-            clean_line(f"undecided: {state.motion}", limit=80),
-            "The judge decided otherwise when the sides changed places. What do you say?",
-            context="\n".join(lines),
-            blocking=False,
-        ),
+        case "override" if answer.text.strip():
+            state, progress = rules.call_time(state), {OPERATOR: answer.text}
+    await work.keep(
+        "debate.ledger", {DEBATE: _json(state), **progress}, f"the operator: {answer.option_id or 'note'}"
     )
+    return True
 
 
 def _outcome(state: rules.Debate, verdict: judging.Verdict) -> dict[str, Any]:

@@ -57,7 +57,7 @@ async def checkpoint(work: Work) -> ToolResult:
     outputs = dict(work.args.get("outputs") or {}) or _outputs(phase, text)
     while True:
         values = values_of(work.handoff.context)
-        found = pipeline.checkpoint(spec.phases, values, run, outputs, text=text, sources=sources_of(work))
+        found = pipeline.checkpoint(spec.phases, values, run, outputs, text=text, sources=_sources(work, run))
         held = found.run.model_dump(mode="json")
         await work.keep(PHASE, {PIPELINE: held}, f"{phase.id}: {found.what} {found.message}".strip())
         if found.what in ("committed", "skipped"):
@@ -67,7 +67,7 @@ async def checkpoint(work: Work) -> ToolResult:
             return refused(found.message, beliefs={PIPELINE: held}, failed=wrong)
         if found.what == "abort":
             return await _aborted(work, phase, found, outputs)
-        answer = await work.desk.ask(work.run, _question(phase, found.message))
+        answer = await work.desk.ask(work.run, _question(phase, found.message, outputs))
         match answer.option_id or "edit":
             case "retry":
                 again = found.run.model_copy(update={"attempts": {}}).model_dump(mode="json")
@@ -83,14 +83,28 @@ async def checkpoint(work: Work) -> ToolResult:
                 run = found.run  # without words nothing follows: it is asked again
 
 
-def _question(phase: Phase, why: str) -> Question:
+def _sources(work: Work, run: pipeline.PipelineRun) -> dict[str, str]:
+    """What a phase can cite: what was given, and whatever has an id in what committed phases gave."""
+    found = sources_of(work)
+    for value in run.outputs().values():
+        for one in value if isinstance(value, list) else ():
+            if isinstance(one, Mapping) and one.get("id"):
+                words = (str(said) for name, said in one.items() if name != "id")
+                found[str(one["id"])] = "\n".join(words)
+    return found
+
+
+def _question(phase: Phase, why: str, outputs: Mapping[str, Any]) -> Question:
     return Question(
         kind=RequestKind.DECISION,
         reason_code="checkpoint",
         title=clean_line(f"{phase.name}: its checkpoint is not passed", limit=80),
         question=why,
         context="retry, write the outputs yourself, accept them with a reason, or end the pipeline",
-        options=_ON_FAIL,
+        options=tuple(
+            one.model_copy(update={"args": {"outputs": dict(outputs)}}) if one.id == "edit" else one
+            for one in _ON_FAIL
+        ),
     )
 
 
@@ -108,9 +122,7 @@ def _outputs(phase: Phase, text: str) -> dict[str, Any]:
 async def _committed(work: Work, phase: Phase, found: pipeline.Next) -> ToolResult:
     held = found.run.model_dump(mode="json")
     await work.keep(PHASE, {PIPELINE: held}, f"{phase.id}: {found.what}")
-    if work.handoff.context.metadata.get("step_mode") and len(found.run.records) < len(
-        work.handoff.spec.phases
-    ):
+    if work.steps and len(found.run.records) < len(work.handoff.spec.phases):
         options = (
             Option(id="go_on", label="go on", effect=Effect.RESUME),
             Option(id="abort", label="end the pipeline", effect=Effect.ABORT),
@@ -241,5 +253,5 @@ def _step_question(
         title=clean_line(step.title if step is not None else "every step was gone through", limit=80),
         question=(step.prompt or step.title) if step is not None else "Finish, or go back to a step?",
         context="\n".join(lines),
-        options=(*([TAKE] if draft else []), *moves),
+        options=(*([TAKE.model_copy(update={"args": {"draft": draft}})] if draft else []), *moves),
     )

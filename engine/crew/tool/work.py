@@ -59,6 +59,11 @@ class Work:
         held = {"times": self.repairs + 1, "what": list(wrong), "draft": dict(draft)}
         return refused("; ".join(wrong), beliefs={REPAIRS: held}, failed=list(wrong))
 
+    @property
+    def steps(self) -> bool:
+        """Whether the operator wants to be asked after each checkpoint or round, as things stand now."""
+        return (self.desk.handoff_of(self.run) or self.handoff).steps
+
     async def keep(self, what: str, progress: Mapping[str, Any], note: str = "") -> None:
         """Have the manager record how far the run is."""
         now = self.desk.handoff_of(self.run)

@@ -50,6 +50,7 @@ class SmallDesk:
         self.kept: list[tuple[str, str, str]] = []
         self.waiting: dict[str, str] = {}
         self.went_on: list[str] = []
+        self.rules: list[str] = []
         self.late: list[HandoffResult] = []
         self.floor: list[str] = []
         self.limit = asyncio.Semaphore(permits)
@@ -129,6 +130,12 @@ class SmallDesk:
 
     async def goes_on(self, run: str) -> None:
         self.went_on.append(run)
+
+    async def allowed(self, run: str, rule: str) -> None:
+        self.rules.append(rule)
+
+    async def rules_of(self, run: str) -> Sequence[str]:
+        return ()
 
     @asynccontextmanager
     async def held(self, handoff: str) -> AsyncIterator[None]:

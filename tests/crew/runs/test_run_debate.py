@@ -138,10 +138,8 @@ async def test_a_judge_that_turns_with_the_order_decides_nothing(tmp_path: Path)
         result = await on.hand(debate(rounds=1))
         assert (result.data["verdict"]["winner"], result.confidence) == ("undecided", 0.5)
         assert result.needs_human_input
-        (notice,) = on.desk.asked
-        assert (notice.reason_code, notice.blocking) == ("debate.contested", False)
-        assert "A, 0.9" in notice.context
-        assert "B, 0.8" in notice.context
+        assert "A (0.9)" in result.human_input_reason
+        assert "B (0.8)" in result.human_input_reason
 
 
 async def test_a_rebuttal_of_no_claim_is_sent_back_once_and_then_stored_as_none(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from crew_desk import returns, spec
-from test_with_the_manager import whole
+from whole_crew import whole
 
 from engine.building.agent_base import OperatorAgent, RoleAgent, open_agent
 from engine.crew.seed_api import AgentBuilder, handoff_manager, using

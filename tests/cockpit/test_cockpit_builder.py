@@ -1,0 +1,51 @@
+"""The builder screen: phases as they pass, findings with places, the type chosen where it is not plain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from crew_flight import building, lay_skill, staffed
+
+from widgets.dialogs.builder import BuilderDialog
+
+
+@pytest.mark.parametrize("size", [(160, 45), (80, 24)])
+async def test_a_build_asks_for_the_type_and_goes_on_with_what_is_chosen(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    """Lines 50 and 59."""
+    source = lay_skill(tmp_path / "pricing")
+    async with staffed(tmp_path / "ws", size=size) as flight:
+        flight.app._open_build("pricing", building(tmp_path / "ws", source))
+        await flight.dialog(BuilderDialog)
+        dialog = flight.app.screen
+        await flight.until(lambda: dialog.model.options, "the question")
+        await flight.shows("✓ 1 SKILL analysis", "? 2 architecture", "asks you", "operator 1, pipeline 1")
+        await flight.shows("The text does not tell its type", "4 pipeline", "? needs you")
+        shown = [(one.where, one.code) for one in dialog.model.findings]
+        assert ("SKILL.md:4", "UNKNOWN_FIELD") in shown
+        await flight.until(lambda: dialog.focused is dialog.choices, "the focus on the choice")
+        await flight.press("2", "enter")
+        await flight.until(lambda: flight.app._result is not None and flight.app._result.success, "the build")
+        await flight.shows("✓ dry run", "pricing 1.0.0", "type: operator, 1, by override")
+        assert "type: operator" in dialog.model.preview
+        await flight.press("tab", "tab")
+        assert dialog.focused is dialog._preview
+        await flight.press("home")
+        await flight.shows("description: A workflow for prices.")
+        assert not (tmp_path / "ws/agents").exists()
+        await flight.press("escape")
+        await flight.no_dialog()
+        await flight.says("pricing: dry run")
+
+
+async def test_a_build_that_fails_says_where(tmp_path: Path) -> None:
+    source = lay_skill(tmp_path / "pricing")
+    (source / "SKILL.md").write_text("---\nname: [x\n---\n", encoding="utf-8")
+    async with staffed(tmp_path / "ws") as flight:
+        flight.app._open_build("pricing", building(tmp_path / "ws", source))
+        await flight.dialog(BuilderDialog)
+        await flight.shows(
+            "✗ 1 SKILL analysis", "✗ required_fields", "✗ SKILL.md:1 NO_DESC", "✗ failed", "not begun"
+        )

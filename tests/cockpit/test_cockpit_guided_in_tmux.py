@@ -1,0 +1,67 @@
+"""A guided session in a real terminal: its keys arrive, and it is there again after the worst end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+from test_cockpit_guided import WIZARD
+from tmux_terminal import NEEDS_TMUX, Terminal
+
+from engine.agents.spec import read_spec
+from engine.domain import crew_commands as cc
+from engine.engine import Engine
+
+pytestmark = NEEDS_TMUX
+
+
+async def handed_over(workspace: Path) -> None:
+    engine = await Engine.open(workspace)
+    await engine.submit(cc.RegisterAgent(spec=read_spec(WIZARD).model_dump(mode="json")))
+    receipt = await engine.submit(cc.Delegate(to="bmc-wizard", task="Look at the shop."))
+    crew = await engine.crew()
+    async with asyncio.timeout(20):
+        while not crew.state.open_requests(str(receipt.data["handoff"])):
+            await crew.spine.changed()
+    await engine.close()
+
+
+def opened(terminal: Terminal, workspace: Path) -> None:
+    terminal.fly(f"--workspace {workspace}")
+    terminal.shows("run/pause", "bmc-wizard")
+    terminal.keys("H")
+    terminal.shows("bmc-wizard", "waiting")
+    terminal.keys("Enter")
+
+
+def test_the_keys_arrive_and_a_kill_loses_nothing(terminal: Terminal, tmp_path: Path) -> None:
+    """Line 40: step, history and answers are there again."""
+    workspace = tmp_path / "ws"
+    asyncio.run(handed_over(workspace))
+    opened(terminal, workspace)
+    terminal.shows("Business model 1/6", "● Customer segments")
+    terminal.type("small shops")
+    terminal.keys("Enter")
+    terminal.shows("2/6", "✓ Customer segments", "small shops")
+    terminal.type("time")
+    terminal.keys("C-n")
+    terminal.shows("3/6", "● Channel")
+    terminal.keys("C-k")
+    terminal.shows("4/6", "» Channel")
+    terminal.keys("C-j", "Home", "Enter")
+    terminal.shows("1/6", "● Customer segments")
+    terminal.keys("F2")
+    terminal.shows("4/6", "● Days")
+    os.kill(terminal.pid, signal.SIGKILL)
+    terminal.ends()
+    opened(terminal, workspace)
+    terminal.shows("It was saved and waits", "● Days", "✓ Customer segments", "» Channel", "small shops")
+    terminal.keys("Enter")
+    terminal.shows("taken up again", "space marks")
+    terminal.keys("F2")
+    terminal.shows("3/6", "● Channel")
+    terminal.keys("C-s")
+    terminal.shows("is saved and paused")
+    terminal.keys("C-q")

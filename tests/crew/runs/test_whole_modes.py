@@ -1,0 +1,170 @@
+"""Several agents together over a whole engine: lines 21 to 25 of the checklist (ontology spec §6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from crew_desk import returns, spec
+from whole_crew import CLEAR, Whole, asker, by_name, told, whole
+
+from engine.agents.kinds import ErrorCode, HandoffState
+from engine.agents.spec import AgentSpec
+from engine.domain import crew_commands as cc
+from tests.messages_server import Reply, object_call
+from tests.messages_server.server import Seen
+
+D = HandoffState
+GIVES_UP = object_call("give_up", reason="no idea")
+DEMANDING = {"quality_criteria": [{"check": "min_items", "field": "key_findings", "n": 1}]}
+
+
+def crowd(*ids: str) -> list[AgentSpec]:
+    return [spec(one, "operator") for one in ids]
+
+
+def together(*to: str, **more: Any) -> cc.Parallel:
+    return cc.Parallel(to=to, task="weigh it", clarity=CLEAR, **more)
+
+
+async def test_the_second_is_told_what_the_first_found_and_the_third_never_begins(tmp_path: Path) -> None:
+    """Line 21, in the prompts."""
+    says = {"A": returns("text of a", key_findings=["a found SLOWNESS"]), "B": GIVES_UP, "C": returns("c")}
+    async with whole(tmp_path / "ws", crowd("a", "b", "c"), by_name(says)) as on:
+        results = await on.results(await on.do(cc.Sequence(to=("a", "b", "c"), task="go", clarity=CLEAR)))
+        assert "a found SLOWNESS" in told(on.asks("B")[0])
+        assert [one.state for one in results] == [D.COMPLETED, D.FAILED, D.CANCELLED]
+        assert (results[2].error, on.asks("C")) == ("not started", [])
+
+
+async def test_order_is_kept_under_random_delays_and_half_are_enough(tmp_path: Path) -> None:
+    """Line 22, with answers that come at random: two of three, then one, which is kept and asked about."""
+    chance, fails = Random(9), {"B"}
+
+    def answer(seen: Seen) -> Reply:
+        name, late = asker(seen), chance.randrange(40)
+        if name in fails:
+            return GIVES_UP
+        said = returns(f"text of {name}")
+        return Reply(tool=said.tool, tool_input=said.tool_input, first_byte_delay_ms=late)
+
+    async with whole(tmp_path / "ws", crowd("a", "b", "c"), answer) as on:
+        for order in (("a", "b", "c"), ("c", "a", "b")):
+            results = await on.results(await on.do(together(*order, returns="passthrough")))
+            assert [one.from_agent for one in results] == list(order)
+            assert [one.output for one in results if one.success] == [
+                f"text of {one.upper()}" for one in order if one != "b"
+            ]
+        fails |= {"A"}
+        group = await on.do(together("a", "b", "c"))
+        results = await on.results(group)
+        record = on.crew.state.groups[group.data["group"]]
+        assert (record.ok, record.code) == (False, ErrorCode.QUORUM)
+        assert [one.output for one in results if one.success] == ["text of C"]
+        request = await on.asked(code="QUORUM")
+        await on.answer(request, "accept")
+        assert "text of C" in on.crew.state.groups[record.id].output
+        await on.at_rest()
+
+
+async def test_the_synthesis_names_all_and_passing_through_asks_nobody(tmp_path: Path) -> None:
+    """Line 23, with the shipped synthesizer."""
+    texts = iter(["[a] says go.", "[a] and [b] say go; c is missing."])
+    says = {
+        "A": returns("go"),
+        "B": returns("go too"),
+        "C": GIVES_UP,
+        "Synthesizer": lambda _: returns(next(texts)),
+    }
+    async with whole(tmp_path / "ws", crowd("a", "b", "c"), by_name(says)) as on:
+        group = await on.do(together("a", "b", "c"))
+        await on.results(group)
+        record = on.crew.state.groups[group.data["group"]]
+        assert record.output == "[a] and [b] say go; c is missing."
+        first, second = on.asks("Synthesizer")
+        assert "did not name: b, c" in told(second)
+        assert "go too" in told(first)
+        before = len(on.server.requests)
+        await on.results(await on.do(together("a", "b", returns="passthrough")))
+        assert len(on.server.requests) == before + 2
+
+
+def chooses(name: str, **more: Any) -> AgentSpec:
+    return spec(name, "operator", triggers={"keywords": ["pyramid"]}, **more)
+
+
+async def test_the_graph_selects_and_only_who_cannot_begin_is_followed_by_the_next(tmp_path: Path) -> None:
+    """Line 24, by the embedded graph: a tool that is away falls back, a poor result does not."""
+
+    def chain(weight: float) -> dict[str, Any]:
+        return {"chaining": {"follows": [{"id": "first", "weight": weight}]}}
+
+    away = {"tools": {"mcp_servers": [{"server": "search", "required": True}]}}
+    specs = [
+        *crowd("first"), chooses("away", **chain(1.0), **away),
+        chooses("strict", **chain(0.8), instructions=DEMANDING), chooses("near", **chain(0.2)),
+    ]  # fmt: skip
+    says = {name: returns(f"text of {name}") for name in ("First", "Near", "Strict")}
+
+    async with whole(tmp_path / "ws", specs, by_name(says)) as on:
+        await on.result(await on.hand("first"))
+        group = await on.do(cc.Select(task="Build a pyramid", clarity=CLEAR))
+        (result,) = await on.results(group)
+        assert (result.from_agent, result.error_code) == ("strict", ErrorCode.QUALITY_GATE)
+        lost = on.crew.state.groups[group.data["group"]].lost
+        assert "could not begin" in lost["away"]
+        assert [one.state for one in on.by("away")] == [D.REJECTED]
+        assert on.asks("Near") == []
+
+
+async def test_a_gap_of_four_hundredths_asks_the_operator(tmp_path: Path) -> None:
+    """Line 24: the options show the parts of the scores."""
+    specs = [
+        *crowd("first"),
+        chooses("close", chaining={"follows": [{"id": "first", "weight": 0.8}]}),
+        chooses("near", chaining={"follows": [{"id": "first", "weight": 2 / 3}]}),
+    ]
+    says = {name: returns(f"text of {name}") for name in ("First", "Close", "Near")}
+    async with whole(tmp_path / "ws", specs, by_name(says)) as on:
+        await on.result(await on.hand("first"))
+        group = await on.do(cc.Select(task="Build a pyramid", clarity=CLEAR))
+        request = await on.asked(code="SELECTION_TIE")
+        labels = [one.label for one in request.options[:2]]
+        scores = [float(label.split()[1]) for label in labels]
+        assert round(scores[0] - scores[1], 4) == 0.04
+        assert "T 0.60" in labels[0]
+        assert on.asks("Close") == on.asks("Near") == []
+        await on.answer(request, "near")
+        (result,) = await on.results(group)
+        assert result.output == "text of Near"
+        await on.at_rest()
+
+
+async def test_going_round_in_circles_is_planned_anew_once_and_then_the_operators(tmp_path: Path) -> None:
+    """Line 25, where the operator is the caller."""
+
+    async def again(on: Whole, times: int, task: str = "") -> list[str]:
+        notes = []
+        for number in range(times):
+            request = await on.asked(code="ITERATE")
+            notes.append(request.context)
+            await on.answer(request, "again", f"{task} {number}" if task else "")
+        return notes
+
+    said = (returns(f"text {number}") for number in range(9))
+    says = {"Same": returns("the same"), "Other": lambda _: next(said)}
+    async with whole(tmp_path / "ws", crowd("same", "other"), by_name(says)) as on:
+        await on.hand("same", returns="iterate")
+        notes = await again(on, 4)
+        assert [bool(one) for one in notes] == [False, False, False, True]
+        stalled = await on.asked(code="STALLED")
+        assert len(on.by("same")) == 5
+        await on.answer(stalled, "abort")
+        await on.at_rest()
+        assert len(on.by("same")) == 5
+        await on.hand("other", returns="iterate")
+        assert await again(on, 4, "task") == [""] * 4
+        await on.holds(lambda: len(on.by("other")) == 5)
+        await on.at_rest()
+        assert len(on.by("other")) == 5, "five are the most"

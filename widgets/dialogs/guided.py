@@ -1,0 +1,457 @@
+"""A guided session: one step is asked, the others stand beside it with what was answered so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input, Static, TextArea
+
+from engine.domain.text import clean, clean_line
+from widgets.choices import ChoiceList
+from widgets.dialogs.box import BoxDialog
+from widgets.dialogs.long_text import LongText, Section
+from widgets.pieces import Piece
+from widgets.rows import Row, RowPane
+
+Kind = Literal["text", "long_text", "choice", "multi", "number", "confirm"]
+GuidedWish = Literal["answer", "back", "skip", "jump", "suggest", "save", "finish", "resume"]
+Answer = str | tuple[str, ...] | bool
+Check = Callable[[str, Answer], str]
+"""Takes a step's id and an answer, and gives what is wrong with it; empty when it can be stored."""
+WIDE = 118
+"""Cells from which on the result so far stands at the right."""
+SHOWN_MOST = 20_000
+"""Characters of a prompt or a draft that are shown."""
+YES_NO = ("yes", "no")
+STEP = "step "
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """A step on the rail."""
+
+    id: str
+    title: str
+    mark: str
+    style: str
+    word: str
+    """Where it stands, in a word; the mark says no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepAsked:
+    """The step that is asked."""
+
+    id: str
+    title: str
+    prompt: str
+    kind: Kind
+    options: tuple[str, ...] = ()
+    value: Answer = ""
+    """What was answered before."""
+    note: str = ""
+    """Whether it is required, or to be looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuidedModel:
+    """What the dialog shows."""
+
+    handoff: str = ""
+    title: str = ""
+    place: str = ""
+    """As `4/9`."""
+    state: str = ""
+    """Mark and word."""
+    rail: tuple[StepLine, ...] = ()
+    asked: str = ""
+    """The question that waits, by its id; empty while nothing is asked."""
+    step: StepAsked | None = None
+    """None when all were gone through."""
+    told: tuple[str, ...] = ()
+    """When it was saved, and what has changed since."""
+    refused: str = ""
+    """Why the last move was not made."""
+    draft: str = ""
+    """What a model wrote; stored nowhere."""
+    partial: tuple[Section, ...] = ()
+    """The result so far."""
+    missing: tuple[str, ...] = ()
+    """Why it cannot be finished yet."""
+    paused: bool = False
+    over: bool = False
+
+
+class Rail(RowPane):
+    """The steps, each with where it stands; choosing one jumps to it."""
+
+    BINDING_GROUP_TITLE = "Steps"
+    MARKS = True
+    DEFAULT_CSS = """
+    Rail, Rail:focus { border: none; border-right: solid $border-blurred; width: 27; height: 100%; }
+    Rail:focus { border-right: heavy $border; }
+    """
+
+    def row_chosen(self, key: str) -> None:
+        """Jump to it."""
+        if isinstance(self.screen, GuidedDialog):
+            self.screen.move("jump", step=key)
+
+
+class Partial(LongText):
+    """The result so far."""
+
+    BINDING_GROUP_TITLE = "Result so far"
+    DEFAULT_CSS = """
+    Partial, Partial:focus { border: none; border-top: solid $border-blurred; height: 7; min-height: 3; }
+    Partial:focus { border-top: heavy $border; }
+    """
+
+
+class GuidedDialog(BoxDialog[None]):
+    """Posts the operator's moves; whoever opens it answers by `show` or `say`.
+
+    Args:
+        model: what is shown at first.
+        check: says what is wrong with an answer while it is typed.
+    """
+
+    DEFAULT_CSS = """
+    GuidedDialog > Vertical { width: 98%; height: 98%; max-width: 200; max-height: 98%; }
+    GuidedDialog #told { height: auto; max-height: 4; color: $text-warning; }
+    GuidedDialog #body { height: 1fr; layout: horizontal; }
+    GuidedDialog #work { width: 1fr; height: 100%; layout: vertical; }
+    GuidedDialog #asked { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
+    GuidedDialog #prompt, GuidedDialog #draft { height: auto; }
+    GuidedDialog #draft { color: $text-primary; }
+    GuidedDialog TextArea { height: 8; min-height: 3; }
+    GuidedDialog.-wide #work { layout: horizontal; }
+    GuidedDialog.-wide #asked { width: 1fr; height: 100%; }
+    GuidedDialog.-wide Partial {
+        width: 38%; height: 100%; border-top: none; border-left: solid $border-blurred;
+    }
+    GuidedDialog.-wide Partial:focus { border-top: none; border-left: heavy $border; }
+    GuidedDialog.-wide Rail { width: 36; }
+    GuidedDialog.-short TextArea { height: 5; }
+    GuidedDialog.-short Partial, GuidedDialog.-short Partial:focus { height: 5; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+n,ctrl+enter", "next", "Next", priority=True, id="guided.next"),
+        Binding("ctrl+b,f2", "move('back')", "Back", priority=True, id="guided.back"),
+        Binding("ctrl+k,f3", "move('skip')", "Skip", priority=True, id="guided.skip"),
+        Binding("ctrl+j,f4", "jump", "Jump", priority=True, id="guided.jump"),
+        Binding("ctrl+g,f5", "suggest", "Suggest", priority=True, id="guided.suggest"),
+        Binding("ctrl+s", "move('save')", "Save and leave", priority=True, id="guided.save"),
+        Binding("f9", "move('finish')", "Finish", priority=True, id="guided.finish"),
+    ]
+
+    @dataclass
+    class Moved(Message):
+        """The operator makes a move."""
+
+        handoff: str
+        move: GuidedWish
+        value: Answer = ""
+        step: str = ""
+        """Where a jump goes."""
+
+    def __init__(self, model: GuidedModel, check: Check) -> None:
+        super().__init__()
+        self._model, self._check, self._box = model, check, Vertical()
+        self._loaded: str | None = None
+        """What the input was laid out for."""
+        self._sent = ""
+        """The question that a move was made for."""
+        self._refused = ""
+        """The question with which a refusal was told."""
+        self._early: tuple[str, GuidedWish, Answer, str] | None = None
+        """A move that was made before its question waited, with what was shown then."""
+        self._warned = False
+        self._before: Answer = ""
+        self._rail, self._partial = Rail(), Partial()
+        self._told, self._prompt = Static(id="told"), Static(id="prompt")
+        self._problem, self._draft = Static(id="problem", classes="-problems"), Static(id="draft")
+        self._line, self._long, self._choices = Input(), TextArea(tab_behavior="focus"), ChoiceList()
+
+    @property
+    def model(self) -> GuidedModel:
+        """What is shown."""
+        return self._model
+
+    def compose(self) -> ComposeResult:
+        """What is to be known, the steps, the one that is asked, the result so far, and the keys."""
+        with self._box:
+            yield self._told
+            with Container(id="body"):
+                yield self._rail
+                with Container(id="work"):
+                    with VerticalScroll(id="asked", can_focus=False):
+                        yield self._prompt
+                        yield self._line
+                        yield self._long
+                        yield self._choices
+                        yield self._problem
+                        yield self._draft
+                    yield self._partial
+            yield Static(
+                Content.from_markup(
+                    "[@click=screen.next][bold]^n[/] next[/]  "
+                    "[@click=screen.move('back')][bold]^b[/]·F2 back[/]  "
+                    "[@click=screen.move('skip')][bold]^k[/]·F3 skip[/]  "
+                    "[@click=screen.jump][bold]^j[/]·F4 jump[/]  "
+                    "[@click=screen.suggest][bold]^g[/]·F5 suggest[/]  "
+                    "[@click=screen.move('save')][bold]^s[/] save, leave[/]  "
+                    "[@click=screen.move('finish')][bold]F9[/] finish[/]"
+                ),
+                classes="-keys",
+            )
+
+    def on_mount(self) -> None:
+        """The input has the focus."""
+        self.show(self._model)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Put the result so far at the right where there is room, else below."""
+        self.set_class(event.size.width >= WIDE, "-wide")
+        self.set_class(event.size.height < 30, "-short")
+
+    # -------------------------------------------------------------- showing
+
+    def show(self, model: GuidedModel) -> None:
+        """Show where it stands; what is being typed stays while the step is the same."""
+        self._model = model
+        box = self._box
+        box.border_title = Content(f"{clean_line(model.title, limit=80)} {clean_line(model.place)}".strip())
+        box.border_subtitle = Content(f"{clean_line(model.state)} · esc close".lstrip(" ·"))
+        self._told.update(Content("\n".join(clean_line(line, limit=400) for line in model.told)))
+        self._told.display = bool(model.told)
+        self._rail.set_rows([_rail_row(one) for one in model.rail])
+        self._partial.show(model.partial or (Section("Result so far", "nothing yet"),))
+        self._show_prompt()
+        if (stage := _stage(model)) != self._loaded:
+            self._load(stage)
+        if model.refused and model.asked not in ("", self._sent, self._refused):
+            self._refused = model.asked
+            self._say_problem(model.refused)
+        if model.asked not in ("", self._sent) and self._early is not None:
+            (before, *early), self._early = self._early, None
+            if before == stage:
+                self.call_later(self.move, *early)
+        draft = clean(model.draft, limit=SHOWN_MOST)
+        if draft and not self._draft.display:
+            self._say_problem("")
+        self._draft.display = bool(draft)
+        self._draft.update(Content(f"draft, stored nowhere; ^g puts it into the field:\n{draft}"))
+
+    def _show_prompt(self) -> None:
+        model = self._model
+        if model.over:
+            lines = [Content(f"It is over: {clean_line(model.state)}").stylize("bold")]
+        elif model.paused:
+            lines = [Content("It was saved and waits. Enter goes on.").stylize("bold")]
+        elif model.step is None:
+            lines = [Content("Every step was gone through.").stylize("bold")]
+            lines += [Content(f"! {clean_line(why, limit=300)}") for why in model.missing]
+            lines += [] if model.missing else [Content("Enter returns the answers.")]
+        else:
+            step = model.step
+            lines = [Content(clean_line(step.title, limit=300)).stylize("bold")]
+            lines += [Content(clean(step.prompt, limit=SHOWN_MOST))] if step.prompt else []
+            note = Content(clean_line(step.note, limit=300)).stylize("$foreground-muted")
+            lines += [note] if step.note else []
+        self._prompt.update(Content("\n").join(lines))
+
+    def _load(self, stage: str) -> None:
+        """Lay the input of the step out, with what was answered before."""
+        model, self._loaded, self._warned = self._model, stage, False
+        asked = model.step if stage.startswith(STEP) else None
+        kind = asked.kind if asked is not None else "none"
+        for each in (self._line, self._long, self._choices):
+            each.display = False
+        self._say_problem("")
+        field: Widget = self._rail
+        if asked is None:
+            if stage in ("paused", "finished"):
+                self._choices.offer(("go on" if model.paused else "finish and return the answers",))
+                field = self._choices
+        elif kind in ("choice", "multi", "confirm"):
+            options = YES_NO if kind == "confirm" else asked.options
+            chosen = asked.value if isinstance(asked.value, tuple) else (_as_text(asked.value),)
+            self._choices.offer(options, several=kind == "multi", chosen=chosen)
+            field = self._choices
+        elif kind == "long_text":
+            self._long.load_text(clean(_as_text(asked.value), limit=200_000))
+            self._long.move_cursor(self._long.document.end)
+            field = self._long
+        else:
+            self._line.value = clean_line(_as_text(asked.value), limit=20_000)
+            field = self._line
+        field.display = True
+        self._before = self.value
+        field.focus()
+
+    def say(self, text: str) -> None:
+        """Say why a move was not made; the next one can be."""
+        self._sent = ""
+        self._say_problem(text)
+
+    def _say_problem(self, text: str, *, fine: bool = False) -> None:
+        self._problem.set_class(fine, "-fine")
+        mark = "✓" if fine else "✗"
+        self._problem.update(Content(f"{mark} {clean_line(text, limit=600)}" if text else ""))
+
+    # -------------------------------------------------------------- the answer
+
+    @property
+    def value(self) -> Answer:
+        """What stands in the input."""
+        step = self._model.step
+        match step.kind if step is not None else "":
+            case "choice":
+                return next(iter(self._choices.chosen), "")
+            case "multi":
+                return self._choices.chosen
+            case "confirm":
+                return next(iter(self._choices.chosen), "") == YES_NO[0]
+            case "long_text":
+                return self._long.text
+            case _:
+                return self._line.value
+
+    @on(Input.Changed)
+    @on(TextArea.Changed)
+    @on(ChoiceList.Changed)
+    def _changed(self) -> None:
+        step, self._warned = self._model.step, False
+        if step is None or self._loaded is None or not self._loaded.startswith(STEP):
+            return
+        value = self.value
+        if value in ("", ()) or value == self._before:
+            self._say_problem("")
+            return
+        wrong = self._check(step.id, value)
+        self._say_problem(wrong or "can be stored", fine=not wrong)
+
+    @on(Input.Submitted)
+    @on(ChoiceList.Chosen)
+    def _entered(self) -> None:
+        self._next()
+
+    # -------------------------------------------------------------- moves
+
+    def move(self, move: GuidedWish, value: Answer = "", step: str = "") -> None:
+        """Make a move, once for each question."""
+        model = self._model
+        if model.over:
+            self._say_problem(f"it is over: {model.state}")
+        elif move in ("save", "resume") and not (move == "save" and model.paused):
+            self.post_message(self.Moved(model.handoff, move))
+        elif model.paused:
+            self._say_problem("it was saved and waits; enter goes on")
+        elif not model.asked or model.asked == self._sent:
+            # The step may be shown a moment before its question waits: a fast hand's move is made then.
+            self._early = (_stage(model), move, value, step)
+        else:
+            self._sent = model.asked
+            self._say_problem("")
+            self.post_message(self.Moved(model.handoff, move, value, step))
+
+    def action_move(self, move: GuidedWish) -> None:
+        """Make a move that needs no value."""
+        self.move(move)
+
+    def action_next(self) -> None:
+        """Answer with everything that was typed before this key, which comes before the input's own keys."""
+        (self.focused or self).call_later(self._next)
+
+    def _next(self) -> None:
+        """Answer; where nothing is asked any more, finish; where it was saved, go on."""
+        step = self._model.step
+        if self._model.paused:
+            self.move("resume")
+        elif step is None:
+            self.move("finish")
+        elif wrong := self._check(step.id, self.value):
+            self._say_problem(wrong)
+        else:
+            self.move("answer", self.value)
+
+    def action_jump(self) -> None:
+        """Go to the steps to choose one; from there, jump to it."""
+        if self._rail.has_focus and self._rail.cursor:
+            self.move("jump", step=self._rail.cursor)
+        else:
+            self._rail.focus()
+            self._say_problem("choose a step and press enter; tab goes back to the answer", fine=True)
+
+    def action_suggest(self) -> None:
+        """Have a draft written; once there is one, put it into the input, where it can be changed."""
+        step, draft = self._model.step, self._model.draft
+        if step is None or not draft:
+            self.move("suggest")
+            if self._sent:
+                self._say_problem("a draft is being written …", fine=True)
+        elif step.kind in ("choice", "multi", "confirm"):
+            self._take_choice(draft)
+        elif step.kind == "long_text":
+            self._long.load_text(clean(draft, limit=200_000))
+            self._long.focus()
+        else:
+            self._line.value = clean_line(draft, limit=20_000)
+            self._line.focus()
+
+    def _take_choice(self, draft: str) -> None:
+        step = self._model.step
+        assert step is not None
+        options = YES_NO if step.kind == "confirm" else step.options
+        said = draft.casefold()
+        found = tuple(one for one in options if one.casefold() in said)
+        if found:
+            self._choices.offer(options, several=step.kind == "multi", chosen=found)
+            self._choices.focus()
+        else:
+            self._say_problem("the draft names none of the options")
+
+    def action_close(self) -> None:
+        """Close; with an answer that was not given yet the first escape only warns."""
+        asked = self._model.step is not None and _stage(self._model).startswith(STEP)
+        if asked and self.value != self._before and not self._warned:
+            self._warned = True
+            self._say_problem("this answer was not given yet; esc again drops it, ^n gives it")
+            return
+        self.dismiss(None)
+
+
+def _stage(model: GuidedModel) -> str:
+    """What the input is laid out for."""
+    if model.over or model.paused:
+        return "over" if model.over else "paused"
+    if model.step is not None:
+        return STEP + model.step.id
+    return "unfinished" if model.missing else "finished"
+
+
+def _as_text(value: Answer) -> str:
+    if isinstance(value, bool):
+        return YES_NO[0] if value else YES_NO[1]
+    return ", ".join(value) if isinstance(value, tuple) else value
+
+
+def _rail_row(one: StepLine) -> Row:
+    words = clean_line(one.title, limit=120)
+    return Row(
+        one.id,
+        (Piece(words, "strong" if one.mark == "●" else "text"),),
+        tail=(Piece(one.word, one.style),) if one.word else (),
+        mark=Piece(one.mark, one.style),
+        copy=f"{words} {one.word}".strip(),
+    )
