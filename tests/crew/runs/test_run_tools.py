@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from crew_desk import returns, spec
-from test_with_the_manager import CLEAR, whole
+from whole_crew import CLEAR, whole
 
 from engine.agents.kinds import ErrorCode
 from engine.domain import crew_commands as cc
