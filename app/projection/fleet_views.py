@@ -148,7 +148,10 @@ class Fleet:
             entries += [self._registered(crew, one, now) for one in crew.agents.values()]
             entries += self._strangers(crew, now)
         entries += self._live(crew, agents, now, faults)
-        entries.sort(key=lambda one: (one.group, one.since or "~", one.row.name))
+        # Who lives comes before those that only could be asked.
+        entries.sort(
+            key=lambda one: (one.group, one.since or "~", one.row.key.startswith(TYPE), one.row.name)
+        )
         rows = tuple(self._row(one, now) for one in entries)
         counts = Counter(one.group for one in entries)
         parts = [f"{len(rows)} agents" if len(rows) != 1 else "1 agent"]
