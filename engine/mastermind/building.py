@@ -58,8 +58,6 @@ class BuildJobs:
         """Build an agent, and again after each change, until the job is cancelled."""
         builds = await self._builds()
         wanted = _wanted(asked)
-        if not wanted.path.expanduser().exists():
-            raise JobRefused(f"there is nothing at {clean_line(str(wanted.path), limit=200)}")
         times = 0
 
         def told(result: BuildResult) -> None:
@@ -83,13 +81,16 @@ def _wanted(asked: Asked) -> Wanted:
     path, said = asked.argument.strip(), asked.options
     if not path:
         raise JobRefused("the path of a skill's folder is missing")
+    place = Path(path).expanduser()
+    if not place.is_dir() and place.name.lower() != "skill.md":
+        raise JobRefused(f"{clean_line(path, limit=200)} is no folder with a SKILL.md")
     overrides: dict[str, Any] = {}
     if said.get("type"):
         overrides["type"] = said["type"]
     if said.get("optional-mcp"):
         overrides["mcp"] = "optional"
     return Wanted(
-        Path(path),
+        place,
         strict=bool(said.get("strict")),
         dry_run=bool(said.get("dry-run")),
         live=bool(said.get("live")),

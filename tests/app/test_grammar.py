@@ -124,6 +124,16 @@ CREW = [
     ("agent_enable pws", cc.EnableAgent(who="pws")),
     ("agent_disable pws", cc.EnableAgent(who="pws", enabled=False)),
     ("agent_remove pws", cc.RemoveAgent(who="pws")),
+    ("build ~/skills/a", mm.StartJob(verb="agent_build", argument="~/skills/a")),
+    (
+        "build my skills/a --strict --type role",
+        mm.StartJob(verb="agent_build", argument="my skills/a", options={"strict": True, "type": "role"}),
+    ),
+    ("build --watch ./a", mm.StartJob(verb="agent_watch", argument="./a")),
+    (
+        "agent_create ./a --dry-run",
+        mm.StartJob(verb="agent_build", argument="./a", options={"dry-run": True}),
+    ),
     ("cancel h-12 too slow", cc.CancelHandoff(handoff="h-12", reason="too slow")),
     ("retry h-12", cc.RetryHandoff(handoff="h-12")),
     ("priority h-12 3", cc.SetPriority(handoff="h-12", priority=3)),
