@@ -26,7 +26,6 @@ from engine.steering.policies import PRESETS
 from tests.cockpit.crew_flight import (
     MOTION,
     SURVEY,
-    building,
     debate_spec,
     debaters,
     handed,
@@ -383,7 +382,7 @@ async def builder(workspace: Path) -> None:
     """A build whose type cannot be told: the phases, what was found, and the five types to choose from."""
     source = lay_skill(workspace.parent / "pricing")
     async with staffed(workspace, size=(160, 45)) as flight:
-        flight.app._open_build("pricing", building(workspace, source))
+        await flight.type(f"build {source}")
         await flight.dialog(BuilderDialog)
         await flight.shows("The text does not tell its type")
         await _keep(flight, "builder")

@@ -11,8 +11,8 @@ from textual.widgets import Input, TextArea
 from app.cockpit import keymap
 from app.cockpit.approval_keys import ApprovalKeys
 from app.cockpit.budget_keys import BudgetKeys
+from app.cockpit.build_keys import BuildKeys
 from app.cockpit.context_keys import ContextKeys
-from app.cockpit.crew_views import CrewViews
 from app.cockpit.goal_keys import GoalKeys
 from app.cockpit.mastermind_keys import MastermindKeys
 from app.cockpit.meta_keys import MetaKeys
@@ -43,7 +43,7 @@ WITH_A_MODEL = (
 
 
 class CommandLine(
-    CrewViews,
+    BuildKeys,
     ApprovalKeys,
     BudgetKeys,
     SandboxKeys,
@@ -145,6 +145,9 @@ class CommandLine(
     def _do_intent(self, intent: Intent) -> None:
         if isinstance(intent, Local):
             self._do_locally(intent)
+            return
+        if isinstance(intent, mm.StartJob) and intent.verb == "agent_build":
+            self._build_entered(intent)
             return
         if isinstance(intent, mm.ForMastermind):
             self._ask_mastermind(intent)

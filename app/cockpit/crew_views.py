@@ -269,7 +269,8 @@ class CrewViews(CrewKeys):
             if self._result is None:
                 self._building = None
         said = f"{self._source}: {self._result.status.value.replace('_', ' ')}"
-        self._say(said, "ok" if self._result.success else "error")
+        kind = "asks" if self._result.choice is not None else "error"
+        self._say(said, "ok" if self._result.success else kind)
         self._look_at_build()
 
     def _phase_over(self, record: PhaseRecord) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -223,6 +224,7 @@ class BuildResult:
             "agent": self.spec.id if self.spec else "",
             "type": str(self.spec.type) if self.spec else "",
             "version": self.spec.version if self.spec else "",
+            "spec": self.spec.model_dump(mode="json", exclude_defaults=True) if self.spec else None,
             "output_path": self.output_path,
             "files": sorted(self.code_files),
             "phases": [
@@ -230,8 +232,43 @@ class BuildResult:
             ],
             "errors": [one.as_json() for one in self.errors],
             "warnings": [one.as_json() for one in self.warnings],
-            "choice": {"question": self.choice.question, "options": list(self.choice.options)}
+            "choice": {
+                "question": self.choice.question,
+                "options": list(self.choice.options),
+                "key": self.choice.key,
+            }
             if self.choice
             else None,
             "duration_seconds": round(self.duration_seconds, 3),
         }
+
+
+def read_record(given: Mapping[str, Any]) -> PhaseRecord:
+    """A phase's record of its JSON, as the journal has it."""
+    return PhaseRecord(
+        int(given["number"]),
+        str(given["name"]),
+        bool(given["passed"]),
+        tuple(CheckOutcome(one["name"], one["passed"], one["measured"]) for one in given["checks"]),
+        tuple(map(_read_finding, given["findings"])),
+        float(given.get("duration_seconds", 0.0)),
+    )
+
+
+def read_result(given: Mapping[str, Any]) -> BuildResult:
+    """What came of a build, of its JSON (`BuildResult.as_json`); files are named in it and not contained."""
+    choice, spec = given.get("choice"), given.get("spec")
+    return BuildResult(
+        Status(given["status"]),
+        AgentSpec.model_validate(spec) if spec else None,
+        dict.fromkeys(given["files"], ""),
+        str(given["output_path"]),
+        tuple(map(read_record, given["phases"])),
+        tuple(map(_read_finding, (*given["errors"], *given["warnings"]))),
+        Choice(choice["question"], tuple(choice["options"]), choice["key"]) if choice else None,
+        float(given["duration_seconds"]),
+    )
+
+
+def _read_finding(given: Mapping[str, Any]) -> Finding:
+    return Finding(Level(given["level"]), given["code"], given["message"], given["where"], given["hint"])

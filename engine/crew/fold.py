@@ -254,7 +254,7 @@ def _others(state: CrewState, event: Event, said: Payload) -> None:
         case ce.BuildStaged():
             before = state.builds.get(said.build)
             phases = before.phases if before is not None else ()
-            if said.state in ("passed", "failed"):
+            if said.phase and said.state in ("passed", "failed"):
                 phases = (*phases, said.data)
             state.builds[said.build] = Build(
                 said.build, said.phase, said.state, said.agent, said.message, said.data, event.at, phases

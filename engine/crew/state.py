@@ -160,7 +160,7 @@ class Build:
     @property
     def over(self) -> bool:
         """Whether nothing more comes of it."""
-        return self.state not in ("begun", "passed", "failed")
+        return self.state not in ("begun", "passed", "failed") or (self.state == "failed" and not self.phase)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,6 @@ from typing import Any
 
 from app.settings import Settings
 from engine.agents.spec import read_spec
-from engine.building.builder import Builder
-from engine.building.findings import BuildResult
 from engine.crew.state import CrewState, Handoff
 from engine.domain import crew_commands as cc
 from engine.models import Endpoint, Retries
@@ -191,14 +189,3 @@ def lay_skill(folder: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text(SKILL, encoding="utf-8")
     return folder
-
-
-def building(workspace: Path, source: Path) -> Any:
-    """How the cockpit builds it: everything but registering."""
-
-    async def build(told: Any, overrides: dict[str, Any]) -> BuildResult:
-        return await Builder(workspace, told=told).build(
-            source, overrides=overrides, interactive=True, dry_run=True
-        )
-
-    return build

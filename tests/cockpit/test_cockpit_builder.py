@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from crew_flight import building, lay_skill, staffed
+from crew_flight import lay_skill, staffed
 
 from widgets.dialogs.builder import BuilderDialog
 
@@ -17,7 +17,7 @@ async def test_a_build_asks_for_the_type_and_goes_on_with_what_is_chosen(
     """Lines 50 and 59."""
     source = lay_skill(tmp_path / "pricing")
     async with staffed(tmp_path / "ws", size=size) as flight:
-        flight.app._open_build("pricing", building(tmp_path / "ws", source))
+        await flight.type(f"build {source} --dry-run")
         await flight.dialog(BuilderDialog)
         dialog = flight.app.screen
         await flight.until(lambda: dialog.model.options, "the question")
@@ -44,7 +44,7 @@ async def test_a_build_that_fails_says_where(tmp_path: Path) -> None:
     source = lay_skill(tmp_path / "pricing")
     (source / "SKILL.md").write_text("---\nname: [x\n---\n", encoding="utf-8")
     async with staffed(tmp_path / "ws") as flight:
-        flight.app._open_build("pricing", building(tmp_path / "ws", source))
+        await flight.type(f"build {source} --dry-run")
         await flight.dialog(BuilderDialog)
         await flight.shows(
             "✗ 1 SKILL analysis", "✗ required_fields", "✗ SKILL.md:1 NO_DESC", "✗ failed", "not begun"

@@ -158,6 +158,9 @@ SHOWN: dict[str, dict[str, tuple[int, ...]]] = {
         "test_the_rest_of_a_goal_is_planned_anew_with_what_went_wrong_in_the_request": (43,),
         "test_a_goal_that_is_given_up_leaves_a_belief_that_says_why": (48,),
     },
+    "reasoner/test_gate.py": {
+        "test_a_wish_for_autonomous_mode_is_put_to_the_operator": (58,),
+    },
     "sandbox/test_security.py": {
         "test_the_file_commands_withstand_every_attack": (50,),
         "test_nothing_gets_out_but_what_kernel_cannot_hide": (51, 52, 53),

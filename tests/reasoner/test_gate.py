@@ -41,7 +41,6 @@ async def test_an_action_is_requested_saved_started_and_finished_in_this_order(f
         ('read("../../x")', "outside"),
         ('read("nowhere")', "nowhere"),
         ("rm(x)", "autonomous"),
-        ("toggle_autonomous_mode", "operator"),
         ("shell", "there is no action shell"),
         ("jump(high)", "there is no action jump"),
         ("mkdir", "mkdir takes 1 or 2 arguments, not 0"),
@@ -61,6 +60,14 @@ async def test_a_refused_action_fails_its_step_with_the_tools_words(
     assert said[0] == "action_failed"
     assert words in said[1]
     assert not await flight.payloads(ev.FailureRecorded)
+
+
+async def test_a_wish_for_autonomous_mode_is_put_to_the_operator(fly: Fly) -> None:
+    """Behaviour 58, for a program in AgentSpeak(L)."""
+    flight = await fly("!go. +!go <- toggle_autonomous_mode; .print(no).")
+    await flight.do(cmd.Run)
+    await flight.until(lambda state: state.approvals.question is not None)
+    assert await flight.said() == []
 
 
 async def test_a_refused_action_that_nothing_catches_ends_the_goal_with_the_reason(fly: Fly) -> None:

@@ -40,6 +40,7 @@ def starting(path: Path) -> list[str]:
 
 EXCEPTED = {
     "engine/mastermind/code/harness.py": "runs in the jail only, and forks there for a project's tests",
+    "engine/building/inside.py": "runs in the jail only, and forks there for the tests of a built agent",
     "engine/mastermind/judge/inside.py": "runs in the jail only, and forks there for each question",
     "engine/mastermind/code/analysis.py": "a program of the house that parses files and runs none of them",
     "engine/mastermind/code/static.py": "ruff without the tree's configuration; it parses and runs nothing",
