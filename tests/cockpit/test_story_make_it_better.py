@@ -32,7 +32,7 @@ pytestmark = [*NEEDS_TMUX, pytest.mark.slow]
 
 MODEL = "claude-sonnet-5-5"
 SKILL, GOOD_SKILL = "plans/explorer.asl", "plans/steady.asl"
-LONG_S = 60.0
+LONG_S = 240.0
 ROOT = MODULE.rpartition("/")[0]
 SPREAD = """
 
