@@ -130,6 +130,8 @@ class Moves:
         handoff = self.state.handoffs[name]
         check_move(handoff.state, target)
         used = bool(handoff.run) and not handoff.proof and result.metadata.get("by") != "operator"
+        # A workspace without a model says nothing about an agent that needs one.
+        used = used and result.error_code is not ErrorCode.NO_MODEL
         self.spine.append(
             ce.HandoffEnded(
                 handoff=name,
