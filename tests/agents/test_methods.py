@@ -182,6 +182,8 @@ def test_a_rebuttal_of_nothing_is_sent_back_and_then_stands_as_none() -> None:
     after = opened()
     _, wrong = d.read_said(after, "A", rebuttal(("B9", "refute")).model_dump())
     assert "by its id (B1)" in wrong[0]
+    _, wrong = d.read_said(after, "A", rebuttal(("B1", "refute"), claims=("word " * 260,)).model_dump())
+    assert wrong == ("say it in 250 words; these are 263",)
     then = d.close_round(after, {"A": rebuttal(("B9", "refute")), "B": rebuttal(("A1", "refute"))})
     assert [turn.no_rebuttal for turn in then.turns if turn.round == 1] == [True, False]
     assert "B9 is no claim" in then.turns[2].dropped

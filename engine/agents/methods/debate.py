@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from engine.agents.criteria import plain, quoted
+from engine.agents.criteria import count_words, plain, quoted
 from engine.agents.kinds import Word
 from engine.agents.spec import DebateSpec
 from engine.agents.values import InvalidError, Line, Problem, Value
@@ -186,6 +186,11 @@ def read_said(debate: Debate, side: str, given: Mapping[str, Any]) -> tuple[Said
     """
     said = Said.read(given, "turn")
     wrong: list[str] = []
+    words = count_words(
+        " ".join((said.restated, *(r.text for r in said.replies), *(c.text for c in said.claims)))
+    )
+    if words > debate.spec.max_words:
+        wrong.append(f"say it in {debate.spec.max_words} words; these are {words}")
     if debate.now == 0:
         if not said.claims:
             wrong.append("an opening makes one to five claims")
