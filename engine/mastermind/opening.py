@@ -1,4 +1,4 @@
-"""Opening Mastermind when it is first needed, and no sooner: a start that needs none imports none of it."""
+"""Opening Mastermind when it is first needed (`LateRoom`)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from engine.journal.errors import JournalError
+from engine.loop.late_room import LateRoom
 
 if TYPE_CHECKING:
     from engine.domain.command import Receipt
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from engine.mastermind.mastermind import Mastermind
 
 
-class LateMastermind:
+class LateMastermind(LateRoom["Mastermind"]):
     """Mastermind of a workspace, once somebody needs it.
 
     Args:
@@ -26,17 +27,9 @@ class LateMastermind:
     """
 
     def __init__(self, house: Ground) -> None:
+        super().__init__("mastermind")
         self._house = house
-        self._opening: asyncio.Task[Mastermind] | None = None
         self._desk: Desk | None = None
-
-    async def opened(self) -> Mastermind:
-        """Mastermind, open.
-
-        Raises:
-            JournalError: its stream cannot be read.
-        """
-        return await asyncio.shield(self.begin())
 
     async def desk(self) -> Desk:
         """The desk for agents and identities.
@@ -47,16 +40,6 @@ class LateMastermind:
         await self.opened()
         assert self._desk is not None
         return self._desk
-
-    def begin(self) -> asyncio.Task[Mastermind]:
-        """Begin to open it, where nobody has, or it failed."""
-        begun = self._opening
-        if begun is None or (begun.done() and (begun.cancelled() or begun.exception() is not None)):
-            begun = asyncio.create_task(self._open(), name="mastermind opening")
-            # Whoever asks is told.
-            begun.add_done_callback(lambda task: task.cancelled() or task.exception())
-            self._opening = begun
-        return begun
 
     async def _open(self) -> Mastermind:
         module = await asyncio.to_thread(import_module, "engine.mastermind.mastermind")
@@ -75,14 +58,6 @@ class LateMastermind:
         """Carry out a command of its own; see `Mastermind.carry_out`."""
         return await (await self.opened()).carry_out(command, actor)
 
-    @property
-    def _here(self) -> Mastermind | None:
-        """Mastermind, where it is open by now."""
-        begun = self._opening
-        if begun is None or not begun.done() or begun.cancelled() or begun.exception() is not None:
-            return None
-        return begun.result()
-
     async def known(self) -> MastermindState | None:
         """What it knows; None where nobody needed it yet, or it cannot be read."""
         if self._opening is None:
@@ -90,21 +65,3 @@ class LateMastermind:
         with suppress(JournalError):
             return (await self.opened()).state
         return None
-
-    @property
-    def trouble(self) -> Exception | None:
-        """Why its stream could not be written last; None where it could."""
-        return self._here.spine.log.trouble if self._here is not None else None
-
-    async def try_again(self) -> None:
-        """Write what the journal refused, where there is such."""
-        if self._here is not None and self.trouble is not None:
-            with suppress(JournalError):
-                await self._here.spine.commit()
-
-    async def close(self) -> None:
-        """End its jobs; may be called again."""
-        if self._opening is not None:
-            await asyncio.wait([self._opening])
-            if self._here is not None:
-                await self._here.close()
