@@ -417,6 +417,10 @@ class Engine(Answers):
         """Say who answers runs that prove a new agent, instead of the model; None for all other runs."""
         self._shared.scripted = scripted
 
+    def let_read(self, lent: Callable[[str], Path | None]) -> None:
+        """Say where programs of an agent may read besides what its policy says, as the files of its skill."""
+        self._coders.lent = lent
+
     async def crew(self) -> Crew:
         """Who manages agents that hand work to each other; opened when it is first needed.
 

@@ -16,6 +16,8 @@ from engine.mcp.global_actions import BUILT_INS
 _MOST_NAME = 64
 HANDSHAKE_S = 12.0
 """A server gives itself ten seconds; this is for one that hangs past them."""
+USUAL = ("Read", "Write", "Edit", "Glob", "Grep", "LS", "Bash")
+"""What a skill that was written for other clients means when it names no tools."""
 _CODE = re.compile(r"`([^`\n]+)`")
 _MCP = re.compile(r"mcp__([A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*)__([A-Za-z0-9_*-]+)")
 _SERVER_TOOL = re.compile(r"([A-Z][A-Za-z0-9-]*):([a-z][A-Za-z0-9]*_[A-Za-z0-9_]+)")
@@ -61,8 +63,18 @@ class ToolsAt(Protocol):
         """
 
 
-def draft_tools(skill: SkillDefinition, tools: ToolsAt, found: Findings) -> dict[str, Any]:
-    """The tools that the skill names; nothing is guessed from words like research."""
+def draft_tools(
+    skill: SkillDefinition, tools: ToolsAt, found: Findings, *, usual: bool = False
+) -> dict[str, Any]:
+    """The tools that the skill names; nothing is guessed from words like research.
+
+    Args:
+        skill: the skill.
+        tools: those of the workspace.
+        found: told of what is not there.
+        usual: whether it has the usual ones if it names none: in the standard, the field approves tools in
+            advance and keeps no others away.
+    """
     servers: dict[str, tuple[set[str], bool]] = {}
     for server, tool, required in (*_mentioned(skill), *_declared(skill)):
         names, was = servers.get(server, (set(), False))
@@ -75,7 +87,7 @@ def draft_tools(skill: SkillDefinition, tools: ToolsAt, found: Findings) -> dict
     for server in [server for server in servers if len(server) > _MOST_NAME]:
         found.warn("UNRESOLVED_TOOL", f"{server} is too long for a server's name; it was left out", "tools")
         del servers[server]
-    allowed = tools.allowed(tokens)
+    allowed = tools.allowed(USUAL if usual and names_none(skill) else tokens)
     for token in allowed.unresolved:
         found.warn("UNRESOLVED_TOOL", f"nothing here is {token}; it was left out", "allowed-tools")
     if scripts := [one.path for one in skill.resources if one.path.startswith("scripts/") or one.executable]:
@@ -88,6 +100,12 @@ def draft_tools(skill: SkillDefinition, tools: ToolsAt, found: Findings) -> dict
             for server, (names, required) in sorted(servers.items())
         ],
     }
+
+
+def names_none(skill: SkillDefinition) -> bool:
+    """Whether a skill was written for other clients and says nothing of tools."""
+    ours = any(name.startswith("mindrian-") for name in skill.metadata)
+    return not (ours or skill.allowed_tools or "mcp_tools" in skill.extra)
 
 
 def _mentioned(skill: SkillDefinition) -> list[tuple[str, str, bool]]:

@@ -19,7 +19,7 @@ from engine.building.architecture import (
     read_version,
     version_key,
 )
-from engine.building.assembly import ToolsAt, check_tools, draft_tools
+from engine.building.assembly import ToolsAt, check_tools, draft_tools, names_none
 from engine.building.findings import CheckOutcome, Choice, Findings, Mode
 from engine.building.graphing import check_graph, draft_graph
 from engine.building.merging import merged, read_sidecar
@@ -37,6 +37,8 @@ _LATER = {
     "graph": 5,
 }
 """The phase in which a part of the spec is looked at."""
+_DOERS = (AgentType.OPERATOR, AgentType.PIPELINE, AgentType.COLLABORATIVE)
+"""Types that work with tools of their own accord; the others talk."""
 MCP_ANSWERS = ("retry", "optional", "abort")
 
 
@@ -206,7 +208,9 @@ async def protocol(work: Work, found: Findings) -> tuple[CheckOutcome, ...]:
 
 async def assembly(work: Work, found: Findings) -> tuple[CheckOutcome, ...]:
     """Phase 4: the tools. Checks mcps_connected and tools_available."""
-    work.draft["tools"] = draft_tools(_given(work.skill), work.around.tools, found)
+    skill = _given(work.skill)
+    usual = not work.sidecar and work.spec is not None and work.spec.type in _DOERS
+    work.draft["tools"] = draft_tools(skill, work.around.tools, found, usual=usual)
     spec = work.read(4, found)
     if spec is None:
         return (CheckOutcome("tools_available", False, "the tools cannot be read"),)
@@ -220,10 +224,11 @@ async def assembly(work: Work, found: Findings) -> tuple[CheckOutcome, ...]:
         raise NeedsOperatorError(Choice(f"A required server is down: {down}", MCP_ANSWERS, "mcp"))
     work.draft["tools"]["degraded"] = list(facts.degraded)
     work.read(4, found)
+    why = ", the usual ones, as the skill names none" if usual and names_none(skill) else ""
     servers = f"{len(spec.tools.mcp_servers)} servers, {len(facts.degraded)} degraded"
     return (
         CheckOutcome("mcps_connected", facts.connected, servers),
-        CheckOutcome("tools_available", facts.available, f"{len(spec.tools.local)} local commands"),
+        CheckOutcome("tools_available", facts.available, f"{len(spec.tools.local)} local commands{why}"),
     )
 
 

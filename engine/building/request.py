@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.building.findings import Mode
 
-BUILDER_VERSION = "1"
+BUILDER_VERSION = "2"
 """Raised whenever the same source would give other bytes."""
 PROJECT, USER = "project", "user"
 BUILT_IN = "built-in"

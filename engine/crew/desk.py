@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from engine.agents.context import new_handoff_id
 from engine.agents.human import Answer
 from engine.agents.kinds import AgentType, ErrorCode, HandoffType
 from engine.agents.result import HandoffResult
+from engine.agents.skill_files import SkillFiles
 from engine.agents.spec import ANYBODY, AgentSpec
+from engine.building.skill_files import SkillFolders, read_files
 from engine.crew.admission import DEPTH, reaches
 from engine.crew.contexts import Wanted, below, not_made
 from engine.crew.floor import Floor
@@ -44,6 +48,8 @@ class CrewDesk:
         self._groups, self._floor = groups, floor
         self.build_phase: Phases | None = None
         """Who builds agents; None where nobody does."""
+        self.skills: SkillFolders | None = None
+        """Who finds the files that came with skills; None where nobody does."""
 
     # -------------------------------------------------------------- what runs ask
 
@@ -67,6 +73,23 @@ class CrewDesk:
             and _may_call(found.agent, one.spec)
             and reaches(found.spec, one.spec)
         )
+
+    def skill_folder(self, run: str) -> Path | None:
+        """Where the files lie that came with the skill of a run's agent; a sub-agent that is registered
+        nowhere has its caller's. None where there are none. Blocking.
+        """
+        state = self._handoffs.state
+        found = state.handoff_of(run)
+        while found is not None and found.spec is not None and self.skills is not None:
+            if found.agent in state.agents or not found.context.parent_id:
+                return self.skills.of(found.spec.id, found.spec.version)
+            found = state.handoffs.get(found.context.parent_id)
+        return None
+
+    async def skill_of(self, run: str, opened: Sequence[str] = ()) -> SkillFiles | None:
+        """See `Desk`."""
+        folder = self.skill_folder(run)
+        return await asyncio.to_thread(read_files, folder, opened) if folder is not None else None
 
     def delegating_role(self, run: str) -> AgentSpec | None:
         """See `Desk`."""

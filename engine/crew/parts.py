@@ -15,6 +15,7 @@ from engine.agents.context import HandoffContext
 from engine.agents.human import Answer, Option
 from engine.agents.kinds import ErrorCode, HandoffState, Priority, RequestKind
 from engine.agents.result import HandoffResult, Usage
+from engine.agents.skill_files import SkillFiles
 from engine.agents.spec import AgentSpec
 
 
@@ -113,6 +114,11 @@ class Desk(Protocol):
 
     def callable_by(self, run: str) -> Sequence[AgentSpec]:
         """The agents that this run may delegate to, now."""
+
+    async def skill_of(self, run: str, opened: Sequence[str] = ()) -> SkillFiles | None:
+        """The files that came with the skill of a run's agent, with what stands in those that it has opened;
+        None where none did.
+        """
 
     def delegating_role(self, run: str) -> AgentSpec | None:
         """The role that handed this run its work; None where it was somebody else."""

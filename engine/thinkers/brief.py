@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from engine.agents.context import HandoffContext
 from engine.agents.kinds import HandoffType
+from engine.agents.skill_files import SkillFiles
 from engine.agents.spec import AgentSpec
 from engine.agents.values import InvalidError, Value
 from engine.domain.running import HANDOFF, PROGRESS, SPEC
@@ -22,6 +23,9 @@ class Colleagues(Protocol):
 
     def callable_by(self, run: str) -> Sequence[AgentSpec]:
         """The agents that a run may delegate to, now."""
+
+    async def skill_of(self, run: str, opened: Sequence[str] = ()) -> SkillFiles | None:
+        """The files that came with the skill of a run's agent; None where none did."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.domain.running import BY_SPEC
+from engine.domain.running import BY_SPEC, OPENED
 from engine.domain.state import AgentState
 from engine.domain.thinking import Decision, DecisionRequest, PlanProposal, PlanRequest
 from engine.thinkers.brief import Brief, Colleagues, brief_of
@@ -65,6 +65,8 @@ class SpecThinker:
             return found
         colleagues = self._colleagues()
         others = tuple(colleagues.callable_by(self._state.agent_id)) if colleagues is not None else ()
+        opened = tuple(beliefs.get(OPENED) or ())
+        files = await colleagues.skill_of(self._state.agent_id, opened) if colleagues is not None else None
         plan = self._state.plans.get(request.goal.id)
         made = calls_made(plan.steps, request.step) if plan is not None else 0
-        return await self._asker.decide(self.brief, request, others, made)
+        return await self._asker.decide(self.brief, request, others, made, files)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from engine.agents.kinds import ErrorCode, ThinkingMode
+from engine.agents.skill_files import SkillFiles
 from engine.agents.spec import AgentSpec, ModelChoice
 from engine.domain.text import clean_line
 from engine.domain.thinking import Decision, DecisionRequest, ThinkingError
@@ -52,15 +53,20 @@ class SpecAsker:
         self._sink, self._record = sink, record
 
     async def decide(
-        self, brief: Brief, request: DecisionRequest, others: Sequence[AgentSpec], made: int
+        self,
+        brief: Brief,
+        request: DecisionRequest,
+        others: Sequence[AgentSpec],
+        made: int,
+        files: SkillFiles | None = None,
     ) -> Decision:
         """One decision; an answer that cannot be used is put right at most twice, and then ends the handoff.
 
         Raises:
             ThinkingError: the model could not be asked or did not answer.
         """
-        offered = offers(brief, request.step, self._registry, others, made)
-        asked = self.request(brief, request, offered)
+        offered = offers(brief, request.step, self._registry, others, made, files)
+        asked = self.request(brief, request, offered, files)
         reader = SpecReader(brief, request.step, offered, self._registry, in_words=not asked.tools)
         try:
             given = await ask_until(self._client, asked, reader.read, sink=self._sink, record=self._record)
@@ -76,7 +82,13 @@ class SpecAsker:
             ) from error
         return given.value
 
-    def request(self, brief: Brief, request: DecisionRequest, offered: Sequence[Offer]) -> ModelRequest:
+    def request(
+        self,
+        brief: Brief,
+        request: DecisionRequest,
+        offered: Sequence[Offer],
+        files: SkillFiles | None = None,
+    ) -> ModelRequest:
         """The question as it is sent."""
         choice = brief.spec.model
         name = choice.id or self._of_tier(choice.tier.value)
@@ -86,8 +98,8 @@ class SpecAsker:
         most = min(choice.max_tokens, known.max_output)
         return ModelRequest(
             name,
-            (question(brief, request),),
-            system_blocks(brief.spec, "" if known.tools else words_for(tools)),
+            (question(brief, request, files),),
+            system_blocks(brief.spec, "" if known.tools else words_for(tools), files),
             tools if known.tools else (),
             tool_choice=ANY_TOOL if known.tools else "",
             max_tokens=most,

@@ -23,6 +23,8 @@ GIVEN = "given"
 """Where a handoff's metadata may have an answer, or data of one, that is to be checked and counted."""
 TERMINAL = ("return_result", "checkpoint", "reply", "transfer_to")
 """Commands that end what an abstract step is about; all others are calls on the way."""
+_UNCOUNTED = (*TERMINAL, "read_skill")
+"""A run may open as many files as it may have open, and does something with them afterwards."""
 CALLS_MOST = 8
 """Calls on the way for one abstract step (ontology spec §1.12, operator)."""
 
@@ -157,5 +159,5 @@ def calls_made(steps: Sequence[PlanStep], step: PlanStep) -> int:
     for one in reversed(steps[:at]):
         if one.op is Op.THINK or (one.tool == CREW and one.command == "reply" and one.status.terminal):
             break
-        made += one.op is Op.ACT and not (one.tool == CREW and one.command in TERMINAL)
+        made += one.op is Op.ACT and not (one.tool == CREW and one.command in _UNCOUNTED)
     return made

@@ -8,6 +8,7 @@ from typing import Any
 from engine.agents.kinds import AgentType
 from engine.agents.methods import pipeline
 from engine.agents.prompting import to_prompt
+from engine.agents.skill_files import SkillFiles
 from engine.agents.spec import AgentSpec, Criterion
 from engine.domain.fence import RULE, fence, visible
 from engine.domain.running import CREW, DEBATE, GUIDED, REPAIRS, ROLE, TURNS, VIEWS, WANTED
@@ -17,10 +18,12 @@ from engine.models import Message, Text
 from engine.thinkers.brief import Brief, values_of
 from engine.thinkers.spec_methods import GIVEN, TERMINAL, pipeline_of
 from engine.thinkers.spec_reader import ends_by_words
-from engine.thinkers.spec_tools import phase_of
+from engine.thinkers.spec_tools import READ_SKILL, RUN, phase_of
 
 RECENT_LIMIT = 40_000
 """Characters of the newest calls with their answers."""
+LISTED_MOST = 100
+"""Files of a skill that are listed by name."""
 _HOUSE = f"""You work on one handoff among other agents, while an operator watches. Each time you are asked
 you call one tool; its answer is shown to you when you are asked again. Do what the task asks and nothing
 more; leave out what you do not know and never make anything up.
@@ -28,7 +31,9 @@ more; leave out what you do not know and never make anything up.
 {RULE}"""
 
 
-def system_blocks(spec: AgentSpec, tools_in_words: str = "") -> tuple[Text, ...]:
+def system_blocks(
+    spec: AgentSpec, tools_in_words: str = "", files: SkillFiles | None = None
+) -> tuple[Text, ...]:
     """What stays the same for a run."""
     said = spec.instructions
     parts = [
@@ -40,6 +45,7 @@ def system_blocks(spec: AgentSpec, tools_in_words: str = "") -> tuple[Text, ...]
         _titled("Tone", said.tone),
         _titled("What your output is checked for", "\n".join(map(_criterion, said.quality_criteria))),
         _titled("Scores that you give by name", ", ".join(spec.handoff.returns.score_names)),
+        _titled("Files that came with these instructions", _listing(spec, files)),
     ]
     instructions = "\n\n".join(part for part in parts if part)
     blocks = (
@@ -47,6 +53,19 @@ def system_blocks(spec: AgentSpec, tools_in_words: str = "") -> tuple[Text, ...]
         Text(instructions, "instructions", cache=True),
     )
     return (*blocks, Text(tools_in_words, "tools")) if tools_in_words else blocks
+
+
+def _listing(spec: AgentSpec, files: SkillFiles | None) -> str:
+    """Their names: what stands in them is told when they are opened."""
+    if files is None:
+        return ""
+    lines = [f"- {path} ({size:,} bytes)" for path, size in [*files.sizes.items()][:LISTED_MOST]]
+    if (more := len(files.sizes) - LISTED_MOST) > 0:
+        lines.append(f"- and {more:,} more")
+    how = "Open one with read_skill when the instructions point to it, and not before."
+    if any(one.partition(" ")[0] == RUN for one in spec.tools.local):
+        how += f" Programs that you run can read them in {files.folder}, and write nothing there."
+    return "\n".join((how, *lines))
 
 
 def _titled(title: str, text: str) -> str:
@@ -61,9 +80,11 @@ def _criterion(one: Criterion) -> str:
     return f"- {where}: {one.check}{f' ({args})' if args else ''}"
 
 
-def question(brief: Brief, request: DecisionRequest) -> Message:
+def question(brief: Brief, request: DecisionRequest, files: SkillFiles | None = None) -> Message:
     """What is to be decided now."""
-    blocks = [Text(to_prompt(brief.context), "handoff"), *_gathered(brief, request)]
+    opened = files.texts if files is not None else {}
+    blocks = [Text(f"## {path}\n{visible(text)}", f"file {path}") for path, text in opened.items()]
+    blocks += [Text(to_prompt(brief.context), "handoff"), *_gathered(brief, request)]
     if done := "\n\n".join(_done(action) for action in request.recent if not _told(action)):
         title = "what you called lately, oldest first, and what came of it"
         blocks.append(Text(fence(title, done, limit=RECENT_LIMIT), "recent"))
@@ -162,6 +183,8 @@ def _to_repair(repairs: Mapping[str, Any]) -> Text:
 
 def _told(action: RecentAction) -> bool:
     """Whether a call is told in another block already."""
+    if action.command == READ_SKILL:
+        return action.ok
     return action.tool == CREW and action.command in (*TERMINAL, "gather", "ask", "update_clarity")
 
 

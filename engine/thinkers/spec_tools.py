@@ -13,6 +13,7 @@ from engine.agents.answers import schema_for
 from engine.agents.clarity import SLOTS
 from engine.agents.computing import BUILD
 from engine.agents.kinds import AgentType, RequestKind
+from engine.agents.skill_files import OPENED_MOST, SkillFiles
 from engine.agents.spec import AgentSpec, Phase
 from engine.domain.plan import PlanStep
 from engine.domain.running import CREW
@@ -30,6 +31,8 @@ GIVE_UP = "give_up"
 FORM = "form"
 """Where a handoff's metadata may have the JSON Schema of the data that is to come back."""
 ESCALATE = "escalate_to_operator"
+READ_SKILL = "read_skill"
+RUN = "simple_coder.run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,12 @@ class Offer:
 
 
 def offers(
-    brief: Brief, step: PlanStep, registry: ToolRegistry, others: Sequence[AgentSpec], made: int
+    brief: Brief,
+    step: PlanStep,
+    registry: ToolRegistry,
+    others: Sequence[AgentSpec],
+    made: int,
+    files: SkillFiles | None = None,
 ) -> tuple[Offer, ...]:
     """What may be called now.
 
@@ -60,15 +68,24 @@ def offers(
         registry: every tool that there is.
         others: the agents that the run may delegate to.
         made: calls on the way that were made for the step so far.
+        files: what came with its skill.
     """
     ends = tuple(_ends(brief, step, others))
     if made >= CALLS_MOST:
         return ends
-    actions = tuple(_actions(brief.spec, registry))
+    actions = (*_reading(files), *_actions(brief.spec, registry))
     if step.provenance.clause == STEPS:
         return (*actions, *ends)
     found = (*_outside(brief.spec, phase_of(brief, step), registry), *actions)
     return (*found, *_others(brief, others), *ends)
+
+
+def _reading(files: SkillFiles | None) -> Iterator[Offer]:
+    """Opening the files that came with the skill, in every phase and step."""
+    closed = [path for path in files.sizes if path not in files.texts] if files is not None else []
+    if closed and files is not None and len(files.texts) < OPENED_MOST:
+        said = "Open one of the files that came with your instructions: you are then told what it says."
+        yield _crew(READ_SKILL, said, {"path": {"type": "string"}}, "path")
 
 
 def phase_of(brief: Brief, step: PlanStep) -> Phase | None:

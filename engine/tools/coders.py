@@ -6,7 +6,8 @@ can be reached by a call: only the operator's commands change a policy (sandbox 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,10 @@ class Coders:
         self._own: dict[str, SimpleCoder] = {}
         self._apart: dict[str, SimpleCoder] = {}
         """Coders of agents that work on files of their own."""
+        self.lent: Callable[[str], Path | None] = lambda _agent: None
+        """A directory that an agent's programs may read besides what its policy says; None for nothing."""
+        self._reading: dict[str, tuple[SimpleCoder, Path, SimpleCoder]] = {}
+        """Coders of those to whom one is lent, each with what it was made of."""
 
     def apart(self, agent: str, root: Path) -> None:
         """Let an agent work on files of its own, under the workspace's policy; `narrow` comes after this.
@@ -56,6 +61,7 @@ class Coders:
     def leave(self, agent: str) -> None:
         """Let go of the files of an agent that had its own."""
         self._own.pop(agent, None)
+        self._reading.pop(agent, None)
         coder = self._apart.pop(agent, None)
         if coder is not None:
             coder.close()
@@ -67,7 +73,16 @@ class Coders:
 
     def of(self, agent: str = "") -> SimpleCoder:
         """The agent's coder; the workspace's for an agent without a policy of its own."""
-        return self._own.get(agent, self._shared)
+        coder = self._own.get(agent, self._shared)
+        folder = self.lent(agent) if agent else None
+        if folder is None:
+            return coder
+        base, where, made = self._reading.get(agent, (None, None, coder))
+        if base is not coder or where != folder:
+            policy = replace(coder.policy, read_only=(*coder.policy.read_only, str(folder)))
+            made = coder.under(policy)
+            self._reading[agent] = (coder, folder, made)
+        return made
 
     def report(self, agent: str = "") -> SandboxReport:
         """How the agent's programs are held."""

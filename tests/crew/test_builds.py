@@ -17,6 +17,7 @@ from engine.agents.kinds import ErrorCode
 from engine.building.builder import Builder
 from engine.building.findings import Status
 from engine.building.registering import Proof
+from engine.building.request import BUILDER_VERSION
 from engine.crew.builds.builds import Builds, Wanted
 from engine.crew.builds.proving import Prover
 from engine.crew.builds.steps import path_in
@@ -73,7 +74,10 @@ async def test_built_in_agents_are_there_once_with_their_whole_text_and_the_work
     async with house(tmp_path / "ws") as on:
         agents = on.crew.state.agents
         assert tuple(agents) == IDS
-        assert all(one.source.startswith("built-in 1-") and not one.warnings for one in agents.values())
+        assert all(
+            one.source.startswith(f"built-in {BUILDER_VERSION}-") and not one.warnings
+            for one in agents.values()
+        )
         for shipped in shipped_agents():
             text = (shipped / "SKILL.md").read_text(encoding="utf-8")
             assert text.endswith(agents[shipped.name].spec.instructions.system)

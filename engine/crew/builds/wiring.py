@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine.building.skill_files import SkillFolders
 from engine.crew.builds.builds import Builds
 
 
@@ -13,4 +14,6 @@ async def register(crew: Any) -> None:
     builds = crew.builds = Builds(crew, ground.root, ground.config.policy, thinks=ground.model is not None)
     ground.script_proofs(builds.prover.scripted)
     crew.desk.build_phase = builds.phase
+    crew.desk.skills = SkillFolders(builds.places)
+    ground.let_read(crew.desk.skill_folder)
     await builds.open()

@@ -108,6 +108,11 @@ _COMMANDS = (
         (_text("draft", "a draft of the answer, which is never stored unless the operator says so"),),
     ),
     CommandSpec(
+        "read_skill",
+        "open one of the files that came with the agent's skill: from then on its model is told what it says",
+        (_text("path", "as it is listed", None),),
+    ),
+    CommandSpec(
         "compute",
         "compute sums, verdicts and scores of data by the specification's formula",
         (_object("data", "what is computed with", required=True),),

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.agents.values import InvalidError
 from engine.crew.parts import Desk, HandoffError
-from engine.crew.tool import debating, handing, returning, stepping, talking
+from engine.crew.tool import debating, handing, reading, returning, stepping, talking
 from engine.crew.tool.work import Work, refused, told
 from engine.domain.action import ToolResult
 from engine.domain.ports import CallContext
@@ -24,6 +24,7 @@ _HANDLERS: dict[str, Callable[[Work], Awaitable[ToolResult]]] = {
     "update_clarity": talking.update_clarity,
     "checkpoint": stepping.checkpoint,
     "ask": stepping.ask,
+    "read_skill": reading.read_skill,
 }
 
 

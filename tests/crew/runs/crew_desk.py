@@ -17,6 +17,7 @@ from engine.agents.context import HandoffContext, new_handoff_id
 from engine.agents.human import Answer
 from engine.agents.kinds import ErrorCode, HandoffState, HandoffType
 from engine.agents.result import HandoffResult
+from engine.agents.skill_files import SkillFiles
 from engine.agents.spec import AgentSpec, read_spec
 from engine.crew.parts import Ask, Built, HandoffError, Question, Running
 from engine.crew.runs.worker import Runs
@@ -65,6 +66,9 @@ class SmallDesk:
         found = self.handoff_of(run)
         assert found is not None
         return [one for one in self.specs.values() if one.id in found.spec.handoff.routing.can_delegate_to]
+
+    async def skill_of(self, run: str, opened: Sequence[str] = ()) -> SkillFiles | None:
+        return None
 
     def delegating_role(self, run: str) -> AgentSpec | None:
         return None
