@@ -128,11 +128,15 @@ async def test_words_without_a_call_are_read_for_what_they_hold(tmp_path: Path) 
 async def test_tier_and_thinking_of_the_specification_are_sent_as_the_model_takes_them(
     tmp_path: Path,
 ) -> None:
-    deep = spec("deep", "operator", model={"tier": "deep", "thinking": "adaptive", "max_tokens": 3000})
+    deep = spec(
+        "deep",
+        "operator",
+        model={"tier": "deep", "thinking": "adaptive", "max_tokens": 3000, "effort": "low"},
+    )
     budget = spec(
         "budget",
         "operator",
-        model={"id": "claude-haiku-4-5", "thinking": "budget", "thinking_budget": 1500},
+        model={"id": "claude-haiku-4-5", "thinking": "budget", "thinking_budget": 1500, "effort": "high"},
     )
     tiers = {"deep": "claude-opus-5-5"}
     async with scene(tmp_path, SmallDesk(deep, budget), [returns(), returns()], tiers=tiers) as on:
@@ -144,6 +148,8 @@ async def test_tier_and_thinking_of_the_specification_are_sent_as_the_model_take
             "adaptive",
             3000,
         )
+        assert first["output_config"] == {"effort": "low"}
         assert second["model"] == "claude-haiku-4-5"
+        assert "output_config" not in second
         assert second["thinking"] == {"type": "enabled", "budget_tokens": 1500}
         assert "temperature" not in second
