@@ -61,7 +61,8 @@ def check_lines(outcomes: Iterable[GateOutcome]) -> tuple[CheckLine, ...]:
 def _check(one: GateOutcome) -> CheckLine:
     mark = {True: "✓", False: "✗", None: "·"}[one.passed]
     what = " ".join(filter(None, (one.check.value, one.wanted)))
-    measured = one.measured if one.passed else " · ".join(dict.fromkeys((one.measured, one.message)))
+    said = dict.fromkeys(part for part in (one.measured, one.message) if part != one.wanted)
+    measured = one.measured if one.passed else " · ".join(said)
     soft = "" if one.hard else "(soft) "
     return CheckLine(mark, style_of(mark), soft + what, measured.strip(" ·"))
 

@@ -1,8 +1,8 @@
 """Criteria: what an output must satisfy, from a closed registry (ontology spec §1.6).
 
-All are pure functions of the answer, but `llm_rubric`, of which nothing can be said here: it is never
-passed by
-default. A criterion that cannot be applied (arguments missing, no such field) fails and says why.
+All are pure functions of the answer. Of `llm_rubric` nothing can be said here: a model judges it, and its
+verdict is looked at with the rest (`engine.agents.rubrics`). A criterion that cannot be applied (arguments
+missing, no such field) fails and says why.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from engine.agents.kinds import Check
 from engine.agents.result import GateOutcome
+from engine.agents.rubrics import Rubric, RubricVerdict, outcome
 from engine.agents.spec import Criterion
 
 PATTERN_LIMIT = 2_000
@@ -33,6 +34,8 @@ class Subject:
     """The structured answer by field."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """What can be cited, by id, with its text."""
+    verdicts: Mapping[Rubric, RubricVerdict] = field(default_factory=dict)
+    """What a model said of rubrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +57,7 @@ def check_all(criteria: Iterable[Criterion], subject: Subject) -> tuple[GateOutc
 def check(criterion: Criterion, subject: Subject) -> GateOutcome:
     """The outcome of one criterion."""
     if criterion.check is Check.LLM_RUBRIC:
-        rubric = str(criterion.args.get("rubric", criterion.message)) or "a rubric"
-        return GateOutcome(
-            check=criterion.check, passed=None, hard=False, wanted=rubric, message="needs a model's judgement"
-        )
+        return outcome(criterion, subject.verdicts)
     try:
         said = _CHECKS[criterion.check](_Look(criterion, subject))
     except _UnfitError as error:
@@ -81,6 +81,17 @@ def check(criterion: Criterion, subject: Subject) -> GateOutcome:
 def failed(outcomes: Iterable[GateOutcome], *, hard: bool = True) -> tuple[GateOutcome, ...]:
     """Those that were not passed, hard ones or soft ones; what nothing could be said of is none of them."""
     return tuple(one for one in outcomes if one.passed is False and one.hard is hard)
+
+
+def unjudged(outcomes: Iterable[GateOutcome]) -> tuple[GateOutcome, ...]:
+    """Hard ones of which nothing could be said: neither passed nor failed, so a person decides."""
+    return tuple(one for one in outcomes if one.passed is None and one.hard)
+
+
+def fault(outcome: GateOutcome) -> str:
+    """A criterion that failed, with what was measured where its own words do not say it."""
+    said, measured = outcome.message, outcome.measured
+    return f"{said} ({measured})" if measured and measured not in said else said
 
 
 class _Look:

@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from engine.agents.context import new_handoff_id
+from engine.agents.criteria import Subject
 from engine.agents.human import Answer
 from engine.agents.kinds import AgentType, ErrorCode, HandoffType
 from engine.agents.result import HandoffResult
+from engine.agents.rubrics import Rubric, RubricVerdict
 from engine.agents.spec import ANYBODY, AgentSpec
 from engine.crew.admission import DEPTH, reaches
 from engine.crew.contexts import Wanted, below, not_made
@@ -117,6 +119,14 @@ class CrewDesk:
         kept = ce.ProgressKept(handoff=handoff.id, what=what, progress=progress, note=clean_line(note))
         self._handoffs.spine.append(kept, actor=handoff.agent)
         await self._handoffs.spine.commit()
+
+    async def judge(
+        self, run: str, rubrics: Sequence[Rubric], subject: Subject
+    ) -> Mapping[Rubric, RubricVerdict]:
+        """See `Desk`."""
+        self._goes_on(await self._of(run))
+        worker = self._handoffs.worker
+        return await worker.judge(run, rubrics, subject) if worker is not None else {}
 
     async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
         """See `Desk`."""

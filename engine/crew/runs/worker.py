@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from engine.agents.criteria import Subject
 from engine.agents.kinds import ErrorCode
 from engine.agents.result import Usage
+from engine.agents.rubrics import Rubric, RubricVerdict
 from engine.agents.spec import AgentSpec
 from engine.crew.parts import HandoffError, Running, Watcher
 from engine.crew.runs.equipping import Equipment, narrowed
@@ -35,6 +37,7 @@ from engine.loop.agent import Agent
 from engine.loop.live_agents import LiveAgents
 from engine.sandbox import SandboxPolicy
 from engine.steering.rules import rule_text
+from engine.thinkers.by_spec import SpecThinker
 
 Submit = Callable[[cmd.Command], Awaitable[cmd.Receipt]]
 
@@ -223,6 +226,15 @@ class Runs:
             for goal in [one for one in agent.state.open_goals if one.parent is None]:
                 await self._submit(cmd.DropGoal(agent=run, goal=goal.id))
         return self.usage(run)
+
+    async def judge(
+        self, run: str, rubrics: Sequence[Rubric], subject: Subject
+    ) -> Mapping[Rubric, RubricVerdict]:
+        """See `engine.crew.parts.Worker`."""
+        agent = self._live.here.get(run)
+        if agent is None or not isinstance(agent.around.thinker, SpecThinker):
+            return {}
+        return await agent.around.thinker.judged(rubrics, subject)
 
     def usage(self, run: str) -> Usage:
         """What a run has taken of models so far."""

@@ -53,7 +53,7 @@ async def test_a_hard_criterion_that_fails_is_sent_back_alone_and_the_result_cou
     async with scene(tmp_path, SmallDesk(minto), script) as on:
         result = await on.hand(minto)
         assert result.success
-        assert result.warnings == ("begin with Answer",)
+        assert result.warnings == ("begin with Answer (1 do not match)",)
         repair = on.told(1).split("Put exactly this right")[1]
         assert "give two findings" in repair
         assert "use 20 words" not in repair
