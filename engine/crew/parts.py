@@ -208,6 +208,9 @@ class Worker(Protocol):
     def usage(self, run: str) -> Usage:
         """What a run has taken of models so far."""
 
+    def trouble(self, run: str) -> str:
+        """What went wrong last when the run's model was asked; empty where nothing did."""
+
     def streamed(self, run: str) -> str:
         """The text that the run's model has said last; kept as the partial output of what is cut off."""
 

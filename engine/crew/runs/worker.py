@@ -243,6 +243,12 @@ class Runs:
             self._used[run] = usage_of(agent.state)
         return self._used.get(run, Usage())
 
+    def trouble(self, run: str) -> str:
+        """See `engine.crew.parts.Worker`."""
+        agent = self._live.here.get(run)
+        failures = agent.state.failures if agent is not None else []
+        return clean_line(failures[-1].message, limit=300) if failures else ""
+
     def streamed(self, run: str) -> str:
         """The text that the run's model has said last: in words, or as the output of a call."""
         agent = self._live.here.get(run)
