@@ -24,6 +24,10 @@ OVERLAP = 0.6
 """Share of words in common from which two texts are near copies."""
 
 
+LOG = "log"
+"""What `cites_resolve` may say as `of`: the field's values are ids of the run's own log, not citations."""
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What is looked at."""
@@ -34,6 +38,8 @@ class Subject:
     """The structured answer by field."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """What can be cited, by id, with its text."""
+    log: frozenset[str] = frozenset()
+    """What the run itself found: ids of its actions that succeeded, and names of what it was given."""
     verdicts: Mapping[Rubric, RubricVerdict] = field(default_factory=dict)
     """What a model said of rubrics."""
 
@@ -324,6 +330,8 @@ _CITE = re.compile(r"\[([A-Za-z][\w.:-]{0,63})\]")
 
 
 def _cites_resolve(at: _Look) -> _Said:
+    if at.args.get("of") == LOG:
+        return _in_log(at)
     known = set(at.strings("values")) or set(at.subject.sources)
     least = float(at.args.get("least", 1))
     texts = at.texts()
@@ -332,6 +340,20 @@ def _cites_resolve(at: _Look) -> _Said:
         return _Said(False, f"[{unknown[0]}] is no source", "every citation names a source")
     fewest = min((len(one) for one in cited), default=0)
     return _Said(fewest >= least, f"{fewest} cited", f"at least {least:g} cited")
+
+
+def _in_log(at: _Look) -> _Said:
+    wanted = "each is an action of this run, or was given to it"
+    named = [plain(words(one)) for one in at.items()]
+    unknown = [one for one in named if one not in at.subject.log]
+    if unknown:
+        return _Said(False, f"{unknown[0][:80]!r} is no action of this run and was not given to it", wanted)
+    return _Said(bool(named), "" if named else "nothing", wanted)
+
+
+def needs_log(criteria: Iterable[Criterion]) -> bool:
+    """Whether one of the criteria looks at what the run itself found."""
+    return any(one.check is Check.CITES_RESOLVE and one.args.get("of") == LOG for one in criteria)
 
 
 def _quote_in_source(at: _Look) -> _Said:

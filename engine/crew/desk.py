@@ -25,6 +25,7 @@ from engine.crew.state import Handoff
 from engine.domain.text import clean_line
 from engine.journal import crew_events as ce
 
+Resources = Callable[[Handoff], Awaitable[frozenset[str]]]
 Phases = Callable[[Handoff, int, Mapping[str, str]], Awaitable[Built]]
 
 
@@ -46,6 +47,8 @@ class CrewDesk:
         self._groups, self._floor = groups, floor
         self.build_phase: Phases | None = None
         """Who builds agents; None where nobody does."""
+        self.resources: Resources | None = None
+        """Knows the files of an agent's skill; None where nobody does."""
 
     # -------------------------------------------------------------- what runs ask
 
@@ -127,6 +130,13 @@ class CrewDesk:
         self._goes_on(await self._of(run))
         worker = self._handoffs.worker
         return await worker.judge(run, rubrics, subject) if worker is not None else {}
+
+    async def log(self, run: str) -> frozenset[str]:
+        """See `Desk`."""
+        handoff = await self._of(run)
+        worker = self._handoffs.worker
+        found = await worker.log(run) if worker is not None else frozenset()
+        return found | (await self.resources(handoff) if self.resources is not None else frozenset())
 
     async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
         """See `Desk`."""

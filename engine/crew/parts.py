@@ -168,6 +168,9 @@ class Desk(Protocol):
     ) -> Mapping[Rubric, RubricVerdict]:
         """Have a model judge what the run gives by rubrics; see `Worker.judge`."""
 
+    async def log(self, run: str) -> frozenset[str]:
+        """What a run can name as its source: see `Worker.log`, and the files of its skill, by their paths."""
+
     async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
         """Go on, up to a phase (from 1), with the build of the agent that the run's handoff asks for.
 
@@ -204,6 +207,9 @@ class Worker(Protocol):
         self, run: str, rubrics: Sequence[Rubric], subject: Subject
     ) -> Mapping[Rubric, RubricVerdict]:
         """What the run's model says of each rubric, by a call of the run; not judged where there is none."""
+
+    async def log(self, run: str) -> frozenset[str]:
+        """Ids of the run's actions that found something: by its tools, from others or from the operator."""
 
     def usage(self, run: str) -> Usage:
         """What a run has taken of models so far."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import Field
@@ -18,7 +18,6 @@ from pydantic import Field
 from engine.agents.criteria import Subject, check_all, failed, fault, unjudged
 from engine.agents.kinds import Check, OnFail
 from engine.agents.result import GateOutcome, Usage
-from engine.agents.rubrics import Rubric, RubricVerdict
 from engine.agents.spec import Phase
 from engine.agents.values import Value
 
@@ -96,13 +95,7 @@ def under_way(phases: Sequence[Phase], run: PipelineRun) -> Phase | None:
     return phases[len(run.records)] if len(run.records) < len(phases) else None
 
 
-def examine(
-    phase: Phase,
-    outputs: Mapping[str, Any],
-    text: str = "",
-    sources: Mapping[str, str] | None = None,
-    verdicts: Mapping[Rubric, RubricVerdict] | None = None,
-) -> tuple[GateOutcome, ...]:
+def examine(phase: Phase, outputs: Mapping[str, Any], seen: Subject | None = None) -> tuple[GateOutcome, ...]:
     """Whether the outputs exist and what every criterion says of them; all of them, not the first that
     fails.
     """
@@ -116,7 +109,7 @@ def examine(
         )
         for name in phase.outputs
     )
-    subject = Subject(text, dict(outputs), sources or {}, verdicts or {})
+    subject = replace(seen or Subject(), data=dict(outputs))
     return there + check_all(phase.checkpoint.criteria, subject)
 
 
@@ -126,14 +119,20 @@ def checkpoint(
     run: PipelineRun,
     outputs: Mapping[str, Any],
     *,
-    text: str = "",
-    sources: Mapping[str, str] | None = None,
-    verdicts: Mapping[Rubric, RubricVerdict] | None = None,
+    seen: Subject | None = None,
     usage: Usage | None = None,
 ) -> Next:
     """Look at what the phase under way gave, and say what follows.
 
     What a hard rubric would say and nobody judged is neither passed nor failed: the operator decides.
+
+    Args:
+        phases: all of them.
+        context: what the handoff gives.
+        run: how far it is.
+        outputs: what the phase gave, by name.
+        seen: what its criteria look at besides: its words, what can be cited, verdicts.
+        usage: what it took.
 
     Raises:
         ValueError: no phase is under way.
@@ -141,7 +140,7 @@ def checkpoint(
     phase = under_way(phases, run)
     if phase is None:
         raise ValueError("every phase is committed")
-    outcomes = examine(phase, outputs, text, sources, verdicts)
+    outcomes = examine(phase, outputs, seen)
     wrong = failed(outcomes)
     if not wrong and (open_ones := unjudged(outcomes)):
         held = run.model_copy(update={"failures": open_ones})

@@ -296,6 +296,15 @@ class Builds:
             steps = self._steps[handoff.id] = Steps(begin, decided)
         return _as_built(await steps.phase(number))
 
+    async def resources(self, handoff: Handoff) -> frozenset[str]:
+        """Files of the skill that an agent was built of, by their paths in it; the skill's text is none."""
+        agent, known = handoff.agent, self._crew.state.agents.get(handoff.agent)
+        source = known.source if known is not None and self._crew.state.registered(handoff) else ""
+        folder = self.places.agent(agent) / "skill" if source == source_of(agent) else None
+        if source.startswith(BUILT_IN):
+            folder = await self.shipped.folder(agent)
+        return await asyncio.to_thread(_files, folder) if folder is not None else frozenset()
+
     def _ended(self, handoff: Handoff, _result: HandoffResult) -> None:
         if (steps := self._steps.pop(handoff.id, None)) is not None:
             self._crew.handoffs.own(steps.close(), f"build of {handoff.id}")
@@ -336,6 +345,14 @@ def _as_built(found: PhaseRecord | BuildResult) -> Built:
     asks, about = (choice.question, choice.key) if choice is not None else ("", "")
     options = choice.options if choice is not None else ()
     return Built(found.success, report(found), found.as_json(), asks, about, options)
+
+
+def _files(folder: Path) -> frozenset[str]:
+    paths = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return frozenset(path.relative_to(folder).as_posix() for path in paths) - _OWN_FILES
+
+
+_OWN_FILES = frozenset({"SKILL.md", "skill.md", "agent.yaml"})
 
 
 def _trusted(handoff: Handoff, decided: Mapping[str, str]) -> bool | None:

@@ -14,7 +14,17 @@ from itertools import count
 from typing import Any
 
 from engine.agents import computing
-from engine.agents.criteria import Subject, check, check_all, count_words, failed, look, question_count, words
+from engine.agents.criteria import (
+    LOG,
+    Subject,
+    check,
+    check_all,
+    count_words,
+    failed,
+    look,
+    question_count,
+    words,
+)
 from engine.agents.kinds import Check
 from engine.agents.result import GateOutcome
 from engine.agents.spec import Criterion
@@ -66,6 +76,7 @@ class _Draft:
     criteria: Sequence[Criterion]
     formula: str
     sources: Mapping[str, str]
+    log: Sequence[str] = ()
     text: str = WORDS
     data: dict[str, Any] = field(default_factory=dict)
     used: Iterator[int] = field(default_factory=count)
@@ -75,7 +86,7 @@ class _Draft:
         data = self.data
         with suppress(computing.ComputingError):
             data = computing.compute(self.formula, data).data
-        return Subject(self.text, data, self.sources)
+        return Subject(self.text, data, self.sources, frozenset(self.log))
 
     def fresh(self, least: int = 3) -> str:
         """Words that stand nowhere else in the answer."""
@@ -105,6 +116,7 @@ def sample(
     names: Sequence[str] = (),
     formula: str = "",
     sources: Mapping[str, str] | None = None,
+    log: Sequence[str] = (),
     mentions: Sequence[str] = (),
 ) -> Sample:
     """The smallest answer found that meets criteria.
@@ -114,9 +126,10 @@ def sample(
         names: fields that have to be there.
         formula: what is computed of it.
         sources: what can be cited and quoted, by id.
+        log: ids of what the run found.
         mentions: what its words have to name.
     """
-    draft = _Draft(criteria, formula, sources or {}, data=_copied(_BASES.get(formula, {})))
+    draft = _Draft(criteria, formula, sources or {}, log, data=_copied(_BASES.get(formula, {})))
     if mentions:
         draft.text += " It names " + ", ".join(mentions) + "."
     for name in names:
@@ -303,6 +316,10 @@ def _unique(draft: _Draft, one: Criterion) -> None:
 
 
 def _cites(draft: _Draft, one: Criterion) -> None:
+    if one.args.get("of") == LOG:
+        if draft.log:
+            draft.put(one.field, lambda _n, old: [draft.log[0]] * len(old) if _list(old) else draft.log[0])
+        return
     given = one.args.get("values") or ()
     known = ([given] if isinstance(given, str) else list(map(str, given))) or list(draft.sources)
     least = max(1, _number(one, "least")) if "least" in one.args else 1

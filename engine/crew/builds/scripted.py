@@ -8,14 +8,16 @@ Source: ontology spec §2.8.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from engine.agents.criteria import needs_log
 from engine.agents.kinds import AgentType
 from engine.agents.methods import judging, pipeline
 from engine.agents.methods.debate import Debate
 from engine.crew.builds.sampling import Sample, sample
 from engine.crew.builds.scripted_form import WORDS, filled
+from engine.crew.runs.worker import finds
 from engine.domain.state import AgentState
 from engine.models import Capabilities, ModelAnswer, ModelRequest, PieceSink, Recorder, TokenCount
 from engine.models.answer import StopReason
@@ -27,6 +29,8 @@ from engine.thinkers.spec_tools import FORM
 
 NAME = "scripted"
 QUESTION = "This is scripted: who has the problem?"
+LOOK = "simple_coder__ls"
+"""What is called where an agent has to have found something: it changes nothing."""
 ENDS = ("return_result", "checkpoint", "reply", "draft")
 """Tools that end what a step is about, the first that is offered is called."""
 
@@ -60,17 +64,29 @@ class ScriptedModel:
     ) -> ModelAnswer:
         """See `ModelClient`."""
         offered = {tool.name: tool.input_schema for tool in request.tools}
-        name = next((one for one in ENDS if one in offered), next(iter(offered), ""))
+        name = LOOK if LOOK in offered and self._has_to_look() else ""
+        name = name or next((one for one in ENDS if one in offered), next(iter(offered), ""))
         given = self._given(name, offered[name]) if name else {}
         answer = ModelAnswer((ToolUse("scripted-1", name, given),), StopReason.TOOL_USE, model=NAME)
         record(request, answer)
         return answer
 
+    def _has_to_look(self) -> bool:
+        """Whether the phase under way wants what the run found, and it has found nothing yet."""
+        brief = brief_of(self._state.config.meta)
+        phase = pipeline.under_way(brief.spec.phases, pipeline_of(brief, self._state.belief_values()))
+        return phase is not None and needs_log(phase.checkpoint.criteria) and not self._found
+
+    @property
+    def _found(self) -> list[str]:
+        """Ids of what the run found."""
+        return [one.action for one in self._state.recent if one.ok and finds(one.tool, one.command)]
+
     def _given(self, name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         brief = brief_of(self._state.config.meta)
         if name == "reply":
             return {"text": QUESTION}
-        if name == "checkpoint" and (found := phase_sample(brief, self._state.belief_values())) is not None:
+        if name == "checkpoint" and (found := phase_sample(brief, self._state.belief_values(), self._found)):
             return {"output": found.text, "outputs": found.data}
         if name != "return_result":
             return filled(schema)
@@ -106,12 +122,12 @@ def result_sample(brief: Brief) -> Sample:
     )
 
 
-def phase_sample(brief: Brief, beliefs: Mapping[str, Any]) -> Sample | None:
+def phase_sample(brief: Brief, beliefs: Mapping[str, Any], log: Sequence[str] = ()) -> Sample | None:
     """What the phase under way gives, so that its checkpoint is passed; None where none is."""
     phase = pipeline.under_way(brief.spec.phases, pipeline_of(brief, beliefs))
     if phase is None:
         return None
-    return sample(phase.checkpoint.criteria, names=phase.outputs, sources=_sources(brief))
+    return sample(phase.checkpoint.criteria, names=phase.outputs, sources=_sources(brief), log=log)
 
 
 def _sources(brief: Brief) -> dict[str, str]:

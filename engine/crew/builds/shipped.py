@@ -90,6 +90,11 @@ class ShippedAgents:
             self._folders = {folder.name: folder for folder in found}
         return tuple(self._folders)
 
+    async def folder(self, agent_id: str) -> Path | None:
+        """Where the skill of one of them lies."""
+        await self.ids()
+        return self._folders.get(agent_id)
+
     async def get(self, agent_id: str) -> Shipped | None:
         """One of them; None for an id that none has.
 

@@ -12,5 +12,5 @@ async def register(crew: Any) -> None:
     ground = crew.ground
     builds = crew.builds = Builds(crew, ground.root, ground.config.policy, thinks=ground.model is not None)
     ground.script_proofs(builds.prover.scripted)
-    crew.desk.build_phase = builds.phase
+    crew.desk.build_phase, crew.desk.resources = builds.phase, builds.resources
     await builds.open()

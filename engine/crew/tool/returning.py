@@ -16,7 +16,7 @@ from engine.agents.kinds import AgentType, Check, ConfidenceSource, ErrorCode, O
 from engine.agents.methods import guided, judging
 from engine.agents.result import GateOutcome, HandoffResult
 from engine.agents.values import problems_in
-from engine.crew.tool.rubrics import judged
+from engine.crew.tool.looking import whole
 from engine.crew.tool.work import Work, done, refused
 from engine.domain.action import ToolResult
 from engine.domain.running import DEBATE, GUIDED, RETURNED, VIEWS
@@ -158,7 +158,7 @@ async def _checked(work: Work, said: Returned) -> _Draft:
         gates += _not_json(said.output)
     subject = Subject(text=said.output, data=_looked_at(said), sources=sources_of(work))
     criteria = spec.instructions.quality_criteria
-    gates += check_all(criteria, await judged(work, criteria, subject))
+    gates += check_all(criteria, await whole(work, criteria, subject))
     further: dict[str, Any] = {}
     if views := work.beliefs.get(VIEWS):
         gates += _names_each(said.output, views)

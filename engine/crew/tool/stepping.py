@@ -13,8 +13,8 @@ from engine.agents.methods import guided, pipeline
 from engine.agents.spec import GuidedStep, Phase
 from engine.crew.parts import Question
 from engine.crew.tool import building
+from engine.crew.tool.looking import whole
 from engine.crew.tool.returning import sources_of
-from engine.crew.tool.rubrics import judged
 from engine.crew.tool.work import Work, done, refused
 from engine.domain.action import ToolResult
 from engine.domain.running import GUIDED, NOTE, PIPELINE, RETURNED, WANTED
@@ -52,16 +52,14 @@ async def checkpoint(work: Work) -> ToolResult:
             values_of(work.handoff.context),
             run,
             {key: dict(built.data) for key in phase.outputs},
-            text=built.said,
+            seen=Subject(built.said),
         )
         return await _committed(work, phase, found)
     outputs = dict(work.args.get("outputs") or {}) or _outputs(phase, text)
     values = values_of(work.handoff.context)
-    seen = await judged(work, phase.checkpoint.criteria, Subject(text, outputs, _sources(work, run)))
+    seen = await whole(work, phase.checkpoint.criteria, Subject(text, outputs, _sources(work, run)))
     while True:
-        found = pipeline.checkpoint(
-            spec.phases, values, run, outputs, text=text, sources=seen.sources, verdicts=seen.verdicts
-        )
+        found = pipeline.checkpoint(spec.phases, values, run, outputs, seen=seen)
         held = found.run.model_dump(mode="json")
         await work.keep(PHASE, {PIPELINE: held}, f"{phase.id}: {found.what} {found.message}".strip())
         if found.what in ("committed", "skipped"):
@@ -86,7 +84,7 @@ async def checkpoint(work: Work) -> ToolResult:
             case "edit" if answer.text.strip():
                 run, outputs, text = found.run, _outputs(phase, answer.text), answer.text
                 subject = Subject(text, outputs, seen.sources)
-                seen = await judged(work, phase.checkpoint.criteria, subject)
+                seen = await whole(work, phase.checkpoint.criteria, subject)
             case _:
                 run = found.run  # without words nothing follows: it is asked again
 

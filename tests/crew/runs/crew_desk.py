@@ -106,6 +106,9 @@ class SmallDesk:
     ) -> Mapping[Rubric, RubricVerdict]:
         return await self.runs.judge(run, rubrics, subject)
 
+    async def log(self, run: str) -> frozenset[str]:
+        return await self.runs.log(run)
+
     async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
         raise HandoffError(ErrorCode.TOOL_UNAVAILABLE, "nobody builds agents here")
 
