@@ -87,8 +87,9 @@ def _phase(phase: Phase, at: int, handoff: Handoff, phases: tuple[Phase, ...], r
             phase.id, phase.name, mark, style_of(mark), word, check_lines(failed) or wanted, phase.description
         )
     tries = run.attempts.get(phase.id, 0)
-    mark = "✗" if run.failures else "▶"
-    word = f"try {tries} failed" if run.failures else handoff.state.words
+    wrong = any(one.passed is False for one in run.failures)
+    mark = "✗" if wrong else "▶"
+    word = f"try {tries} failed" if wrong else handoff.state.words
     return PhaseLine(
         phase.id,
         phase.name,

@@ -117,6 +117,8 @@ async def test_what_no_script_meets_is_said_and_what_does_not_run_is_no_proof(tm
         passed, said, state = await on.proved(type="operator", tools=down)
         assert (passed, state) == (False, HandoffState.REJECTED)
         assert "nowhere" in said
+        stranger = read_spec({"id": "y", "name": "Y", "description": "a y", "type": "operator"})
+        assert not (await on.builds.prover.prove(stranger, live=False)).passed
 
 
 CRITERIA: list[list[dict[str, Any]]] = [

@@ -12,7 +12,7 @@ from engine.agents.result import GateOutcome, HandoffResult
 from engine.agents.spec import AgentSpec
 from engine.building.registering import Proof
 from engine.crew.builds.sampling import sample
-from engine.crew.builds.scripted import phase_sample, result_sample
+from engine.crew.builds.scripted import phase_sample, result_sample, sources_of
 from engine.crew.state import Handoff
 from engine.domain.running import PIPELINE
 from engine.domain.text import clean_line
@@ -64,7 +64,7 @@ def _failed(brief: Brief, result: HandoffResult) -> Proof:
     elif code is ErrorCode.CHECKPOINT and (found := phase_sample(brief, {})) is not None:
         unmet = found.unmet
     elif code is ErrorCode.QUORUM:
-        unmet = _unmet_views(spec, result)
+        unmet = _unmet_views(brief, result)
     by_others = {one.message for one in failed(result.quality)} - {one.message for one in unmet}
     if not unmet or by_others:
         return Proof(False, clean_line(f"{code}: {result.error}", limit=300))
@@ -74,7 +74,7 @@ def _failed(brief: Brief, result: HandoffResult) -> Proof:
 def _views(brief: Brief, result: HandoffResult) -> Proof | None:
     """What is wrong with the views that were put together, or not shown of them; None where all is well."""
     if result.missing:
-        unmet = _unmet_views(brief.spec, result)
+        unmet = _unmet_views(brief, result)
         return Proof(
             bool(unmet),
             f"{', '.join(result.missing)} gave nothing" + (f": {_not_shown(unmet)}" if unmet else ""),
@@ -88,9 +88,10 @@ def _views(brief: Brief, result: HandoffResult) -> Proof | None:
     return Proof(False, clean_line(why, limit=300))
 
 
-def _unmet_views(spec: AgentSpec, result: HandoffResult) -> tuple[GateOutcome, ...]:
+def _unmet_views(brief: Brief, result: HandoffResult) -> tuple[GateOutcome, ...]:
     """What no script meets of the views that are missing; nothing where one is missing without that."""
-    samples = [sample(sub.criteria).unmet for sub in spec.sub_agents if sub.id in result.missing]
+    missing = [sub.criteria for sub in brief.spec.sub_agents if sub.id in result.missing]
+    samples = [sample(criteria, sources=sources_of(brief)).unmet for criteria in missing]
     return tuple(one for unmet in samples for one in unmet) if samples and all(samples) else ()
 
 

@@ -85,7 +85,7 @@ class Prover:
         try:
             async with asyncio.timeout(LIMIT_S):
                 await self._crew.handoffs.hand_over(Wanted(context, actor=ACTOR))
-                return await self._followed(name, live=live)
+                return await self._followed(name, spec, live=live)
         except TimeoutError:
             return Proof(False, f"no answer came within {LIMIT_S} s")
         except HandoffError as error:
@@ -94,17 +94,16 @@ class Prover:
             await self._crew.handoffs.cancel(name, "the proof is over", actor=ACTOR)
             self._scripted.discard(name)
 
-    async def _followed(self, name: str, *, live: bool) -> Proof:
+    async def _followed(self, name: str, spec: AgentSpec, *, live: bool) -> Proof:
         """Answer what is asked in it until it has ended, or has had its turns."""
         turns = 0
-        spec = self._crew.state.handoffs[name].spec
         while self._crew.state.handoffs[name].open:
             request = self._asked(name)
             if request is not None:
                 talk = request.handoff_id == name and request.reason_code.startswith((CONVERSATION, GUIDED))
                 turns += talk
                 if turns > TURNS:
-                    return self._steps_taken(name)
+                    return self._steps_taken(name, spec)
                 await self._answer(request, turns if talk else 0)
                 if turns == TURNS and request.reason_code == CONVERSATION:
                     return Proof(True, f"{TURNS} turns of a session: it asked twice, and took both answers")
@@ -113,16 +112,13 @@ class Prover:
             else:
                 await self._crew.spine.changed()
         done = self._crew.state.handoffs[name]
-        assert done.result is not None
-        assert spec is not None
         return judged(spec, done, live=live)
 
-    def _steps_taken(self, name: str) -> Proof:
-        """What a guided session showed: an answer that was stored, and the way back to it."""
-        handoff = self._crew.state.handoffs[name]
-        session = GuidedSession.loaded(handoff.progress[SESSION])[0]
-        first = handoff.spec.steps[0] if handoff.spec is not None else None
-        if first is None or session.active != first.id:
+    def _steps_taken(self, name: str, spec: AgentSpec) -> Proof:
+        """What a guided session showed, without a model: an answer that was stored, and the way back."""
+        session = GuidedSession.loaded(self._crew.state.handoffs[name].progress[SESSION])[0]
+        first = spec.steps[0]
+        if session.active != first.id:
             return Proof(False, f"after an answer and a step back it stands at {session.active or 'its end'}")
         if session.of(first.id).status is StepStatus.ANSWERED:
             return Proof(True, f"{TURNS} turns of a session: {first.title!r} was answered and gone back to")

@@ -73,9 +73,13 @@ class ScriptedModel:
 
     def _has_to_look(self) -> bool:
         """Whether the phase under way wants what the run found, and it has found nothing yet."""
-        brief = brief_of(self._state.config.meta)
+        brief = self._brief
         phase = pipeline.under_way(brief.spec.phases, pipeline_of(brief, self._state.belief_values()))
         return phase is not None and needs_log(phase.checkpoint.criteria) and not self._found
+
+    @property
+    def _brief(self) -> Brief:
+        return brief_of(self._state.config.meta)
 
     @property
     def _found(self) -> list[str]:
@@ -83,7 +87,7 @@ class ScriptedModel:
         return [one.action for one in self._state.recent if one.ok and finds(one.tool, one.command)]
 
     def _given(self, name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-        brief = brief_of(self._state.config.meta)
+        brief = self._brief
         if name == "reply":
             return {"text": QUESTION}
         if name == "checkpoint" and (found := phase_sample(brief, self._state.belief_values(), self._found)):
@@ -117,7 +121,7 @@ def result_sample(brief: Brief) -> Sample:
     return sample(
         spec.instructions.quality_criteria,
         formula=spec.compute,
-        sources=_sources(brief),
+        sources=sources_of(brief),
         mentions=[f"[{one.id}]" for one in spec.sub_agents] if spec.type is AgentType.COLLABORATIVE else (),
     )
 
@@ -127,8 +131,9 @@ def phase_sample(brief: Brief, beliefs: Mapping[str, Any], log: Sequence[str] = 
     phase = pipeline.under_way(brief.spec.phases, pipeline_of(brief, beliefs))
     if phase is None:
         return None
-    return sample(phase.checkpoint.criteria, names=phase.outputs, sources=_sources(brief), log=log)
+    return sample(phase.checkpoint.criteria, names=phase.outputs, sources=sources_of(brief), log=log)
 
 
-def _sources(brief: Brief) -> dict[str, str]:
+def sources_of(brief: Brief) -> dict[str, str]:
+    """What a script cites and quotes."""
     return {"task": brief.context.task_description}

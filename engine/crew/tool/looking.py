@@ -32,7 +32,8 @@ async def _judged(work: Work, criteria: Sequence[Criterion], subject: Subject) -
     if not rubrics:
         return subject
     asked = tuple(one for one in rubrics if _something(subject, one))
-    verdicts = dict.fromkeys(rubrics, RubricVerdict(reason=NOTHING))
+    nothing = RubricVerdict(reason=NOTHING)
+    verdicts = {one: RubricVerdict() if one in asked else nothing for one in rubrics}
     if asked:
         verdicts |= await work.desk.judge(work.run, asked, subject)
     note = "; ".join(f"{rubric.text}: {verdict.said}" for rubric, verdict in verdicts.items())
