@@ -110,7 +110,7 @@ async def test_what_no_script_meets_is_said_and_what_does_not_run_is_no_proof(tm
         passed, said, _ = await on.proved(type="collaborative", sub_agents=views)
         assert (passed, "no script meets" in said) == (True, True)
         passed, said, _ = await on.proved(type="operator", instructions={"quality_criteria": [hard]})
-        assert (passed, "not judged without a model: 1 rubric" in said) == (True, True)
+        assert (passed, "1 rubric not judged" in said) == (True, True)
         passed, said, _ = await on.proved(type="guided", steps=steps)
         assert (passed, "was not shown" in said) == (True, True)
         down = {"mcp_servers": [{"server": "nowhere", "tools": ["*"], "required": True}]}
@@ -174,6 +174,18 @@ async def test_a_live_session_of_a_role_is_two_calls(tmp_path: Path) -> None:
         assert (proof.passed, "2 turns of a session" in proof.message) == (True, True)
         assert len(server.requests) == 2
         await server.emptied()
+
+
+async def test_a_live_proof_counts_the_calls_of_all_who_work_for_the_agent(tmp_path: Path) -> None:
+    views = [{"id": "one", "role": "One"}, {"id": "two", "role": "Two"}]
+    made = read_spec(
+        {"id": "x", "name": "X", "description": "an x", "type": "collaborative", "sub_agents": views}
+    )
+    async with MessagesServer([answer()] * 5) as server, line(tmp_path / "ws", server.url) as on:
+        await on.engine.submit(cc.RegisterAgent(spec=made.model_dump(mode="json")))
+        proof = await on.builds.prover.prove(made, live=True)
+        assert (proof.passed, len(server.requests)) == (False, 2)
+        assert "wants another call of its model, and a live proof has 2" in proof.message
 
 
 NO_TOOL = object_call("no_such_tool", x=1)

@@ -46,7 +46,8 @@ def _live(result: HandoffResult) -> Proof:
     if not result.success:
         return Proof(False, clean_line(f"{result.error_code}: {result.error}", limit=300))
     calls = f"{result.usage.calls} call{'s' * (result.usage.calls != 1)} of its model"
-    return Proof(True, f"a handoff came back after {result.duration_seconds:.1f} s and {calls}")
+    said = f"a handoff came back after {result.duration_seconds:.1f} s and {calls}"
+    return Proof(True, "; ".join((said, *_left_open(result.quality))))
 
 
 def _failed(brief: Brief, result: HandoffResult) -> Proof:
@@ -109,8 +110,12 @@ def _shown(brief: Brief, result: HandoffResult, run: PipelineRun) -> Iterator[st
     outcomes = [*result.quality, *(one for record in run.records for one in record.criteria)]
     if wrong := failed(outcomes):
         yield _not_shown(wrong)
+    yield from _left_open(outcomes)
+
+
+def _left_open(outcomes: Iterable[GateOutcome]) -> Iterator[str]:
     if left := sum(one.passed is None for one in outcomes):
-        yield f"not judged without a model: {left} rubric{'s' * (left != 1)}"
+        yield f"{left} rubric{'s' * (left != 1)} not judged"
 
 
 def _not_shown(unmet: Iterable[GateOutcome]) -> str:

@@ -130,8 +130,8 @@ class Prover:
 
     def _why_held(self, name: str, *, live: bool) -> str:
         """Why nothing of it goes on by itself."""
-        worker, below = self._crew.handoffs.worker, (name, *self._crew.handoffs.below(name))
-        runs = [run for one in below if (run := self._crew.state.handoffs[one].run)]
+        worker, all_of_them = self._crew.handoffs.worker, self._crew.state.handoffs.values()
+        runs = [one.run for one in all_of_them if one.run and name in (one.id, one.context.root_id)]
         calls = sum(worker.usage(run).calls for run in runs) if worker is not None else 0
         if worker is not None and live and calls >= LIVE_CALLS:
             said = f"it wants another call of its model, and a live proof has {LIVE_CALLS}"
