@@ -312,7 +312,7 @@ def _of_result(result: HandoffResult) -> Iterator[Fact]:
         yield Fact("score", f"{name} {score:g}")
     for gate in result.quality:
         mark = "✓" if gate.passed else "·" if gate.passed is None else "✗"
-        said = " ".join(filter(None, (gate.wanted, gate.measured, gate.message)))
+        said = " ".join(dict.fromkeys(filter(None, (gate.wanted, gate.measured, gate.message))))
         style = "error" if gate.passed is False and gate.hard else "text"
         yield Fact("check", f"{mark} {gate.check} {said}", style)
     if result.output:

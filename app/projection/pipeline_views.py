@@ -61,7 +61,8 @@ def check_lines(outcomes: Iterable[GateOutcome]) -> tuple[CheckLine, ...]:
 def _check(one: GateOutcome) -> CheckLine:
     mark = {True: "✓", False: "✗", None: "·"}[one.passed]
     what = " ".join(filter(None, (one.check.value, one.wanted)))
-    measured = one.measured if one.passed else " · ".join(dict.fromkeys((one.measured, one.message)))
+    said = dict.fromkeys(part for part in (one.measured, one.message) if part != one.wanted)
+    measured = one.measured if one.passed else " · ".join(said)
     soft = "" if one.hard else "(soft) "
     return CheckLine(mark, style_of(mark), soft + what, measured.strip(" ·"))
 
@@ -86,8 +87,9 @@ def _phase(phase: Phase, at: int, handoff: Handoff, phases: tuple[Phase, ...], r
             phase.id, phase.name, mark, style_of(mark), word, check_lines(failed) or wanted, phase.description
         )
     tries = run.attempts.get(phase.id, 0)
-    mark = "✗" if run.failures else "▶"
-    word = f"try {tries} failed" if run.failures else handoff.state.words
+    wrong = any(one.passed is False for one in run.failures)
+    mark = "✗" if wrong else "▶"
+    word = f"try {tries} failed" if wrong else handoff.state.words
     return PhaseLine(
         phase.id,
         phase.name,

@@ -1,8 +1,8 @@
 """Criteria: what an output must satisfy, from a closed registry (ontology spec §1.6).
 
-All are pure functions of the answer, but `llm_rubric`, of which nothing can be said here: it is never
-passed by
-default. A criterion that cannot be applied (arguments missing, no such field) fails and says why.
+All are pure functions of the answer. Of `llm_rubric` nothing can be said here: a model judges it, and its
+verdict is looked at with the rest (`engine.agents.rubrics`). A criterion that cannot be applied (arguments
+missing, no such field) fails and says why.
 """
 
 from __future__ import annotations
@@ -15,12 +15,17 @@ from typing import Any
 
 from engine.agents.kinds import Check
 from engine.agents.result import GateOutcome
+from engine.agents.rubrics import Rubric, RubricVerdict, outcome
 from engine.agents.spec import Criterion
 
 PATTERN_LIMIT = 2_000
 TEXT_LIMIT = 200_000
 OVERLAP = 0.6
 """Share of words in common from which two texts are near copies."""
+
+
+LOG = "log"
+"""What `cites_resolve` may say as `of`: the field's values are ids of the run's own log, not citations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,10 @@ class Subject:
     """The structured answer by field."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """What can be cited, by id, with its text."""
+    log: frozenset[str] = frozenset()
+    """What the run itself found: ids of its actions that succeeded, and names of what it was given."""
+    verdicts: Mapping[Rubric, RubricVerdict] = field(default_factory=dict)
+    """What a model said of rubrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +63,7 @@ def check_all(criteria: Iterable[Criterion], subject: Subject) -> tuple[GateOutc
 def check(criterion: Criterion, subject: Subject) -> GateOutcome:
     """The outcome of one criterion."""
     if criterion.check is Check.LLM_RUBRIC:
-        rubric = str(criterion.args.get("rubric", criterion.message)) or "a rubric"
-        return GateOutcome(
-            check=criterion.check, passed=None, hard=False, wanted=rubric, message="needs a model's judgement"
-        )
+        return outcome(criterion, subject.verdicts)
     try:
         said = _CHECKS[criterion.check](_Look(criterion, subject))
     except _UnfitError as error:
@@ -81,6 +87,17 @@ def check(criterion: Criterion, subject: Subject) -> GateOutcome:
 def failed(outcomes: Iterable[GateOutcome], *, hard: bool = True) -> tuple[GateOutcome, ...]:
     """Those that were not passed, hard ones or soft ones; what nothing could be said of is none of them."""
     return tuple(one for one in outcomes if one.passed is False and one.hard is hard)
+
+
+def unjudged(outcomes: Iterable[GateOutcome]) -> tuple[GateOutcome, ...]:
+    """Hard ones of which nothing could be said: neither passed nor failed, so a person decides."""
+    return tuple(one for one in outcomes if one.passed is None and one.hard)
+
+
+def fault(outcome: GateOutcome) -> str:
+    """A criterion that failed, with what was measured where its own words do not say it."""
+    said, measured = outcome.message, outcome.measured
+    return f"{said} ({measured})" if measured and measured not in said else said
 
 
 class _Look:
@@ -313,6 +330,8 @@ _CITE = re.compile(r"\[([A-Za-z][\w.:-]{0,63})\]")
 
 
 def _cites_resolve(at: _Look) -> _Said:
+    if at.args.get("of") == LOG:
+        return _in_log(at)
     known = set(at.strings("values")) or set(at.subject.sources)
     least = float(at.args.get("least", 1))
     texts = at.texts()
@@ -321,6 +340,20 @@ def _cites_resolve(at: _Look) -> _Said:
         return _Said(False, f"[{unknown[0]}] is no source", "every citation names a source")
     fewest = min((len(one) for one in cited), default=0)
     return _Said(fewest >= least, f"{fewest} cited", f"at least {least:g} cited")
+
+
+def _in_log(at: _Look) -> _Said:
+    wanted = "each is an action of this run, or was given to it"
+    named = [plain(words(one)) for one in at.items()]
+    unknown = [one for one in named if one not in at.subject.log]
+    if unknown:
+        return _Said(False, f"{unknown[0][:80]!r} is no action of this run and was not given to it", wanted)
+    return _Said(bool(named), "" if named else "nothing", wanted)
+
+
+def needs_log(criteria: Iterable[Criterion]) -> bool:
+    """Whether one of the criteria looks at what the run itself found."""
+    return any(one.check is Check.CITES_RESOLVE and one.args.get("of") == LOG for one in criteria)
 
 
 def _quote_in_source(at: _Look) -> _Said:

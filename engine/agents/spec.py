@@ -573,6 +573,9 @@ def _order_problems(spec: AgentSpec) -> Iterator[Problem]:
         if step.input in (InputKind.CHOICE, InputKind.MULTI) and not step.options:
             yield Problem(path=f"steps[{index}].options", message=f"a step of kind {step.input} has options")
         for at, validator in enumerate(step.validators):
+            if validator.check is Check.LLM_RUBRIC:
+                message = "an answer is checked while it is typed, and llm_rubric needs a model"
+                yield Problem(path=f"steps[{index}].validators[{at}].check", message=message)
             if validator.check is Check.REGEX and not _compiles(str(validator.args.get("pattern", ""))):
                 yield Problem(
                     path=f"steps[{index}].validators[{at}].pattern", message="is no regular expression"

@@ -171,13 +171,13 @@ class BuiltAgent:
         return await house_in_use().clarified(self, context)
 
     def _checked(self, context: HandoffContext, result: HandoffResult) -> HandoffResult:
-        """The result with the outcome of the hard criteria of its spec."""
+        """The result with the outcome of its spec's criteria, where nobody has looked at them yet."""
         criteria = self.spec.instructions.quality_criteria
-        if not result.success or not criteria:
+        if not result.success or not criteria or result.quality:
             return result
         outcomes = check_all(criteria, Subject(text=result.output, data=result.data))
         if not (wrong := [one for one in failed(outcomes) if one.hard]):
-            return result.model_copy(update={"quality": (*result.quality, *outcomes)})
+            return result.model_copy(update={"quality": outcomes})
         said = "; ".join(one.message for one in wrong)
         changes = {"output": result.output, "data": result.data, "quality": outcomes}
         return self._failed(context, ErrorCode.QUALITY_GATE, said, **changes)

@@ -95,6 +95,7 @@ class FolderRegistrar:
             agent = await asyncio.to_thread(open_agent, folder)
         except AgentFolderError as error:
             return Proof(False, str(error))
+        refusals = 0
         turns = 2 if spec.type in (AgentType.ROLE, AgentType.GUIDED) else 1
         for turn in range(turns):
             context = agent.create_handoff_context(f"Prove that you answer, turn {turn + 1}", CLEAR)
@@ -104,11 +105,13 @@ class FolderRegistrar:
             gated = result.error_code is ErrorCode.QUALITY_GATE
             if not result.success and not gated:
                 return Proof(False, str(result.error))
+            refusals += gated
         await self.agents()
         node = next((one for one in await self._graph.nodes() if one.id == spec.id), None)
         if node is None:
             return Proof(False, "the selection graph does not have it")
-        return Proof(True, f"{turns} scripted handoffs came back, without a manager")
+        by_its_own = f"; its own checks refused {refusals} of them" if refusals else ""
+        return Proof(True, f"{turns} scripted handoffs came back, without a manager{by_its_own}")
 
 
 async def _scripted(context: HandoffContext, agent: BuiltAgent) -> HandoffResult:

@@ -14,7 +14,8 @@ from engine.building.codegen import SKILL
 from engine.building.registering import versions_of
 from engine.building.staging import Places, read_build
 
-_NAMES = ("SKILL.md", "skill.md")
+_NAMES = ("SKILL.md", "skill.md", "agent.yaml")
+"""What the agent was made of; it is told as its instructions."""
 
 
 class SkillFileError(Exception):

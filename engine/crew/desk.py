@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from engine.agents.context import new_handoff_id
+from engine.agents.criteria import Subject
 from engine.agents.human import Answer
 from engine.agents.kinds import AgentType, ErrorCode, HandoffType
 from engine.agents.result import HandoffResult
+from engine.agents.rubrics import Rubric, RubricVerdict
 from engine.agents.skill_files import SkillFiles
 from engine.agents.spec import ANYBODY, AgentSpec
 from engine.building.skill_files import SkillFolders, read_files
@@ -28,6 +30,8 @@ from engine.domain.text import clean_line
 from engine.journal import crew_events as ce
 
 Phases = Callable[[Handoff, int, Mapping[str, str]], Awaitable[Built]]
+BUILT = "agents/"
+"""How the source of an agent begins that has a folder in the workspace."""
 
 
 class CrewDesk:
@@ -81,7 +85,10 @@ class CrewDesk:
         state = self._handoffs.state
         found = state.handoff_of(run)
         while found is not None and found.spec is not None and self.skills is not None:
-            if found.agent in state.agents or not found.context.parent_id:
+            known = state.agents.get(found.agent)
+            if known is not None and not known.source.startswith(BUILT):
+                return None
+            if known is not None or not found.context.parent_id:
                 return self.skills.of(found.spec.id, found.spec.version)
             found = state.handoffs.get(found.context.parent_id)
         return None
@@ -140,6 +147,22 @@ class CrewDesk:
         kept = ce.ProgressKept(handoff=handoff.id, what=what, progress=progress, note=clean_line(note))
         self._handoffs.spine.append(kept, actor=handoff.agent)
         await self._handoffs.spine.commit()
+
+    async def judge(
+        self, run: str, rubrics: Sequence[Rubric], subject: Subject
+    ) -> Mapping[Rubric, RubricVerdict]:
+        """See `Desk`."""
+        self._goes_on(await self._of(run))
+        worker = self._handoffs.worker
+        return await worker.judge(run, rubrics, subject) if worker is not None else {}
+
+    async def log(self, run: str) -> frozenset[str]:
+        """See `Desk`."""
+        await self._of(run)
+        worker = self._handoffs.worker
+        found = await worker.log(run) if worker is not None else frozenset()
+        files = await self.skill_of(run)
+        return found | frozenset(files.sizes if files is not None else ())
 
     async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
         """See `Desk`."""

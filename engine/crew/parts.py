@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from engine.agents.context import HandoffContext
+from engine.agents.criteria import Subject
 from engine.agents.human import Answer, Option
 from engine.agents.kinds import ErrorCode, HandoffState, Priority, RequestKind
 from engine.agents.result import HandoffResult, Usage
+from engine.agents.rubrics import Rubric, RubricVerdict
 from engine.agents.skill_files import SkillFiles
 from engine.agents.spec import AgentSpec
 
@@ -164,8 +166,16 @@ class Desk(Protocol):
 
     async def keep(self, run: str, what: str, progress: dict[str, Any], note: str = "") -> None:
         """Record how far a run is: `what` is `pipeline.phase`, `guided.step`, `debate.turn`, `debate.ledger`,
-        `debate.verdict` or `role.turn`; `progress` is what `Running.progress` is from now on.
+        `debate.verdict`, `role.turn` or `rubric`; `progress` is what `Running.progress` is from now on.
         """
+
+    async def judge(
+        self, run: str, rubrics: Sequence[Rubric], subject: Subject
+    ) -> Mapping[Rubric, RubricVerdict]:
+        """Have a model judge what the run gives by rubrics; see `Worker.judge`."""
+
+    async def log(self, run: str) -> frozenset[str]:
+        """What a run can name as its source: see `Worker.log`, and the files of its skill, by their paths."""
 
     async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
         """Go on, up to a phase (from 1), with the build of the agent that the run's handoff asks for.
@@ -199,8 +209,19 @@ class Worker(Protocol):
     async def stop(self, run: str, reason: str) -> Usage:
         """End a run with everything that it started; gives what it took. Nothing of it runs afterwards."""
 
+    async def judge(
+        self, run: str, rubrics: Sequence[Rubric], subject: Subject
+    ) -> Mapping[Rubric, RubricVerdict]:
+        """What the run's model says of each rubric, by a call of the run; not judged where there is none."""
+
+    async def log(self, run: str) -> frozenset[str]:
+        """Ids of the run's actions that found something: by its tools, from others or from the operator."""
+
     def usage(self, run: str) -> Usage:
         """What a run has taken of models so far."""
+
+    def trouble(self, run: str) -> str:
+        """What went wrong last when the run's model was asked; empty where nothing did."""
 
     def streamed(self, run: str) -> str:
         """The text that the run's model has said last; kept as the partial output of what is cut off."""

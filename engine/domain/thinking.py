@@ -116,6 +116,8 @@ class RecentAction:
     answer: str
     """The answer as JSON, cut to its head where it is long."""
     event: str = ""
+    action: str = ""
+    """Its id."""
 
 
 @dataclass(frozen=True, slots=True)

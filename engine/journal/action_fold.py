@@ -160,7 +160,8 @@ def _remember_action(state: AgentState, action: ActiveAction, said: ev.ActionFin
         name: f"{value[:ARGUMENT_HEAD]}…" if isinstance(value, str) and len(value) > ARGUMENT_HEAD else value
         for name, value in action.args.items()
     }
-    done = RecentAction(action.step, action.tool, action.command, args, said.code is None, answer, event.ref)
+    ok, tool, command = said.code is None, action.tool, action.command
+    done = RecentAction(action.step, tool, command, args, ok, answer, event.ref, action.id)
     state.recent = (*state.recent, done)[-RECENT_KEPT:]
 
 

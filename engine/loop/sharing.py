@@ -29,7 +29,7 @@ from engine.loop.branching import Branches
 from engine.loop.pacing import Pace
 from engine.loop.perceive import WorkspacePerceiver
 from engine.loop.recording import Surroundings
-from engine.loop.voice import Voice
+from engine.loop.voice import RUBRICS, Voice
 from engine.memory import Memory
 from engine.metacognition import (
     BackgroundRunner,
@@ -205,7 +205,7 @@ class Shared:
                     repairs=repairs,
                 )
         if state.agent_type in RUN_TYPES:
-            asker = None
+            asker = judge = None
             if (script := self.scripted(state)) is not None:
                 # It costs nothing, so it draws on no budget.
                 heard, purse = Voice(script), None
@@ -214,7 +214,10 @@ class Shared:
                 asker = thinkers.SpecAsker(
                     purse, self.registry, self.config.model.of_tier, voice.piece, voice.called
                 )
-            thinker = thinkers.SpecThinker(state, self.registry, asker, lambda: self.colleagues)
+                judge = thinkers.RubricJudge(
+                    purse.aside, self.config.model.of_tier, partial(voice.called, purpose=RUBRICS)
+                )
+            thinker = thinkers.SpecThinker(state, self.registry, asker, lambda: self.colleagues, judge)
         return Surroundings(
             thinker=thinker,
             toolbox=LiveToolbox(self.registry),

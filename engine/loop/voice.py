@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from engine.journal import events as ev
+from engine.journal.recovery_fold import BACKGROUND
 from engine.sandbox.pump import OutputPump
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from engine.models.assembly import Piece
 
 _STREAMS = {"text": "text", "thinking": "thinking", "tool_input": "tool input"}
+RUBRICS = f"{BACKGROUND}rubrics"
+"""Purpose of a call by which a run's output is judged."""
 
 
 class Listener(Protocol):
@@ -61,13 +64,13 @@ class Voice:
             case _:
                 self._pump(_STREAMS[piece.kind], piece.text)
 
-    def called(self, request: ModelRequest, outcome: ModelAnswer | ModelError) -> None:
-        """Take the end of a call."""
+    def called(self, request: ModelRequest, outcome: ModelAnswer | ModelError, *, purpose: str = "") -> None:
+        """Take the end of a call; one with a purpose of its own was not what is asked for now."""
         from engine.models.recording import called
 
         self._pump.flush()
         self._over = True
         if self.listener is not None:
             known = self._client.capabilities(request.model)
-            said = called(request, outcome, known, goal=self.goal, purpose=self.purpose)
+            said = called(request, outcome, known, goal=self.goal, purpose=purpose or self.purpose)
             self.listener.overheard(said)

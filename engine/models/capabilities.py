@@ -53,6 +53,8 @@ class Capabilities:
     max_output: int = 4_096
     tools: bool = False
     thinking: Literal["adaptive", "budget", "none"] = "none"
+    effort: bool = False
+    """Whether it can be told how much to work."""
     refuses: frozenset[str] = frozenset({"temperature", "top_p", "tool_choice"})
     prices: tuple[Price, ...] = ()
     """Bands by `prompt_over`, smallest first; empty when the price is unknown."""
@@ -75,6 +77,9 @@ class Capabilities:
             if name in self.refuses and getattr(request, name) != absent:
                 changes[name] = absent
                 notes.append(f"{name} was left out: {self.model} {self._why}")
+        if request.effort and not self.effort:
+            changes["effort"] = ""
+            notes.append(f"effort was left out: {self.model} {self._why}")
         if request.tools and not self.tools:
             changes |= {"tools": (), "tool_choice": ""}
             notes.append(f"the tools were left out: {self.model} {self._why}")
@@ -128,6 +133,7 @@ class _ModelRow(BaseModel):
     max_output: int = Field(ge=1)
     tools: bool = False
     thinking: Literal["adaptive", "budget", "none"] = "none"
+    effort: bool = False
     refuses: list[Refusable] = Field(default_factory=list)
     prices: list[_PriceRow] = Field(default_factory=list)
 
@@ -230,6 +236,7 @@ def _capabilities(row: _ModelRow, table: _Table) -> Capabilities:
         max_output=row.max_output,
         tools=row.tools,
         thinking=row.thinking,
+        effort=row.effort,
         refuses=frozenset(row.refuses),
         prices=_bands(row.prices),
         known=True,

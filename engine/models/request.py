@@ -16,6 +16,8 @@ CACHE_MARKS = 4
 """Places in a prompt up to which the Messages API caches."""
 LEAST_THINKING = 1_024
 """Smallest budget of thinking that the Messages API takes, in tokens."""
+EFFORTS = ("low", "medium", "high")
+"""How much a model may be told to work: the levels that all take that take any (ontology spec §1.6)."""
 ANY_TOOL = "*"
 """Stands for whichever tool the model chooses; it must call one, and only one."""
 CHARACTERS_PER_TOKEN = 4
@@ -57,6 +59,8 @@ class ModelRequest:
     """Tokens for thinking, at least 1,024 and fewer than `max_tokens`; None leaves it to the model."""
     thinking_adaptive: bool = False
     """Set by `Capabilities.fit` where the model takes no budget and decides itself how much it thinks."""
+    effort: str = ""
+    """One of `EFFORTS`; empty leaves it to the model."""
     stop_sequences: tuple[str, ...] = ()
     cache_tools: bool = False
     """Whether the tools are stable, so that the endpoint may cache them."""
@@ -77,6 +81,8 @@ class ModelRequest:
                 yield f"{name} is {value} and must be from 0 to 1"
         if self.thinking_budget is not None and not LEAST_THINKING <= self.thinking_budget < self.max_tokens:
             yield f"thinking_budget must be from {LEAST_THINKING} to below max_tokens ({self.max_tokens})"
+        if self.effort and self.effort not in EFFORTS:
+            yield f"effort is {self.effort!r} and must be one of {', '.join(EFFORTS)}"
         names = [tool.name for tool in self.tools]
         if len(set(names)) < len(names) or not all(_TOOL_NAME.fullmatch(name) for name in names):
             yield "tools need different names of up to 64 letters, digits, _ and -"
@@ -111,6 +117,8 @@ class ModelRequest:
             body["thinking"] = {"type": "adaptive", "display": "summarized"}
         elif self.thinking_budget is not None:
             body["thinking"] = {"type": "enabled", "budget_tokens": self.thinking_budget}
+        if self.effort:
+            body["output_config"] = {"effort": self.effort}
         sampling = {"temperature": self.temperature, "top_p": self.top_p}
         body |= {name: value for name, value in sampling.items() if value is not None}
         if self.stop_sequences:

@@ -57,7 +57,7 @@ def create_arguments(request: ModelRequest) -> dict[str, Any]:
 def count_arguments(request: ModelRequest) -> dict[str, Any]:
     """The arguments of `messages.count_tokens`: what makes up the prompt."""
     body = request.body()
-    taken = ("model", "messages", "system", "tools", "tool_choice", "thinking")
+    taken = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
     return {name: body[name] for name in taken if name in body}
 
 

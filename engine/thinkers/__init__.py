@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.thinkers.by_spec import SpecThinker
     from engine.thinkers.claude import ClaudeThinker
     from engine.thinkers.procedural import ProceduralThinker
+    from engine.thinkers.rubric_asking import RubricJudge
     from engine.thinkers.spec_asking import SpecAsker
 else:
     __getattr__ = late(
@@ -27,6 +28,7 @@ else:
             "by_spec": ("SpecThinker",),
             "claude": ("ClaudeThinker",),
             "procedural": ("ProceduralThinker",),
+            "rubric_asking": ("RubricJudge",),
             "spec_asking": ("SpecAsker",),
         },
     )
@@ -39,6 +41,7 @@ __all__ = [
     "ClaudeThinker",
     "ModelAnswerer",
     "ProceduralThinker",
+    "RubricJudge",
     "SpecAsker",
     "SpecThinker",
     "brief_problem",

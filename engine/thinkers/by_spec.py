@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from engine.agents.criteria import Subject
+from engine.agents.rubrics import Rubric, RubricVerdict
 from engine.domain.running import BY_SPEC, OPENED
 from engine.domain.state import AgentState
 from engine.domain.thinking import Decision, DecisionRequest, PlanProposal, PlanRequest
@@ -13,6 +15,7 @@ from engine.thinkers.spec_methods import calls_made, move, steps_of
 from engine.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
+    from engine.thinkers.rubric_asking import RubricJudge
     from engine.thinkers.spec_asking import SpecAsker
 
 
@@ -24,6 +27,7 @@ class SpecThinker:
         registry: every tool that there is.
         asker: who asks the model; None where there is none.
         colleagues: gives who knows the other agents; None where nobody does.
+        judge: who judges by rubrics; None where there is no model.
     """
 
     name = BY_SPEC
@@ -36,9 +40,10 @@ class SpecThinker:
         registry: ToolRegistry,
         asker: SpecAsker | None,
         colleagues: Callable[[], Colleagues | None],
+        judge: RubricJudge | None = None,
     ) -> None:
         self._state, self._registry = state, registry
-        self._asker, self._colleagues = asker, colleagues
+        self._asker, self._colleagues, self._judge = asker, colleagues, judge
         self._read: Brief | None = None
 
     @property
@@ -70,3 +75,9 @@ class SpecThinker:
         plan = self._state.plans.get(request.goal.id)
         made = calls_made(plan.steps, request.step) if plan is not None else 0
         return await self._asker.decide(self.brief, request, others, made, files)
+
+    async def judged(self, rubrics: Sequence[Rubric], subject: Subject) -> dict[Rubric, RubricVerdict]:
+        """What a model says of each rubric; not judged where there is none."""
+        if self._judge is None:
+            return dict.fromkeys(rubrics, RubricVerdict())
+        return await self._judge.judge(self.brief, rubrics, subject)

@@ -105,6 +105,7 @@ class SpecAsker:
             max_tokens=most,
             temperature=choice.temperature if budget is None else None,
             thinking_budget=budget if budget is not None and budget < most else None,
+            effort=choice.effort.value if choice.effort is not None else "",
             cache_tools=known.tools,
         )
 

@@ -190,7 +190,8 @@ def _told(action: RecentAction) -> bool:
 
 def _done(action: RecentAction) -> str:
     outcome = "succeeded" if action.ok else "FAILED"
-    return f"{action.tool} {action.command} {canonical(action.args)[:1_000]}\n{outcome}: {action.answer}"
+    call = f"{action.tool} {action.command} {canonical(action.args)[:1_000]}"
+    return f"{action.action}: {call}\n{outcome}: {action.answer}"
 
 
 def words_for(tools: Sequence[Any]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,17 +18,17 @@ from app.doing import do_in
 from engine.agents.kinds import ErrorCode
 from engine.building.builder import Builder
 from engine.building.findings import Status
-from engine.building.registering import Proof
 from engine.building.request import BUILDER_VERSION
 from engine.crew.builds.builds import Builds, Wanted
-from engine.crew.builds.proving import Prover
 from engine.crew.builds.steps import path_in
 from engine.crew.crew import Crew
 from engine.domain import crew_commands as cc
 from engine.engine import Engine, EngineConfig
 from engine.library import shipped_agents
 from tests.building.corpus import laid, lay, plain, skill
+from tests.building.test_builder import KILLED
 from tests.engine.engine_flight import journal_holds_together
+from tests.messages_server import MessagesServer, Reply
 from tests.rounds import rounds
 
 IDS = (
@@ -115,7 +117,7 @@ async def test_every_built_in_agent_is_built_in_seven_phases_and_proved(tmp_path
 
 
 async def test_a_build_is_events_and_a_handoff_and_a_failed_proof_brings_the_former_version_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """Line 55, with the manager."""
     folder = laid(tmp_path / "skills", "comma-tools")
@@ -133,19 +135,22 @@ async def test_a_build_is_events_and_a_handoff_and_a_failed_proof_brings_the_for
         assert (proof.agent, proof.proof, proof.state.value) == ("comma-tools", True, "completed")
         assert (await on.builds.build(Wanted(folder))).status is Status.UP_TO_DATE
 
-        (folder / "notes.md").write_text("changed", encoding="utf-8")
-
-        async def silent(_self: Prover, _spec: Any, *, live: bool) -> Proof:
-            return Proof(False, "it does not answer")
-
-        with monkeypatch.context() as patched:
-            patched.setattr(Prover, "prove", silent)
-            failed = await on.builds.build(Wanted(folder))
+        # A version that takes no handoffs is a whole agent until one is handed to it.
+        sidecar = folder / "agent.yaml"
+        sidecar.write_text("handoff: {supports: {delegate: false}}", encoding="utf-8")
+        failed = await on.builds.build(Wanted(folder))
         assert (failed.status, failed.errors[0].code) == (Status.FAILED, "NOT_REGISTERED")
+        assert "delegate" in failed.errors[0].message
+        assert [one.passed for one in failed.phases] == [*[True] * 6, False]
+        sidecar.unlink()
+        (folder / "notes.md").write_text("changed", encoding="utf-8")
         now = on.crew.state.agents["comma-tools"]
         assert (now.spec.version, now.versions) == ("1.0.0", ("1.0.0", "1.0.1"))
         second = await on.builds.build(Wanted(folder))
         assert (second.status, second.spec.version) == (Status.BUILT, "1.0.1")
+        again = list(on.crew.state.handoffs.values())[-1]
+        files = await on.crew.desk.skill_of(again.run)
+        assert files is not None and list(files.sizes) == ["notes.md"]
         assert await on.builds.roll_back("comma-tools") == "comma-tools 1.0.0 answers again"
         live = await on.builds.build(Wanted(folder, live=True))
         assert live.errors[0].message.endswith("a live proof needs a model, and none is configured")
@@ -153,9 +158,7 @@ async def test_a_build_is_events_and_a_handoff_and_a_failed_proof_brings_the_for
     await journal_holds_together(tmp_path / "ws")
 
 
-async def test_the_words_of_the_bar_build_as_jobs_that_can_be_cancelled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_words_of_the_bar_build_as_jobs_that_can_be_cancelled(tmp_path: Path) -> None:
     folder = laid(tmp_path / "skills", "comma-tools")
     engine = await Engine.open(tmp_path / "ws", config=EngineConfig())
     try:
@@ -169,55 +172,82 @@ async def test_the_words_of_the_bar_build_as_jobs_that_can_be_cancelled(
         code, _, text = await do_in(engine, f"build {folder}/nowhere")
         assert (code, "is no folder with a SKILL.md" in text) == (1, True)
 
-        reached = asyncio.Event()
-
-        async def hangs(_tools: Any, *_given: Any) -> Any:
-            reached.set()
-            await asyncio.Event().wait()
-
-        monkeypatch.setattr("engine.building.builder.try_files", hangs)
+        mastermind, crew = await engine.mastermind(), await engine.crew()
+        before = len(crew.state.builds)
         (folder / "notes.md").write_text("changed", encoding="utf-8")
         line = asyncio.create_task(do_in(engine, f"build {folder}"))
-        await reached.wait()
+        while len(crew.state.builds) == before or len(list(crew.state.builds.values())[-1].phases) < 5:
+            await crew.spine.changed()
         line.cancel()
         with pytest.raises(asyncio.CancelledError):
             await line
-        mastermind, crew = await engine.mastermind(), await engine.crew()
         job = list(mastermind.state.jobs)[-1]
         assert (await mastermind.wait(job)).status == "cancelled"
         last = list(crew.state.builds.values())[-1]
         assert (last.state, crew.state.agents["comma-tools"].spec.version) == ("cancelled", "1.0.0")
+        assert len(last.phases) == 5, "it was trying the generated code"
         assert not [one for one in (tmp_path / "ws" / ".builds").iterdir() if one.suffix != ".lock"]
     finally:
         await engine.close()
 
 
+REPAIRED = (
+    "comma-tools: its registration was undone; 1.0.0 is back",
+    "comma-tools 1.0.1: its registration was finished",
+)
+HELD = """
+import asyncio, sys
+from pathlib import Path
+from engine.crew.builds.builds import Wanted
+from engine.engine import Engine, EngineConfig
+from engine.models import Endpoint
+from engine.models.choice import ModelChoice
+
+async def main(workspace, folder, url):
+    config = EngineConfig(model=ModelChoice(Endpoint(url, "sk-test"), "claude-opus-4-6"))
+    engine = await Engine.open(Path(workspace), config=config)
+    crew = await engine.crew()
+    await crew.builds.build(Wanted(Path(folder), live=True))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
 async def test_what_a_dead_process_was_registering_is_repaired_when_the_crew_is_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
+    """A process is killed before anybody is told of what it swapped in, and one while it proves it."""
     folder = laid(tmp_path / "skills", "comma-tools")
     workspace = tmp_path / "ws"
     async with house(workspace) as on:
         await on.builds.build(Wanted(folder))
     (folder / "notes.md").write_text("changed", encoding="utf-8")
-    # Another process swaps the folder in and dies before anybody is told.
-    died = RuntimeError("killed")
+    dying = await _started(KILLED, str(workspace), str(folder), "1.0.1")
+    assert await dying.wait() == -signal.SIGKILL
+    await _repaired(workspace, "1.0.0", REPAIRED[0])
+    async with MessagesServer([Reply(silent=True)]) as server:
+        proving = await _started(HELD, str(workspace), str(folder), server.url)
+        await server.held.wait()  # its live proof asks the model
+        proving.kill()
+        await proving.wait()
+    await _repaired(workspace, "1.0.1", REPAIRED[1])
+    await journal_holds_together(workspace)
 
-    async def killed(*_given: Any, **_more: Any) -> None:
-        raise died
 
-    with monkeypatch.context() as patched:
-        patched.setattr("engine.building.registering._proven", killed)
-        patched.setattr("engine.building.registering._undo", killed)
-        result = await Builder(workspace).build(folder)
-    assert result.errors[0].code == "INTERNAL"
+async def _started(code: str, *given: str) -> asyncio.subprocess.Process:
+    root = Path(__file__).parents[2]
+    return await asyncio.create_subprocess_exec(sys.executable, "-c", code, *given, cwd=root)
+
+
+async def _repaired(workspace: Path, version: str, said: str) -> None:
+    """Open the crew on what a dead process left, and see that it is in order."""
     assert list((workspace / ".builds").glob("*.registering.json"))
     async with house(workspace) as on:
         assert not list((workspace / ".builds").glob("*.registering.json"))
-        assert on.crew.state.agents["comma-tools"].spec.version == "1.0.0"
-        assert [one.message for one in on.crew.state.builds.values()][-1] == (
-            "comma-tools: its registration was undone; 1.0.0 is back"
-        )
+        assert on.crew.state.agents["comma-tools"].spec.version == version
+        assert [one.message for one in on.crew.state.builds.values()][-1] == said
+        assert not list(on.crew.state.open())
 
 
 async def test_the_agent_that_builds_is_a_pipeline_of_seven_phases_and_asks_where_it_cannot_decide(

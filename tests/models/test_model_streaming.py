@@ -185,6 +185,29 @@ async def test_a_budget_of_thinking_goes_to_a_model_that_takes_one() -> None:
     assert answer.notes == ("temperature was left out: it cannot be combined with thinking",)
 
 
+@pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-haiku-4-5", "qwen3:4b"])
+async def test_effort_goes_to_a_model_that_takes_it_and_is_left_out_visibly_for_others(model: str) -> None:
+    script = [Reply(text="x")]
+    async with MessagesServer(script, tokens=7) as server, talking(server) as talk:
+        answer = await talk.send(question(model, effort="low"))
+        await talk.client.count_tokens(question(model, effort="low"))
+    sent, counted = server.requests[0].body, server.counted[0].body
+    (recorded, _) = talk.records[0]
+    assert recorded.body() == {name: value for name, value in sent.items() if name != "stream"}
+    if model == "claude-opus-5-5":
+        assert sent["output_config"] == counted["output_config"] == {"effort": "low"}
+        assert answer.notes == ()
+    else:
+        assert "output_config" not in sent | counted
+        assert any(note.startswith("effort was left out") for note in answer.notes)
+
+
+def test_a_request_that_says_nothing_of_effort_is_the_one_that_was_recorded_before_there_was_any() -> None:
+    plain = question(temperature=0.0)
+    assert plain.digest == "20daa1efe72c39a30bb0229998d1458c21dd327a6771e340833e8cd698e8effa"
+    assert question(temperature=0.0, effort="low").digest != plain.digest
+
+
 async def test_several_calls_may_be_under_way_at_once() -> None:
     async with MessagesServer([Reply(text="a"), Reply(text="b")]) as server, talking(server) as talk:
         answers = await asyncio.gather(talk.send(), talk.send())
@@ -213,6 +236,7 @@ def test_all_that_is_passed_to_the_sdk_is_in_its_signatures() -> None:
         temperature=0.0,
         stop_sequences=("E",),
         thinking_adaptive=True,
+        effort="high",
     )
     create = inspect.signature(AsyncMessages.create).parameters
     assert set(create_arguments(request)) | {"stream"} <= set(create)
@@ -227,6 +251,7 @@ def test_all_that_is_passed_to_the_sdk_is_in_its_signatures() -> None:
         ({"temperature": 1.5}, "temperature is 1.5"),
         ({"thinking_budget": 100}, "thinking_budget"),
         ({"thinking_budget": 5_000}, "thinking_budget"),
+        ({"effort": "much"}, "effort is 'much'"),
         ({"tool_choice": "x"}, "none of the tools"),
         ({"tools": (ToolSpec("a b", "d"),)}, "tools need different names"),
         ({"model": ""}, "model's name"),

@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import Field
 
-from engine.agents.criteria import Subject, check_all, failed
+from engine.agents.criteria import Subject, check_all, failed, fault, unjudged
 from engine.agents.kinds import Check, OnFail
 from engine.agents.result import GateOutcome, Usage
 from engine.agents.spec import Phase
@@ -95,9 +95,7 @@ def under_way(phases: Sequence[Phase], run: PipelineRun) -> Phase | None:
     return phases[len(run.records)] if len(run.records) < len(phases) else None
 
 
-def examine(
-    phase: Phase, outputs: Mapping[str, Any], text: str = "", sources: Mapping[str, str] | None = None
-) -> tuple[GateOutcome, ...]:
+def examine(phase: Phase, outputs: Mapping[str, Any], seen: Subject | None = None) -> tuple[GateOutcome, ...]:
     """Whether the outputs exist and what every criterion says of them; all of them, not the first that
     fails.
     """
@@ -111,7 +109,7 @@ def examine(
         )
         for name in phase.outputs
     )
-    subject = Subject(text=text, data=dict(outputs), sources=sources or {})
+    subject = replace(seen or Subject(), data=dict(outputs))
     return there + check_all(phase.checkpoint.criteria, subject)
 
 
@@ -121,11 +119,20 @@ def checkpoint(
     run: PipelineRun,
     outputs: Mapping[str, Any],
     *,
-    text: str = "",
-    sources: Mapping[str, str] | None = None,
+    seen: Subject | None = None,
     usage: Usage | None = None,
 ) -> Next:
     """Look at what the phase under way gave, and say what follows.
+
+    What a hard rubric would say and nobody judged is neither passed nor failed: the operator decides.
+
+    Args:
+        phases: all of them.
+        context: what the handoff gives.
+        run: how far it is.
+        outputs: what the phase gave, by name.
+        seen: what its criteria look at besides: its words, what can be cited, verdicts.
+        usage: what it took.
 
     Raises:
         ValueError: no phase is under way.
@@ -133,11 +140,15 @@ def checkpoint(
     phase = under_way(phases, run)
     if phase is None:
         raise ValueError("every phase is committed")
-    outcomes = examine(phase, outputs, text, sources)
+    outcomes = examine(phase, outputs, seen)
     wrong = failed(outcomes)
+    if not wrong and (open_ones := unjudged(outcomes)):
+        held = run.model_copy(update={"failures": open_ones})
+        said = "; ".join(f"{one.wanted}: {one.message}" for one in open_ones)
+        return Next(held, "ask_user", outcomes, said)
     if not wrong:
         return _committed(phase, context, run, outputs, outcomes, usage)
-    said = "; ".join(map(_fault, wrong))
+    said = "; ".join(map(fault, wrong))
     tries = run.attempts.get(phase.id, 0) + 1
     again = PipelineRun(records=run.records, attempts={phase.id: tries}, failures=wrong)
     on_fail = phase.checkpoint.on_fail
@@ -158,8 +169,17 @@ def accept_anyway(
     run: PipelineRun,
     outputs: Mapping[str, Any],
     reason: str,
+    outcomes: tuple[GateOutcome, ...] | None = None,
 ) -> PipelineRun:
     """Commit the phase under way although it failed, by the operator's word.
+
+    Args:
+        phases: all of them.
+        context: what the handoff gives.
+        run: how far it is.
+        outputs: what is accepted.
+        reason: why.
+        outcomes: what its criteria said; looked at once more by default.
 
     Raises:
         ValueError: no reason is given, or no phase is under way.
@@ -169,20 +189,14 @@ def accept_anyway(
         raise ValueError("every phase is committed")
     if not reason.strip():
         raise ValueError("accepting what failed needs a reason")
-    record = _record(phase, context, run, outputs, examine(phase, outputs), None)
+    record = _record(phase, context, run, outputs, outcomes or examine(phase, outputs), None)
     accepted = record.model_copy(update={"accepted": reason.strip()})
     return PipelineRun(records=(*run.records, accepted))
 
 
 def failures_told(run: PipelineRun) -> str:
     """What the next try is told: exactly what failed."""
-    return "\n".join(f"- {_fault(one)}" for one in run.failures)
-
-
-def _fault(outcome: GateOutcome) -> str:
-    """A criterion that failed, with what was measured where its own words do not say it."""
-    said, measured = outcome.message, outcome.measured
-    return f"{said} ({measured})" if measured and measured not in said else said
+    return "\n".join(f"- {fault(one)}" for one in run.failures)
 
 
 def _committed(

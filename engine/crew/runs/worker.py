@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from engine.agents.criteria import Subject
 from engine.agents.kinds import ErrorCode
 from engine.agents.result import Usage
+from engine.agents.rubrics import Rubric, RubricVerdict
 from engine.agents.spec import AgentSpec
 from engine.crew.parts import HandoffError, Running, Watcher
 from engine.crew.runs.equipping import Equipment, narrowed
@@ -24,7 +26,7 @@ from engine.domain.approval import Scope
 from engine.domain.failure import FailureKind
 from engine.domain.goal import GoalStatus
 from engine.domain.plan import Op
-from engine.domain.running import HANDOFF, PROGRESS, RETURNED, SPEC
+from engine.domain.running import CREW, HANDOFF, PROGRESS, RETURNED, SPEC
 from engine.domain.state import AgentState, Intervention
 from engine.domain.text import clean_line
 from engine.journal import events as ev
@@ -35,6 +37,8 @@ from engine.loop.agent import Agent
 from engine.loop.live_agents import LiveAgents
 from engine.sandbox import SandboxPolicy
 from engine.steering.rules import rule_text
+from engine.thinkers.by_spec import SpecThinker
+from engine.tools.mind import Mind
 
 Submit = Callable[[cmd.Command], Awaitable[cmd.Receipt]]
 
@@ -224,12 +228,44 @@ class Runs:
                 await self._submit(cmd.DropGoal(agent=run, goal=goal.id))
         return self.usage(run)
 
+    async def judge(
+        self, run: str, rubrics: Sequence[Rubric], subject: Subject
+    ) -> Mapping[Rubric, RubricVerdict]:
+        """See `engine.crew.parts.Worker`."""
+        agent = self._live.here.get(run)
+        if agent is None or not isinstance(agent.around.thinker, SpecThinker):
+            return {}
+        return await agent.around.thinker.judged(rubrics, subject)
+
+    async def log(self, run: str) -> frozenset[str]:
+        """See `engine.crew.parts.Worker`; what counts is on record, so that it is read there."""
+        asked: dict[str, ev.ActionRequested] = {}
+        found: set[str] = set()
+        async for event in self._store.events(stream=run):
+            if event.kind == ev.ActionRequested.kind:
+                requested = ev.payload_of(event)
+                assert isinstance(requested, ev.ActionRequested)
+                asked[requested.action] = requested
+            elif event.kind == ev.ActionFinished.kind:
+                ended = ev.payload_of(event)
+                assert isinstance(ended, ev.ActionFinished)
+                call = asked.get(ended.action)
+                if ended.code is None and call is not None and finds(call.tool, call.command):
+                    found.add(ended.action)
+        return frozenset(found)
+
     def usage(self, run: str) -> Usage:
         """What a run has taken of models so far."""
         agent = self._live.here.get(run)
         if agent is not None:
             self._used[run] = usage_of(agent.state)
         return self._used.get(run, Usage())
+
+    def trouble(self, run: str) -> str:
+        """See `engine.crew.parts.Worker`."""
+        agent = self._live.here.get(run)
+        failures = agent.state.failures if agent is not None else []
+        return clean_line(failures[-1].message, limit=300) if failures else ""
 
     def streamed(self, run: str) -> str:
         """The text that the run's model has said last: in words, or as the output of a call."""
@@ -315,6 +351,11 @@ class Runs:
         elif not why and run in self._waits:
             self._waits.discard(run)
             await self._watcher.goes_on(run)
+
+
+def finds(tool: str, command: str) -> bool:
+    """Whether a call can find something: of the crew's own, what others and the operator are asked."""
+    return command in ("delegate", "escalate") if tool == CREW else tool != Mind.id
 
 
 def usage_of(state: AgentState) -> Usage:

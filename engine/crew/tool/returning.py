@@ -11,11 +11,12 @@ from pydantic import ValidationError
 
 from engine.agents import computing
 from engine.agents.answers import Returned, read_returned
-from engine.agents.criteria import Subject, check_all, failed
+from engine.agents.criteria import Subject, check_all, failed, fault, unjudged
 from engine.agents.kinds import AgentType, Check, ConfidenceSource, ErrorCode, OutputFormat
 from engine.agents.methods import guided, judging
 from engine.agents.result import GateOutcome, HandoffResult
 from engine.agents.values import problems_in
+from engine.crew.tool.looking import whole
 from engine.crew.tool.work import Work, done, refused
 from engine.domain.action import ToolResult
 from engine.domain.running import DEBATE, GUIDED, RETURNED, VIEWS
@@ -54,11 +55,11 @@ async def return_result(work: Work) -> ToolResult:
             )
         return await work.give(work.failing(_code(work.args.get("code")), error))
     given = {name: value for name, value in work.args.items() if name in _FIELDS and value not in (None, "")}
-    draft = _checked(work, read_returned(given)) if given else gathered(work)
+    draft = await (_checked(work, read_returned(given)) if given else gathered(work))
     if not draft.wrong:
         return await _give(work, draft)
     if given and work.repairs < REPAIRS_MOST and not work.args.get("final"):
-        return work.sent_back([one.message for one in draft.wrong], given)
+        return work.sent_back(list(map(fault, draft.wrong)), given)
     if _has_views(work):
         return await _give(work, _joined(work, "the synthesis did not pass what it is checked for"))
     return await _give_failed(work, draft)
@@ -89,6 +90,7 @@ async def _give(work: Work, draft: _Draft) -> ToolResult:
     context, said = work.handoff.context, draft.said
     own = context.to_agent
     soft = [one for one in draft.gates if not one.hard and one.passed is False]
+    open_ones = [f"{one.wanted}: {one.message}" for one in unjudged(draft.gates)]
     suggested = tuple(one for one in dict.fromkeys(said.suggested_next_agents) if one != own)
     fields: dict[str, Any] = {
         **said.model_dump(exclude={"confidence", "suggested_next_agents"}),
@@ -97,7 +99,9 @@ async def _give(work: Work, draft: _Draft) -> ToolResult:
         "confidence_source": said.confidence_source,
         "suggested_next_agents": suggested,
         "quality": draft.gates,
-        "warnings": (*draft.warnings, *(one.message for one in soft)),
+        "needs_human_input": bool(open_ones),
+        "human_input_reason": "; ".join(open_ones),
+        "warnings": (*draft.warnings, *map(fault, soft), *open_ones),
         **draft.further,
     }
     try:
@@ -118,7 +122,7 @@ async def _give(work: Work, draft: _Draft) -> ToolResult:
 
 
 async def _give_failed(work: Work, draft: _Draft) -> ToolResult:
-    said = "; ".join(one.message for one in draft.wrong)
+    said = "; ".join(map(fault, draft.wrong))
     kept = draft.said
     result = work.failing(
         ErrorCode.QUALITY_GATE,
@@ -137,7 +141,7 @@ async def _give_failed(work: Work, draft: _Draft) -> ToolResult:
 # ------------------------------------------------------------------ what is looked at
 
 
-def _checked(work: Work, said: Returned) -> _Draft:
+async def _checked(work: Work, said: Returned) -> _Draft:
     """What an agent wants to return, with its numbers counted and everything that its specification asks."""
     spec, gates, warnings = work.handoff.spec, [], []
     if spec.compute and spec.compute != computing.BUILD:
@@ -153,7 +157,8 @@ def _checked(work: Work, said: Returned) -> _Draft:
     if spec.handoff.returns.output_format is OutputFormat.JSON:
         gates += _not_json(said.output)
     subject = Subject(text=said.output, data=_looked_at(said), sources=sources_of(work))
-    gates += check_all(spec.instructions.quality_criteria, subject)
+    criteria = spec.instructions.quality_criteria
+    gates += check_all(criteria, await whole(work, criteria, subject))
     further: dict[str, Any] = {}
     if views := work.beliefs.get(VIEWS):
         gates += _names_each(said.output, views)
@@ -197,7 +202,7 @@ def _gate(check: Check, message: str) -> GateOutcome:
 # ------------------------------------------------------------------ what the run has by now
 
 
-def gathered(work: Work) -> _Draft:
+async def gathered(work: Work) -> _Draft:
     """The result of what the run has, without another word of a model."""
     spec = work.handoff.spec
     if spec.type is AgentType.PIPELINE:
@@ -205,16 +210,16 @@ def gathered(work: Work) -> _Draft:
         last = spec.phases[-1].outputs
         shown = {name: outputs[name] for name in last if name in outputs} or outputs
         text = _in_words(shown)
-        return _checked(work, Returned(output=text, data=outputs))
+        return await _checked(work, Returned(output=text, data=outputs))
     if spec.type is AgentType.GUIDED:
         session = work.brief.read(work.beliefs, GUIDED, guided.GuidedSession) or guided.begin(spec.steps)
         text = guided.export(spec.name, spec.steps, session)
-        return _checked(work, Returned(output=text, data=session.answers))
+        return await _checked(work, Returned(output=text, data=session.answers))
     if work.beliefs.get(DEBATE):
         return _of_debate(work, work.beliefs[DEBATE])
     if _has_views(work):
         return _joined(work, "nobody put the views together")
-    return _checked(work, Returned())
+    return await _checked(work, Returned())
 
 
 def _in_words(outputs: Mapping[str, Any]) -> str:

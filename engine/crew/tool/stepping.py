@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.agents.computing import BUILD
-from engine.agents.criteria import failed
+from engine.agents.criteria import Subject, failed, fault
 from engine.agents.human import Answer, Option
 from engine.agents.kinds import Effect, ErrorCode, RequestKind
 from engine.agents.methods import guided, pipeline
 from engine.agents.spec import GuidedStep, Phase
 from engine.crew.parts import Question
 from engine.crew.tool import building
+from engine.crew.tool.looking import whole
 from engine.crew.tool.returning import sources_of
 from engine.crew.tool.work import Work, done, refused
 from engine.domain.action import ToolResult
@@ -51,19 +52,20 @@ async def checkpoint(work: Work) -> ToolResult:
             values_of(work.handoff.context),
             run,
             {key: dict(built.data) for key in phase.outputs},
-            text=built.said,
+            seen=Subject(built.said),
         )
         return await _committed(work, phase, found)
     outputs = dict(work.args.get("outputs") or {}) or _outputs(phase, text)
+    values = values_of(work.handoff.context)
+    seen = await whole(work, phase.checkpoint.criteria, Subject(text, outputs, _sources(work, run)))
     while True:
-        values = values_of(work.handoff.context)
-        found = pipeline.checkpoint(spec.phases, values, run, outputs, text=text, sources=_sources(work, run))
+        found = pipeline.checkpoint(spec.phases, values, run, outputs, seen=seen)
         held = found.run.model_dump(mode="json")
         await work.keep(PHASE, {PIPELINE: held}, f"{phase.id}: {found.what} {found.message}".strip())
         if found.what in ("committed", "skipped"):
             return await _committed(work, phase, found)
         if found.what == "retry":
-            wrong = [one.message for one in failed(found.outcomes)]
+            wrong = list(map(fault, failed(found.outcomes)))
             return refused(found.message, beliefs={PIPELINE: held}, failed=wrong)
         if found.what == "abort":
             return await _aborted(work, phase, found, outputs)
@@ -73,12 +75,16 @@ async def checkpoint(work: Work) -> ToolResult:
                 again = found.run.model_copy(update={"attempts": {}}).model_dump(mode="json")
                 return refused(f"the operator wants another try: {found.message}", beliefs={PIPELINE: again})
             case "accept" if answer.text.strip():
-                accepted = pipeline.accept_anyway(spec.phases, values, run, outputs, answer.text)
+                accepted = pipeline.accept_anyway(
+                    spec.phases, values, run, outputs, answer.text, found.outcomes
+                )
                 return await _committed(work, phase, pipeline.Next(accepted, "committed", found.outcomes))
             case "abort":
                 return await _aborted(work, phase, found, outputs)
             case "edit" if answer.text.strip():
                 run, outputs, text = found.run, _outputs(phase, answer.text), answer.text
+                subject = Subject(text, outputs, seen.sources)
+                seen = await whole(work, phase.checkpoint.criteria, subject)
             case _:
                 run = found.run  # without words nothing follows: it is asked again
 

@@ -14,14 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from engine.agents.context import HandoffContext, new_handoff_id
+from engine.agents.criteria import Subject
 from engine.agents.human import Answer
 from engine.agents.kinds import ErrorCode, HandoffState, HandoffType
 from engine.agents.result import HandoffResult
+from engine.agents.rubrics import Rubric, RubricVerdict
 from engine.agents.skill_files import SkillFiles
 from engine.agents.spec import AgentSpec, read_spec
 from engine.crew.parts import Ask, Built, HandoffError, Question, Running
 from engine.crew.runs.worker import Runs
 from engine.domain.approval import Policy
+from engine.domain.budgets import SpendingLimits
 from engine.domain.ports import Ports
 from engine.domain.state import AgentState
 from engine.engine import Engine, EngineConfig
@@ -101,6 +104,14 @@ class SmallDesk:
             await asyncio.Event().wait()
         option, text = said if isinstance(said, tuple) else (None, said or "")
         return Answer(option_id=option, text=text, by="operator", at=WHEN)
+
+    async def judge(
+        self, run: str, rubrics: Sequence[Rubric], subject: Subject
+    ) -> Mapping[Rubric, RubricVerdict]:
+        return await self.runs.judge(run, rubrics, subject)
+
+    async def log(self, run: str) -> frozenset[str]:
+        return await self.runs.log(run)
 
     async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
         raise HandoffError(ErrorCode.TOOL_UNAVAILABLE, "nobody builds agents here")
@@ -268,10 +279,11 @@ async def scene(
     model: str = MODEL,
     tiers: dict[str, str] | None = None,
     approvals: Policy | None = None,
+    budget: SpendingLimits | None = None,
 ) -> AsyncIterator[Scene]:
     """An engine whose runs ask the scripted model, or none; in the end every stream is sound and replays."""
     server = None
-    config = EngineConfig(approvals=approvals or Policy())
+    config = EngineConfig(approvals=approvals or Policy(), agent_budget=budget or SpendingLimits())
     if script is not None:
         server = MessagesServer([script] if callable(script) else list(script), repeat=callable(script))
         await server.start()

@@ -53,7 +53,7 @@ async def test_a_hard_criterion_that_fails_is_sent_back_alone_and_the_result_cou
     async with scene(tmp_path, SmallDesk(minto), script) as on:
         result = await on.hand(minto)
         assert result.success
-        assert result.warnings == ("begin with Answer",)
+        assert result.warnings == ("begin with Answer (1 do not match)",)
         repair = on.told(1).split("Put exactly this right")[1]
         assert "give two findings" in repair
         assert "use 20 words" not in repair
@@ -128,11 +128,15 @@ async def test_words_without_a_call_are_read_for_what_they_hold(tmp_path: Path) 
 async def test_tier_and_thinking_of_the_specification_are_sent_as_the_model_takes_them(
     tmp_path: Path,
 ) -> None:
-    deep = spec("deep", "operator", model={"tier": "deep", "thinking": "adaptive", "max_tokens": 3000})
+    deep = spec(
+        "deep",
+        "operator",
+        model={"tier": "deep", "thinking": "adaptive", "max_tokens": 3000, "effort": "low"},
+    )
     budget = spec(
         "budget",
         "operator",
-        model={"id": "claude-haiku-4-5", "thinking": "budget", "thinking_budget": 1500},
+        model={"id": "claude-haiku-4-5", "thinking": "budget", "thinking_budget": 1500, "effort": "high"},
     )
     tiers = {"deep": "claude-opus-5-5"}
     async with scene(tmp_path, SmallDesk(deep, budget), [returns(), returns()], tiers=tiers) as on:
@@ -144,6 +148,8 @@ async def test_tier_and_thinking_of_the_specification_are_sent_as_the_model_take
             "adaptive",
             3000,
         )
+        assert first["output_config"] == {"effort": "low"}
         assert second["model"] == "claude-haiku-4-5"
+        assert "output_config" not in second
         assert second["thinking"] == {"type": "enabled", "budget_tokens": 1500}
         assert "temperature" not in second

@@ -114,3 +114,33 @@ async def test_without_a_model_a_pipeline_says_what_needs_one(tmp_path: Path) ->
         result = await on.hand(pipe())
         assert result.error_code is ErrorCode.NO_MODEL
         assert "phases" in str(result.error)
+
+
+def research(**checkpoint: Any) -> Any:
+    named = {"check": "cites_resolve", "of": "log", "field": "evidence[].source"}
+    phase = {
+        "id": "analyze",
+        "name": "Analyze",
+        "inputs": ["task"],
+        "outputs": ["evidence"],
+        "tools": ["simple_coder.ls", "simple_coder.read"],
+        "checkpoint": {"criteria": [named], **checkpoint},
+    }
+    return spec("research", "pipeline", phases=[phase], model={"thinking": "off"})
+
+
+async def test_a_source_is_an_action_of_the_runs_own_that_succeeded_or_what_was_given(tmp_path: Path) -> None:
+    """No source is made up: ids resolve in the run's log (ontology spec §5, deep-research)."""
+    look, lost = object_call("simple_coder__ls"), object_call("simple_coder__read", path="nowhere.txt")
+
+    def found(*sources: str) -> Reply:
+        return gives(evidence=[{"id": f"e{n}", "source": one} for n, one in enumerate(sources)])
+
+    script = [look, lost, found("a1", "https://made.up/paper"), found("a2"), found("a1", "notes")]
+    async with scene(tmp_path, SmallDesk(research(max_retries=2)), script) as on:
+        result = await on.hand(research(max_retries=2), metadata={"sources": {"notes": "what we know"}})
+        assert "a1: simple_coder ls" in on.told(1), "the model is told the ids"
+        assert "'https://made.up/paper' is no action of this run" in on.told(3)
+        assert "'a2' is no action of this run" in on.told(4), "it found nothing"
+        assert [one["source"] for one in result.data["evidence"]] == ["a1", "notes"]
+        assert await on.desk.runs.log("research-1") == {"a1"}

@@ -175,6 +175,9 @@ async def test_research_says_what_fails_survives_a_restart_and_keeps_its_phases(
     async with whole(tmp_path / "ws", [], researches) as on:
         await on.do(cc.ResumeHandoff(handoff=name))
         await on.answer(await on.asked(name), "edit", json.dumps({"evidence": evidence}))
+        request = await on.asked(name)
+        assert "'survey.csv' is no action of this run" in request.question
+        await on.answer(request, "accept", "our own survey, which I have")
         result = await on.result(name)
         assert result.data["evidence"] == evidence
         assert result.data["report"] == "They leave because of onboarding [e1]."
