@@ -191,18 +191,14 @@ class CrewKeys(CrewBase, MastermindBase):
         elif event.wish == "toggle":
             self._ask_crew(cc.EnableAgent(who=name, enabled=not registered.enabled), self._said_of_crew)
         elif event.wish == "rebuild":
-            self._rebuild(name, registered.source)
+            self._rebuild(name)
 
     @property
     def _engine_agents(self) -> tuple[str, ...]:
         return self._engine.agents if self._engine is not None else ()
 
-    def _rebuild(self, name: str, source: str) -> None:
-        """Build an agent anew from where it came from."""
-        if source:
-            self._leave_crew(self._open_bar, f"build {source}")
-        else:
-            self._said_of_crew(f"{name} was not built from a folder")
+    def _rebuild(self, name: str) -> None:
+        """Build an agent anew of the folder that it came from."""
 
     def _open_card(self, state: CrewState, name: str) -> None:
         from app.projection.agent_card import card
