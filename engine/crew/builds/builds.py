@@ -226,7 +226,7 @@ class Builds:
         return f"{agent_id} is removed;{kept} what runs goes on"
 
     async def again(self, agent_id: str) -> Wanted:
-        """How an agent of the workspace is built once more: of the same folder, with the type that was chosen.
+        """How an agent of the workspace is built once more: of its folder, with the type that was chosen.
 
         Raises:
             RegistrationError: it was built of none, or the folder is gone.
