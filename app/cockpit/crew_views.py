@@ -153,7 +153,9 @@ class CrewViews(CrewKeys):
             command: cc.ForCrew = cc.ResumeHandoff(handoff=event.handoff)
         else:
             value = list(event.value) if isinstance(event.value, tuple) else event.value
-            command = cc.GuidedMove(handoff=event.handoff, move=event.move, value=value, step=event.step)
+            command = cc.GuidedMove(
+                handoff=event.handoff, move=event.move, value=value, step=event.step, reason=event.reason
+            )
         self.run_worker(self._moved(dialog, command), name="guided", exit_on_error=False)
 
     async def _moved(self, dialog: GuidedDialog, command: cc.ForCrew) -> None:

@@ -14,7 +14,7 @@ from enum import IntEnum
 
 from engine.agents.context import ORCHESTRATOR
 from engine.agents.human import HumanRequest
-from engine.agents.kinds import ConfidenceSource, Effect, HandoffState
+from engine.agents.kinds import ConfidenceSource, HandoffState
 from engine.crew.state import CrewState, Handoff, Registered
 from engine.domain.goal import GoalStatus
 from engine.domain.state import AgentState, Mode
@@ -315,7 +315,7 @@ def asked_by(requests: Sequence[HumanRequest], now: datetime) -> Asked:
     options = []
     for option in one.options:
         usual = " (by default)" if option.id == one.default_option else ""
-        options.append(AskOption(option.label + usual, option.effect is Effect.TAKEOVER))
+        options.append(AskOption(option.label + usual, "must" if option.needs_words else option.words))
     return Asked(
         one.id,
         one.title + (f" (asked {one.times} times)" if one.times > 1 else ""),

@@ -69,8 +69,14 @@ async def test_a_session_goes_forth_and_back_by_key(tmp_path: Path, size: tuple[
         await asks(flight, "channel")
         await flight.press("2", "enter")
         await asks(flight, "days")
-        await flight.press("ctrl+k")
+        await flight.press("ctrl+k", *"no ", "escape")
+        assert dialog(flight).focused is dialog(flight)._choices
+        await flight.press("ctrl+k", *"closed then")
+        await flight.shows("skip it because (or nothing):", "enter skips this step; esc leaves it")
+        await flight.press("enter")
         await asks(flight, "price")
+        await flight.shows("» Days")
+        assert ("» Days: skipped", "closed then") in [(o.title, o.text) for o in dialog(flight).model.partial]
         await flight.press(*"many")
         await flight.shows("needs a number")
         await flight.press("ctrl+j", "home", "enter")
@@ -102,6 +108,7 @@ async def test_a_session_goes_forth_and_back_by_key(tmp_path: Path, size: tuple[
         assert result.data == {
             "segments": "shops here too", "value": "time", "channel": "letter", "price": 12.0, "sure": True,
         }  # fmt: skip
+        assert "*skipped*: closed then" in result.output
 
 
 async def test_a_draft_is_put_into_the_field_and_stored_only_by_the_operator(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ async def test_the_operators_text_becomes_the_result(flight: Flight) -> None:
     (request,) = flight.crew.needs
     assert [one.id for one in request.options] == ["retry", "accept", "takeover", "abort"]
     empty = await flight.do(cc.AnswerRequest(request=request.id, option="takeover"), ok=False)
-    assert "needs the text" in empty["message"]
+    assert "takeover needs words" in empty["message"]
     await flight.do(cc.AnswerRequest(request=request.id, option="takeover", text="By hand"))
     after = list(flight.crew.state.handoffs.values())[-1]
     assert after.result is not None

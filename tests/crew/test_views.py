@@ -92,8 +92,8 @@ async def test_the_board_is_ordered_by_who_needs_you_and_then_by_how_long(flight
     asked = row(model, "asks-first").asked
     assert asked is not None
     assert [(one.label, one.text) for one in asked.options] == [
-        ("go on (by default)", False),
-        ("write it by hand", True),
+        ("go on (by default)", ""),
+        ("write it by hand", "must"),
     ]
     labels = {one.name: one.label for one in model.rows}
     await flight.do(cc.AnswerRequest(request=asked.id, option="1"))

@@ -239,10 +239,20 @@ async def _between(work: Work, state: rules.Debate) -> bool:
         return True
     options = (
         Option(id="go_on", label="go on", effect=Effect.RESUME),
-        Option(id="note", label="a question or evidence that both sides answer", effect=Effect.RESUME),
+        Option(
+            id="note",
+            label="a question or evidence that both sides answer",
+            effect=Effect.RESUME,
+            words="must",
+        ),
         Option(id="round", label="one round more", effect=Effect.RESUME),
         Option(id="time", label="call time: judge it now", effect=Effect.ACCEPT),
-        Option(id="override", label="your verdict; the judge's stands beside it", effect=Effect.ACCEPT),
+        Option(
+            id="override",
+            label="your verdict; the judge's stands beside it",
+            effect=Effect.ACCEPT,
+            words="must",
+        ),
         Option(id="abort", label="end the debate", effect=Effect.ABORT),
     )
     answer = await work.desk.ask(
