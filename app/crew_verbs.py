@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=cc.ForCrew)
 HANDOFF, REQUEST = "h-", "hr-"
+IDEA = "i-"
 VERSIONS = "--versions"
 ALL = "handoffs"
 """What `cancel` takes for all of the session."""
@@ -122,7 +123,11 @@ def _read_debate(rest: str, context: Context) -> Intent:
         raise GrammarError('the motion is missing: debate "we should go on" for=AGENT against=AGENT')
     if ("for" in given) != ("against" in given):
         raise GrammarError("a debate has two sides: for=AGENT against=AGENT, or neither")
-    if not given.get("rounds", "2").isdecimal():
+    if "for" not in given and "judge" in given:
+        raise GrammarError("judge= goes with for= and against=; a registered debate has its own judge")
+    if "for" in given and "agent" in given:
+        raise GrammarError("agent= has its own sides: name it, or for= and against=")
+    if given.get("rounds", "2") not in ("1", "2", "3", "4"):
         raise GrammarError("rounds is a number from 1 to 4")
     sides = {name: _agent(given[name], context) for name in ("for", "against", "agent") if name in given}
     fields = {
@@ -130,10 +135,9 @@ def _read_debate(rest: str, context: Context) -> Intent:
         "con": sides.get("against", ""),
         "agent_id": sides.get("agent", ""),
     }
-    judge = {"judge": given["judge"].lower()} if "judge" in given else {}
-    return cc.Debate.model_validate(
-        {"motion": motion, "rounds": int(given.get("rounds", 2)), **fields, **judge}
-    )
+    judge = _agent(given["judge"], context) if "judge" in given else ""
+    rounds = int(given["rounds"]) if "rounds" in given else None
+    return cc.Debate.model_validate({"motion": motion, "rounds": rounds, "judge": judge, **fields})
 
 
 def _read_guided(rest: str, context: Context) -> Intent:
@@ -202,6 +206,25 @@ def _read_dismiss(rest: str, context: Context) -> Intent:
     return cc.DismissRequest(request=_named("request", name, known), reason=reason)
 
 
+def _read_idea(rest: str, context: Context) -> Intent:
+    how, rest = word(rest, "take or drop")
+    name, rest = word(rest, "an idea")
+    idea = _named("idea", name, context.crew.ideas if context.crew is not None else None)
+    if how == "drop":
+        return cc.DropIdea(idea=idea, reason=rest)
+    if how != "take":
+        raise GrammarError(f"an idea is taken up or dropped; '{how[:40]}' is neither")
+    who = only(rest, "an agent").lower() if rest else context.agent
+    if not who:
+        raise GrammarError("an agent is missing: who is to take it up")
+    registered = context.crew.agents if context.crew is not None else ()
+    if rest and who in registered:
+        return cc.TakeIdea(idea=idea, to=who)
+    if who not in context.agents:
+        raise GrammarError(f"there is no agent '{who[:40]}'; {near(who, [*registered, *context.agents])}")
+    return cc.TakeIdea(idea=idea, goal_of=who)
+
+
 def _read_takeover(rest: str, context: Context) -> Intent:
     name, text = word(rest, "a handoff")
     return (
@@ -225,6 +248,13 @@ def _read_urgency(rest: str, context: Context) -> Intent:
     return cc.SetPriority(handoff=_handoff(name, context), priority=int(number))
 
 
+def _read_step(rest: str, context: Context) -> Intent:
+    name, how = word(rest, "a handoff")
+    if how not in ("", "on", "off"):
+        raise GrammarError(f"step mode is on or off; '{how[:40]}' is neither")
+    return cc.StepMode(handoff=_handoff(name, context), on=how != "off")
+
+
 def _plain(make: Callable[..., C]) -> Reader:
     return lambda rest, context: make(handoff=_handoff(only(rest, "a handoff"), context))
 
@@ -235,8 +265,15 @@ ON_HANDOFFS: Mapping[str, Reader] = {
     "priority": _read_urgency,
     "pause": _plain(cc.PauseHandoff),
     "run": _plain(cc.ResumeHandoff),
+    "step": _read_step,
 }
 """Verbs of agents of the engine that mean a handoff where one is named; `resume` is a name of `run`."""
+_BEHIND = {"priority": " 1|2|3", "step": " [on|off]"}
+"""What follows a handoff's name."""
+
+
+_MEANS = {"step": "halt after each of its parts, and ask how it goes on"}
+"""What the verb means there, where that is another thing."""
 
 
 def or_handoff(verb: Verb) -> Verb:
@@ -247,10 +284,11 @@ def or_handoff(verb: Verb) -> Verb:
         return (mine if rest.startswith(HANDOFF) or rest == ALL else read)(rest, context)
 
     def both(context: Context) -> Iterable[tuple[str, str]]:
-        return [*choices(context), *_handoffs(context)]
+        return [*choices(context), *(_halting(context) if verb.name == "step" else _handoffs(context))]
 
-    usage = f"{verb.usage} | {verb.name} HANDOFF" + (" 1|2|3" if verb.name == "priority" else "")
-    return replace(verb, read=either, choices=both, usage=usage)
+    usage = f"{verb.usage} | {verb.name} HANDOFF{_BEHIND.get(verb.name, '')}"
+    about = f"{verb.help}; of a handoff: {_MEANS[verb.name]}" if verb.name in _MEANS else verb.help
+    return replace(verb, read=either, choices=both, usage=usage, help=about)
 
 
 # ------------------------------------------------------------------ choices for completion
@@ -284,6 +322,18 @@ def _handoffs(context: Context) -> Iterable[tuple[str, str]]:
     )
 
 
+def _halting(context: Context) -> Iterable[tuple[str, str]]:
+    """Open handoffs that can halt after each part."""
+    return _each(
+        context,
+        lambda crew: (
+            (f"{one.id} {'off' if one.as_running.steps else 'on'}", f"{one.agent} {one.state.words}")
+            for one in crew.open()
+            if one.halts
+        ),
+    )
+
+
 def _open(context: Context) -> Iterable[tuple[str, str]]:
     return _each(
         context,
@@ -296,6 +346,22 @@ def _requests(context: Context) -> Iterable[tuple[str, str]]:
     return _each(
         context, lambda crew: ((one.id, f"{one.agent_id}: {one.title}") for one in crew.open_requests())
     )
+
+
+def _ideas(context: Context) -> Iterable[tuple[str, str]]:
+    return _each(
+        context,
+        lambda crew: (
+            (f"{how} {one.id}", f"{one.agent}: {one.text[:60]}")
+            for one in crew.parked()
+            for how in ("take", "drop")
+        ),
+    )
+
+
+def _anybody(context: Context) -> Iterable[tuple[str, str]]:
+    mine = [(name, "an agent of the engine: it becomes a goal") for name in context.agents]
+    return [*mine, *_agents()(context)]
 
 
 def _guided(context: Context) -> Iterable[tuple[str, str]]:
@@ -314,7 +380,7 @@ def _guided(context: Context) -> Iterable[tuple[str, str]]:
 
 _TALKERS = ("role", "guided")
 
-SHOWS = frozenset({"fleet", "handoffs", "handoff", "agents", "select", "takeover"})
+SHOWS = frozenset({"fleet", "handoffs", "handoff", "agents", "select", "takeover", "ideas"})
 """What is answered without a command."""
 VERBS: tuple[Verb, ...] = (
     Verb("fleet", "fleet [AGENT]", "all agents, who needs you first; what they ask is answered in place",
@@ -332,6 +398,12 @@ VERBS: tuple[Verb, ...] = (
          aliases=("take_back",), choices=lambda _c: [("back", "the floor goes back")]),
     Verb("say", "say TEXT", "say something to the agent that has the floor",
          lambda rest, c: cc.Say(text=rest), "Crew"),
+    Verb("ideas", "ideas [AGENT]", "the ideas that roles have parked for later",
+         lambda rest, c: Local("ideas", _agent(only(rest, "an agent"), c) if rest else ""), "Crew",
+         choices=_agents("role")),
+    Verb("idea", "idea take IDEA [AGENT] | idea drop IDEA [REASON]", "take a parked idea up, as work of a "
+         "registered agent or as a goal of yours, or drop it", _read_idea, "Crew", choices=_ideas,
+         more=(lambda _c: (), _anybody)),
     Verb("parallel", "parallel [!PRIORITY] A,B,C TASK", "hand one task to several agents at once",
          _read_several(cc.Parallel), "Crew", choices=_agents()),
     Verb("sequence", "sequence [!PRIORITY] A,B,C TASK", "one agent after the other, each with what was found",

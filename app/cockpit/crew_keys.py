@@ -338,13 +338,13 @@ class CrewKeys(CrewBase, MastermindBase):
                 self._open_of_crew(lambda _state: self._take_over(intent.argument))
             case "select":
                 self.run_worker(self._explain(intent.argument), name="select", exit_on_error=False)
-            case "agents":
-                self.run_worker(self._tell_agents(intent), name="agents", exit_on_error=False)
+            case "agents" | "ideas":
+                self.run_worker(self._tell_crew(intent), name="agents", exit_on_error=False)
             case _:
                 return False
         return True
 
-    async def _tell_agents(self, intent: Local) -> None:
+    async def _tell_crew(self, intent: Local) -> None:
         from app.crew_doing import answered
 
         if self._engine is None:
@@ -354,7 +354,7 @@ class CrewKeys(CrewBase, MastermindBase):
         _, _, text = await answered(self._engine, intent)
         self._say(text.replace("\n", " · "), "note")
         if "\n" in text and len(self.screen_stack) == 1:
-            self._read_text("Registered agents", text)
+            self._read_text("Registered agents" if intent.action == "agents" else "Parked ideas", text)
 
     async def _explain(self, text: str) -> None:
         """Show which agent fits a text, and why."""

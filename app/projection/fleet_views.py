@@ -203,7 +203,7 @@ class Fleet:
             tools=tools_of(crew, one),
             work=clean_line(spec.description, limit=200),
             note=_note(last),
-            asked=asked_by(asked, now) if asked else None,
+            asked=_with_ideas(asked_by(asked, now), crew, spec.id) if asked else None,
         )
         busiest = min(handed, key=_rank, default=None)
         waits = [each for each in asked if each.reason_code != TALKS]
@@ -294,6 +294,12 @@ def _note(handoff: Handoff | None) -> str:
         return clean_line(f"{handoff.id} {result.error_code or ''}: {result.error}", limit=600)
     said = result.key_findings[0] if result.key_findings else result.output
     return clean_line(f"{handoff.id}: {said}", limit=600)
+
+
+def _with_ideas(asked: Asked, crew: CrewState, agent: str) -> Asked:
+    """What a role asks, with the ideas that it has parked so far."""
+    ideas = " · ".join(f"{one.id} {clean_line(one.text, limit=80)}" for one in crew.parked(agent))
+    return replace(asked, context=f"{asked.context} parked: {ideas}".strip()) if ideas else asked
 
 
 def tools_of(crew: CrewState, one: Registered) -> str:

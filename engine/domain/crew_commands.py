@@ -84,8 +84,10 @@ class Debate(ForCrew):
     """A registered agent with a debate; empty takes `decision-debate` where no sides are named."""
     pro: str = Field(default="", max_length=64)
     con: str = Field(default="", max_length=64)
-    judge: str = Field(default="judge", max_length=64)
-    rounds: Annotated[int, Field(ge=1, le=4)] = 2
+    judge: str = Field(default="", max_length=64)
+    """Of two agents that are named; empty takes `judge`. A registered debate has its own."""
+    rounds: Annotated[int | None, Field(ge=1, le=4)] = None
+    """None takes what the registered debate says, else 2."""
     clarity: dict[str, Any] | None = None
     timeout_s: _Timeout = None
     priority: _Priority = 1
@@ -111,6 +113,25 @@ class Say(ForCrew):
 
     do: Literal["crew_say"] = "crew_say"
     text: Annotated[str, Field(min_length=1, max_length=100_000)]
+
+
+class TakeIdea(ForCrew):
+    """Take a parked idea up: hand it to a registered agent, or make it a goal of an agent of the engine."""
+
+    do: Literal["crew_take_idea"] = "crew_take_idea"
+    idea: _Id
+    to: str = Field(default="", max_length=64)
+    """The registered agent that is handed it."""
+    goal_of: str = Field(default="", max_length=128)
+    """Else the agent whose goal it becomes."""
+
+
+class DropIdea(ForCrew):
+    """Let a parked idea go; it stays on record."""
+
+    do: Literal["crew_drop_idea"] = "crew_drop_idea"
+    idea: _Id
+    reason: str = Field(default="", max_length=2_000)
 
 
 class CancelHandoff(ForCrew):
@@ -235,5 +256,5 @@ AnyCrewCommand = (
     Delegate | Sequence | Parallel | Select | Debate | Transfer | TakeBack | Say
     | CancelHandoff | RetryHandoff | PauseHandoff | ResumeHandoff | SetPriority | StepMode | TakeOver
     | GuidedMove | AnswerRequest | DismissRequest | RevokePermission
-    | RegisterAgent | RemoveAgent | EnableAgent
+    | TakeIdea | DropIdea | RegisterAgent | RemoveAgent | EnableAgent
 )  # fmt: skip

@@ -123,6 +123,8 @@ def _of_role(beliefs: Mapping[str, Any]) -> Iterator[Text]:
     if isinstance(state, Mapping):
         known = fence("what is known of the problem", canonical(state.get("clarity", {})))
         yield Text(known, "clarity")
+        if ideas := state.get("parked"):
+            yield Text(fence("ideas that are parked for later", "\n".join(map(str, ideas))), "parked")
     turns = beliefs.get(TURNS) or ()
     if turns:
         said = "\n".join(f"{turn['role']}: {turn['text']}" for turn in turns)

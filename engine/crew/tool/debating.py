@@ -45,6 +45,7 @@ async def debate(work: Work) -> ToolResult:
     if spec is None:
         return refused(f"{work.handoff.spec.id} has no debate in its specification")
     context = work.handoff.context
+    spec = rules.with_rounds(spec, context.metadata)
     held = work.brief.kept(work.beliefs, DEBATE)
     if isinstance(held, Mapping) and "motion" in held:
         state = rules.Debate.loaded(held)[0]  # it goes on behind the last round that was closed

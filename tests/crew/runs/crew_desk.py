@@ -53,6 +53,7 @@ class SmallDesk:
         self.rules: list[str] = []
         self.late: list[HandoffResult] = []
         self.floor: list[str] = []
+        self.ideas: list[str] = []
         self.limit = asyncio.Semaphore(permits)
         self.at_once = self.most_at_once = 0
 
@@ -97,6 +98,13 @@ class SmallDesk:
             await asyncio.Event().wait()
         option, text = said if isinstance(said, tuple) else (None, said or "")
         return Answer(option_id=option, text=text, by="operator", at=WHEN)
+
+    async def park(self, run: str, idea: str) -> str:
+        self.ideas.append(idea)
+        return f"i-{len(self.ideas)}"
+
+    def parked(self, run: str) -> Sequence[str]:
+        return tuple(self.ideas)
 
     async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
         raise HandoffError(ErrorCode.TOOL_UNAVAILABLE, "nobody builds agents here")
