@@ -13,6 +13,8 @@ from engine.agents.kinds import HandoffState
 from engine.agents.prompting import to_prompt
 from engine.crew.crew import Crew
 from engine.crew.graphing import GraphSelect
+from engine.crew.material import read
+from engine.crew.parts import HandoffError
 from engine.crew.state import CrewState, Handoff, Idea
 from engine.domain import crew_commands as cc
 from engine.domain.text import clean, clean_line
@@ -118,6 +120,15 @@ def result_text(one: Handoff) -> str:
     if result.error is not None:
         head = f"{head} {result.error_code or ''}: {result.error}"
     return "\n".join(filter(None, (head, result.output, *(f"- {each}" for each in result.key_findings))))
+
+
+async def sources_told(engine: Engine, command: cc.Bringing) -> tuple[str, str]:
+    """Why the sources of work cannot be read, or each with its length."""
+    try:
+        texts = await read(command.sources, (await engine.crew()).state, engine.root)
+    except HandoffError as error:
+        return error.message, ""
+    return "", ", ".join(f"{clean_line(name)} ({len(text):,} characters)" for name, text in texts.items())
 
 
 # ------------------------------------------------------------------ answers

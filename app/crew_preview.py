@@ -5,6 +5,7 @@ Source: ontology spec §1.11 (10): the budget of a debate is shown before it sta
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,15 @@ PROMPT_TOKENS, JUDGED_TOKENS = 2_000, 600
 """Tokens of a prompt before anything was said, and of a judgement; rough, for an estimate only."""
 
 
-def of_crew(line: str, verb: Verb, command: cc.ForCrew, *, model: str, crew: CrewState | None) -> Preview:
+def of_crew(
+    line: str,
+    verb: Verb,
+    command: cc.ForCrew,
+    *,
+    model: str,
+    crew: CrewState | None,
+    said: Mapping[str, str],
+) -> Preview:
     """What a command to the crew would do.
 
     Args:
@@ -47,8 +56,9 @@ def of_crew(line: str, verb: Verb, command: cc.ForCrew, *, model: str, crew: Cre
         command: what it means.
         model: the model's name; empty where there is none.
         crew: what the crew knows; None where it is not open.
+        said: what is known besides of fields of the command, by their names.
     """
-    facts = fields_of(command, "")
+    facts = [(name, said.get(name, value)) for name, value in fields_of(command, "")]
     if isinstance(command, cc.Debate):
         facts += _of_debate(command, model, crew)
     if isinstance(command, cc.TakeIdea | cc.DropIdea) and crew is not None and command.idea in crew.ideas:

@@ -14,6 +14,7 @@ from app.grammar import is_of_crew, read_line, verb_of, wishes
 from app.mind_verbs import reads_program
 from app.preview import Preview, of_lines, preview_of, refused, understood_as
 from app.verb import Context, GrammarError, Intent, Local, Verb, split_word
+from engine.domain.crew_commands import Bringing
 from engine.domain.mastermind import JobRecord, JobStatus, MastermindState
 from engine.domain.mastermind_commands import (
     ApplyCandidate,
@@ -299,6 +300,13 @@ async def foretold(engine: Engine, line: str, context: Context, *, component: st
     said: Mapping[str, Any] = {}
     if isinstance(intent, ForMastermind):
         said = await (await engine.mastermind()).preview(intent)
+    if isinstance(intent, Bringing) and intent.sources:
+        from app.crew_doing import sources_told
+
+        wrong, told = await sources_told(engine, intent)
+        if wrong:
+            return refused(line, wrong)
+        said = {"sources": told}
     return preview_of(
         line, verb, intent, agent=context.agent, model=engine.model_name, said=said, crew=context.crew
     )

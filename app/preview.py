@@ -5,6 +5,7 @@ Source: steering spec §2.7 (a dry run of every command), mindX spec §7, behavi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -151,7 +152,8 @@ def preview_of(
         intent: what it means.
         agent: for whom it is meant, where it is.
         model: the model's name; empty where there is none.
-        said: what Mastermind says that it would do (`Mastermind.preview`), for its commands.
+        said: what Mastermind says that it would do (`Mastermind.preview`), for its commands; for those to
+            the crew, what is known of their fields.
         crew: what the crew knows, for commands to it.
     """
     if isinstance(intent, ForMastermind):
@@ -159,7 +161,7 @@ def preview_of(
     if isinstance(intent, cc.ForCrew):
         from app.crew_preview import of_crew
 
-        return of_crew(line, verb, intent, model=model, crew=crew)
+        return of_crew(line, verb, intent, model=model, crew=crew, said=said or {})
     if isinstance(intent, Local):
         facts = (("on", clean_line(intent.argument, limit=VALUE_LIMIT)),) if intent.argument else ()
         back = (("undo", "it changes nothing"),) if intent.action in SHOWS else ()
@@ -245,7 +247,13 @@ def fields_of(command: Command, agent: str) -> list[tuple[str, str]]:
     given = command.model_dump(exclude_defaults=True, exclude={"do"})
     given.setdefault("agent", agent)
     return [
-        (name.replace("_", " "), clean_line(str(value), limit=VALUE_LIMIT))
+        (name.replace("_", " "), clean_line(_shown(value), limit=VALUE_LIMIT))
         for name, value in given.items()
         if value not in ("", None, ())
     ]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

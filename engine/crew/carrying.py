@@ -23,6 +23,7 @@ from engine.crew import ideas
 from engine.crew.admission import nearest
 from engine.crew.contexts import Wanted, from_user
 from engine.crew.iterating import iterate
+from engine.crew.material import settled
 from engine.crew.operator_decides import OperatorDecides
 from engine.crew.parts import Ask, HandoffError
 from engine.crew.requests import GUIDED
@@ -105,7 +106,8 @@ async def _carried_out(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
 # ------------------------------------------------------------------ work
 
 
-async def _work(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
+async def _work(crew: Crew, command: cc.Bringing, actor: str) -> Receipt:
+    command = await settled(command, crew.state, crew.ground.root)
     match command:
         case cc.Delegate(returns="synthesize"):
             wanted = _many(crew, command, (command.to,), HandoffMode.PARALLEL, actor)
@@ -258,7 +260,7 @@ async def _debate(crew: Crew, command: cc.Debate, actor: str) -> Receipt:
     if spec is None and command.judge not in ("", debate.judge_agent):
         said = f"{to} is judged by {debate.judge_agent}; name two agents to have another judge"
         raise HandoffError(ErrorCode.BAD_CONTEXT, said)
-    metadata: dict[str, Any] = {"motion": command.motion}
+    metadata: dict[str, Any] = {**command.metadata, "motion": command.motion}
     if spec is None and command.rounds is not None:
         metadata[ROUNDS] = command.rounds
         debate = with_rounds(debate, metadata)

@@ -57,6 +57,8 @@ class Ground(Protocol):
     """What a crew stands on; the engine is one."""
 
     workspace: Path
+    root: Path
+    """The sandbox root."""
     session: str
     store: JournalStore
 

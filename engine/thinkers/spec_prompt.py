@@ -14,12 +14,12 @@ from engine.domain.running import CREW, DEBATE, GUIDED, REPAIRS, ROLE, TURNS, VI
 from engine.domain.thinking import DecisionRequest, RecentAction
 from engine.journal.event import canonical
 from engine.models import Message, Text
-from engine.thinkers.brief import Brief, values_of
+from engine.thinkers.brief import Brief, quotable, values_of
 from engine.thinkers.spec_methods import GIVEN, TERMINAL, pipeline_of
 from engine.thinkers.spec_reader import ends_by_words
 from engine.thinkers.spec_tools import phase_of
 
-RECENT_LIMIT = 40_000
+RECENT_LIMIT, SOURCE_LIMIT = 40_000, 50_000
 """Characters of the newest calls with their answers."""
 _HOUSE = f"""You work on one handoff among other agents, while an operator watches. Each time you are asked
 you call one tool; its answer is shown to you when you are asked again. Do what the task asks and nothing
@@ -88,6 +88,9 @@ def _gathered(brief: Brief, request: DecisionRequest) -> Iterator[Text]:
     given = brief.context.metadata.get(GIVEN)
     if given is not None:
         yield Text(fence("what was given with the task", canonical(given)), "given")
+    for name, text in quotable(brief.context.metadata).items():
+        about = f"source {name}, to be quoted word for word"
+        yield Text(fence(about, text, limit=SOURCE_LIMIT), f"source {name}")
     phase = phase_of(brief, request.step)
     if phase is not None:
         yield from _of_phase(brief, phase.id, beliefs)

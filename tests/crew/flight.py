@@ -77,6 +77,10 @@ class Ground:
         self.submitted.append(command)
         return Receipt(ok=True, message=f"{operator} asks")
 
+    @property
+    def root(self) -> Path:
+        return self.workspace / "sandbox"
+
     def budgets(self, agent: str, goal: str = "") -> tuple[Standing, ...]:
         return self.standing
 

@@ -244,3 +244,64 @@ async def test_cutting_a_line_off_cancels_what_it_began(tmp_path: Path) -> None:
         await asyncio.gather(line, return_exceptions=True)
         assert [one.state for one in crew.state.handoffs.values()] == ["cancelled"]
         assert worker.ended == ["slow"]
+
+
+@pytest.mark.parametrize(
+    ("behind", "fields"),
+    [
+        ('given="22 of 40" sources=a.md,h-12', {"given": "22 of 40", "sources": ("a.md", "h-12")}),
+        ("""SOURCES='my notes.md, b.md' given='{"scores": {"problem": 22}}'""",
+         {"given": {"scores": {"problem": 22}}, "sources": ("my notes.md", "b.md")}),
+        ("and say what for=x means", {"task": "look and say what for=x means"}),
+    ],
+)  # fmt: skip
+async def test_work_is_given_data_and_sources(flight: Flight, behind: str, fields: dict[str, object]) -> None:
+    context = await crew_of(flight)
+    asked = cc.Delegate.model_validate({"to": "minto", "task": "look", **fields})
+    assert read_line(f"delegate minto look {behind}", context) == asked
+    if "sources" in fields:
+        both = read_line(f"parallel minto,pws look {behind}", context)
+        assert isinstance(both, cc.Parallel)
+        assert (both.given, both.sources) == (asked.given, asked.sources)
+        debate = read_line(f"debate look for=pws {behind} against=minto", context)
+        assert isinstance(debate, cc.Debate)
+        assert (debate.motion, debate.con, debate.sources) == ("look", "minto", asked.sources)
+
+
+async def test_what_is_given_is_read_and_put_into_the_handoff_or_refused(flight: Flight) -> None:
+    context = await crew_of(flight)
+    for line, said in (
+        ("delegate minto look given='{\"a\": }'", "looks like JSON and is none"),
+        ('delegate minto look given={"a":1}', "put its value in quotes"),
+        ("delegate minto sources=a.md", "the task is missing"),
+        ("delegate minto look sources=,", "names files of the sandbox or handoffs"),
+    ):
+        with pytest.raises(GrammarError, match=said):
+            read_line(line, context)
+    root = flight.ground.root
+    (root / "notes").mkdir(parents=True)
+    (root / "notes/a.md").write_text("31 of 40 would pay.", encoding="utf-8")
+    (root / "big.txt").write_text("x" * 50_000, encoding="utf-8")
+    (root / "empty.txt").write_text(" \n", encoding="utf-8")
+    earlier = await flight.hand("pws")
+    await flight.crew.wait(earlier)
+
+    async def do(line: str, *, ok: bool = True) -> dict[str, object]:
+        command = read_line(line, context)
+        assert isinstance(command, cc.ForCrew)
+        return await flight.do(command, ok=ok)
+
+    made = await do(f"delegate minto look given='[1]' sources=notes/a.md,{earlier[:8]}")
+    context_of = flight.crew.state.handoffs[str(made["handoff"])].context
+    assert context_of.metadata == {
+        "given": [1], "sources": {"notes/a.md": "31 of 40 would pay.", earlier[:8]: "done"},
+    }  # fmt: skip
+    for name, said in (
+        ("gone.md", "'gone.md' does not exist"),
+        ("../outside", "outside"),
+        ("big.txt", "50,000 bytes together; 48,000 are taken"),
+        ("empty.txt", "it is empty"),
+        ("h-none", "0 handoffs are meant"),
+    ):
+        refused = await do(f"delegate minto look sources={name}", ok=False)
+        assert said in str(refused["message"]), refused

@@ -23,6 +23,7 @@ from engine.crew.tool.returning import sources_of
 from engine.crew.tool.work import Work, done, refused
 from engine.domain.action import ToolResult
 from engine.domain.running import DEBATE
+from engine.thinkers.brief import carried
 from engine.thinkers.spec_tools import FORM
 
 _JUDGE = "You judge a debate by what was said and shown, not by who said it or in which order it stands."
@@ -159,6 +160,7 @@ def _turn_ask(work: Work, state: rules.Debate, side: str, wrong: str) -> Ask:
             FORM: rules.Said.model_json_schema(),
             "call": f"{work.key}:{state.now}:{side}:{bool(wrong)}",
             "debate": {"side": side, "round": state.now, "agent": one.agent_id},
+            **carried(work.handoff.context.metadata),
         },
     )
 
