@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from app import crew_choices as offer
 from app.crew_reading import (
     BROUGHT,
     OF_DEBATES,
@@ -23,12 +24,11 @@ from app.crew_reading import (
     settings_behind,
     task_in,
 )
-from app.verb import Choices, Context, GrammarError, Intent, Local, Reader, Verb, only, split_word, word
+from app.verb import Context, GrammarError, Intent, Local, Reader, Verb, only, split_word, word
 from engine.domain import crew_commands as cc
 
 if TYPE_CHECKING:
     from engine.agents.human import HumanRequest
-    from engine.crew.state import CrewState
 
 C = TypeVar("C", bound=cc.ForCrew)
 HANDOFF = "h-"
@@ -68,6 +68,8 @@ def _read_several(make: Callable[..., cc.Parallel | cc.Sequence]) -> Reader:
 
 
 def _read_transfer(rest: str, context: Context) -> Intent:
+    if rest.strip().lower() == "back":
+        return cc.TakeBack()
     agent, reason = word(rest, "an agent")
     return cc.Transfer(to=agent_in(agent, context), reason=reason)
 
@@ -110,6 +112,9 @@ def _read_guided(rest: str, context: Context) -> Intent:
     name, task = word(rest, "an agent")
     if how == "start":
         agent = agent_in(name, context)
+        entry = context.crew.agents[agent] if context.crew is not None else None
+        if entry is not None and entry.spec.type != "guided":
+            raise GrammarError(f"{agent} is of type {entry.spec.type} and not guided; delegate {agent} TASK")
         task, found = settings_behind(task, BROUGHT)
         words = task or f"go through {agent} with the operator"
         return cc.Delegate(to=agent, task=words, **brought(found))
@@ -251,96 +256,14 @@ def or_handoff(verb: Verb) -> Verb:
         return (mine if rest.startswith(HANDOFF) or rest == ALL else read)(rest, context)
 
     def both(context: Context) -> Iterable[tuple[str, str]]:
-        return [*choices(context), *(_halting(context) if verb.name == "step" else _handoffs(context))]
+        return [
+            *choices(context),
+            *(offer.halting(context) if verb.name == "step" else offer.handoffs(context)),
+        ]
 
     usage = f"{verb.usage} | {verb.name} HANDOFF{_BEHIND.get(verb.name, '')}"
     about = f"{verb.help}; of a handoff: {_MEANS[verb.name]}" if verb.name in _MEANS else verb.help
     return replace(verb, read=either, choices=both, usage=usage, help=about)
-
-
-# ------------------------------------------------------------------ choices for completion
-
-
-def _each(context: Context, pick: Callable[[CrewState], Iterable[tuple[str, str]]]) -> list[tuple[str, str]]:
-    return list(pick(context.crew)) if context.crew is not None else []
-
-
-def _agents(*kinds: str, before: str = "") -> Choices:
-    def choices(context: Context) -> Iterable[tuple[str, str]]:
-        return _each(
-            context,
-            lambda crew: (
-                (f"{before}{one.spec.id}", f"{one.spec.type}: {one.spec.description[:60]}")
-                for one in crew.agents.values()
-                if not kinds or one.spec.type in kinds
-            ),
-        )
-
-    return choices
-
-
-def _handoffs(context: Context) -> Iterable[tuple[str, str]]:
-    return _each(
-        context,
-        lambda crew: (
-            (one.id, f"{one.agent} {one.state.words}: {one.context.task_description[:50]}")
-            for one in reversed(list(crew.handoffs.values())[-60:])
-        ),
-    )
-
-
-def _halting(context: Context) -> Iterable[tuple[str, str]]:
-    """Open handoffs that can halt after each part."""
-    return _each(
-        context,
-        lambda crew: (
-            (f"{one.id} {'off' if one.as_running.steps else 'on'}", f"{one.agent} {one.state.words}")
-            for one in crew.open()
-            if one.halts
-        ),
-    )
-
-
-def _open(context: Context) -> Iterable[tuple[str, str]]:
-    return _each(
-        context,
-        lambda crew: ((one.id, f"{one.agent} {one.state.words}: {one.context.task_description[:50]}")
-                      for one in crew.open()),
-    )  # fmt: skip
-
-
-def _requests(context: Context) -> Iterable[tuple[str, str]]:
-    return _each(
-        context, lambda crew: ((one.id, f"{one.agent_id}: {one.title}") for one in crew.open_requests())
-    )
-
-
-def _ideas(context: Context) -> Iterable[tuple[str, str]]:
-    return _each(
-        context,
-        lambda crew: (
-            (f"{how} {one.id}", f"{one.agent}: {one.text[:60]}")
-            for one in crew.parked()
-            for how in ("take", "drop")
-        ),
-    )
-
-
-def _anybody(context: Context) -> Iterable[tuple[str, str]]:
-    mine = [(name, "an agent of the engine: it becomes a goal") for name in context.agents]
-    return [*mine, *_agents()(context)]
-
-
-def _guided(context: Context) -> Iterable[tuple[str, str]]:
-    waiting = _each(
-        context,
-        lambda crew: (
-            (f"resume {one.id}", f"{one.agent} {one.state.words}")
-            for one in crew.open()
-            if one.spec is not None and one.spec.type == "guided"
-        ),
-    )
-    return [*_agents("guided", before="start ")(context), *waiting]
 
 
 # ------------------------------------------------------------------ the table
@@ -352,47 +275,51 @@ SHOWS = frozenset({"fleet", "handoffs", "handoff", "agents", "select", "takeover
 VERBS: tuple[Verb, ...] = (
     Verb("fleet", "fleet [AGENT]", "all agents, who needs you first; what they ask is answered in place",
          lambda rest, c: Local("fleet", agent_in(only(rest, "an agent"), c) if rest else ""), "Crew",
-         choices=_agents()),
+         choices=offer.agents()),
     Verb("handoffs", "handoffs [HANDOFF]", "who handed what to whom, as trees with bars of time",
-         lambda rest, c: Local("handoffs", handoff_in(rest, c) if rest else ""), "Crew", choices=_handoffs),
+         lambda rest, c: Local("handoffs", handoff_in(rest, c) if rest else ""), "Crew",
+         choices=offer.handoffs),
     Verb("agents", "agents [--versions]", "the agents that take work, with their kinds and how they did",
          _read_agents, "Crew", choices=lambda _c: [(VERSIONS, "all versions")]),
     Verb("delegate", 'delegate [!PRIORITY] AGENT TASK [given="…"] [sources=A,B]', "hand a task to an agent, "
          "with data to be checked and texts to be quoted: files of the sandbox, or handoffs", _read_delegate,
-         "Crew", choices=_agents()),
+         "Crew", choices=offer.agents(), values=offer.of_work),
     Verb("transfer", "transfer AGENT [REASON]", "let a role or a guided agent speak with you from now on",
-         _read_transfer, "Crew", choices=_agents(*_TALKERS)),
+         _read_transfer, "Crew", choices=offer.agents(*_TALKERS)),
     Verb("take", "take back", "give the floor back to whoever had it before", _read_take, "Crew",
          aliases=("take_back",), choices=lambda _c: [("back", "the floor goes back")]),
     Verb("say", "say TEXT", "say something to the agent that has the floor",
          lambda rest, c: cc.Say(text=rest), "Crew"),
     Verb("ideas", "ideas [AGENT]", "the ideas that roles have parked for later",
          lambda rest, c: Local("ideas", agent_in(only(rest, "an agent"), c) if rest else ""), "Crew",
-         choices=_agents("role")),
+         choices=offer.agents("role")),
     Verb("idea", "idea take IDEA [AGENT] | idea drop IDEA [REASON]", "take a parked idea up, as work of a "
-         "registered agent or as a goal of yours, or drop it", _read_idea, "Crew", choices=_ideas,
-         more=(lambda _c: (), _anybody)),
+         "registered agent or as a goal of yours, or drop it", _read_idea, "Crew", choices=offer.ideas,
+         more=(lambda _c: (), offer.anybody)),
     Verb("parallel", "parallel [!PRIORITY] A,B,C TASK [given=…] [sources=…]", "hand one task to several "
-         "agents at once", _read_several(cc.Parallel), "Crew", choices=_agents()),
+         "agents at once", _read_several(cc.Parallel), "Crew", choices=offer.agents(), values=offer.of_work),
     Verb("sequence", "sequence [!PRIORITY] A,B,C TASK [given=…] [sources=…]", "one agent after the other, "
-         "each with what was found", _read_several(cc.Sequence), "Crew", choices=_agents()),
+         "each with what was found", _read_several(cc.Sequence), "Crew", choices=offer.agents(),
+         values=offer.of_work),
     Verb("debate", 'debate "MOTION" [for=A against=B [judge=J]] [agent=ID] [rounds=N] [sources=…]', "have a "
-         "motion argued by its sides and judged", _read_debate, "Crew"),
+         "motion argued by its sides and judged", _read_debate, "Crew", values=offer.of_debate),
     Verb("guided", "guided start AGENT [TASK] | guided resume AGENT|HANDOFF", "go through a guided agent's "
-         "steps, or go on with them", _read_guided, "Crew", choices=_guided),
+         "steps, or go on with them", _read_guided, "Crew", choices=offer.guided),
     Verb("select", "select TEXT", "which agent fits a text, and why",
          lambda rest, c: Local("select", task_in(rest)), "Crew"),
     Verb("answer", "answer REQUEST NUMBER|TEXT", "answer what an agent asks", _read_answer, "Crew",
-         choices=_requests),
+         choices=offer.requests),
     Verb("dismiss", "dismiss REQUEST [REASON]", "give no answer; whoever waits for it fails", _read_dismiss,
-         "Crew", choices=_requests),
+         "Crew", choices=offer.requests),
     Verb("takeover", "takeover HANDOFF [TEXT]", "write a handoff's result by hand", _read_takeover, "Crew",
-         aliases=("take_over",), choices=_open),
+         aliases=("take_over",), choices=offer.opened),
     Verb("agent_enable", "agent_enable AGENT", "let an agent take work again",
-         lambda rest, c: cc.EnableAgent(who=agent_in(only(rest, "an agent"), c)), "Crew", choices=_agents()),
+         lambda rest, c: cc.EnableAgent(who=agent_in(only(rest, "an agent"), c)), "Crew",
+         choices=offer.agents()),
     Verb("agent_disable", "agent_disable AGENT", "let an agent take no more work; what runs goes on",
          lambda rest, c: cc.EnableAgent(who=agent_in(only(rest, "an agent"), c), enabled=False), "Crew",
-         choices=_agents()),
+         choices=offer.agents()),
     Verb("agent_remove", "agent_remove AGENT", "take a registered agent out; its history stays",
-         lambda rest, c: cc.RemoveAgent(who=agent_in(only(rest, "an agent"), c)), "Crew", choices=_agents()),
+         lambda rest, c: cc.RemoveAgent(who=agent_in(only(rest, "an agent"), c)), "Crew",
+         choices=offer.agents()),
 )  # fmt: skip

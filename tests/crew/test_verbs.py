@@ -28,6 +28,7 @@ LINES = [
     ("delegate !3 MINTO now", cc.Delegate(to="minto", task="now", priority=3)),
     ("transfer larry he knows", cc.Transfer(to="larry", reason="he knows")),
     ("take back", cc.TakeBack()),
+    ("transfer back", cc.TakeBack()),
     ("take_back", cc.TakeBack()),
     ("say hello there", cc.Say(text="hello there")),
     ("parallel minto,pws look at it", cc.Parallel(to=("minto", "pws"), task="look at it")),
@@ -114,6 +115,11 @@ async def test_lines_about_handoffs_and_requests(flight: Flight) -> None:
         ("debate x for=pws", "two sides"),
         ("debate x rounds=9", "rounds"),
         ("delegate !7 minto x", "priorities are"),
+        ("guided start minto", "minto is of type operator and not guided; delegate minto TASK"),
+        ("debate x for=minto", "two sides"),
+        ("debate x judge=minto", "judge= goes with for= and against="),
+        ("debate x for=minto against=pws agent=larry", "agent= has its own sides"),
+        ("debate x rounds=5", "from 1 to 4"),
         ("guided resume larry", "nothing of larry is open"),
     ):
         with pytest.raises(GrammarError, match=said.replace("(", r"\(")):
@@ -266,6 +272,18 @@ async def test_work_is_given_data_and_sources(flight: Flight, behind: str, field
         debate = read_line(f"debate look for=pws {behind} against=minto", context)
         assert isinstance(debate, cc.Debate)
         assert (debate.motion, debate.con, debate.sources) == ("look", "minto", asked.sources)
+
+
+async def test_settings_are_completed_from_what_there_is(flight: Flight) -> None:
+    context = replace(await crew_of(flight), paths=("notes/", "notes/a.md", "b.md"))
+    earlier = await flight.hand("pws")
+    await flight.crew.wait(earlier)
+    assert [line for line, _ in complete("debate it is so for=m", context)] == ["debate it is so for=minto"]
+    assert complete("debate it is so", context) == []
+    lines = [line for line, _ in complete("delegate minto look sources=", context)]
+    assert lines == [f"delegate minto look sources={one}" for one in ("notes/a.md", "b.md", earlier)]
+    lines = [line for line, _ in complete("delegate minto look sources=b.md,h-", context)]
+    assert lines == [f"delegate minto look sources=b.md,{earlier}"]
 
 
 async def test_what_is_given_is_read_and_put_into_the_handoff_or_refused(flight: Flight) -> None:
