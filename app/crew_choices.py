@@ -125,9 +125,10 @@ def guided(context: Context) -> Iterable[tuple[str, str]]:
     waiting = _each(
         context,
         lambda crew: (
-            (f"resume {one.id}", f"{one.agent} {one.state.words}")
+            (f"resume {name}", f"{one.agent} {one.state.words}")
             for one in crew.open()
             if one.spec is not None and one.spec.type == "guided"
+            for name in (one.agent, one.id)
         ),
     )
     return [*agents("guided", before="start ")(context), *waiting]

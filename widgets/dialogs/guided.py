@@ -96,7 +96,7 @@ class GuidedDialog(BoxDialog[None]):
         Binding("ctrl+k,f3", "skip", "Skip", priority=True, id="guided.skip"),
         Binding("ctrl+j,f4", "jump", "Jump", priority=True, id="guided.jump"),
         Binding("ctrl+g,f5", "suggest", "Suggest", priority=True, id="guided.suggest"),
-        Binding("ctrl+s", "move('save')", "Save and leave", priority=True, id="guided.save"),
+        Binding("ctrl+s", "save", "Save and leave", priority=True, id="guided.save"),
         Binding("f9", "move('finish')", "Finish", priority=True, id="guided.finish"),
     ]
 
@@ -161,7 +161,7 @@ class GuidedDialog(BoxDialog[None]):
                     "[@click=screen.skip][bold]^k[/]·F3 skip[/]  "
                     "[@click=screen.jump][bold]^j[/]·F4 jump[/]  "
                     "[@click=screen.suggest][bold]^g[/]·F5 suggest[/]  "
-                    "[@click=screen.move('save')][bold]^s[/] save, leave[/]  "
+                    "[@click=screen.save][bold]^s[/] save, leave[/]  "
                     "[@click=screen.move('finish')][bold]F9[/] finish[/]"
                 ),
                 classes="-keys",
@@ -187,6 +187,8 @@ class GuidedDialog(BoxDialog[None]):
         self._told.update(Content("\n".join(clean_line(line, limit=400) for line in model.told)))
         self._told.display = bool(model.told)
         self._rail.set_rows([_rail_row(one) for one in model.rail])
+        if model.step is not None and not self._rail.has_focus:
+            self._rail.move_cursor(model.step.id)
         self._partial.show(model.partial or (Section("Result so far", "nothing yet"),))
         self._show_prompt()
         if (stage := _stage(model)) != self._loaded:
@@ -387,9 +389,11 @@ class GuidedDialog(BoxDialog[None]):
             self._take_choice(draft)
         elif step.kind == "long_text":
             self._long.load_text(clean(draft, limit=200_000))
+            self._long.move_cursor(self._long.document.end)
             self._long.focus()
         else:
             self._line.value = clean_line(draft, limit=20_000)
+            self._line.cursor_position = len(self._line.value)
             self._line.focus()
 
     def _take_choice(self, draft: str) -> None:
@@ -409,12 +413,25 @@ class GuidedDialog(BoxDialog[None]):
         if self.has_class(SKIPPING):
             self._stop_skipping()
             return
+        if not self._warns("esc"):
+            self.dismiss(None)
+
+    def action_save(self) -> None:
+        """Save and leave, with everything that was typed before this key looked at as escape does."""
+        (self.focused or self).call_later(self._save)
+
+    def _save(self) -> None:
+        if not self._warns("^s"):
+            self.move("save")
+
+    def _warns(self, key: str) -> bool:
+        """Whether there is an answer that was not given; it is said once before it is dropped."""
         asked = self._model.step is not None and _stage(self._model).startswith(STEP)
-        if asked and self.value != self._before and not self._warned:
-            self._warned = True
-            self._say_problem("this answer was not given yet; esc again drops it, ^n gives it")
-            return
-        self.dismiss(None)
+        if not asked or self.value == self._before or self._warned:
+            return False
+        self._warned = True
+        self._say_problem(f"this answer was not given yet; {key} again drops it, ^n gives it")
+        return True
 
 
 def _stage(model: GuidedModel) -> str:
