@@ -57,10 +57,15 @@ def priority_before(rest: str) -> tuple[int, str]:
 
 
 def task_in(rest: str) -> str:
-    """What is left of a line as the task."""
-    if not rest:
+    """What is left of a line as the task, without quotes around all of it."""
+    task = (
+        rest[1:-1].strip()
+        if len(rest) > 1 and rest[0] in "\"'" and rest.find(rest[0], 1) == len(rest) - 1
+        else rest
+    )
+    if not task:
         raise GrammarError("the task is missing")
-    return rest
+    return task
 
 
 def settings_behind(rest: str, names: Collection[str]) -> tuple[str, dict[str, str]]:

@@ -29,6 +29,8 @@ LINES = [
     ("transfer larry he knows", cc.Transfer(to="larry", reason="he knows")),
     ("take back", cc.TakeBack()),
     ("transfer back", cc.TakeBack()),
+    ('delegate minto "structure it"', cc.Delegate(to="minto", task="structure it")),
+    ('delegate minto "a" and "b"', cc.Delegate(to="minto", task='"a" and "b"')),
     ("take_back", cc.TakeBack()),
     ("say hello there", cc.Say(text="hello there")),
     ("parallel minto,pws look at it", cc.Parallel(to=("minto", "pws"), task="look at it")),

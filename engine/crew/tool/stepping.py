@@ -39,6 +39,16 @@ _ON_FAIL = (
 )
 
 
+_TOLD = {
+    "committed": "committed",
+    "skipped": "skipped",
+    "retry": "tries again:",
+    "ask_user": "asks you:",
+    "abort": "ends:",
+}
+"""What came of a checkpoint, as it is noted."""
+
+
 async def checkpoint(work: Work) -> ToolResult:
     """End the phase under way: what it gave is checked, and committed where it holds."""
     spec, text = work.handoff.spec, str(work.args.get("output") or "")
@@ -64,7 +74,7 @@ async def checkpoint(work: Work) -> ToolResult:
         values = values_of(work.handoff.context)
         found = pipeline.checkpoint(spec.phases, values, run, outputs, text=text, sources=_sources(work, run))
         held = found.run.model_dump(mode="json")
-        await work.keep(PHASE, {PIPELINE: held}, f"{phase.id}: {found.what} {found.message}".strip())
+        await work.keep(PHASE, {PIPELINE: held}, f"{phase.id}: {_TOLD[found.what]} {found.message}".strip())
         if found.what in ("committed", "skipped"):
             return await _committed(work, phase, found)
         if found.what == "retry":
