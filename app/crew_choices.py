@@ -103,7 +103,8 @@ def _sources(context: Context) -> Iterable[tuple[str, str]]:
 
 def of_work(context: Context) -> Mapping[str, Iterable[tuple[str, str]]]:
     """Values of what is given with work."""
-    return {"sources=": _sources(context)}
+    on_off = [("on", "it asks you after each phase or round"), ("off", "it goes through")]
+    return {"sources=": _sources(context), "step=": on_off}
 
 
 def of_debate(context: Context) -> Mapping[str, Iterable[tuple[str, str]]]:

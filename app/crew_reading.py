@@ -12,9 +12,12 @@ from engine.domain.strict_json import StrictJsonError, read_json
 
 _SETTING = re.compile(r"""(?<!\S)([a-z]+)=("[^"]*"|'[^']*'|[^\s"']+)\Z""", re.I)
 _UNREAD = re.compile(r"""(?<!\S)(given|sources)=["'{\[][^\n]*\Z""", re.I)
+STEP_MODE = "step_mode"
 BROUGHT = ("given", "sources")
 """What is given with work, behind its task."""
-OF_DEBATES = ("for", "against", "rounds", "judge", "agent", *BROUGHT)
+STEP = "step"
+"""Whether a debate or a pipeline halts after each part, from the beginning."""
+OF_DEBATES = ("for", "against", "rounds", "judge", "agent", STEP, *BROUGHT)
 
 
 def near(wanted: str, known: Collection[str]) -> str:
@@ -97,4 +100,8 @@ def brought(found: Mapping[str, str]) -> dict[str, Any]:
         if not names:
             raise GrammarError("sources= names files of the sandbox or handoffs: sources=a.md,h-12")
         fields["sources"] = names
+    if found.get(STEP, "off") not in ("on", "off"):
+        raise GrammarError("step= is on or off")
+    if found.get(STEP) == "on":
+        fields["metadata"] = {STEP_MODE: True}
     return fields

@@ -15,6 +15,7 @@ from app import crew_choices as offer
 from app.crew_reading import (
     BROUGHT,
     OF_DEBATES,
+    STEP,
     agent_in,
     brought,
     handoff_in,
@@ -48,8 +49,11 @@ def _read_agents(rest: str, context: Context) -> Intent:
 def _read_delegate(rest: str, context: Context) -> Intent:
     priority, rest = priority_before(rest)
     agent, task = word(rest, "an agent")
-    task, found = settings_behind(task, BROUGHT)
+    task, found = settings_behind(task, (*BROUGHT, STEP))
     to = agent_in(agent, context)
+    spec = context.crew.agents[to].spec if context.crew is not None else None
+    if STEP in found and spec is not None and not (spec.phases or spec.debate):
+        raise GrammarError(f"step= goes with a pipeline or a debate; {to} is of type {spec.type}")
     return cc.Delegate(to=to, task=task_in(task), priority=priority, **brought(found))
 
 
@@ -281,9 +285,9 @@ VERBS: tuple[Verb, ...] = (
          choices=offer.handoffs),
     Verb("agents", "agents [--versions]", "the agents that take work, with their kinds and how they did",
          _read_agents, "Crew", choices=lambda _c: [(VERSIONS, "all versions")]),
-    Verb("delegate", 'delegate [!PRIORITY] AGENT TASK [given="…"] [sources=A,B]', "hand a task to an agent, "
-         "with data to be checked and texts to be quoted: files of the sandbox, or handoffs", _read_delegate,
-         "Crew", choices=offer.agents(), values=offer.of_work),
+    Verb("delegate", 'delegate [!PRIORITY] AGENT TASK [given="…"] [sources=A,B] [step=on]', "hand a task to "
+         "an agent, with data to be checked and texts to be quoted: files of the sandbox, or handoffs",
+         _read_delegate, "Crew", choices=offer.agents(), values=offer.of_work),
     Verb("transfer", "transfer AGENT [REASON]", "let a role or a guided agent speak with you from now on",
          _read_transfer, "Crew", choices=offer.agents(*_TALKERS)),
     Verb("take", "take back", "give the floor back to whoever had it before", _read_take, "Crew",
@@ -301,8 +305,9 @@ VERBS: tuple[Verb, ...] = (
     Verb("sequence", "sequence [!PRIORITY] A,B,C TASK [given=…] [sources=…]", "one agent after the other, "
          "each with what was found", _read_several(cc.Sequence), "Crew", choices=offer.agents(),
          values=offer.of_work),
-    Verb("debate", 'debate "MOTION" [for=A against=B [judge=J]] [agent=ID] [rounds=N] [sources=…]', "have a "
-         "motion argued by its sides and judged", _read_debate, "Crew", values=offer.of_debate),
+    Verb("debate", 'debate "MOTION" [for=A against=B [judge=J]] [agent=ID] [rounds=N] [step=on] [sources=…]',
+         "have a motion argued by its sides and judged; step=on asks you after each round", _read_debate,
+         "Crew", values=offer.of_debate),
     Verb("guided", "guided start AGENT [TASK] | guided resume AGENT|HANDOFF", "go through a guided agent's "
          "steps, or go on with them", _read_guided, "Crew", choices=offer.guided),
     Verb("select", "select TEXT", "which agent fits a text, and why",

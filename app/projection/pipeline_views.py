@@ -65,7 +65,8 @@ def check_lines(outcomes: Iterable[GateOutcome]) -> tuple[CheckLine, ...]:
 def _check(one: GateOutcome) -> CheckLine:
     mark = {True: "✓", False: "✗", None: "·"}[one.passed]
     what = " ".join(filter(None, (one.check.value, one.wanted)))
-    measured = one.measured if one.passed else " · ".join(dict.fromkeys((one.measured, one.message)))
+    told = one.message if one.measured in one.message else f"{one.measured} · {one.message}"
+    measured = one.measured if one.passed else told
     soft = "" if one.hard else "(soft) "
     return CheckLine(mark, style_of(mark), soft + what, measured.strip(" ·"))
 

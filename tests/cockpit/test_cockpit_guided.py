@@ -72,7 +72,7 @@ async def test_a_session_goes_forth_and_back_by_key(tmp_path: Path, size: tuple[
         await flight.press("ctrl+k", *"no ", "escape")
         assert dialog(flight).focused is dialog(flight)._choices
         await flight.press("ctrl+k", *"closed then")
-        await flight.shows("skip it because (or nothing):", "enter skips this step; esc leaves it")
+        await flight.shows("skip it, because:", "enter skips it, with a reason")
         await flight.press("enter")
         await asks(flight, "price")
         await flight.shows("» Days")

@@ -127,6 +127,7 @@ class BuilderDialog(BoxDialog[None]):
     }
     BuilderDialog.-wide Preview:focus { border-left: heavy $border; }
     BuilderDialog.-short.-asks Preview { display: none; }
+    BuilderDialog.-bare Preview { display: none; }
     BuilderDialog ChoiceList { display: none; }
     BuilderDialog.-asks ChoiceList { display: block; }
     BuilderDialog #said { height: auto; max-height: 2; color: $text-warning; }
@@ -208,6 +209,7 @@ class BuilderDialog(BoxDialog[None]):
         self._list.show(model.phases)
         self._findings.show(model.findings)
         text = model.preview or "It is there once the second phase has passed."
+        self.set_class(not model.preview and not model.running, "-bare")
         self._preview.show((Section("agent.yaml", text),))
         self._decision.update(Content(clean(model.decision, limit=2_000)))
         self._decision.display = bool(model.decision)

@@ -130,6 +130,8 @@ class GuidedDialog(BoxDialog[None]):
         self._problem, self._draft = Static(id="problem", classes="-problems"), Static(id="draft")
         self._line, self._long, self._choices = Input(), TextArea(tab_behavior="focus"), ChoiceList()
         self._reason = Input(max_length=REASON_LIMIT)
+        self._field: Widget = self._rail
+        """Where the answer is given."""
 
     @property
     def model(self) -> GuidedModel:
@@ -149,7 +151,7 @@ class GuidedDialog(BoxDialog[None]):
                         yield self._long
                         yield self._choices
                         with Horizontal(id="reason"):
-                            yield Static(Content("skip it because (or nothing):"))
+                            yield Static(Content("skip it, because:"))
                             yield self._reason
                         yield self._problem
                         yield self._draft
@@ -250,6 +252,7 @@ class GuidedDialog(BoxDialog[None]):
         else:
             self._line.value = clean_line(_as_text(asked.value), limit=20_000)
             field = self._line
+        self._field = field
         field.display = True
         self._before = self.value
         field.focus()
@@ -311,9 +314,10 @@ class GuidedDialog(BoxDialog[None]):
             self.move("skip")
         else:
             self._reason.value = ""
+            self._field.display = self._field is self._rail
             self.set_class(True, SKIPPING)
             self._reason.focus()
-            self._say_problem("enter skips this step; esc leaves it", fine=True)
+            self._say_problem("enter skips it, with a reason or without; esc goes back", fine=True)
 
     def _skip(self) -> None:
         if not self.has_class(SKIPPING):
@@ -327,7 +331,8 @@ class GuidedDialog(BoxDialog[None]):
         if self.has_class(SKIPPING):
             self.set_class(False, SKIPPING)
             self._say_problem("")
-            next((one for one in (self._line, self._long, self._choices) if one.display), self._rail).focus()
+            self._field.display = True
+            self._field.focus()
 
     # -------------------------------------------------------------- moves
 
