@@ -10,6 +10,7 @@ from app.crew_doing import explained
 from app.projection.agent_card import card, selection
 from app.projection.fleet_views import Fleet
 from app.projection.handoff_views import error_text, facts, timeline
+from app.projection.views import goal_stack
 from engine.agents.human import Option
 from engine.agents.kinds import Effect, ErrorCode, RequestKind
 from engine.crew.graphing import GraphSelect
@@ -223,3 +224,16 @@ async def test_a_selection_is_explained_by_the_graph_itself(flight: Flight) -> N
     assert (pws.agent, pws.score, pws.parts, pws.literal) == ("pws", 0.87, (0.6, 0.0, 0.27, 0.0), 0.6)
     assert (minto.place, minto.lost) == (0, "It has finished already.")
     assert model.standing == "structure, validate; finished: minto · it goes to pws"
+
+
+def test_runs_that_are_over_are_not_listed_among_the_agents() -> None:
+    done = Goal("g1", "look", status=GoalStatus.ACHIEVED)
+    states = [
+        AgentState(agent_id="pilot-1", agent_type="bdi_agent", goals={"g1": done}),
+        AgentState(agent_id="minto-1", agent_type="operator", goals={"g1": done}),
+        AgentState(agent_id="minto-2", agent_type="operator", goals={"g1": Goal("g1", "look")}),
+        AgentState(agent_id="minto-3", agent_type="operator"),
+    ]
+    listed = [one.id for one in goal_stack(states, "pilot-1").agents]
+    assert listed == ["pilot-1", "minto-2", "minto-3"]
+    assert "minto-1" in [one.id for one in goal_stack(states, "minto-1").agents]
