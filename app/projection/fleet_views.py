@@ -17,6 +17,7 @@ from engine.agents.human import HumanRequest
 from engine.agents.kinds import ConfidenceSource, HandoffState
 from engine.crew.state import CrewState, Handoff, Registered
 from engine.domain.goal import GoalStatus
+from engine.domain.running import RUN_TYPES
 from engine.domain.state import AgentState, Mode
 from engine.domain.text import clean_line
 from engine.inquiry import Need, NeedKind, needs_of
@@ -235,6 +236,8 @@ class Fleet:
             handoff = crew.handoff_of(state.agent_id) if crew is not None else None
             if state.deleted or (handoff is not None and self._stands_for(crew, handoff)):
                 continue
+            if handoff is None and crew is not None and state.agent_type in RUN_TYPES:
+                continue  # it is being made, and told in its agent's row a moment later
             # A fault of the program has no event.
             about = "fault" if state.agent_id in faults else ""
             before = self._known.get(state.agent_id)

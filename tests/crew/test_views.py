@@ -116,12 +116,13 @@ async def test_agents_of_the_engine_stand_beside_registered_ones_and_runs_once(f
     states = [
         AgentState(agent_id=run, run=RunState.RUNNING, version=1),
         AgentState(agent_id="lost", run=RunState.RUNNING, version=1, goals={"g1": failed}),
+        AgentState(agent_id="works-2", agent_type="operator", version=1),
     ]
     fleet = Fleet()
     model = fleet.model(flight.crew.state, states, now(flight))
     assert [one.name for one in model.rows] == ["lost", "works"]
     assert row(model, "lost").note == "no way"
-    assert fleet.model(None, states, now(flight)).standing.startswith("2 agents")
+    assert fleet.model(None, states, now(flight)).standing.startswith("3 agents")
     # What did not change is not looked at again.
     states[1] = replace(states[1], goals={})
     assert row(fleet.model(flight.crew.state, states, now(flight)), "lost").mark == "✗"
