@@ -79,7 +79,6 @@ class GuidedDialog(BoxDialog[None]):
     GuidedDialog #reason { height: 3; display: none; }
     GuidedDialog #reason Static { width: auto; padding: 1 1 0 0; color: $foreground-muted; }
     GuidedDialog #reason Input { width: 1fr; }
-    GuidedDialog.-skipping #reason { display: block; }
     GuidedDialog.-wide #work { layout: horizontal; }
     GuidedDialog.-wide #asked { width: 1fr; height: 100%; }
     GuidedDialog.-wide Partial {
@@ -314,9 +313,11 @@ class GuidedDialog(BoxDialog[None]):
             self.move("skip")
         else:
             self._reason.value = ""
-            self._field.display = self._field is self._rail
             self.set_class(True, SKIPPING)
-            self._reason.focus()
+            self.query_one("#reason").display = True
+            # At once, so that a fast hand's next letters are in the line.
+            self.set_focus(self._reason)
+            self._field.display = self._field is self._rail
             self._say_problem("enter skips it, with a reason or without; esc goes back", fine=True)
 
     def _skip(self) -> None:
@@ -330,6 +331,7 @@ class GuidedDialog(BoxDialog[None]):
         """Go back to the answer."""
         if self.has_class(SKIPPING):
             self.set_class(False, SKIPPING)
+            self.query_one("#reason").display = False
             self._say_problem("")
             self._field.display = True
             self._field.focus()
