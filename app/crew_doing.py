@@ -13,7 +13,9 @@ from engine.agents.kinds import HandoffState
 from engine.agents.prompting import to_prompt
 from engine.crew.crew import Crew
 from engine.crew.graphing import GraphSelect
-from engine.crew.state import CrewState, Handoff
+from engine.crew.material import read
+from engine.crew.parts import HandoffError
+from engine.crew.state import CrewState, Handoff, Idea
 from engine.domain import crew_commands as cc
 from engine.domain.text import clean, clean_line
 from engine.engine import Engine
@@ -23,6 +25,8 @@ from engine.selection.values import MOST_ROWS
 Answer = tuple[int, dict[str, Any], str]
 """Exit code, JSON answer, text."""
 RESTS = (HandoffState.WAITING_HUMAN, HandoffState.PAUSED)
+_AT_ONCE = cc.CancelHandoff | cc.SetPriority | cc.StepMode
+"""What is done when it is said; nothing is waited for."""
 CANDIDATES = 8
 """Agents that are told of a selection."""
 
@@ -40,7 +44,7 @@ async def do_command(engine: Engine, command: cc.ForCrew) -> Answer:
     receipt = await engine.submit(command, operator="cli")
     answer = {**receipt.data, "ok": receipt.ok, "message": receipt.message, "event": receipt.event}
     handoff, group = str(receipt.data.get("handoff", "")), str(receipt.data.get("group", ""))
-    if not receipt.ok or not (handoff or group) or isinstance(command, cc.CancelHandoff | cc.SetPriority):
+    if not receipt.ok or not (handoff or group) or isinstance(command, _AT_ONCE):
         return (0 if receipt.ok else 1), answer, receipt.message
     try:
         await _settled(crew, handoff, group)
@@ -118,6 +122,15 @@ def result_text(one: Handoff) -> str:
     return "\n".join(filter(None, (head, result.output, *(f"- {each}" for each in result.key_findings))))
 
 
+async def sources_told(engine: Engine, command: cc.Bringing) -> tuple[str, str]:
+    """Why the sources of work cannot be read, or each with its length."""
+    try:
+        texts = await read(command.sources, (await engine.crew()).state, engine.root)
+    except HandoffError as error:
+        return error.message, ""
+    return "", ", ".join(f"{clean_line(name)} ({len(text):,} characters)" for name, text in texts.items())
+
+
 # ------------------------------------------------------------------ answers
 
 
@@ -130,6 +143,8 @@ async def answered(engine: Engine, intent: Local) -> Answer:
     crew = await engine.crew()
     state = crew.state
     match intent.action:
+        case "ideas":
+            return _ideas(state, intent.argument)
         case "select":
             return await _selection(crew, intent.argument)
         case "handoffs" | "handoff":
@@ -163,6 +178,25 @@ def _agents(state: CrewState, *, versions: bool) -> Answer:
         lines.append(f"{floor} {name:<24} {spec.type.badge} {spec.version:<9} {used:>7} {off}{told}")
     answer = {"agents": rows, "floor": state.holder if state.holder != ORCHESTRATOR else ""}
     return 0, answer, "\n".join(lines) or "no agent is registered yet"
+
+
+def _ideas(state: CrewState, agent: str) -> Answer:
+    found = [one for one in state.ideas.values() if agent in ("", one.agent)]
+    rows = [
+        {"id": one.id, "agent": one.agent, "handoff": one.handoff, "text": one.text, "at": one.at,
+         "state": one.state, "to": one.to}
+        for one in found
+    ]  # fmt: skip
+    lines = [idea_text(one) for one in found if one.state == "parked"]
+    lines += [idea_text(one) for one in found if one.state != "parked"]
+    none = f"{agent or 'nobody'} has parked no idea" if agent else "no idea is parked"
+    return 0, {"ideas": rows}, "\n".join(lines) or none
+
+
+def idea_text(one: Idea) -> str:
+    """An idea, and what became of it."""
+    became = "" if one.state == "parked" else f" [{one.state}{f': {one.to}' if one.to else ''}]"
+    return f"{one.id} {one.agent}{became}: {clean_line(one.text, limit=2_000)}"
 
 
 def _handoffs(state: CrewState, wanted: str) -> Answer:

@@ -268,7 +268,7 @@ async def _do_locally(engine: Engine, intent: Local, agent: str) -> Answer:
             from app.searching import search_open
 
             return await search_open(engine, intent.argument)
-        case "agents" | "fleet" | "handoffs" | "handoff" | "select" | "takeover":
+        case "agents" | "fleet" | "handoffs" | "handoff" | "select" | "takeover" | "ideas":
             from app import crew_doing
 
             return await crew_doing.answered(engine, intent)

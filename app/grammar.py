@@ -29,6 +29,8 @@ IMPERATIVES = frozenset(
 """Words that begin a wish for something better; such a line is shown as it is understood, and not done."""
 _OPTION = re.compile(r"--([a-z]+)(?: ([A-Z]+))?")
 """An option in a usage, with the value that it takes."""
+_SETTING = re.compile(r"(?P<before>(?P<name>[A-Za-z]+=)(?:\S*,)?)")
+"""A setting such as `for=minto`, up to what is written last of its value."""
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _PREVIEW = re.compile(r"(.*\S)\s+\?\s*\Z", re.S)
 
@@ -183,9 +185,15 @@ def _matching(head: str, typed: str, choices: Sequence[tuple[str, str]]) -> list
 
 
 def _further(verb: Verb, rest: str, context: Context) -> tuple[str, str, list[tuple[str, str]]]:
-    """What stands before the last word, that word, and what it may be: an option, its value, an argument."""
+    """What stands before the last word, that word, and what it may be: an option, its value, an argument.
+
+    Of a setting such as `sources=a,b` only what is behind the last comma is looked at.
+    """
     before, blank, last = rest.rpartition(" ")
     head = before + blank
+    if (found := _SETTING.match(last)) is not None:
+        offered = verb.values(context).get(found["name"].lower(), ())
+        return head + found["before"], last[len(found["before"]) :], list(offered)
     options = {f"--{name}": value for name, value in _OPTION.findall(verb.usage)}
     words, place = before.split(), 0
     while place < len(words) and words[place].startswith("--"):

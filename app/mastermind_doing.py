@@ -6,14 +6,15 @@ import asyncio
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from app import mastermind_lines as lines
-from app.grammar import read_line, verb_of, wishes
+from app.grammar import is_of_crew, read_line, verb_of, wishes
 from app.mind_verbs import reads_program
 from app.preview import Preview, of_lines, preview_of, refused, understood_as
 from app.verb import Context, GrammarError, Intent, Local, Verb, split_word
+from engine.domain.crew_commands import Bringing
 from engine.domain.mastermind import JobRecord, JobStatus, MastermindState
 from engine.domain.mastermind_commands import (
     ApplyCandidate,
@@ -285,6 +286,8 @@ async def foretold(engine: Engine, line: str, context: Context, *, component: st
     if wishes(line):
         meant = f"evolve {line.strip()}"
         return understood_as(await foretold(engine, meant, context, component=component), meant)
+    if is_of_crew(line) and context.crew is None:
+        context = replace(context, crew=(await engine.crew()).state)
     try:
         verb, _ = verb_of(line)
         intent = read_line(line, context)
@@ -297,7 +300,16 @@ async def foretold(engine: Engine, line: str, context: Context, *, component: st
     said: Mapping[str, Any] = {}
     if isinstance(intent, ForMastermind):
         said = await (await engine.mastermind()).preview(intent)
-    return preview_of(line, verb, intent, agent=context.agent, model=engine.model_name, said=said)
+    if isinstance(intent, Bringing) and intent.sources:
+        from app.crew_doing import sources_told
+
+        wrong, told = await sources_told(engine, intent)
+        if wrong:
+            return refused(line, wrong)
+        said = {"sources": told}
+    return preview_of(
+        line, verb, intent, agent=context.agent, model=engine.model_name, said=said, crew=context.crew
+    )
 
 
 async def _of_desk(desk: Desk, line: str, verb: Verb, intent: Local) -> Preview:

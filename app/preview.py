@@ -5,15 +5,19 @@ Source: steering spec §2.7 (a dry run of every command), mindX spec §7, behavi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.verb import Intent, Local, Verb
 from engine.domain import crew_commands as cc
 from engine.domain.command import Command
 from engine.domain.mastermind_commands import CancelJob, ForMastermind, SettleItem, StartJob
 from engine.domain.text import clean_line
+
+if TYPE_CHECKING:
+    from engine.crew.state import CrewState
 
 PATHS_SHOWN = 8
 _FACTS = (
@@ -74,7 +78,7 @@ SHOWS = frozenset(
         *("meta", "context", "memories", "world", "select_agent", "campaign", "coord_backlog", "id_list"),
         *("mastermind_status", "mastermind_jobs", "show_agent_registry", "show_tool_registry"),
         *("agent_verify", "approvals", "theme", "say", "edit_step"),
-        *("fleet", "handoffs", "handoff", "agents", "select"),
+        *("fleet", "handoffs", "handoff", "agents", "select", "ideas"),
     }
 )
 """What only shows something."""
@@ -130,20 +134,6 @@ BEGINS: Mapping[str, tuple[str, str, str]] = {
 """Of verbs that begin a job: what they do, what they will ask, what takes it back."""
 
 
-BEGINS_WORK = (cc.Delegate, cc.Sequence, cc.Parallel, cc.Select, cc.Debate, cc.RetryHandoff)
-SIDES, JUDGED = 2, 2
-"""Sides of a debate that is typed, and how often its judge is asked."""
-_CREW_BACK: Mapping[str, str] = {
-    "crew_transfer": "yes: take back",
-    "crew_pause": "yes: resume HANDOFF",
-    "crew_resume": "yes: pause HANDOFF",
-    "crew_priority": "yes: set it again",
-    "crew_step_mode": "yes: set it again",
-    "crew_enable": "yes: agent_enable, agent_disable",
-    "crew_cancel": "no: retry HANDOFF hands the same over anew",
-}
-
-
 def preview_of(
     line: str,
     verb: Verb,
@@ -152,6 +142,7 @@ def preview_of(
     agent: str = "",
     model: str = "",
     said: Mapping[str, Any] | None = None,
+    crew: CrewState | None = None,
 ) -> Preview:
     """What an understood line would do.
 
@@ -161,17 +152,21 @@ def preview_of(
         intent: what it means.
         agent: for whom it is meant, where it is.
         model: the model's name; empty where there is none.
-        said: what Mastermind says that it would do (`Mastermind.preview`), for its commands.
+        said: what Mastermind says that it would do (`Mastermind.preview`), for its commands; for those to
+            the crew, what is known of their fields.
+        crew: what the crew knows, for commands to it.
     """
     if isinstance(intent, ForMastermind):
         return of_mastermind(line, verb, intent, model=model, said=said or {})
     if isinstance(intent, cc.ForCrew):
-        return of_crew(line, verb, intent, model=model)
+        from app.crew_preview import of_crew
+
+        return of_crew(line, verb, intent, model=model, crew=crew, said=said or {})
     if isinstance(intent, Local):
         facts = (("on", clean_line(intent.argument, limit=VALUE_LIMIT)),) if intent.argument else ()
         back = (("undo", "it changes nothing"),) if intent.action in SHOWS else ()
         return Preview(line, verb.help, (*facts, *back))
-    return Preview(line, verb.help, (*_fields(intent, agent), ("undo", _undone(intent))))
+    return Preview(line, verb.help, (*fields_of(intent, agent), ("undo", _undone(intent))))
 
 
 def of_mastermind(
@@ -203,21 +198,6 @@ def of_mastermind(
         for one in said.get("choices", ())
     )
     return Preview(line, clean_line(does, limit=VALUE_LIMIT), tuple(facts), choices, wrong)
-
-
-def of_crew(line: str, verb: Verb, command: cc.ForCrew, *, model: str) -> Preview:
-    """What a command to the crew would do."""
-    facts = _fields(command, "")
-    if isinstance(command, cc.Debate):
-        calls = SIDES * (1 + command.rounds) + JUDGED
-        facts.append(("cost", f"{calls} model calls at most, without repairs"))
-    if isinstance(command, BEGINS_WORK):
-        facts.append(("model", model or "none is set; only what can be computed is done"))
-        facts.append(("asks", "where an agent needs you; answer REQUEST, or F"))
-        back = "cancel HANDOFF ends it with all that it handed over"
-    else:
-        back = _CREW_BACK.get(command.do, "no")
-    return Preview(line, verb.help, (*facts, ("undo", back)))
 
 
 def of_lines(
@@ -262,12 +242,18 @@ def _undone(command: Command) -> str:
     return "not by undo; rewind takes the agent back"
 
 
-def _fields(command: Command, agent: str) -> list[tuple[str, str]]:
+def fields_of(command: Command, agent: str) -> list[tuple[str, str]]:
     """What a command holds besides what it is, as far as it was said."""
     given = command.model_dump(exclude_defaults=True, exclude={"do"})
     given.setdefault("agent", agent)
     return [
-        (name.replace("_", " "), clean_line(str(value), limit=VALUE_LIMIT))
+        (name.replace("_", " "), clean_line(_shown(value), limit=VALUE_LIMIT))
         for name, value in given.items()
         if value not in ("", None, ())
     ]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

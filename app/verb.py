@@ -74,7 +74,7 @@ class Verb:
     more: tuple[Choices, ...] = ()
     """The same for the second argument, the third, and so on."""
     values: Callable[[Context], Mapping[str, Iterable[tuple[str, str]]]] = field(default=lambda _context: {})
-    """What options may be set to, by option."""
+    """What options and settings may be set to, by option: `--type`, `for=`."""
 
 
 def word(rest: str, what: str) -> tuple[str, str]:

@@ -353,7 +353,7 @@ async def guided(workspace: Path) -> None:
             dialog._long.text = words
             await flight.press("ctrl+n")
         await flight.until(lambda: _asks(dialog, "relationships"), "the fourth step")
-        await flight.press("ctrl+k")
+        await flight.press("ctrl+k", "enter")
         await flight.until(lambda: _asks(dialog, "revenue"), "the fifth step")
         await flight.press("ctrl+g")
         await flight.until(lambda: dialog.model.draft, "the draft")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -43,7 +43,7 @@ class AskOption:
     """One answer that can be chosen by its number."""
 
     label: str
-    text: bool = False
+    text: Literal["", "may", "must"] = ""
     """Whether it goes with a text."""
 
 

@@ -1,4 +1,4 @@
-"""`build PATH` in the cockpit: a job of Mastermind, shown phase by phase."""
+"""`build PATH` in the cockpit, and `b` on the board: a job of Mastermind, shown phase by phase."""
 
 from __future__ import annotations
 
@@ -14,7 +14,25 @@ if TYPE_CHECKING:
 
 
 class BuildKeys(CrewViews):
-    """Builds that a line asks for."""
+    """Builds that a line or a key asks for."""
+
+    def _rebuild(self, name: str) -> None:
+        self.run_worker(self._rebuilt(name), name="rebuild", exit_on_error=False)
+
+    async def _rebuilt(self, name: str) -> None:
+        """Build an agent anew of the folder that it came from, on the builder screen."""
+        from engine.building.registering import RegistrationError
+
+        builds = (await self._open_crew()).builds
+        assert builds is not None
+        try:
+            wanted = await builds.again(name)
+        except RegistrationError as error:
+            self._said_of_crew(str(error))
+        else:
+            options = _as_options(dict(wanted.overrides))
+            asked = mm.StartJob(verb="agent_build", argument=str(wanted.path), options=options)
+            self._leave_crew(self._build_entered, asked)
 
     def _build_entered(self, asked: mm.StartJob) -> None:
         """Build an agent and show it."""

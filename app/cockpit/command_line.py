@@ -153,7 +153,7 @@ class CommandLine(
             self._ask_mastermind(intent)
             return
         if isinstance(intent, cc.ForCrew):
-            self._ask_crew(intent)
+            self._ask_crew(intent, self._shows_resumed(intent))
             return
         if isinstance(intent, cmd.CallTool | cmd.TakeShell):
             # Whoever calls the sandbox wants to see its answer, in the narrow layout too.

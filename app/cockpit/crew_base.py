@@ -82,6 +82,8 @@ class CrewBase(ApprovalKeys):
 
     def _asked_of_operator(self, request: dict[str, object]) -> None:
         if request.get("reason_code") == "conversation":
+            if said := str(request.get("question") or ""):
+                self._say(f"{request.get('agent_id')}: {said} · say TEXT answers", "asks")
             return
         if request.get("blocking"):
             self.bell()

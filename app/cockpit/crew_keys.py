@@ -191,18 +191,14 @@ class CrewKeys(CrewBase, MastermindBase):
         elif event.wish == "toggle":
             self._ask_crew(cc.EnableAgent(who=name, enabled=not registered.enabled), self._said_of_crew)
         elif event.wish == "rebuild":
-            self._rebuild(name, registered.source)
+            self._rebuild(name)
 
     @property
     def _engine_agents(self) -> tuple[str, ...]:
         return self._engine.agents if self._engine is not None else ()
 
-    def _rebuild(self, name: str, source: str) -> None:
-        """Build an agent anew from where it came from."""
-        if source:
-            self._leave_crew(self._open_bar, f"build {source}")
-        else:
-            self._said_of_crew(f"{name} was not built from a folder")
+    def _rebuild(self, name: str) -> None:
+        """Build an agent anew of the folder that it came from."""
 
     def _open_card(self, state: CrewState, name: str) -> None:
         from app.projection.agent_card import card
@@ -342,13 +338,13 @@ class CrewKeys(CrewBase, MastermindBase):
                 self._open_of_crew(lambda _state: self._take_over(intent.argument))
             case "select":
                 self.run_worker(self._explain(intent.argument), name="select", exit_on_error=False)
-            case "agents":
-                self.run_worker(self._tell_agents(intent), name="agents", exit_on_error=False)
+            case "agents" | "ideas":
+                self.run_worker(self._tell_crew(intent), name="agents", exit_on_error=False)
             case _:
                 return False
         return True
 
-    async def _tell_agents(self, intent: Local) -> None:
+    async def _tell_crew(self, intent: Local) -> None:
         from app.crew_doing import answered
 
         if self._engine is None:
@@ -358,7 +354,7 @@ class CrewKeys(CrewBase, MastermindBase):
         _, _, text = await answered(self._engine, intent)
         self._say(text.replace("\n", " · "), "note")
         if "\n" in text and len(self.screen_stack) == 1:
-            self._read_text("Registered agents", text)
+            self._read_text("Registered agents" if intent.action == "agents" else "Parked ideas", text)
 
     async def _explain(self, text: str) -> None:
         """Show which agent fits a text, and why."""

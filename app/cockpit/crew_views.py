@@ -98,6 +98,19 @@ class CrewViews(CrewKeys):
             if not self._occupied:
                 self._view_of_handoff(name)
 
+    def _shows_resumed(self, command: cc.ForCrew) -> Callable[[str], None] | None:
+        """Shows a guided session that a line lets go on; None for all other commands."""
+        state, name = self._crew_state, command.handoff if isinstance(command, cc.ResumeHandoff) else ""
+        one = state.handoffs.get(name) if state is not None else None
+        if one is None or one.spec is None or one.spec.type != "guided":
+            return None
+
+        def shown(_message: str) -> None:
+            if not self._occupied:
+                self._view_of_handoff(name)
+
+        return shown
+
     # -------------------------------------------------------------- keeping it up to date
 
     def _crew_told(self, event: Event) -> None:
@@ -153,7 +166,9 @@ class CrewViews(CrewKeys):
             command: cc.ForCrew = cc.ResumeHandoff(handoff=event.handoff)
         else:
             value = list(event.value) if isinstance(event.value, tuple) else event.value
-            command = cc.GuidedMove(handoff=event.handoff, move=event.move, value=value, step=event.step)
+            command = cc.GuidedMove(
+                handoff=event.handoff, move=event.move, value=value, step=event.step, reason=event.reason
+            )
         self.run_worker(self._moved(dialog, command), name="guided", exit_on_error=False)
 
     async def _moved(self, dialog: GuidedDialog, command: cc.ForCrew) -> None:

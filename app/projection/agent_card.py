@@ -36,6 +36,9 @@ def card(state: CrewState, name: str, now: datetime) -> tuple[Section, ...]:
         Section("Tools", "\n".join(_tool_lines(state, spec)) or "none"),
         Section("Edges of the selection graph", "\n".join(_edge_lines(state, name)) or "none"),
     ]
+    if waiting := state.parked(name):
+        told = "\n".join(f"{idea.id}: {idea.text}" for idea in waiting)
+        sections.append(Section("Parked ideas", f"{told}\nidea take IDEA [AGENT] · idea drop IDEA"))
     if one.warnings:
         sections.append(Section("Warnings", "\n".join(one.warnings), "warning"))
     allowed = [

@@ -60,7 +60,7 @@ def _ended(result: BuildResult | None) -> str:
         return ""
     spec = f"{result.spec.id} {result.spec.version}" if result.spec is not None else ""
     where = result.output_path
-    return " · ".join(filter(None, (spec, where, f"{result.duration_seconds:.1f} s")))
+    return " · ".join(filter(None, (spec, where, f"it took {result.duration_seconds:.1f} s")))
 
 
 def _phases(records: Sequence[PhaseRecord], *, running: bool, asks: bool) -> tuple[PhaseLine, ...]:

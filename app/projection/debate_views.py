@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.projection.crew_parts import asked, standing
 from engine.agents.human import HumanRequest
-from engine.agents.methods.debate import ROUNDS_MOST, Claim, Debate, Turn, begin
+from engine.agents.methods.debate import ROUNDS_MOST, Claim, Debate, Turn, begin, with_rounds
 from engine.agents.methods.judging import Verdict
 from engine.crew.state import CrewState, Handoff
 from engine.domain.running import DEBATE
@@ -47,6 +47,7 @@ def debate_of(handoff: Handoff) -> Debate | None:
         return Debate.loaded(kept)[0]
     spec = handoff.spec.debate if handoff.spec is not None else None
     motion = str(handoff.context.metadata.get("motion") or handoff.context.task_description)
+    spec = with_rounds(spec, handoff.context.metadata) if spec is not None else None
     return begin(spec, motion) if spec is not None and (spec.motion or motion).strip() else None
 
 

@@ -14,9 +14,10 @@ from enum import IntEnum
 
 from engine.agents.context import ORCHESTRATOR
 from engine.agents.human import HumanRequest
-from engine.agents.kinds import ConfidenceSource, Effect, HandoffState
+from engine.agents.kinds import ConfidenceSource, HandoffState
 from engine.crew.state import CrewState, Handoff, Registered
 from engine.domain.goal import GoalStatus
+from engine.domain.running import RUN_TYPES
 from engine.domain.state import AgentState, Mode
 from engine.domain.text import clean_line
 from engine.inquiry import Need, NeedKind, needs_of
@@ -203,7 +204,7 @@ class Fleet:
             tools=tools_of(crew, one),
             work=clean_line(spec.description, limit=200),
             note=_note(last),
-            asked=asked_by(asked, now) if asked else None,
+            asked=_with_ideas(asked_by(asked, now), crew, spec.id) if asked else None,
         )
         busiest = min(handed, key=_rank, default=None)
         waits = [each for each in asked if each.reason_code != TALKS]
@@ -235,6 +236,8 @@ class Fleet:
             handoff = crew.handoff_of(state.agent_id) if crew is not None else None
             if state.deleted or (handoff is not None and self._stands_for(crew, handoff)):
                 continue
+            if handoff is None and crew is not None and state.agent_type in RUN_TYPES:
+                continue  # it is being made, and told in its agent's row a moment later
             # A fault of the program has no event.
             about = "fault" if state.agent_id in faults else ""
             before = self._known.get(state.agent_id)
@@ -296,6 +299,12 @@ def _note(handoff: Handoff | None) -> str:
     return clean_line(f"{handoff.id}: {said}", limit=600)
 
 
+def _with_ideas(asked: Asked, crew: CrewState, agent: str) -> Asked:
+    """What a role asks, with the ideas that it has parked so far."""
+    ideas = " · ".join(f"{one.id} {clean_line(one.text, limit=80)}" for one in crew.parked(agent))
+    return replace(asked, context=f"{asked.context} parked: {ideas}".strip()) if ideas else asked
+
+
 def tools_of(crew: CrewState, one: Registered) -> str:
     """Whether its servers can be had: ok, degraded, or down where a required one is."""
     worst = "degraded" if one.spec.tools.degraded else "ok"
@@ -315,7 +324,7 @@ def asked_by(requests: Sequence[HumanRequest], now: datetime) -> Asked:
     options = []
     for option in one.options:
         usual = " (by default)" if option.id == one.default_option else ""
-        options.append(AskOption(option.label + usual, option.effect is Effect.TAKEOVER))
+        options.append(AskOption(option.label + usual, "must" if option.needs_words else option.words))
     return Asked(
         one.id,
         one.title + (f" (asked {one.times} times)" if one.times > 1 else ""),

@@ -13,8 +13,8 @@ from engine.agents.spec import GuidedStep
 from engine.crew.state import CrewState, Handoff
 from engine.domain.crew_commands import GuidedMove
 from engine.domain.running import GUIDED
-from widgets.dialogs.guided import Answer, GuidedModel, StepAsked, StepLine
 from widgets.dialogs.long_text import Section
+from widgets.guided_model import Answer, GuidedModel, StepAsked, StepLine
 
 _MARKS = {StepStatus.ANSWERED: "✓", StepStatus.SKIPPED: "»", StepStatus.STALE: "!", StepStatus.PENDING: "·"}
 _MADE = {*GuidedMove.model_fields["move"].annotation.__args__, "leave", "take"}  # type: ignore[union-attr]
@@ -97,6 +97,7 @@ def _asked(step: GuidedStep, session: GuidedSession) -> StepAsked:
         step.options,
         _value(step, state.value),
         " · ".join(notes),
+        step.may_skip,
     )
 
 

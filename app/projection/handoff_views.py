@@ -277,6 +277,10 @@ def _of_handoff(state: CrewState, one: Handoff, now: datetime) -> Iterator[Fact]
         yield Fact("retry of", context.retry_of)
     if one.stage:
         yield Fact("stage", f"{one.stage} {one.note}".strip())
+    for idea in state.ideas.values():
+        if idea.handoff == one.id:
+            became = "" if idea.state == "parked" else f" ({idea.state}{f': {idea.to}' if idea.to else ''})"
+            yield Fact("parked", f"{idea.id} {_cut(idea.text)}{became}")
     yield Fact("", "What happened", "heading")
     for move in one.moves:
         why = f": {move.reason}" if move.reason else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from app.projection.crew_parts import asked, shown, standing, style_of, title_of
@@ -18,6 +18,7 @@ from widgets.dialogs.long_text import Section
 from widgets.dialogs.pipeline import PipelineModel, PipelineWish
 from widgets.phase_list import CheckLine, PhaseLine
 
+_FAILED = "not committed: its checkpoint is not passed"
 STEP, CHECKPOINT = "pipeline.step", "checkpoint"
 
 
@@ -26,16 +27,19 @@ def pipeline(state: CrewState, handoff: Handoff, said: str = "") -> PipelineMode
     phases = handoff.spec.phases if handoff.spec is not None else ()
     run, request = run_of(handoff), question_of(state, handoff)
     edit = next((one for one in request.options if one.id == "edit"), None) if request is not None else None
+    draft = edit.args.get("outputs") if edit is not None else None
+    now = under_way(phases, run)
+    failed = ((now.id, _sections_of(draft, _FAILED)),) if now is not None and draft else ()
     return PipelineModel(
         handoff=handoff.id,
         title=title_of(handoff),
         state=f"{standing(handoff)} · {len(run.records)} of {len(phases)} phases"
         + (" · step mode" if handoff.spec is not None and handoff.as_running.steps else ""),
         phases=tuple(_phase(one, at, handoff, phases, run) for at, one in enumerate(phases)),
-        outputs=tuple((one.phase, _sections(one)) for one in run.records),
+        outputs=(*((one.phase, _sections(one)) for one in run.records), *failed),
         question=f"{request.title}: {request.question}" if request is not None else "",
         asked=request.id if request is not None else "",
-        draft=_draft(edit.args.get("outputs")) if edit is not None else "",
+        draft=_draft(draft),
         may=_may(handoff, request),
         why_not=_why_not(handoff, request),
         said=said,
@@ -61,8 +65,8 @@ def check_lines(outcomes: Iterable[GateOutcome]) -> tuple[CheckLine, ...]:
 def _check(one: GateOutcome) -> CheckLine:
     mark = {True: "✓", False: "✗", None: "·"}[one.passed]
     what = " ".join(filter(None, (one.check.value, one.wanted)))
-    said = dict.fromkeys(part for part in (one.measured, one.message) if part != one.wanted)
-    measured = one.measured if one.passed else " · ".join(said)
+    told = (one.message,) if one.measured in one.message else (one.measured, one.message)
+    measured = one.measured if one.passed else " · ".join(part for part in told if part != one.wanted)
     soft = "" if one.hard else "(soft) "
     return CheckLine(mark, style_of(mark), soft + what, measured.strip(" ·"))
 
@@ -111,8 +115,14 @@ def _wanted(phase: Phase) -> Iterable[CheckLine]:
 
 
 def _sections(record: PhaseRecord) -> tuple[Section, ...]:
-    notes = (f"accepted although it failed: {record.accepted}",) if record.accepted else ()
-    found = tuple(Section(name, shown(value), notes=notes) for name, value in record.outputs.items())
+    return _sections_of(
+        record.outputs, f"accepted although it failed: {record.accepted}" if record.accepted else ""
+    )
+
+
+def _sections_of(outputs: Mapping[str, Any], note: str) -> tuple[Section, ...]:
+    notes = (note,) if note else ()
+    found = tuple(Section(name, shown(value), notes=notes) for name, value in outputs.items())
     return found or (Section("no outputs", notes=notes),)
 
 

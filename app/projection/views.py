@@ -14,6 +14,7 @@ from engine.domain.action import SandboxSession
 from engine.domain.breakpoints import BreakKind
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, Plan, PlanStep, StepStatus
+from engine.domain.running import RUN_TYPES
 from engine.domain.state import HELD_MODES, AgentState, Mode
 from engine.domain.text import clean_line
 from engine.engine import Health
@@ -91,8 +92,11 @@ _LINES: dict[str, tuple[str, AgentLine]] = {}
 
 
 def goal_stack(states: Iterable[AgentState], selected: str, faulty: Collection[str] = ()) -> GoalStackModel:
-    """The selected agent's goals, and all agents below them; faulty ones never run in this session."""
-    known = list(states)
+    """The selected agent's goals, and all agents below them; faulty ones never run in this session.
+
+    Runs that are over are history, as after a restart: the timeline leads to them.
+    """
+    known = [state for state in states if state.agent_id == selected or not _over(state)]
     chosen = next((state for state in known if state.agent_id == selected), None)
     return GoalStackModel(
         goals=tuple(_goals(chosen)) if chosen else (),
@@ -104,6 +108,11 @@ def goal_stack(states: Iterable[AgentState], selected: str, faulty: Collection[s
             for state in known
         ),
     )
+
+
+def _over(state: AgentState) -> bool:
+    """Whether it is a run whose handoff has ended."""
+    return state.agent_type in RUN_TYPES and bool(state.goals) and not state.open_goals
 
 
 def _goals(state: AgentState) -> Iterable[GoalLine]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -21,6 +21,13 @@ class Option(Value):
     label: str = Field(min_length=1, max_length=200)
     effect: Effect
     args: dict[str, Any] = Field(default_factory=dict)
+    words: Literal["", "may", "must"] = ""
+    """Whether words go with it: why a step is skipped, what a result written by hand says."""
+
+    @property
+    def needs_words(self) -> bool:
+        """Whether it means nothing without them."""
+        return self.words == "must" or self.effect is Effect.TAKEOVER
 
 
 class Answer(Value):

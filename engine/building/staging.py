@@ -73,6 +73,8 @@ class Build:
     built_at: str
     scope: str
     source: str
+    type: str = ""
+    """The type, where an operator chose it."""
 
 
 def read_build(folder: Path) -> Build | None:
@@ -82,7 +84,9 @@ def read_build(folder: Path) -> Build | None:
         texts = ("version", "builder_version", "source_sha256", "overrides_sha256", "spec_sha256", "built_at")
         named = {name: str(said[name]) for name in texts}
         files = {str(path): str(sha) for path, sha in said["files"].items()}
-        return Build(**named, files=files, scope=str(said["scope"]), source=str(said["source"]))
+        decided = said["type"]
+        chosen = str(decided["type"]) if decided["rule"] == "override" else ""
+        return Build(**named, files=files, scope=str(said["scope"]), source=str(said["source"]), type=chosen)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

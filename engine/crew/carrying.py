@@ -15,12 +15,15 @@ from engine.agents.kinds import (
     Priority,
     ReturnBehavior,
 )
+from engine.agents.methods.debate import ROUNDS, with_rounds
 from engine.agents.result import HandoffResult
 from engine.agents.spec import read_spec
 from engine.agents.values import InvalidError
+from engine.crew import ideas
 from engine.crew.admission import nearest
 from engine.crew.contexts import Wanted, from_user
 from engine.crew.iterating import iterate
+from engine.crew.material import settled
 from engine.crew.operator_decides import OperatorDecides
 from engine.crew.parts import Ask, HandoffError
 from engine.crew.requests import GUIDED
@@ -81,6 +84,9 @@ async def _carried_out(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
         case cc.RevokePermission():
             crew.requests.revoke(command.who, command.tool, actor)
             return Receipt(ok=True, message=f"{command.who} asks again before it uses {command.tool}")
+        case cc.TakeIdea() | cc.DropIdea():
+            name = _named("idea", command.idea, crew.state.ideas, "i-")
+            return await ideas.settle(crew, command, crew.state.ideas[name], actor)
         case cc.RegisterAgent():
             entry = await crew.registry.register(command.spec, source=command.source, actor=actor)
             said = "; ".join((f"{entry.spec.id} {entry.spec.version} is registered", *entry.warnings))
@@ -100,7 +106,8 @@ async def _carried_out(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
 # ------------------------------------------------------------------ work
 
 
-async def _work(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
+async def _work(crew: Crew, command: cc.Bringing, actor: str) -> Receipt:
+    command = await settled(command, crew.state, crew.ground.root)
     match command:
         case cc.Delegate(returns="synthesize"):
             wanted = _many(crew, command, (command.to,), HandoffMode.PARALLEL, actor)
@@ -250,8 +257,15 @@ async def _debate(crew: Crew, command: cc.Debate, actor: str) -> Receipt:
         to, debate = entry.spec.id, entry.spec.debate
     if debate is None:
         raise HandoffError(ErrorCode.NOT_CALLABLE, f"{to} has no debate")
+    if spec is None and command.judge not in ("", debate.judge_agent):
+        said = f"{to} is judged by {debate.judge_agent}; name two agents to have another judge"
+        raise HandoffError(ErrorCode.BAD_CONTEXT, said)
+    metadata: dict[str, Any] = {**command.metadata, "motion": command.motion}
+    if spec is None and command.rounds is not None:
+        metadata[ROUNDS] = command.rounds
+        debate = with_rounds(debate, metadata)
     ask = Ask(to, command.motion, priority=Priority(command.priority), timeout_s=command.timeout_s,
-              metadata={"motion": command.motion})  # fmt: skip
+              metadata=metadata)  # fmt: skip
     context = from_user(
         crew.state, crew.handoffs.setting, ask, clarity=command.clarity, mode=HandoffMode.DEBATE
     )
@@ -272,8 +286,8 @@ def _ad_hoc(command: cc.Debate) -> dict[str, Any]:
         "name": "Debate",
         "type": "collaborative",
         "description": "A debate that the operator asked for.",
-        "debate": {"motion": command.motion, "sides": sides, "judge_agent": command.judge,
-                   "rounds": command.rounds},
+        "debate": {"motion": command.motion, "sides": sides, "judge_agent": command.judge or "judge",
+                   "rounds": command.rounds or 2},
         "handoff": {"receives": {"requires_who": False, "requires_success": False, "min_clarity": 0.0}},
         "selectable": False,
     }  # fmt: skip
@@ -307,6 +321,9 @@ async def _on_handoff(crew: Crew, command: cc.ForCrew, handoff: Handoff, actor: 
         case cc.StepMode():
             if not handoff.open:
                 raise HandoffError(ErrorCode.BAD_CONTEXT, f"{name} is over: {handoff.state.words}")
+            if not handoff.halts:
+                said = f"{name} has no phases and no rounds to halt after: {handoff.agent} is no pipeline"
+                raise HandoffError(ErrorCode.BAD_CONTEXT, f"{said} and no debate")
             crew.spine.append(ce.StepModeSet(handoff=name, on=command.on), actor=actor)
             how = "halts after each part and asks" if command.on else "goes through without a halt"
             return Receipt(ok=True, message=f"{name} {how}", data=data)

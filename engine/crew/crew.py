@@ -36,7 +36,7 @@ from engine.crew.selecting import Selective
 from engine.crew.server_health import ServerHealth
 from engine.crew.spine import Spine
 from engine.crew.state import CrewState, Handoff
-from engine.domain.command import Receipt
+from engine.domain.command import Command, Receipt
 from engine.domain.crew import CrewSettings
 from engine.domain.crew_commands import ForCrew
 from engine.domain.ports import Clock
@@ -57,6 +57,8 @@ class Ground(Protocol):
     """What a crew stands on; the engine is one."""
 
     workspace: Path
+    root: Path
+    """The sandbox root."""
     session: str
     store: JournalStore
 
@@ -71,6 +73,9 @@ class Ground(Protocol):
     @property
     def servers(self) -> Servers | None:
         """The MCP servers; None where there are none."""
+
+    async def submit(self, command: Command, *, operator: str = "operator") -> Receipt:
+        """Carry a command to an agent of the engine out."""
 
     def budgets(self, agent: str, goal: str = "") -> tuple[Standing, ...]:
         """The budgets that a run draws on; without one, the workspace's."""

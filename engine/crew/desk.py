@@ -164,6 +164,25 @@ class CrewDesk:
         files = await self.skill_of(run)
         return found | frozenset(files.sizes if files is not None else ())
 
+    async def park(self, run: str, idea: str) -> str:
+        """See `Desk`."""
+        handoff = await self._of(run)
+        ideas = self._handoffs.state.ideas
+        for one in self._handoffs.state.parked(handoff.agent):
+            if one.text == idea:
+                return one.id
+        name = f"i-{len(ideas) + 1}"
+        said = ce.IdeaParked(idea=name, handoff=handoff.id, agent=handoff.agent, text=idea)
+        self._handoffs.spine.append(said, actor=handoff.agent)
+        await self._handoffs.spine.commit()
+        return name
+
+    def parked(self, run: str) -> Sequence[str]:
+        """See `Desk`."""
+        state = self._handoffs.state
+        found = state.handoff_of(run)
+        return tuple(one.text for one in state.parked(found.agent)) if found is not None else ()
+
     async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
         """See `Desk`."""
         handoff = await self._of(run)

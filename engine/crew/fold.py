@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from engine.agents.context import HandoffContext
 from engine.agents.human import Answer, HumanRequest
@@ -13,7 +13,7 @@ from engine.agents.result import HandoffResult
 from engine.agents.spec import AgentSpec
 from engine.agents.values import InvalidError, Value
 from engine.crew.contexts import clarity_of
-from engine.crew.state import Build, CrewState, Group, Handoff, Holder, Move, Registered, Server
+from engine.crew.state import Build, CrewState, Group, Handoff, Holder, Idea, Move, Registered, Server
 from engine.journal import crew_events as ce
 from engine.journal.errors import JournalError
 from engine.journal.event import Event
@@ -251,6 +251,12 @@ def _others(state: CrewState, event: Event, said: Payload) -> None:
         case ce.OperatorHeard():
             left = state.said.get(said.handoff, ())[1:]
             state.said = {**state.said, said.handoff: left}
+        case ce.IdeaParked():
+            state.ideas[said.idea] = Idea(said.idea, said.text, said.agent, said.handoff, event.at)
+        case ce.IdeaSettled():
+            if (idea := state.ideas.get(said.idea)) is not None:
+                how: Literal["taken", "dropped"] = "taken" if said.state == "taken" else "dropped"
+                state.ideas[said.idea] = replace(idea, state=how, to=said.to)
         case ce.BuildStaged():
             before = state.builds.get(said.build)
             phases = before.phases if before is not None else ()

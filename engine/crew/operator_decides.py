@@ -13,7 +13,9 @@ from engine.crew.requests import Requests
 from engine.domain.text import clean_line
 
 DONE = Option(id="done", label="That is all", effect=Effect.ACCEPT)
-AGAIN = Option(id="again", label="The same agent once more; your text is its task", effect=Effect.RESUME)
+AGAIN = Option(
+    id="again", label="The same agent once more; your text is its task", effect=Effect.RESUME, words="may"
+)
 
 
 class OperatorDecides:

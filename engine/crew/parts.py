@@ -177,6 +177,12 @@ class Desk(Protocol):
     async def log(self, run: str) -> frozenset[str]:
         """What a run can name as its source: see `Worker.log`, and the files of its skill, by their paths."""
 
+    async def park(self, run: str, idea: str) -> str:
+        """Put an idea aside for the operator; gives its id. The same idea is parked once."""
+
+    def parked(self, run: str) -> Sequence[str]:
+        """What the agent of a run has parked and nobody has taken up or dropped, oldest first."""
+
     async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
         """Go on, up to a phase (from 1), with the build of the agent that the run's handoff asks for.
 

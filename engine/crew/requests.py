@@ -150,8 +150,8 @@ class Requests:
         if text.strip() and not request.allow_free_text and chosen is None:
             known = ", ".join(one.id for one in request.options)
             raise HandoffError(ErrorCode.BAD_CONTEXT, f"{name} takes no text; choose one of {known}")
-        if chosen is not None and chosen.effect is Effect.TAKEOVER and not text.strip():
-            raise HandoffError(ErrorCode.BAD_CONTEXT, f"{chosen.id} needs the text that is to be the result")
+        if chosen is not None and chosen.needs_words and not text.strip():
+            raise HandoffError(ErrorCode.BAD_CONTEXT, f"{chosen.id} needs words: {chosen.label}")
         said = self._answer(option=chosen.id if chosen is not None else None, text=text, by=by)
         await self._settle(request, chosen, said)
         return self.state.requests[name]

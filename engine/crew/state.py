@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from engine.agents.context import ORCHESTRATOR, HandoffContext
 from engine.agents.human import HumanRequest
@@ -94,6 +94,11 @@ class Handoff:
         return bool(self.context.metadata.get(PROOF))
 
     @property
+    def halts(self) -> bool:
+        """Whether it has parts to halt after: a pipeline's phases, a debate's rounds."""
+        return self.spec is not None and bool(self.spec.phases or self.spec.debate)
+
+    @property
     def open(self) -> bool:
         """Whether something can still come of it."""
         return not self.state.terminal
@@ -140,6 +145,21 @@ class Holder:
 
     agent: str
     handoff: str
+
+
+@dataclass(frozen=True, slots=True)
+class Idea:
+    """What came up in a conversation and waits (ontology spec §1.12, ROLE)."""
+
+    id: str
+    text: str
+    agent: str
+    """The role that parked it."""
+    handoff: str
+    at: str
+    state: Literal["parked", "taken", "dropped"] = "parked"
+    to: str = ""
+    """What it became."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +219,8 @@ class CrewState:
     """What was allowed (or rejected) always, by agent and tool."""
     clarity: dict[str, Any] = field(default_factory=dict)
     """What is known of the problem, as the conversation's role told it last."""
+    ideas: dict[str, Idea] = field(default_factory=dict)
+    """Those that were parked, with what became of them."""
     builds: dict[str, Build] = field(default_factory=dict)
     servers: dict[str, Server] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -207,6 +229,10 @@ class CrewState:
     def registered(self, handoff: Handoff) -> bool:
         """Whether a handoff runs by a spec that was registered, and not by one that a run made for it."""
         return handoff.spec is None or any(handoff.spec is one for one in self.specs.values())
+
+    def parked(self, agent: str = "") -> tuple[Idea, ...]:
+        """The ideas that wait, of one role or of all, oldest first."""
+        return tuple(one for one in self.ideas.values() if one.state == "parked" and agent in ("", one.agent))
 
     def handoff_of(self, run: str) -> Handoff | None:
         """The handoff that a run works on."""

@@ -14,6 +14,7 @@ from engine.domain.command import Command
 
 _Id = Annotated[str, Field(min_length=1, max_length=80)]
 _Words = Annotated[str, Field(max_length=200_000)]
+_Source = Annotated[str, Field(min_length=1, max_length=1_000)]
 _Agent = Annotated[str, Field(min_length=1, max_length=64)]
 _Areas = Annotated[tuple[str, ...], Field(max_length=50)]
 _Priority = Annotated[int, Field(ge=1, le=3)]
@@ -24,7 +25,17 @@ class ForCrew(Command):
     """What the crew carries out, and no agent of the engine."""
 
 
-class _Work(ForCrew):
+class Bringing(ForCrew):
+    """What is given with work."""
+
+    given: Any = None
+    """Data as JSON, or a text: checked and counted where its agent does that, and told to its model."""
+    sources: Annotated[tuple[_Source, ...], Field(max_length=20)] = ()
+    """What can be quoted: files of the sandbox, and handoffs whose results are meant."""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class _Work(Bringing):
     """What work is handed over with."""
 
     task: Annotated[str, Field(min_length=1, max_length=200_000)]
@@ -35,7 +46,6 @@ class _Work(ForCrew):
     timeout_s: _Timeout = None
     clarity: dict[str, Any] | None = None
     """What, who and success; None takes what is known of the conversation, or the task as `what`."""
-    metadata: dict[str, Any] = Field(default_factory=dict)
 
 
 class Delegate(_Work):
@@ -75,7 +85,7 @@ class Select(_Work):
     """Who may be chosen; empty is everybody that may be selected."""
 
 
-class Debate(ForCrew):
+class Debate(Bringing):
     """Have a motion argued and judged, by a registered debate agent or by two agents that are named."""
 
     do: Literal["crew_debate"] = "crew_debate"
@@ -84,8 +94,10 @@ class Debate(ForCrew):
     """A registered agent with a debate; empty takes `decision-debate` where no sides are named."""
     pro: str = Field(default="", max_length=64)
     con: str = Field(default="", max_length=64)
-    judge: str = Field(default="judge", max_length=64)
-    rounds: Annotated[int, Field(ge=1, le=4)] = 2
+    judge: str = Field(default="", max_length=64)
+    """Of two agents that are named; empty takes `judge`. A registered debate has its own."""
+    rounds: Annotated[int | None, Field(ge=1, le=4)] = None
+    """None takes what the registered debate says, else 2."""
     clarity: dict[str, Any] | None = None
     timeout_s: _Timeout = None
     priority: _Priority = 1
@@ -111,6 +123,25 @@ class Say(ForCrew):
 
     do: Literal["crew_say"] = "crew_say"
     text: Annotated[str, Field(min_length=1, max_length=100_000)]
+
+
+class TakeIdea(ForCrew):
+    """Take a parked idea up: hand it to a registered agent, or make it a goal of an agent of the engine."""
+
+    do: Literal["crew_take_idea"] = "crew_take_idea"
+    idea: _Id
+    to: str = Field(default="", max_length=64)
+    """The registered agent that is handed it."""
+    goal_of: str = Field(default="", max_length=128)
+    """Else the agent whose goal it becomes."""
+
+
+class DropIdea(ForCrew):
+    """Let a parked idea go; it stays on record."""
+
+    do: Literal["crew_drop_idea"] = "crew_drop_idea"
+    idea: _Id
+    reason: str = Field(default="", max_length=2_000)
 
 
 class CancelHandoff(ForCrew):
@@ -235,5 +266,5 @@ AnyCrewCommand = (
     Delegate | Sequence | Parallel | Select | Debate | Transfer | TakeBack | Say
     | CancelHandoff | RetryHandoff | PauseHandoff | ResumeHandoff | SetPriority | StepMode | TakeOver
     | GuidedMove | AnswerRequest | DismissRequest | RevokePermission
-    | RegisterAgent | RemoveAgent | EnableAgent
+    | TakeIdea | DropIdea | RegisterAgent | RemoveAgent | EnableAgent
 )  # fmt: skip

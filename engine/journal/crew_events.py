@@ -244,6 +244,28 @@ class PermissionRevoked(Payload):
     tool: str
 
 
+class IdeaParked(Payload):
+    """A role put an idea of the conversation aside, for later."""
+
+    kind: ClassVar[str] = "crew.idea_parked"
+    idea: str
+    handoff: str
+    agent: str
+    text: str
+
+
+class IdeaSettled(Payload):
+    """The operator took a parked idea up, or dropped it."""
+
+    kind: ClassVar[str] = "crew.idea_settled"
+    idea: str
+    state: str
+    """`taken` or `dropped`."""
+    to: str = ""
+    """What it became, as a handoff or a goal."""
+    reason: str = ""
+
+
 class BuildStaged(Payload):
     """How far a build of an agent is (`builder.phase`)."""
 

@@ -85,6 +85,22 @@ def brief_problem(agent_type: str, meta: Mapping[str, Any]) -> str:
     return ""
 
 
+SOURCES = "sources"
+"""Where a handoff's metadata may have texts that can be quoted, by name."""
+
+
+def quotable(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """The texts that a handoff's metadata has, by name."""
+    held = metadata.get(SOURCES)
+    return {str(name): str(text) for name, text in held.items()} if isinstance(held, Mapping) else {}
+
+
+def carried(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a handoff's metadata its sub-agents are given, too: what they can quote."""
+    found = quotable(metadata)
+    return {SOURCES: found} if found else {}
+
+
 def values_of(context: HandoffContext) -> dict[str, Any]:
     """What a phase may name of the context (`engine.agents.spec.FROM_CONTEXT`), by name."""
     said = context.model_dump(mode="json")

@@ -15,12 +15,12 @@ from engine.domain.running import CREW, DEBATE, GUIDED, REPAIRS, ROLE, TURNS, VI
 from engine.domain.thinking import DecisionRequest, RecentAction
 from engine.journal.event import canonical
 from engine.models import Message, Text
-from engine.thinkers.brief import Brief, values_of
+from engine.thinkers.brief import Brief, quotable, values_of
 from engine.thinkers.spec_methods import GIVEN, TERMINAL, pipeline_of
 from engine.thinkers.spec_reader import ends_by_words
 from engine.thinkers.spec_tools import READ_SKILL, RUN, phase_of
 
-RECENT_LIMIT = 40_000
+RECENT_LIMIT, SOURCE_LIMIT = 40_000, 50_000
 """Characters of the newest calls with their answers."""
 LISTED_MOST = 100
 """Files of a skill that are listed by name."""
@@ -109,6 +109,9 @@ def _gathered(brief: Brief, request: DecisionRequest) -> Iterator[Text]:
     given = brief.context.metadata.get(GIVEN)
     if given is not None:
         yield Text(fence("what was given with the task", canonical(given)), "given")
+    for name, text in quotable(brief.context.metadata).items():
+        about = f"source {name}, to be quoted word for word"
+        yield Text(fence(about, text, limit=SOURCE_LIMIT), f"source {name}")
     phase = phase_of(brief, request.step)
     if phase is not None:
         yield from _of_phase(brief, phase.id, beliefs)
@@ -144,6 +147,8 @@ def _of_role(beliefs: Mapping[str, Any]) -> Iterator[Text]:
     if isinstance(state, Mapping):
         known = fence("what is known of the problem", canonical(state.get("clarity", {})))
         yield Text(known, "clarity")
+        if ideas := state.get("parked"):
+            yield Text(fence("ideas that are parked for later", "\n".join(map(str, ideas))), "parked")
     turns = beliefs.get(TURNS) or ()
     if turns:
         said = "\n".join(f"{turn['role']}: {turn['text']}" for turn in turns)

@@ -199,6 +199,12 @@ def _others(brief: Brief, others: Sequence[AgentSpec]) -> Iterator[Offer]:
             "text",
             "score",
         )
+        yield _crew(
+            "park",
+            "Put an idea of the operator's aside for later; it is listed for them.",
+            {"idea": {"type": "string"}},
+            "idea",
+        )
 
 
 _NOT_ASKED = (RequestKind.PERMISSION, RequestKind.TAKEOVER)

@@ -113,6 +113,9 @@ CREW = [
     ("transfer larry he knows", cc.Transfer(to="larry", reason="he knows")),
     ("take back", cc.TakeBack()),
     ("say hello", cc.Say(text="hello")),
+    ("ideas larry", Local("ideas", "larry")),
+    ("idea take i-1 other", cc.TakeIdea(idea="i-1", goal_of="other")),
+    ("idea drop i-1 not now", cc.DropIdea(idea="i-1", reason="not now")),
     ("parallel a,b look", cc.Parallel(to=("a", "b"), task="look")),
     ("sequence a, b look", cc.Sequence(to=("a", "b"), task="look")),
     ('debate "go on" for=a against=b rounds=1', cc.Debate(motion="go on", pro="a", con="b", rounds=1)),
@@ -475,7 +478,7 @@ ANYTHING_GOES = {
 }
 ANYTHING_GOES |= {"stop_job", "return_shell", "settle", "step", "breaks", "plans", "reflect", "cancel"}
 ANYTHING_GOES |= {"memory", "compare", "recap", "stop", "thaw", "deny", "outcomes", "undo", "redo"}
-ANYTHING_GOES |= {"fleet", "handoffs", "agents", "take", "pause"}
+ANYTHING_GOES |= {"fleet", "handoffs", "agents", "take", "pause", "ideas"}
 ANYTHING_GOES |= {"approve", "approvals", "accept", "reject", "envelope", "inbox"}
 """Verbs whose argument may be left out or be any word."""
 

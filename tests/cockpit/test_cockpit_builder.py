@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from crew_flight import lay_skill, staffed
 
+from engine.crew.builds.builds import Wanted
 from widgets.dialogs.builder import BuilderDialog
+from widgets.dialogs.fleet import FleetDialog
 
 
 @pytest.mark.parametrize("size", [(160, 45), (80, 24)])
@@ -49,3 +51,27 @@ async def test_a_build_that_fails_says_where(tmp_path: Path) -> None:
         await flight.shows(
             "✗ 1 SKILL analysis", "✗ required_fields", "✗ SKILL.md:1 NO_DESC", "✗ failed", "not begun"
         )
+
+
+async def test_the_board_builds_an_agent_again_on_this_screen(tmp_path: Path) -> None:
+    source = lay_skill(tmp_path / "pricing")
+    async with staffed(tmp_path / "ws") as flight:
+        builds = (await flight.engine.crew()).builds
+        assert builds is not None
+        first = await builds.build(Wanted(source, overrides={"type": "operator"}))
+        assert first.success, first.findings
+        await flight.press("escape", "F")
+        await flight.dialog(FleetDialog)
+        await flight.press("slash", *"larry", "enter", "b")
+        await flight.shows("larry comes with the program")
+        await flight.press("escape", "slash", *"pricing", "enter", "b")
+        await flight.dialog(BuilderDialog)
+        await flight.shows("✓ 1 SKILL analysis", "✓ up to date: nothing was written")
+        mastermind = await flight.engine.mastermind()
+        assert [job.verb for job in mastermind.state.jobs.values()] == ["agent_build"]
+        await flight.press("escape")
+        source.rename(tmp_path / "elsewhere")
+        await flight.press("F")
+        await flight.dialog(FleetDialog)
+        await flight.press("slash", *"pricing", "enter", "b")
+        await flight.shows("the folder of pricing is gone")

@@ -33,7 +33,8 @@ ASKS = Question(
     "driving_forces 17 < 20",
     options=(
         Option(id="go", label="go on", effect=Effect.RESUME),
-        Option(id="stop", label="stop here", effect=Effect.ABORT),
+        Option(id="stop", label="stop here", effect=Effect.ABORT, words="may"),
+        Option(id="accept", label="accept it; say why", effect=Effect.ACCEPT, words="must"),
     ),
 )
 
@@ -111,6 +112,30 @@ async def test_who_needs_you_comes_first_and_is_answered_in_place(manned: Manned
     await flight.press("enter")
     await flight.dialog(SectionsDialog)
     await flight.shows("Pws · operator 1.0.0 · 1 of 1 runs succeeded · takes no work", "Receives and returns")
+
+
+async def test_an_answer_with_words_opens_a_line_which_may_stay_empty_where_the_option_says_so(
+    manned: Manned,
+) -> None:
+    flight = manned.flight
+    await manned.register("pws")
+    manned.worker.scripts["pws"] = asks
+    first, second = await manned.hand("pws"), await manned.hand("pws")
+    await flight.until(lambda: len(manned.crew.state.open_requests()) == 2, "both questions")
+    refused = await flight.engine.submit(cc.AnswerRequest(request="hr-1", option="accept"))
+    assert refused.message.endswith("accept needs words: accept it; say why")
+    await flight.press("escape", "F")
+    await flight.dialog(FleetDialog)
+    await flight.shows("2 stop here …", "3 accept it; say why …")
+    await flight.press("3", "enter")
+    await flight.shows("write something, or leave with esc")
+    await flight.press(*"sure", "enter")
+    await flight.until(lambda: manned.state(first) == "completed", "the first")
+    await flight.shows("hr-2")
+    await flight.press("2", "enter")
+    await flight.until(lambda: manned.state(second) == "completed", "the second")
+    said = [one.answer for one in manned.crew.state.requests.values()]
+    assert [(one.option_id, one.text) for one in said if one] == [("accept", "sure"), ("stop", "")]
 
 
 async def test_an_agent_of_the_engine_is_two_letters_away_and_answered_too(manned: Manned) -> None:

@@ -69,8 +69,14 @@ async def test_a_session_goes_forth_and_back_by_key(tmp_path: Path, size: tuple[
         await asks(flight, "channel")
         await flight.press("2", "enter")
         await asks(flight, "days")
-        await flight.press("ctrl+k")
+        await flight.press("ctrl+k", *"no ", "escape")
+        assert dialog(flight).focused is dialog(flight)._choices
+        await flight.press("ctrl+k", *"closed then")
+        await flight.shows("skip it, because:", "enter skips it, with a reason")
+        await flight.press("enter")
         await asks(flight, "price")
+        await flight.shows("» Days")
+        assert ("» Days: skipped", "closed then") in [(o.title, o.text) for o in dialog(flight).model.partial]
         await flight.press(*"many")
         await flight.shows("needs a number")
         await flight.press("ctrl+j", "home", "enter")
@@ -82,6 +88,8 @@ async def test_a_session_goes_forth_and_back_by_key(tmp_path: Path, size: tuple[
         await flight.shows("'Value proposition' is stale")
         await asks(flight, "price")
         await flight.press(*"12", "ctrl+s")
+        await flight.shows("this answer was not given yet; ^s again")
+        await flight.press("ctrl+s")
         await flight.no_dialog()
         await flight.until(lambda: handoff(flight, name).state == "paused", "saved")
         await viewed(flight, GuidedDialog, name)
@@ -102,6 +110,7 @@ async def test_a_session_goes_forth_and_back_by_key(tmp_path: Path, size: tuple[
         assert result.data == {
             "segments": "shops here too", "value": "time", "channel": "letter", "price": 12.0, "sure": True,
         }  # fmt: skip
+        assert "*skipped*: closed then" in result.output
 
 
 async def test_a_draft_is_put_into_the_field_and_stored_only_by_the_operator(tmp_path: Path) -> None:
@@ -114,7 +123,7 @@ async def test_a_draft_is_put_into_the_field_and_stored_only_by_the_operator(tmp
         await flight.shows("draft, stored nowhere", "dog [/b]owners in towns")
         assert view._line.value == ""
         assert not view.model.partial
-        await flight.press("ctrl+g", "end", *"!", "escape")
+        await flight.press("ctrl+g", *"!", "escape")
         await flight.shows("this answer was not given yet; esc again")
         assert view._line.value == "dog [/b]owners in towns!"
         await flight.press("enter")

@@ -49,7 +49,9 @@ def test_the_keys_arrive_and_a_kill_loses_nothing(terminal: Terminal, tmp_path: 
     terminal.keys("C-n")
     terminal.shows("3/6", "● Channel")
     terminal.keys("C-k")
-    terminal.shows("4/6", "» Channel")
+    terminal.type("too early")  # in one burst
+    terminal.keys("Enter")
+    terminal.shows("4/6", "» Channel", "too early")
     terminal.keys("C-j", "Home", "Enter")
     terminal.shows("1/6", "● Customer segments")
     terminal.keys("F2")

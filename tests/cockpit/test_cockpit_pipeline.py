@@ -35,6 +35,7 @@ async def test_a_checkpoint_shows_what_was_measured_and_is_mended_by_hand(
         name = await handed(flight, "research", "Look at the forces.")
         dialog = await viewed(flight, PipelineDialog, name)
         await flight.until(lambda: dialog.model.asked, "the checkpoint")
+        await flight.shows("not committed: its checkpoint is not passed", "price, law")
         await flight.shows("✗ Analyze", "✗ min_items", "2 < 3", "e edit output", "· Report")
         await flight.press("g")
         await flight.shows("go on: its question has no such answer")

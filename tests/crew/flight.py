@@ -17,6 +17,7 @@ from engine.crew.crew import Crew
 from engine.crew.desk import CrewDesk
 from engine.crew.parts import Ask, HandoffError, Health, Running, Select
 from engine.crew.queue import Permits
+from engine.domain.command import Command, Receipt
 from engine.domain.crew import CrewSettings
 from engine.domain.crew_commands import Delegate, ForCrew
 from engine.domain.ports import SystemClock
@@ -70,6 +71,15 @@ class Ground:
     session: str = "session-1"
     crew_settings: CrewSettings = field(default_factory=CrewSettings)
     standing: tuple[Standing, ...] = ()
+    submitted: list[Command] = field(default_factory=list)
+
+    async def submit(self, command: Command, *, operator: str = "operator") -> Receipt:
+        self.submitted.append(command)
+        return Receipt(ok=True, message=f"{operator} asks")
+
+    @property
+    def root(self) -> Path:
+        return self.workspace / "sandbox"
 
     def budgets(self, agent: str, goal: str = "") -> tuple[Standing, ...]:
         return self.standing

@@ -150,7 +150,8 @@ async def test_a_build_is_events_and_a_handoff_and_a_failed_proof_brings_the_for
         assert (second.status, second.spec.version) == (Status.BUILT, "1.0.1")
         again = list(on.crew.state.handoffs.values())[-1]
         files = await on.crew.desk.skill_of(again.run)
-        assert files is not None and list(files.sizes) == ["notes.md"]
+        assert files is not None
+        assert list(files.sizes) == ["notes.md"]
         assert await on.builds.roll_back("comma-tools") == "comma-tools 1.0.0 answers again"
         live = await on.builds.build(Wanted(folder, live=True))
         assert live.errors[0].message.endswith("a live proof needs a model, and none is configured")

@@ -91,6 +91,36 @@ async def test_always_holds_for_one_agent_and_one_tool_until_it_is_revoked(fligh
     assert (await flight.crew.wait(name)).output == "reject_once  operator:ann"
 
 
+async def test_parked_ideas_are_taken_up_as_work_or_as_a_goal_or_dropped(flight: Flight) -> None:
+    await flight.register("larry", kind="role")
+    await flight.register("minto")
+
+    async def parks(job: Job) -> Any:
+        for idea in ("a toy", "a toy", "a book", "a film"):
+            await job.desk.park(job.run, idea)
+        return job.done(", ".join(job.desk.parked(job.run)))
+
+    flight.worker.scripts |= {"larry": parks}
+    talk = await flight.hand("larry")
+    assert (await flight.crew.wait(talk)).output == "a toy, a book, a film"
+    state = flight.crew.state
+    refused = await flight.do(cc.TakeIdea(idea="i-1"), ok=False)
+    assert "say who is to take it up" in refused["message"]
+    assert "no agent" in (await flight.do(cc.TakeIdea(idea="i-1", to="nobody"), ok=False))["message"]
+    assert len(state.parked("larry")) == 3
+    taken = await flight.do(cc.TakeIdea(idea="1", to="minto"))
+    assert taken["message"].startswith(f"i-1 is taken up: {taken['handoff']} goes to minto: a toy")
+    await flight.do(cc.TakeIdea(idea="i-2", goal_of="pilot-1"))
+    (goal,) = flight.ground.submitted
+    assert (goal.agent, goal.text) == ("pilot-1", "a book")
+    await flight.do(cc.DropIdea(idea="i-3", reason="not now"))
+    again = await flight.do(cc.DropIdea(idea="i-2"), ok=False)
+    assert "i-2 was taken already: a goal of pilot-1" in again["message"]
+    assert [(one.state, one.to) for one in state.ideas.values()] == [
+        ("taken", taken["handoff"]), ("taken", "a goal of pilot-1"), ("dropped", ""),
+    ]  # fmt: skip
+
+
 async def test_the_operators_text_becomes_the_result(flight: Flight) -> None:
     """Line 43."""
     await flight.register("one", "gate")
@@ -118,7 +148,7 @@ async def test_the_operators_text_becomes_the_result(flight: Flight) -> None:
     (request,) = flight.crew.needs
     assert [one.id for one in request.options] == ["retry", "accept", "takeover", "abort"]
     empty = await flight.do(cc.AnswerRequest(request=request.id, option="takeover"), ok=False)
-    assert "needs the text" in empty["message"]
+    assert "takeover needs words" in empty["message"]
     await flight.do(cc.AnswerRequest(request=request.id, option="takeover", text="By hand"))
     after = list(flight.crew.state.handoffs.values())[-1]
     assert after.result is not None

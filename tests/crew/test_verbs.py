@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.doing import do_in
-from app.grammar import complete, read_line
+from app.grammar import complete, read_line, verb_of
 from app.headless import opened
-from app.preview import preview_of
+from app.preview import Preview, preview_of
+from app.projection.agent_card import card
 from app.verb import Context, GrammarError, Local
 from engine.agents.kinds import ErrorCode
+from engine.agents.result import Usage
 from engine.domain import commands as cmd
 from engine.domain import crew_commands as cc
 from engine.domain.crew import CrewSettings
 from engine.loop.sharing import EngineConfig
-from tests.crew.flight import Flight, Job, Worker, spec_of
-from tests.crew.test_views import ask, wait
+from tests.crew.flight import CLEAR, Flight, Job, Worker, spec_of
+from tests.crew.test_views import ask, now, wait
 
 LINES = [
     ("delegate minto structure this", cc.Delegate(to="minto", task="structure this")),
     ("delegate !3 MINTO now", cc.Delegate(to="minto", task="now", priority=3)),
     ("transfer larry he knows", cc.Transfer(to="larry", reason="he knows")),
     ("take back", cc.TakeBack()),
+    ("transfer back", cc.TakeBack()),
+    ("debate we go on step=on", cc.Debate(motion="we go on", metadata={"step_mode": True})),
+    ('delegate minto "structure it"', cc.Delegate(to="minto", task="structure it")),
+    ('delegate minto "a" and "b"', cc.Delegate(to="minto", task='"a" and "b"')),
     ("take_back", cc.TakeBack()),
     ("say hello there", cc.Say(text="hello there")),
     ("parallel minto,pws look at it", cc.Parallel(to=("minto", "pws"), task="look at it")),
@@ -76,6 +83,19 @@ async def test_lines_about_handoffs_and_requests(flight: Flight) -> None:
     assert read_line(f"priority {other} 3", context) == cc.SetPriority(handoff=other, priority=3)
     assert read_line(f"pause {other}", context) == cc.PauseHandoff(handoff=other)
     assert read_line(f"resume {other}", context) == cc.ResumeHandoff(handoff=other)
+    assert read_line(f"step {other}", context) == cc.StepMode(handoff=other, on=True)
+    assert read_line(f"step {other} off", context) == cc.StepMode(handoff=other, on=False)
+    with pytest.raises(GrammarError, match="on or off; 'now' is neither"):
+        read_line(f"step {other} now", context)
+    refused = await flight.do(cc.StepMode(handoff=other), ok=False)
+    assert "no phases and no rounds" in refused["message"]
+    await flight.register("phased", kind="pipeline")
+    flight.worker.scripts["phased"] = wait
+    phased = await flight.hand("phased")
+    assert complete("step h", context) == [(f"step {phased} on", "phased running")]
+    await flight.do(cc.StepMode(handoff=phased))
+    assert complete("step h", context) == [(f"step {phased} off", "phased running")]
+    assert dict(foretold(f"step {phased} off", context).facts)["undo"] == "yes: set it again"
     assert read_line(f"takeover {other} my text", context) == cc.TakeOver(handoff=other, text="my text")
     assert read_line("answer hr-1 1", context) == cc.AnswerRequest(request="hr-1", option="go")
     assert read_line("answer hr-1 2 mine", context) == cc.AnswerRequest(
@@ -98,23 +118,86 @@ async def test_lines_about_handoffs_and_requests(flight: Flight) -> None:
         ("debate x for=pws", "two sides"),
         ("debate x rounds=9", "rounds"),
         ("delegate !7 minto x", "priorities are"),
+        ("delegate minto x step=on", "step= goes with a pipeline or a debate; minto is of type operator"),
+        ("debate x step=now", "step= is on or off"),
+        ("guided start minto", "minto is of type operator and not guided; delegate minto TASK"),
+        ("debate x for=minto", "two sides"),
+        ("debate x judge=minto", "judge= goes with for= and against="),
+        ("debate x for=minto against=pws agent=larry", "agent= has its own sides"),
+        ("debate x rounds=5", "from 1 to 4"),
         ("guided resume larry", "nothing of larry is open"),
     ):
         with pytest.raises(GrammarError, match=said.replace("(", r"\(")):
             read_line(line, context)
 
 
-def test_a_preview_tells_the_calls_of_a_debate_and_what_takes_a_line_back() -> None:
-    from app.grammar import verb_of
+async def test_lines_about_parked_ideas(flight: Flight) -> None:
+    context = replace(await crew_of(flight), agents=("pilot-1",))
 
-    context = Context()
+    async def parks(job: Job) -> object:
+        await job.desk.park(job.run, "sell it as a toy")
+        return job.done()
+
+    flight.worker.scripts["larry"] = parks
+    await flight.crew.wait(await flight.hand("larry"))
+    assert read_line("idea take i-1 minto", context) == cc.TakeIdea(idea="i-1", to="minto")
+    for line in ("idea take i-1", "idea take i-1 PILOT-1"):
+        assert read_line(line, context) == cc.TakeIdea(idea="i-1", goal_of="pilot-1")
+    assert read_line("idea drop i-1 not now", context) == cc.DropIdea(idea="i-1", reason="not now")
+    for line, said in (
+        ("idea keep i-1", "taken up or dropped; 'keep' is neither"),
+        ("idea take i-9", "there is no idea 'i-9'; the nearest: i-1"),
+        ("idea take i-1 mintoo", "there is no agent 'mintoo'; the nearest: minto"),
+    ):
+        with pytest.raises(GrammarError, match=said):
+            read_line(line, context)
+    assert ("idea take i-1", "larry: sell it as a toy") in complete("idea t", context)
+    assert [line for line, _ in complete("idea take i-1 m", context)] == ["idea take i-1 minto"]
+    told = dict(foretold("idea take i-1 minto", context).facts)
+    assert told["text"] == "sell it as a toy"
+    (listed,) = card_of(flight, "larry", "Parked ideas")
+    assert listed.startswith("i-1: sell it as a toy")
+
+
+def foretold(line: str, context: Context) -> Preview:
+    return preview_of(
+        line, verb_of(line)[0], read_line(line, context), crew=context.crew, model="claude-opus-4-6"
+    )
+
+
+def card_of(flight: Flight, agent: str, title: str) -> list[str]:
+    return [one.text for one in card(flight.crew.state, agent, now(flight)) if one.title == title]
+
+
+async def test_a_preview_tells_the_calls_of_a_debate_and_what_takes_a_line_back(flight: Flight) -> None:
+    context = await crew_of(flight)
+    labels = ("yes", "no", "later")
+    sides = [{"label": one, "agent_id": f"of-{one}", "stance": one} for one in labels]
+    debates = {"kind": "collaborative", "debate": {"sides": sides, "rounds": 3, "max_words": 100}}
+    await flight.register("decision-debate", **debates)
+    cost = "model calls at most, without repairs:"
     for line, told in (
-        ('debate "go on" rounds=2', {"cost": "8 model calls at most, without repairs"}),
+        ('debate "go on" for=pws against=minto', {
+            "cost": f"8 {cost} 2 sides, 3 turns each, and 2 passes of the judge",
+            "estimate": "about $0.30 at 250 words a turn: about 32,800 tokens read and 5,400 written"}),
+        ("debate go on", {"cost": f"14 {cost} 3 sides, 4 turns each, and 2 passes of the judge",
+                          "sides": "yes of-yes, no of-no, later of-later; judged by judge"}),
+        ("debate go on rounds=1", {"cost": f"8 {cost} 3 sides, 2 turns each, and 2 passes of the judge"}),
         ("transfer larry", {"undo": "yes: take back"}),
         ("delegate minto x", {"undo": "cancel HANDOFF ends it with all that it handed over"}),
-    ):
-        found = dict(preview_of(line, verb_of(line)[0], read_line(line, context)).facts)
-        assert told.items() <= found.items()
+    ):  # fmt: skip
+        found = dict(foretold(line, context).facts)
+        assert told.items() <= found.items(), found
+    flight.worker.scripts["pws"] = spends
+    handed = cc.Delegate(to="pws", task="a turn", clarity=CLEAR, metadata={"debate": {"side": "yes"}})
+    await flight.crew.wait((await flight.do(handed))["handoff"])
+    assert dict(foretold("debate go on", context).facts)["estimate"] == (
+        "about $0.70: the 2 calls of earlier debates took $0.10"
+    )
+
+
+async def spends(job: Job) -> object:
+    return job.done(usage=Usage(calls=2, usd=0.1))
 
 
 async def test_without_a_screen_work_is_followed_until_it_ends_or_waits(tmp_path: Path) -> None:
@@ -172,3 +255,76 @@ async def test_cutting_a_line_off_cancels_what_it_began(tmp_path: Path) -> None:
         await asyncio.gather(line, return_exceptions=True)
         assert [one.state for one in crew.state.handoffs.values()] == ["cancelled"]
         assert worker.ended == ["slow"]
+
+
+@pytest.mark.parametrize(
+    ("behind", "fields"),
+    [
+        ('given="22 of 40" sources=a.md,h-12', {"given": "22 of 40", "sources": ("a.md", "h-12")}),
+        ("""SOURCES='my notes.md, b.md' given='{"scores": {"problem": 22}}'""",
+         {"given": {"scores": {"problem": 22}}, "sources": ("my notes.md", "b.md")}),
+        ("and say what for=x means", {"task": "look and say what for=x means"}),
+    ],
+)  # fmt: skip
+async def test_work_is_given_data_and_sources(flight: Flight, behind: str, fields: dict[str, object]) -> None:
+    context = await crew_of(flight)
+    asked = cc.Delegate.model_validate({"to": "minto", "task": "look", **fields})
+    assert read_line(f"delegate minto look {behind}", context) == asked
+    if "sources" in fields:
+        both = read_line(f"parallel minto,pws look {behind}", context)
+        assert isinstance(both, cc.Parallel)
+        assert (both.given, both.sources) == (asked.given, asked.sources)
+        debate = read_line(f"debate look for=pws {behind} against=minto", context)
+        assert isinstance(debate, cc.Debate)
+        assert (debate.motion, debate.con, debate.sources) == ("look", "minto", asked.sources)
+
+
+async def test_settings_are_completed_from_what_there_is(flight: Flight) -> None:
+    context = replace(await crew_of(flight), paths=("notes/", "notes/a.md", "b.md"))
+    earlier = await flight.hand("pws")
+    await flight.crew.wait(earlier)
+    assert [line for line, _ in complete("debate it is so for=m", context)] == ["debate it is so for=minto"]
+    assert complete("debate it is so", context) == []
+    lines = [line for line, _ in complete("delegate minto look sources=", context)]
+    assert lines == [f"delegate minto look sources={one}" for one in ("notes/a.md", "b.md", earlier)]
+    lines = [line for line, _ in complete("delegate minto look sources=b.md,h-", context)]
+    assert lines == [f"delegate minto look sources=b.md,{earlier}"]
+
+
+async def test_what_is_given_is_read_and_put_into_the_handoff_or_refused(flight: Flight) -> None:
+    context = await crew_of(flight)
+    for line, said in (
+        ("delegate minto look given='{\"a\": }'", "looks like JSON and is none"),
+        ('delegate minto look given={"a":1}', "put its value in quotes"),
+        ("delegate minto sources=a.md", "the task is missing"),
+        ("delegate minto look sources=,", "names files of the sandbox or handoffs"),
+    ):
+        with pytest.raises(GrammarError, match=said):
+            read_line(line, context)
+    root = flight.ground.root
+    (root / "notes").mkdir(parents=True)
+    (root / "notes/a.md").write_text("31 of 40 would pay.", encoding="utf-8")
+    (root / "big.txt").write_text("x" * 50_000, encoding="utf-8")
+    (root / "empty.txt").write_text(" \n", encoding="utf-8")
+    earlier = await flight.hand("pws")
+    await flight.crew.wait(earlier)
+
+    async def do(line: str, *, ok: bool = True) -> dict[str, object]:
+        command = read_line(line, context)
+        assert isinstance(command, cc.ForCrew)
+        return await flight.do(command, ok=ok)
+
+    made = await do(f"delegate minto look given='[1]' sources=notes/a.md,{earlier[:8]}")
+    context_of = flight.crew.state.handoffs[str(made["handoff"])].context
+    assert context_of.metadata == {
+        "given": [1], "sources": {"notes/a.md": "31 of 40 would pay.", earlier[:8]: "done"},
+    }  # fmt: skip
+    for name, said in (
+        ("gone.md", "'gone.md' does not exist"),
+        ("../outside", "outside"),
+        ("big.txt", "50,000 bytes together; 48,000 are taken"),
+        ("empty.txt", "it is empty"),
+        ("h-none", "0 handoffs are meant"),
+    ):
+        refused = await do(f"delegate minto look sources={name}", ok=False)
+        assert said in str(refused["message"]), refused

@@ -10,6 +10,7 @@ from app.crew_doing import explained
 from app.projection.agent_card import card, selection
 from app.projection.fleet_views import Fleet
 from app.projection.handoff_views import error_text, facts, timeline
+from app.projection.views import goal_stack
 from engine.agents.human import Option
 from engine.agents.kinds import Effect, ErrorCode, RequestKind
 from engine.crew.graphing import GraphSelect
@@ -92,8 +93,8 @@ async def test_the_board_is_ordered_by_who_needs_you_and_then_by_how_long(flight
     asked = row(model, "asks-first").asked
     assert asked is not None
     assert [(one.label, one.text) for one in asked.options] == [
-        ("go on (by default)", False),
-        ("write it by hand", True),
+        ("go on (by default)", ""),
+        ("write it by hand", "must"),
     ]
     labels = {one.name: one.label for one in model.rows}
     await flight.do(cc.AnswerRequest(request=asked.id, option="1"))
@@ -115,12 +116,13 @@ async def test_agents_of_the_engine_stand_beside_registered_ones_and_runs_once(f
     states = [
         AgentState(agent_id=run, run=RunState.RUNNING, version=1),
         AgentState(agent_id="lost", run=RunState.RUNNING, version=1, goals={"g1": failed}),
+        AgentState(agent_id="works-2", agent_type="operator", version=1),
     ]
     fleet = Fleet()
     model = fleet.model(flight.crew.state, states, now(flight))
     assert [one.name for one in model.rows] == ["lost", "works"]
     assert row(model, "lost").note == "no way"
-    assert fleet.model(None, states, now(flight)).standing.startswith("2 agents")
+    assert fleet.model(None, states, now(flight)).standing.startswith("3 agents")
     # What did not change is not looked at again.
     states[1] = replace(states[1], goals={})
     assert row(fleet.model(flight.crew.state, states, now(flight)), "lost").mark == "✗"
@@ -223,3 +225,16 @@ async def test_a_selection_is_explained_by_the_graph_itself(flight: Flight) -> N
     assert (pws.agent, pws.score, pws.parts, pws.literal) == ("pws", 0.87, (0.6, 0.0, 0.27, 0.0), 0.6)
     assert (minto.place, minto.lost) == (0, "It has finished already.")
     assert model.standing == "structure, validate; finished: minto · it goes to pws"
+
+
+def test_runs_that_are_over_are_not_listed_among_the_agents() -> None:
+    done = Goal("g1", "look", status=GoalStatus.ACHIEVED)
+    states = [
+        AgentState(agent_id="pilot-1", agent_type="bdi_agent", goals={"g1": done}),
+        AgentState(agent_id="minto-1", agent_type="operator", goals={"g1": done}),
+        AgentState(agent_id="minto-2", agent_type="operator", goals={"g1": Goal("g1", "look")}),
+        AgentState(agent_id="minto-3", agent_type="operator"),
+    ]
+    listed = [one.id for one in goal_stack(states, "pilot-1").agents]
+    assert listed == ["pilot-1", "minto-2", "minto-3"]
+    assert "minto-1" in [one.id for one in goal_stack(states, "minto-1").agents]

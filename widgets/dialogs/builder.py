@@ -127,6 +127,7 @@ class BuilderDialog(BoxDialog[None]):
     }
     BuilderDialog.-wide Preview:focus { border-left: heavy $border; }
     BuilderDialog.-short.-asks Preview { display: none; }
+    BuilderDialog.-bare Preview { display: none; }
     BuilderDialog ChoiceList { display: none; }
     BuilderDialog.-asks ChoiceList { display: block; }
     BuilderDialog #said { height: auto; max-height: 2; color: $text-warning; }
@@ -162,7 +163,7 @@ class BuilderDialog(BoxDialog[None]):
         self._list, self._findings, self._preview = PhaseList(), FindingsPane(), Preview()
         self._decision, self._question = Static(id="decision"), Static(id="question")
         self._choices = ChoiceList()
-        self._said = Static(id="said")
+        self._said, self._keys = Static(id="said"), Static(classes="-keys")
 
     @property
     def model(self) -> BuilderModel:
@@ -186,14 +187,7 @@ class BuilderDialog(BoxDialog[None]):
             yield self._question
             yield self._choices
             yield self._said
-            yield Static(
-                Content.from_markup(
-                    "[@click=screen.again][bold]b[/] build again[/]   "
-                    "[@click=screen.cancel][bold]c[/] cancel[/]   "
-                    "[bold]tab[/] findings, agent.yaml   [bold]1–5[/] [bold]enter[/] choose"
-                ),
-                classes="-keys",
-            )
+            yield self._keys
 
     def on_mount(self) -> None:
         """The phases have the focus, or the choice where there is one."""
@@ -215,12 +209,14 @@ class BuilderDialog(BoxDialog[None]):
         self._list.show(model.phases)
         self._findings.show(model.findings)
         text = model.preview or "It is there once the second phase has passed."
+        self.set_class(not model.preview and not model.running, "-bare")
         self._preview.show((Section("agent.yaml", text),))
         self._decision.update(Content(clean(model.decision, limit=2_000)))
         self._decision.display = bool(model.decision)
         self._question.update(Content(f"? {clean_line(model.question, limit=600)}" if model.question else ""))
         self._question.display = bool(model.question)
         self.say(model.said)
+        self._keys.update(_keys(model))
         self.set_class(bool(model.options), "-asks")
         if model.options and asked != (model.question, model.options):
             self._choices.offer(model.options)
@@ -256,3 +252,12 @@ class BuilderDialog(BoxDialog[None]):
             self.post_message(self.CancelWanted(self._model.build))
         else:
             self.say("nothing is being built")
+
+
+def _keys(model: BuilderModel) -> Content:
+    """The keys that do something now."""
+    ends = "[@click=screen.cancel][bold]c[/] cancel[/]"
+    again = "[@click=screen.again][bold]b[/] build again[/]"
+    parts = [ends if model.running else again, "[bold]tab[/] findings, agent.yaml"]
+    parts += [f"[bold]1–{len(model.options)}[/] [bold]enter[/] choose"] if model.options else []
+    return Content.from_markup("   ".join(parts))

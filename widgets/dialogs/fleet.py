@@ -363,10 +363,18 @@ class FleetDialog(BoxDialog[None]):
         if self._writing[0] == "filter":
             self._filtered(event.value.strip())
 
+    def _may_be_empty(self, request: str, option: int) -> bool:
+        asked = next((row.asked for row in self._model.rows if row.asked and row.asked.id == request), None)
+        return (
+            asked is not None
+            and 0 < option <= len(asked.options)
+            and (asked.options[option - 1].text == "may")
+        )
+
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         (what, of, option), text = self._writing, event.value.strip()
-        if what != "filter" and not text:
+        if what != "filter" and not text and not (what == "answer" and self._may_be_empty(of, option)):
             self.say("write something, or leave with esc")
             return
         self._stop_writing()

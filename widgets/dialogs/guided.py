@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Vertical, VerticalScroll
+from textual.containers import Container, Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
@@ -19,76 +18,19 @@ from engine.domain.text import clean, clean_line
 from widgets.choices import ChoiceList
 from widgets.dialogs.box import BoxDialog
 from widgets.dialogs.long_text import LongText, Section
+from widgets.guided_model import Answer, Check, GuidedModel, GuidedWish, StepLine
 from widgets.pieces import Piece
 from widgets.rows import Row, RowPane
 
-Kind = Literal["text", "long_text", "choice", "multi", "number", "confirm"]
-GuidedWish = Literal["answer", "back", "skip", "jump", "suggest", "save", "finish", "resume"]
-Answer = str | tuple[str, ...] | bool
-Check = Callable[[str, Answer], str]
-"""Takes a step's id and an answer, and gives what is wrong with it; empty when it can be stored."""
 WIDE = 118
 """Cells from which on the result so far stands at the right."""
 SHOWN_MOST = 20_000
 """Characters of a prompt or a draft that are shown."""
 YES_NO = ("yes", "no")
 STEP = "step "
-
-
-@dataclass(frozen=True, slots=True)
-class StepLine:
-    """A step on the rail."""
-
-    id: str
-    title: str
-    mark: str
-    style: str
-    word: str
-    """Where it stands, in a word; the mark says no more."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepAsked:
-    """The step that is asked."""
-
-    id: str
-    title: str
-    prompt: str
-    kind: Kind
-    options: tuple[str, ...] = ()
-    value: Answer = ""
-    """What was answered before."""
-    note: str = ""
-    """Whether it is required, or to be looked at again."""
-
-
-@dataclass(frozen=True, slots=True)
-class GuidedModel:
-    """What the dialog shows."""
-
-    handoff: str = ""
-    title: str = ""
-    place: str = ""
-    """As `4/9`."""
-    state: str = ""
-    """Mark and word."""
-    rail: tuple[StepLine, ...] = ()
-    asked: str = ""
-    """The question that waits, by its id; empty while nothing is asked."""
-    step: StepAsked | None = None
-    """None when all were gone through."""
-    told: tuple[str, ...] = ()
-    """When it was saved, and what has changed since."""
-    refused: str = ""
-    """Why the last move was not made."""
-    draft: str = ""
-    """What a model wrote; stored nowhere."""
-    partial: tuple[Section, ...] = ()
-    """The result so far."""
-    missing: tuple[str, ...] = ()
-    """Why it cannot be finished yet."""
-    paused: bool = False
-    over: bool = False
+REASON_LIMIT = 2_000
+SKIPPING = "-skipping"
+"""The class while it is written why a step is skipped."""
 
 
 class Rail(RowPane):
@@ -134,6 +76,9 @@ class GuidedDialog(BoxDialog[None]):
     GuidedDialog #prompt, GuidedDialog #draft { height: auto; }
     GuidedDialog #draft { color: $text-primary; }
     GuidedDialog TextArea { height: 8; min-height: 3; }
+    GuidedDialog #reason { height: 3; display: none; }
+    GuidedDialog #reason Static { width: auto; padding: 1 1 0 0; color: $foreground-muted; }
+    GuidedDialog #reason Input { width: 1fr; }
     GuidedDialog.-wide #work { layout: horizontal; }
     GuidedDialog.-wide #asked { width: 1fr; height: 100%; }
     GuidedDialog.-wide Partial {
@@ -147,10 +92,10 @@ class GuidedDialog(BoxDialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+n,ctrl+enter", "next", "Next", priority=True, id="guided.next"),
         Binding("ctrl+b,f2", "move('back')", "Back", priority=True, id="guided.back"),
-        Binding("ctrl+k,f3", "move('skip')", "Skip", priority=True, id="guided.skip"),
+        Binding("ctrl+k,f3", "skip", "Skip", priority=True, id="guided.skip"),
         Binding("ctrl+j,f4", "jump", "Jump", priority=True, id="guided.jump"),
         Binding("ctrl+g,f5", "suggest", "Suggest", priority=True, id="guided.suggest"),
-        Binding("ctrl+s", "move('save')", "Save and leave", priority=True, id="guided.save"),
+        Binding("ctrl+s", "save", "Save and leave", priority=True, id="guided.save"),
         Binding("f9", "move('finish')", "Finish", priority=True, id="guided.finish"),
     ]
 
@@ -163,6 +108,8 @@ class GuidedDialog(BoxDialog[None]):
         value: Answer = ""
         step: str = ""
         """Where a jump goes."""
+        reason: str = ""
+        """Why a step is skipped."""
 
     def __init__(self, model: GuidedModel, check: Check) -> None:
         super().__init__()
@@ -173,7 +120,7 @@ class GuidedDialog(BoxDialog[None]):
         """The question that a move was made for."""
         self._refused = ""
         """The question with which a refusal was told."""
-        self._early: tuple[str, GuidedWish, Answer, str] | None = None
+        self._early: tuple[str, GuidedWish, Answer, str, str] | None = None
         """A move that was made before its question waited, with what was shown then."""
         self._warned = False
         self._before: Answer = ""
@@ -181,6 +128,9 @@ class GuidedDialog(BoxDialog[None]):
         self._told, self._prompt = Static(id="told"), Static(id="prompt")
         self._problem, self._draft = Static(id="problem", classes="-problems"), Static(id="draft")
         self._line, self._long, self._choices = Input(), TextArea(tab_behavior="focus"), ChoiceList()
+        self._reason = Input(max_length=REASON_LIMIT)
+        self._field: Widget = self._rail
+        """Where the answer is given."""
 
     @property
     def model(self) -> GuidedModel:
@@ -199,6 +149,9 @@ class GuidedDialog(BoxDialog[None]):
                         yield self._line
                         yield self._long
                         yield self._choices
+                        with Horizontal(id="reason"):
+                            yield Static(Content("skip it, because:"))
+                            yield self._reason
                         yield self._problem
                         yield self._draft
                     yield self._partial
@@ -206,10 +159,10 @@ class GuidedDialog(BoxDialog[None]):
                 Content.from_markup(
                     "[@click=screen.next][bold]^n[/] next[/]  "
                     "[@click=screen.move('back')][bold]^b[/]·F2 back[/]  "
-                    "[@click=screen.move('skip')][bold]^k[/]·F3 skip[/]  "
+                    "[@click=screen.skip][bold]^k[/]·F3 skip[/]  "
                     "[@click=screen.jump][bold]^j[/]·F4 jump[/]  "
                     "[@click=screen.suggest][bold]^g[/]·F5 suggest[/]  "
-                    "[@click=screen.move('save')][bold]^s[/] save, leave[/]  "
+                    "[@click=screen.save][bold]^s[/] save, leave[/]  "
                     "[@click=screen.move('finish')][bold]F9[/] finish[/]"
                 ),
                 classes="-keys",
@@ -235,6 +188,8 @@ class GuidedDialog(BoxDialog[None]):
         self._told.update(Content("\n".join(clean_line(line, limit=400) for line in model.told)))
         self._told.display = bool(model.told)
         self._rail.set_rows([_rail_row(one) for one in model.rail])
+        if model.step is not None and not self._rail.has_focus:
+            self._rail.move_cursor(model.step.id)
         self._partial.show(model.partial or (Section("Result so far", "nothing yet"),))
         self._show_prompt()
         if (stage := _stage(model)) != self._loaded:
@@ -273,6 +228,7 @@ class GuidedDialog(BoxDialog[None]):
     def _load(self, stage: str) -> None:
         """Lay the input of the step out, with what was answered before."""
         model, self._loaded, self._warned = self._model, stage, False
+        self._stop_skipping()
         asked = model.step if stage.startswith(STEP) else None
         kind = asked.kind if asked is not None else "none"
         for each in (self._line, self._long, self._choices):
@@ -295,6 +251,7 @@ class GuidedDialog(BoxDialog[None]):
         else:
             self._line.value = clean_line(_as_text(asked.value), limit=20_000)
             field = self._line
+        self._field = field
         field.display = True
         self._before = self.value
         field.focus()
@@ -332,7 +289,8 @@ class GuidedDialog(BoxDialog[None]):
     @on(ChoiceList.Changed)
     def _changed(self) -> None:
         step, self._warned = self._model.step, False
-        if step is None or self._loaded is None or not self._loaded.startswith(STEP):
+        asked = self._loaded is not None and self._loaded.startswith(STEP)
+        if step is None or not asked or self.has_class(SKIPPING):
             return
         value = self.value
         if value in ("", ()) or value == self._before:
@@ -346,9 +304,41 @@ class GuidedDialog(BoxDialog[None]):
     def _entered(self) -> None:
         self._next()
 
+    def action_skip(self) -> None:
+        """Ask in a line why the step is skipped, which may stay empty; one that cannot be says so."""
+        step = self._model.step
+        if self.has_class(SKIPPING):
+            self._reason.call_later(self._skip)
+        elif step is None or not step.skippable or self._model.over or self._model.paused:
+            self.move("skip")
+        else:
+            self._reason.value = ""
+            self.set_class(True, SKIPPING)
+            self.query_one("#reason").display = True
+            # At once, so that a fast hand's next letters are in the line.
+            self.set_focus(self._reason)
+            self._field.display = self._field is self._rail
+            self._say_problem("enter skips it, with a reason or without; esc goes back", fine=True)
+
+    def _skip(self) -> None:
+        if not self.has_class(SKIPPING):
+            return
+        reason = self._reason.value.strip()
+        self._stop_skipping()
+        self.move("skip", reason=reason)
+
+    def _stop_skipping(self) -> None:
+        """Go back to the answer."""
+        if self.has_class(SKIPPING):
+            self.set_class(False, SKIPPING)
+            self.query_one("#reason").display = False
+            self._say_problem("")
+            self._field.display = True
+            self._field.focus()
+
     # -------------------------------------------------------------- moves
 
-    def move(self, move: GuidedWish, value: Answer = "", step: str = "") -> None:
+    def move(self, move: GuidedWish, value: Answer = "", step: str = "", reason: str = "") -> None:
         """Make a move, once for each question."""
         model = self._model
         if model.over:
@@ -359,11 +349,11 @@ class GuidedDialog(BoxDialog[None]):
             self._say_problem("it was saved and waits; enter goes on")
         elif not model.asked or model.asked == self._sent:
             # The step may be shown a moment before its question waits: a fast hand's move is made then.
-            self._early = (_stage(model), move, value, step)
+            self._early = (_stage(model), move, value, step, reason)
         else:
             self._sent = model.asked
             self._say_problem("")
-            self.post_message(self.Moved(model.handoff, move, value, step))
+            self.post_message(self.Moved(model.handoff, move, value, step, reason))
 
     def action_move(self, move: GuidedWish) -> None:
         """Make a move that needs no value."""
@@ -376,7 +366,9 @@ class GuidedDialog(BoxDialog[None]):
     def _next(self) -> None:
         """Answer; where nothing is asked any more, finish; where it was saved, go on."""
         step = self._model.step
-        if self._model.paused:
+        if self.has_class(SKIPPING):
+            self._skip()
+        elif self._model.paused:
             self.move("resume")
         elif step is None:
             self.move("finish")
@@ -404,9 +396,11 @@ class GuidedDialog(BoxDialog[None]):
             self._take_choice(draft)
         elif step.kind == "long_text":
             self._long.load_text(clean(draft, limit=200_000))
+            self._long.move_cursor(self._long.document.end)
             self._long.focus()
         else:
             self._line.value = clean_line(draft, limit=20_000)
+            self._line.cursor_position = len(self._line.value)
             self._line.focus()
 
     def _take_choice(self, draft: str) -> None:
@@ -423,12 +417,28 @@ class GuidedDialog(BoxDialog[None]):
 
     def action_close(self) -> None:
         """Close; with an answer that was not given yet the first escape only warns."""
-        asked = self._model.step is not None and _stage(self._model).startswith(STEP)
-        if asked and self.value != self._before and not self._warned:
-            self._warned = True
-            self._say_problem("this answer was not given yet; esc again drops it, ^n gives it")
+        if self.has_class(SKIPPING):
+            self._stop_skipping()
             return
-        self.dismiss(None)
+        if not self._warns("esc"):
+            self.dismiss(None)
+
+    def action_save(self) -> None:
+        """Save and leave, with everything that was typed before this key looked at as escape does."""
+        (self.focused or self).call_later(self._save)
+
+    def _save(self) -> None:
+        if not self._warns("^s"):
+            self.move("save")
+
+    def _warns(self, key: str) -> bool:
+        """Whether there is an answer that was not given; it is said once before it is dropped."""
+        asked = self._model.step is not None and _stage(self._model).startswith(STEP)
+        if not asked or self.value == self._before or self._warned:
+            return False
+        self._warned = True
+        self._say_problem(f"this answer was not given yet; {key} again drops it, ^n gives it")
+        return True
 
 
 def _stage(model: GuidedModel) -> str:

@@ -194,6 +194,8 @@ class HandoffsDialog(BoxDialog[None]):
         self.show(self._model)
         if self._model.shown:
             self._tree.move_cursor(self._model.shown)
+            # How many lines there is room for is known only then.
+            self.call_after_refresh(lambda: self._tree.reveal(self._tree.cursor_lines()))
         self._tree.focus()
         self.set_interval(1 / LOOKS_PER_S, self._wants_refresh)
 

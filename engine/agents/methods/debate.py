@@ -164,6 +164,17 @@ class Said(Value):
     """The action that follows from your side, in a few words."""
 
 
+ROUNDS = "rounds"
+"""Where a handoff's metadata may say how many rounds a debate has, other than its specification does."""
+
+
+def with_rounds(spec: DebateSpec, metadata: Mapping[str, Any]) -> DebateSpec:
+    """The debate with the rounds that were asked for."""
+    asked = metadata.get(ROUNDS)
+    fits = isinstance(asked, int) and not isinstance(asked, bool) and 1 <= asked <= ROUNDS_MOST
+    return spec.model_copy(update={"rounds": asked}) if fits else spec
+
+
 def begin(spec: DebateSpec, motion: str) -> Debate:
     """A debate before its openings.
 

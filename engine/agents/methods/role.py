@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from engine.agents.clarity import ProblemClarity
 from engine.agents.criteria import count_words, question_count
@@ -30,7 +31,7 @@ class RoleState(Value):
     questions: int = 0
     """How many it has asked."""
     parked: tuple[str, ...] = ()
-    """Ideas that wait."""
+    """Ideas that waited when it spoke last."""
     turns: int = 0
     flagged: int = 0
     """Replies that were shown although they broke a rule."""
@@ -86,10 +87,15 @@ def _gate(check: Check, passed: bool, wanted: str, measured: str, message: str) 
 
 def replied(state: RoleState, reply: str, *, flagged: bool) -> RoleState:
     """The state after a reply was shown."""
-    return RoleState(
-        clarity=state.clarity,
-        questions=state.questions + question_count(reply),
-        parked=state.parked,
-        turns=state.turns + 1,
-        flagged=state.flagged + flagged,
+    return state.model_copy(
+        update={
+            "questions": state.questions + question_count(reply),
+            "turns": state.turns + 1,
+            "flagged": state.flagged + flagged,
+        }
     )
+
+
+def parked(state: RoleState, ideas: Sequence[str]) -> RoleState:
+    """The state with the ideas that wait now; the operator takes them up, or drops them, meanwhile."""
+    return state.model_copy(update={"parked": tuple(ideas)})

@@ -225,6 +225,25 @@ class Builds:
         kept = " its versions are kept;" if await self.versions(agent_id) else ""
         return f"{agent_id} is removed;{kept} what runs goes on"
 
+    async def again(self, agent_id: str) -> Wanted:
+        """How an agent of the workspace is built once more: of its folder, with the type that was chosen.
+
+        Raises:
+            RegistrationError: it was built of none, or the folder is gone.
+        """
+        entry = self._crew.state.agents.get(agent_id)
+        if entry is not None and entry.source.startswith(BUILT_IN):
+            said = "comes with the program; build PATH builds a skill of your own that goes before it"
+            raise RegistrationError(f"{agent_id} {said}")
+        build = await asyncio.to_thread(read_build, self.places.agent(agent_id))
+        if entry is None or entry.source != source_of(agent_id) or build is None:
+            raise RegistrationError(f"{agent_id} was not built of a folder, so it cannot be built again")
+        if not await asyncio.to_thread(Path(build.source).is_dir):
+            where = clean_line(build.source, limit=200)
+            raise RegistrationError(f"the folder of {agent_id} is gone: {where}; build PATH builds another")
+        overrides = {"type": build.type} if build.type else {}
+        return Wanted(Path(build.source), interactive=True, overrides=overrides)
+
     async def versions(self, agent_id: str) -> list[Version]:
         """Earlier versions of an agent, newest first."""
         return await self._builder().versions(agent_id)

@@ -95,6 +95,11 @@ _COMMANDS = (
         ),
     ),
     CommandSpec(
+        "park",
+        "put an idea aside for later, where the operator finds it",
+        (_text("idea", "the idea, in the operator's words", None),),
+    ),
+    CommandSpec(
         "checkpoint",
         "end a phase: its outputs are checked and, where they hold, committed",
         (

@@ -23,6 +23,7 @@ from engine.crew.tool.returning import sources_of
 from engine.crew.tool.work import Work, done, refused
 from engine.domain.action import ToolResult
 from engine.domain.running import DEBATE
+from engine.thinkers.brief import carried
 from engine.thinkers.spec_tools import FORM
 
 _JUDGE = "You judge a debate by what was said and shown, not by who said it or in which order it stands."
@@ -45,6 +46,7 @@ async def debate(work: Work) -> ToolResult:
     if spec is None:
         return refused(f"{work.handoff.spec.id} has no debate in its specification")
     context = work.handoff.context
+    spec = rules.with_rounds(spec, context.metadata)
     held = work.brief.kept(work.beliefs, DEBATE)
     if isinstance(held, Mapping) and "motion" in held:
         state = rules.Debate.loaded(held)[0]  # it goes on behind the last round that was closed
@@ -158,6 +160,7 @@ def _turn_ask(work: Work, state: rules.Debate, side: str, wrong: str) -> Ask:
             FORM: rules.Said.model_json_schema(),
             "call": f"{work.key}:{state.now}:{side}:{bool(wrong)}",
             "debate": {"side": side, "round": state.now, "agent": one.agent_id},
+            **carried(work.handoff.context.metadata),
         },
     )
 
@@ -239,10 +242,20 @@ async def _between(work: Work, state: rules.Debate) -> bool:
         return True
     options = (
         Option(id="go_on", label="go on", effect=Effect.RESUME),
-        Option(id="note", label="a question or evidence that both sides answer", effect=Effect.RESUME),
+        Option(
+            id="note",
+            label="a question or evidence that both sides answer",
+            effect=Effect.RESUME,
+            words="must",
+        ),
         Option(id="round", label="one round more", effect=Effect.RESUME),
         Option(id="time", label="call time: judge it now", effect=Effect.ACCEPT),
-        Option(id="override", label="your verdict; the judge's stands beside it", effect=Effect.ACCEPT),
+        Option(
+            id="override",
+            label="your verdict; the judge's stands beside it",
+            effect=Effect.ACCEPT,
+            words="must",
+        ),
         Option(id="abort", label="end the debate", effect=Effect.ABORT),
     )
     answer = await work.desk.ask(

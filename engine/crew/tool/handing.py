@@ -13,6 +13,7 @@ from engine.crew.parts import Ask, HandoffError
 from engine.crew.tool.work import Work, done, refused
 from engine.domain.action import ToolResult
 from engine.domain.running import AWAY, VIEWS
+from engine.thinkers.brief import carried
 
 OUTPUT_MOST = 40_000
 """Characters of a view that are kept."""
@@ -143,7 +144,7 @@ def _ask(work: Work, sub: SubAgent) -> Ask:
         ignore=context.ignore_areas,
         priority=context.priority,
         spec=None if registered else spec_of(work.handoff.spec, sub),
-        metadata={"call": f"{work.key}:{sub.id}", "view": sub.id},
+        metadata={"call": f"{work.key}:{sub.id}", "view": sub.id, **carried(context.metadata)},
     )
 
 

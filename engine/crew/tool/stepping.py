@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from engine.agents.computing import BUILD
 from engine.agents.criteria import Subject, failed, fault
@@ -29,10 +29,25 @@ PHASE, STEP = "pipeline.phase", "guided.step"
 
 _ON_FAIL = (
     Option(id="retry", label="try again", effect=Effect.RETRY),
-    Option(id="edit", label="write the outputs yourself; they are checked again", effect=Effect.RESUME),
-    Option(id="accept", label="accept it anyway; say why", effect=Effect.ACCEPT),
+    Option(
+        id="edit",
+        label="write the outputs yourself; they are checked again",
+        effect=Effect.RESUME,
+        words="must",
+    ),
+    Option(id="accept", label="accept it anyway; say why", effect=Effect.ACCEPT, words="must"),
     Option(id="abort", label="end the pipeline", effect=Effect.ABORT),
 )
+
+
+_TOLD = {
+    "committed": "committed",
+    "skipped": "skipped",
+    "retry": "tries again:",
+    "ask_user": "asks you:",
+    "abort": "ends:",
+}
+"""What came of a checkpoint, as it is noted."""
 
 
 async def checkpoint(work: Work) -> ToolResult:
@@ -61,7 +76,7 @@ async def checkpoint(work: Work) -> ToolResult:
     while True:
         found = pipeline.checkpoint(spec.phases, values, run, outputs, seen=seen)
         held = found.run.model_dump(mode="json")
-        await work.keep(PHASE, {PIPELINE: held}, f"{phase.id}: {found.what} {found.message}".strip())
+        await work.keep(PHASE, {PIPELINE: held}, f"{phase.id}: {_TOLD[found.what]} {found.message}".strip())
         if found.what in ("committed", "skipped"):
             return await _committed(work, phase, found)
         if found.what == "retry":
@@ -156,7 +171,7 @@ async def _aborted(work: Work, phase: Phase, found: pipeline.Next, outputs: Mapp
 
 _MOVES = {
     "back": ("back", Effect.RESUME),
-    "skip": ("skip this step", Effect.SKIP),
+    "skip": ("skip this step; say why, or nothing", Effect.SKIP),
     "jump": ("jump to a step", Effect.RESUME),
     "suggest": ("have a draft written", Effect.RESUME),
     "confirm": ("the stale answer still holds", Effect.RESUME),
@@ -164,6 +179,8 @@ _MOVES = {
     "finish": ("finish", Effect.ACCEPT),
 }
 """Moves besides an answer: an answer of the operator names one as its option, with its words as text."""
+_WORDS: Mapping[str, Literal["may", "must"]] = {"skip": "may", "jump": "must"}
+"""Which of them go with words: why it is skipped, the step to jump to."""
 TAKE = Option(id="take", label="take the draft", effect=Effect.ACCEPT)
 
 
@@ -252,7 +269,10 @@ def _step_question(
     if draft:
         lines.append(f"draft: {draft}")
     lines += guided.unfinished(spec.steps, session) if step is None else ()
-    moves = [Option(id=name, label=label, effect=effect) for name, (label, effect) in _MOVES.items()]
+    moves = [
+        Option(id=name, label=label, effect=effect, words=_WORDS.get(name, ""))
+        for name, (label, effect) in _MOVES.items()
+    ]
     return Question(
         kind=RequestKind.QUESTION,
         reason_code=STEP,

@@ -21,6 +21,7 @@ from engine.thinkers.spec_tools import FORM
 
 TURNS_KEPT = 10
 TURN = "role.turn"
+IDEA_LIMIT = 2_000
 CONVERSATION = "conversation"
 """Reason code of a role's reply; what the operator says next is its answer."""
 _YES = re.compile(
@@ -128,6 +129,7 @@ async def reply(work: Work) -> ToolResult:
         ),
     )
     turns = [*turns, {"role": "operator", "text": answer.text}][-TURNS_KEPT:]
+    state = role.parked(state, work.desk.parked(work.run))
     await work.keep(TURN, {ROLE: _json(state), TURNS: turns})
     return done(
         f"the operator: {clean_line(answer.text, limit=120)}",
@@ -182,6 +184,17 @@ async def update_clarity(work: Work) -> ToolResult:
     )
 
 
+async def park(work: Work) -> ToolResult:
+    """Put an idea aside; the operator takes it up, or drops it, when they like (ontology spec §1.12)."""
+    idea = clean_line(str(work.args["idea"]), limit=IDEA_LIMIT).strip()
+    if not idea:
+        raise InvalidError("park", (Problem(path="idea", message="needs some words"),))
+    name = await work.desk.park(work.run, idea)
+    state = role.parked(state_of(work), work.desk.parked(work.run))
+    await work.keep(TURN, {ROLE: _json(state)}, f"parked {name}: {clean_line(idea, limit=120)}")
+    return done(f"parked as {name}", beliefs={ROLE: _json(state)}, idea=name)
+
+
 def _said_yes(work: Work) -> bool:
     """Whether the operator's last words are a yes."""
     said = [turn for turn in work.brief.kept(work.beliefs, TURNS) or () if turn["role"] == "operator"]
@@ -191,7 +204,8 @@ def _said_yes(work: Work) -> bool:
 def state_of(work: Work) -> role.RoleState:
     """Where a role stands; it begins with what was handed over."""
     kept = work.brief.read(work.beliefs, ROLE, role.RoleState)
-    return kept or role.RoleState(clarity=work.handoff.context.problem_clarity)
+    ideas = tuple(work.desk.parked(work.run))
+    return kept or role.RoleState(clarity=work.handoff.context.problem_clarity, parked=ideas)
 
 
 def _json(state: role.RoleState) -> dict[str, object]:

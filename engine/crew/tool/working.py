@@ -22,6 +22,7 @@ _HANDLERS: dict[str, Callable[[Work], Awaitable[ToolResult]]] = {
     "escalate": talking.escalate,
     "reply": talking.reply,
     "update_clarity": talking.update_clarity,
+    "park": talking.park,
     "checkpoint": stepping.checkpoint,
     "ask": stepping.ask,
     "read_skill": reading.read_skill,

@@ -57,6 +57,7 @@ class SmallDesk:
         self.rules: list[str] = []
         self.late: list[HandoffResult] = []
         self.floor: list[str] = []
+        self.ideas: list[str] = []
         self.limit = asyncio.Semaphore(permits)
         self.at_once = self.most_at_once = 0
 
@@ -112,6 +113,13 @@ class SmallDesk:
 
     async def log(self, run: str) -> frozenset[str]:
         return await self.runs.log(run)
+
+    async def park(self, run: str, idea: str) -> str:
+        self.ideas.append(idea)
+        return f"i-{len(self.ideas)}"
+
+    def parked(self, run: str) -> Sequence[str]:
+        return tuple(self.ideas)
 
     async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
         raise HandoffError(ErrorCode.TOOL_UNAVAILABLE, "nobody builds agents here")

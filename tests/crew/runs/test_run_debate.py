@@ -126,6 +126,10 @@ async def test_a_quote_that_is_not_there_lowers_the_confidence(tmp_path: Path) -
     async with scene(tmp_path, SmallDesk(PWS, DEVIL), answer) as on:
         result = await on.hand(debate(rounds=1), metadata={"sources": {"may": CHURN}})
         assert round(result.confidence, 6) == 0.5625
+        told = [
+            who(seen) for seen in on.server.requests if "source may, to be quoted" in json.dumps(seen.body)
+        ]
+        assert sorted(told) == ["Side A", "Side A", "Side B", "Side B"]
         assert result.data["ledger"]["unverified"] == 1
         assert any("A3 (unverified)" in line for line in result.key_findings)
         assert any(line.startswith("dissent: B1") for line in result.open_questions)

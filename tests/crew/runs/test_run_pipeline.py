@@ -50,7 +50,7 @@ async def test_each_phase_is_checked_and_what_fails_shows_measured_against_wante
         assert "1 < 2" in on.told(2)
         assert "onboarding" in on.told(3)
         notes = [note for _, what, note in on.desk.kept if what == "pipeline.phase"]
-        assert any("analyze: retry" in note and "1 < 2" in note for note in notes)
+        assert any("analyze: tries again:" in note and "1 < 2" in note for note in notes)
         state = await on.over("deep-research-1")
         assert [step.provenance.clause for step in state.plans["g1"].steps if step.op == "think"] == [
             "clarify",

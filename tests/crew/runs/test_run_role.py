@@ -6,6 +6,7 @@ from pathlib import Path
 
 from crew_desk import Scene, SmallDesk, as_killed, opened, scene, spec, task
 
+from engine.crew.parts import Question
 from engine.domain.running import ROLE, TURNS
 from tests.engine.engine_flight import journal_holds_together
 from tests.messages_server import Reply, object_call
@@ -66,6 +67,31 @@ async def test_clarity_is_capped_and_only_the_operator_confirms(tmp_path: Path) 
         assert clarity["confirmed"] == ["what"]
         notes = [note for _, what, note in desk.kept if what == "role.turn" and note]
         assert notes[:2] == ["what: 0.85", "what: 1.00"]
+        await on.desk.runs.stop(run, "over")
+
+
+async def test_ideas_are_parked_and_the_role_is_told_which_wait(tmp_path: Path) -> None:
+    answers = iter(["Sell it as a toy, later.", "Go on.", None])
+
+    def says(question: Question) -> str | None:
+        if question.question == "Noted. Who has it?":
+            desk.ideas.clear()  # the operator took it up
+        return next(answers)
+
+    desk = SmallDesk(LARRY, WIZARD, MINTO, says=says)
+    script = [
+        Reply(text="What is the problem?"),
+        object_call("park", idea="sell it as\na toy"),
+        Reply(text="Noted. Who has it?"),
+        Reply(text="Since when?"),
+    ]
+    async with scene(tmp_path, desk, script) as on:
+        run = await talk(on, turns=2)
+        assert "park" in on.offered(1)
+        assert "ideas that are parked for later" in on.told(2)
+        assert "]\\nsell it as a toy\\n[" in on.told(2)
+        assert "ideas that are parked" not in on.told(3)
+        assert (await on.state(run)).beliefs[ROLE].value["parked"] == []
         await on.desk.runs.stop(run, "over")
 
 
