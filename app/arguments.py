@@ -201,7 +201,29 @@ def _add_doctor(doctor: Parser) -> None:
 
 
 def _add_tools(tools: Parser) -> None:
+    tools.add_argument(
+        "--trust",
+        action="append",
+        default=[],
+        type=_server,
+        metavar="SERVER",
+        help="let this server of the workspace's mcp.json start, now and later; repeatable",
+    )
+    tools.add_argument(
+        "--distrust",
+        action="append",
+        default=[],
+        type=_server,
+        metavar="SERVER",
+        help="let it not start any more; repeatable",
+    )
     tools.add_argument("--log", action="store_true", help="the last lines of servers' standard error, too")
+
+
+def _server(text: str) -> str:
+    if not 0 < len(text) <= 64:
+        raise argparse.ArgumentTypeError("a server's name has 1 to 64 characters")
+    return text
 
 
 def _add_mcp(mcp: Parser) -> None:

@@ -341,7 +341,8 @@ def _doctor(options: argparse.Namespace) -> int:
 def _tools(options: argparse.Namespace) -> int:
     from app.tools import list_tools
 
-    return _answered(options, list_tools(_workspace(options), log=options.log))
+    work = list_tools(_workspace(options), log=options.log, trust=options.trust, distrust=options.distrust)
+    return _answered(options, work)
 
 
 def _mcp(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from app import mastermind_lines as lines
 from app.grammar import read_line, verb_of, wishes
 from app.mind_verbs import reads_program
-from app.preview import Preview, of_lines, preview_of, refused, understood_as
+from app.preview import Preview, of_lines, of_server, preview_of, refused, understood_as
 from app.verb import Context, GrammarError, Intent, Local, Verb, split_word
 from engine.domain.mastermind import JobRecord, JobStatus, MastermindState
 from engine.domain.mastermind_commands import (
@@ -21,6 +21,7 @@ from engine.domain.mastermind_commands import (
     ForMastermind,
     StartJob,
 )
+from engine.domain.server_commands import DistrustServer, TrustServer
 from engine.domain.text import clean, clean_line
 from engine.engine import Engine
 
@@ -297,6 +298,8 @@ async def foretold(engine: Engine, line: str, context: Context, *, component: st
     said: Mapping[str, Any] = {}
     if isinstance(intent, ForMastermind):
         said = await (await engine.mastermind()).preview(intent)
+    if isinstance(intent, TrustServer | DistrustServer) and intent.server in context.servers:
+        return of_server(line, verb, intent, context.servers[intent.server].facts)
     return preview_of(line, verb, intent, agent=context.agent, model=engine.model_name, said=said)
 
 

@@ -13,6 +13,7 @@ from app.verb import Intent, Local, Verb
 from engine.domain import crew_commands as cc
 from engine.domain.command import Command
 from engine.domain.mastermind_commands import CancelJob, ForMastermind, SettleItem, StartJob
+from engine.domain.server_commands import DistrustServer, TrustServer
 from engine.domain.text import clean_line
 
 PATHS_SHOWN = 8
@@ -218,6 +219,20 @@ def of_crew(line: str, verb: Verb, command: cc.ForCrew, *, model: str) -> Previe
     else:
         back = _CREW_BACK.get(command.do, "no")
     return Preview(line, verb.help, (*facts, ("undo", back)))
+
+
+def of_server(
+    line: str, verb: Verb, command: TrustServer | DistrustServer, facts: Sequence[tuple[str, str]]
+) -> Preview:
+    """What a word about an MCP server would do; its entry is shown whole.
+
+    Args:
+        line: as it would be entered.
+        verb: that it begins with.
+        command: what it means.
+        facts: the server's entry, safe to show.
+    """
+    return Preview(line, verb.help, (*facts, ("undo", _undone(command))))
 
 
 def of_lines(

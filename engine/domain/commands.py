@@ -98,6 +98,7 @@ from engine.domain.sandbox_commands import (
     StopJob,
     TakeShell,
 )
+from engine.domain.server_commands import DistrustServer, ServerCommand, TrustServer
 from engine.domain.time_commands import AdoptFork, ForkAgent, PutBack, Rewind, TimeCommand, Undo
 
 __all__ = [
@@ -126,6 +127,7 @@ __all__ = [
     "DeleteAgent",
     "DeleteStep",
     "Dispute",
+    "DistrustServer",
     "DropGoal",
     "EditStep",
     "ForceMeta",
@@ -168,6 +170,7 @@ __all__ = [
     "TakeShell",
     "TellBelief",
     "Thaw",
+    "TrustServer",
     "Undo",
     "VetoMeta",
     "WaiveSnapshot",
@@ -186,6 +189,7 @@ AnyCommand = (
     | MindCommand
     | AnyMastermindCommand
     | AnyCrewCommand
+    | ServerCommand
 )
 
 

@@ -147,6 +147,7 @@ from engine.journal.sandbox_events import (
     ShellReturned,
     ShellTyped,
 )
+from engine.journal.server_events import ServerDistrusted, ServerTrusted
 from engine.journal.stopping_events import AgentHeld, AgentThawed, StopObserved
 
 __all__ = [
@@ -246,6 +247,8 @@ __all__ = [
     "Rewound",
     "RuleGranted",
     "RuleRevoked",
+    "ServerDistrusted",
+    "ServerTrusted",
     "SessionClosed",
     "SessionOpened",
     "ShellResized",

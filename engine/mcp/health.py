@@ -17,6 +17,8 @@ class ServerState(StrEnum):
     """The connection stands, and the server did not answer when it was looked after, or answered wrongly."""
     DOWN = "down"
     STOPPED = "stopped"
+    WAITING = "waits for your leave"
+    """The workspace's settings name it and the operator has not let it start: nothing of it runs."""
 
 
 @dataclass(frozen=True, slots=True)

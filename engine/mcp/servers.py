@@ -52,6 +52,7 @@ class Server:
         around: where its program runs.
         clock: tells since when it is in its state, and when it was looked after.
         told: called with each change of state or tools, on the loop.
+        withheld: why it may not start before `allow`, in words; empty where it may.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Server:
         around: Surroundings,
         clock: Clock,
         told: Callable[[ServerView], None] = _nobody,
+        withheld: str = "",
     ) -> None:
         self.settings = settings
         self.tools: dict[str, Tool] = {}
@@ -77,6 +79,7 @@ class Server:
         self._owner: asyncio.Task[None] | None = None
         self._settled, self._lost, self._wanted = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._closing = False
+        self._withheld = withheld
         self._patience: asyncio.Timeout | None = None
         """Of the handshake that is under way."""
         self._mode = "auto" if settings.url else "legacy"
@@ -177,17 +180,34 @@ class Server:
     # -------------------------------------------------------------- life
 
     def begin(self) -> None:
-        """Connect, and stay connected; harmless when done twice."""
-        if self._owner is None:
+        """Connect, and stay connected; harmless when done twice. Without leave it only says so."""
+        if self._withheld:
+            self._trouble = Outcome.NO_LEAVE
+            self._to(ServerState.WAITING, self._withheld)
+        elif self._owner is None:
+            self._trouble = Outcome.DOWN
             self._to(ServerState.STARTING)
             self._owner = asyncio.create_task(self._own(), name=f"mcp {self.name}")
 
     async def restart(self) -> ServerView:
         """Connect anew, also where it stands; waits until that is settled."""
         self.begin()
-        self._settled.clear()
-        self._end_life()
+        if not self._withheld:
+            self._settled.clear()
+            self._end_life()
         return await self.settled()
+
+    def allow(self) -> None:
+        """Let it start, and begin."""
+        self._withheld = ""
+        self.begin()
+
+    async def withhold(self, why: str) -> None:
+        """End it where it runs, and let it not start before `allow`; afterwards no process of it is left."""
+        self._withheld = why
+        await self.close()
+        self._owner, self._closing, self.tools = None, False, {}
+        self.begin()
 
     async def close(self) -> None:
         """Shut it down; afterwards no process of it is left."""
@@ -322,7 +342,7 @@ class Server:
         if state is not ServerState.STARTING or not self._error:
             self._error = error  # why it had to be started again stays to be seen
         self._state = state
-        if state in (ServerState.OK, ServerState.DEGRADED, ServerState.STOPPED):
+        if state in (ServerState.OK, ServerState.DEGRADED, ServerState.STOPPED, ServerState.WAITING):
             self._settled.set()
         elif state is ServerState.STARTING:
             self._settled.clear()
