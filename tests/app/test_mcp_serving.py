@@ -127,12 +127,33 @@ def test_what_hinders_serving_is_one_line(tmp_path: Path) -> None:
     )
 
 
-def test_tools_lists_servers_and_how_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tools_lists_servers_and_how_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PILOTHOUSE_HOME", str(tmp_path / "home"))
     entries = {
         "plain": {"command": sys.executable, "args": [str(PLAIN)]},
         "gone": {"command": "nothing-such"},
     }
     (tmp_path / "mcp.json").write_text(json.dumps(entries))
+    assert main(["tools", "--workspace", str(tmp_path)]) == 3, "the operator is needed"
+    told = capsys.readouterr().out
+    assert "plain: the MCP server plain\n  not there: waits for your leave\n" in told
+    assert (
+        f"  starts: {sys.executable} {PLAIN}\n  in: {tmp_path}\n  environment: nothing of its own\n" in told
+    )
+    assert "pilothouse tools --trust plain, lets it start" in told
+
+    run = ["run", "--workspace", str(tmp_path), "--json", "list the files"]
+    assert main(run) == 0, "who needs none of them is not held up"
+    assert "plain waits for your leave: mcp_trust plain" in capsys.readouterr().err
+    assert main(["do", "--workspace", str(tmp_path), "mcp_trust plain ?"]) == 0
+    assert f"starts: {sys.executable} {PLAIN}" in capsys.readouterr().out
+
+    trust = ["tools", "--json", "--workspace", str(tmp_path), "--trust", "plain", "--trust", "gone"]
+    assert main([*trust, "--trust", "nobody"]) == 1
+    said = json.loads(capsys.readouterr().out)["said"]
+    assert [one["ok"] for one in said] == [True, True, False]
     assert main(["tools", "--json", "--workspace", str(tmp_path)]) == 1
     answer = json.loads(capsys.readouterr().out)
     states = {server["name"]: server["state"] for server in answer["servers"]}

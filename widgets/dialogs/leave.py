@@ -33,8 +33,9 @@ class LeaveModel:
 
 
 class LeaveDialog(BoxDialog[bool]):
-    """`y` gives leave, `n` refuses it, escape leaves the question open. Enter does nothing, so that no habit
-    agrees.
+    """`t` gives leave, `d` refuses it, escape leaves the question open.
+
+    Enter does nothing, so that no habit agrees.
     """
 
     DEFAULT_CSS = """
@@ -42,8 +43,8 @@ class LeaveDialog(BoxDialog[bool]):
     LeaveDialog #warning { height: auto; margin: 0 0 1 0; color: $text-warning; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "say(True)", "Let it start", id="leave.yes"),
-        Binding("n", "say(False)", "Let it not start", id="leave.no"),
+        Binding("t", "say(True)", "Let it start", id="leave.yes"),
+        Binding("d", "say(False)", "Let it not start", id="leave.no"),
         Binding("q", "close", "Later", show=False, id="leave.close"),
     ]
 
@@ -66,8 +67,8 @@ class LeaveDialog(BoxDialog[bool]):
             yield self._text
             yield Static(
                 Content.from_markup(
-                    "[@click=screen.say(True)][bold]y[/] let it start, now and later[/]   "
-                    "[@click=screen.say(False)][bold]n[/] let it not start[/]   [bold]esc[/] later"
+                    "[@click=screen.say(True)][bold]t[/] let it start, now and later[/]   "
+                    "[@click=screen.say(False)][bold]d[/] let it not start[/]   [bold]esc[/] later"
                 ),
                 classes="-keys",
             )
