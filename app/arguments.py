@@ -226,6 +226,16 @@ def _server(text: str) -> str:
     return text
 
 
+def _patience(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"seconds from 0 to 86400 are expected, not '{text[:20]}'")
+    return seconds
+
+
 def _add_mcp(mcp: Parser) -> None:
     mcp.add_argument(
         "--http",
@@ -233,6 +243,14 @@ def _add_mcp(mcp: Parser) -> None:
         metavar="PORT",
         help="over HTTP on this machine only, with a token (PILOTHOUSE_MCP_TOKEN, or one that is told); "
         "0 takes any free port; without it over standard input and output",
+    )
+    mcp.add_argument(
+        "--wait",
+        type=_patience,
+        default=120.0,
+        metavar="SECONDS",
+        help="how long a call waits for you where you have to allow it, over HTTP at a terminal; "
+        "0 refuses it at once, as over standard streams",
     )
     mcp.add_argument("--read-only", action="store_true", help="only what changes nothing")
     _tier_option(mcp)

@@ -349,7 +349,9 @@ def _mcp(options: argparse.Namespace) -> int:
     from app.mcp_serving import ServeOptions, serve
     from engine.journal.errors import JournalError
 
-    asked = ServeOptions(_workspace(options), options.http, options.read_only, _accepted(options))
+    asked = ServeOptions(
+        _workspace(options), options.http, options.read_only, _accepted(options), options.wait
+    )
     try:
         return asyncio.run(serve(asked))
     except JournalError as error:

@@ -202,7 +202,7 @@ class Pipeline:
             beliefs=state.belief_values(),
             world=state.world,
             granted=bool(action.needs),
-            own=state.own_content if action.step else "",
+            own=state.own_content if action.step or action.client else "",
         )
         call = self._toolbox.call(action.id, action.tool, action.command, action.args, context)
         self._call = asyncio.create_task(call, name=f"action {action.id}")

@@ -92,6 +92,7 @@ from engine.domain.mind_commands import (
 from engine.domain.sandbox_commands import (
     AcceptTier,
     CallTool,
+    DropCall,
     ReturnShell,
     SandboxCommand,
     SettleChanges,
@@ -128,6 +129,7 @@ __all__ = [
     "DeleteStep",
     "Dispute",
     "DistrustServer",
+    "DropCall",
     "DropGoal",
     "EditStep",
     "ForceMeta",

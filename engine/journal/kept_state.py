@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from engine.domain.state import AgentState
 
-SNAPSHOT_FORMAT = 9
+SNAPSHOT_FORMAT = 10
 """Raised whenever `AgentState` changes shape; older snapshots are then ignored."""
 DUMPED_AT_ONCE = 32
 """Goals, plans or other entries of a state that are written or read between two turns of other threads."""

@@ -69,6 +69,8 @@ class Door:
         await self.stops.close()
 
     async def _carry_out(self, command: cmd.Command, actor: str) -> cmd.Receipt:
+        if isinstance(command, cmd.CallTool | cmd.DropCall) and command.client:
+            actor = f"client:{command.client}"
         try:
             command = _recordable(command)
         except (ValueError, TypeError, RecursionError) as error:
