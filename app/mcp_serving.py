@@ -15,7 +15,7 @@ import secrets
 import shlex
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,6 @@ from app.headless import opened
 from app.settings import Settings
 from engine.domain import commands as cmd
 from engine.domain.action import ErrorCode, ResultStatus
-from engine.domain.stopping import StopGrade
 from engine.domain.text import clean_line
 from engine.engine import Engine
 from engine.journal import events as ev
@@ -191,7 +190,12 @@ class _EngineCaller:
             client=client or "client",
             wait_s=self._wait_s,
         )
-        receipt = await engine.submit(command, operator="mcp")
+        handing = asyncio.ensure_future(engine.submit(command, operator="mcp"))
+        try:
+            receipt = await asyncio.shield(handing)
+        except asyncio.CancelledError:
+            self._later(self._taken_back(handing, client or "client", offer, args))
+            raise
         if not receipt.ok:
             return Said(False, {"message": clean_line(receipt.message, limit=1_000)})
         asked = _Asked(receipt.event, client or "client", offer, args)
@@ -203,24 +207,39 @@ class _EngineCaller:
         except JournalError as error:
             return _no_answer(str(error))
         except asyncio.CancelledError:
-            cutting = asyncio.create_task(self._cut(asked))
-            self._aside.add(cutting)
-            cutting.add_done_callback(self._aside.discard)
+            self._later(self._cut(asked))
             raise
         finally:
             for task in (fault, answer):
                 task.cancel()
 
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._aside.add(task)
+        task.add_done_callback(self._aside.discard)
+
+    async def _taken_back(
+        self, handing: asyncio.Future[cmd.Receipt], client: str, offer: Offer, args: Mapping[str, Any]
+    ) -> None:
+        receipt = await handing
+        if receipt.ok:
+            await self._cut(_Asked(receipt.event, client, offer, args))
+
     async def _cut(self, asked: _Asked) -> None:
         """Take a call back that waits for its turn or for the operator; end it where it runs."""
         if not asked.queued:
             asked.queued = await self._queued(asked.command)
-        drop = cmd.DropCall(agent=AGENT, call=asked.queued, client=asked.client)
-        if not asked.queued or (await self._engine.submit(drop, operator="mcp")).ok:
-            return
+        if asked.queued:
+            drop = cmd.DropCall(agent=AGENT, call=asked.queued, client=asked.client)
+            await self._engine.submit(drop, operator="mcp")
+
+    async def _gone(self, asked: _Asked) -> bool:
+        """Whether a call neither waits nor is on its way any more."""
+        if not asked.queued or asked.action:
+            return False
         state = await self._engine.view(AGENT)
-        if state.acting and state.action is not None and state.action.queued == asked.queued:
-            await self._engine.submit(cmd.Stop(agent=AGENT, grade=StopGrade.CANCEL), operator="mcp")
+        there = state.action is not None and state.action.queued == asked.queued
+        return not there and all(one.event != asked.queued for one in state.requests)
 
     async def _queued(self, command: str) -> str:
         """The event by which a command's call was queued."""
@@ -244,6 +263,8 @@ class _EngineCaller:
                 return await self._finished(said, asked)
             elif isinstance(said, ev.ActionCancelled | ev.ActionWithdrawn) and said.action == asked.action:
                 return Said(False, {"message": clean_line(f"it was cut off: {said.reason}", limit=300)})
+            elif isinstance(said, ev.AgentStopped | ev.AgentHeld) and await self._gone(asked):
+                return Said(False, {"message": "it was dropped: the operator stopped what runs here"})
         raise JournalError("the journal has ended")
 
     async def _finished(self, said: ev.ActionFinished, asked: _Asked) -> Said:

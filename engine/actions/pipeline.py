@@ -23,6 +23,7 @@ from engine.tools.registry import ToolRegistry
 
 INLINE_LIMIT = 16 * 1024
 """Bytes of an answer that an event holds; a larger answer goes to a blob."""
+DROPPED = "its client no longer wants it"
 CUT = 2_000
 """Characters that the event keeps of each long string then."""
 
@@ -213,6 +214,8 @@ class Pipeline:
         cut = self.was_cut(action.id)
         reason = state.run_reason if cut else "the session closed"
         cause = state.run_event if cut else started
+        if cut and state.action is not None and state.action.dropped:
+            reason, cause = DROPPED, started
         cancelled = self._recorder.append(
             ev.ActionCancelled(action=action.id, reason=reason), "system", cause
         )

@@ -24,7 +24,7 @@ class CallTool(Command):
 
 
 class DropCall(Command):
-    """A client no longer wants a call that has not started."""
+    """A client no longer wants a call: it is taken out of the queue, or cut off where it runs."""
 
     do: Literal["drop_call"] = "drop_call"
     call: str = Field(min_length=1, max_length=200)

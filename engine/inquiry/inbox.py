@@ -133,6 +133,10 @@ def question_text(question: Question) -> str:
     return f"{call.command} {about}{size}".strip()
 
 
+def _whom(question: Question) -> str:
+    return f" (for the client {question.call.client})" if question.call.client else ""
+
+
 def _needs(state: AgentState) -> Iterator[Need]:
     agent, approvals = state.agent_id, state.approvals
     question = approvals.question
@@ -141,7 +145,7 @@ def _needs(state: AgentState) -> Iterator[Need]:
             agent,
             NeedKind.APPROVAL,
             question.action,
-            f"{question_text(question)} — {question.why}",
+            f"{question_text(question)} — {question.why}" + _whom(question),
             question.at,
             question.event,
             group=shape(question.call),

@@ -142,7 +142,7 @@ class OperatorActionQueued(Payload):
 
 
 class CallDropped(Payload):
-    """A client no longer wants a call of its that has not started."""
+    """A client no longer wants a call: it does not start, or is cut off."""
 
     kind: ClassVar[str] = "action.dropped"
     queued: str

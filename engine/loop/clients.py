@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from engine.actions.pipeline import DROPPED
 from engine.actions.saving import Saved
 from engine.domain.action import ErrorCode
 from engine.domain.approval import Answer
@@ -17,8 +18,6 @@ from engine.loop.outcome import fresh_id
 from engine.steering.approvals import UNANSWERED, Verdict
 from engine.steering.gate import Hold, hold
 from engine.tools.arguments import Checked, Problem
-
-DROPPED = "its client no longer wants it"
 
 
 class ClientAgent(ApprovingAgent):

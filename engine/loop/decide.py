@@ -348,10 +348,10 @@ def _call_tool(state: AgentState, said: cmd.CallTool, registry: ToolRegistry) ->
 def _drop_call(state: AgentState, said: cmd.DropCall, registry: ToolRegistry) -> Outcome:
     waiting = any(one.client and one.event == said.call for one in state.requests)
     action = state.action
-    if action is not None and action.client and action.queued == said.call and not action.started:
+    if action is not None and action.client and action.queued == said.call:
         waiting = True
     if not waiting:
-        raise RefusedError(f"no call of a client waits that was asked for by {said.call}")
+        raise RefusedError(f"no call of a client waits or runs that was asked for by {said.call}")
     return Outcome("the call is dropped", (ev.CallDropped(queued=said.call),))
 
 

@@ -40,11 +40,15 @@ class ServerView:
     """The last lines of its standard error."""
     held: str = ""
     """For a program: which tier holds it; empty over HTTP."""
+    left_out: int = 0
+    """Tools that it lists and that cannot be used: their name is none, doubled, or they are too many."""
 
     @property
     def line(self) -> str:
         """All of it in a line, the log apart."""
         parts = [f"{self.name}: {self.state}", f"{len(self.tools)} tools", f"since {self.since}"]
+        if self.left_out:
+            parts.append(f"{self.left_out} tools left out for their names or number")
         if self.restarts:
             parts.append(f"started again {self.restarts} times")
         if self.error:
@@ -63,6 +67,7 @@ class ServerView:
             "server": self.server,
             "restarts": self.restarts,
             "held": self.held,
+            "left_out": self.left_out,
         }
 
 

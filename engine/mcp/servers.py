@@ -66,6 +66,7 @@ class Server:
         self.settings = settings
         self.tools: dict[str, Tool] = {}
         """What it lists, by name; kept when it is down."""
+        self._left_out = 0
         self._around, self._clock, self._told = around, clock, told
         self._state, self._since, self._error = ServerState.STOPPED, clock.now(), ""
         self._trouble = Outcome.DOWN
@@ -106,6 +107,7 @@ class Server:
             self._restarts,
             tuple(self._log),
             self._held,
+            self._left_out,
         )
 
     async def settled(self) -> ServerView:
@@ -319,17 +321,20 @@ class Server:
     async def _list(self, client: Client) -> None:
         """Learn all pages of its tools."""
         found: dict[str, Tool] = {}
+        left_out = 0
         cursor: str | None = None
         for _ in range(PAGES_LIMIT):
             page = await client.list_tools(cursor=cursor)
             for tool in page.tools:
-                if names.allowed(tool.name) and len(found) < TOOLS_LIMIT:
-                    found.setdefault(tool.name, tool)
+                if names.allowed(tool.name) and tool.name not in found and len(found) < TOOLS_LIMIT:
+                    found[tool.name] = tool
+                else:
+                    left_out += 1
             if not page.next_cursor or page.next_cursor == cursor:
                 break
             cursor = page.next_cursor
         changed = found != self.tools
-        self.tools, self._looked = found, self._clock.monotonic()
+        self.tools, self._left_out, self._looked = found, left_out, self._clock.monotonic()
         if changed and self._client is client:
             self._told(self.view)
 
