@@ -25,6 +25,18 @@ PLAIN = Path(__file__).parent.parent / "mcp" / "servers" / "plain.py"
 SERVE = ["-m", "app.cli", "mcp", "--workspace"]
 
 
+SHOUT = """
+[[recipe]]
+name = "shout"
+summary = "Shout."
+example = "shout hello"
+says = ["shout {text:text}"]
+
+[[recipe.steps]]
+tool = "plain"
+command = "echo"
+args = { text = "{text}" }
+"""
 RULES = """
 [[approvals.rules]]
 answer = "allow"
@@ -253,6 +265,13 @@ def test_tools_lists_servers_and_how_they_are(
     assert "plain waits for your leave: mcp_trust plain" in capsys.readouterr().err
     assert main(["do", "--workspace", str(tmp_path), "mcp_trust plain ?"]) == 0
     assert f"starts: {sys.executable} {PLAIN}" in capsys.readouterr().out
+
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "shout.toml").write_text(SHOUT)
+    assert main(["run", "--workspace", str(tmp_path), "--json", "shout hello"]) == 3
+    ended = json.loads(capsys.readouterr().out)
+    assert (ended["status"], ended["reason"]) == ("NEEDS_OPERATOR", "NO_LEAVE")
+    assert ended["message"].startswith("the goal needs plain, which waits for your leave: mcp_trust plain")
 
     trust = ["tools", "--json", "--workspace", str(tmp_path), "--trust", "plain", "--trust", "gone"]
     assert main([*trust, "--trust", "nobody"]) == 1
