@@ -41,6 +41,7 @@ async def list_tools(
         problems = tuple(servers.problems) if servers is not None else ()
         troubles = servers.troubles if servers is not None else ()
         asked = {one.server: one for one in servers.asked} if servers is not None else {}
+        given = [one for one in servers.entries if one.server in trust] if servers is not None else []
         states = {view.name: view for view in views}
         tools = [
             {
@@ -51,6 +52,7 @@ async def list_tools(
             for tool in engine.registry
         ]
     lines = [text for _, text in said]
+    lines += [line for one in given for line in _question(one)]
     for one in tools:
         view = states.get(str(one["tool"]))
         gone = f"not there: {view.state}" if view is not None and not one["commands"] else ""

@@ -277,6 +277,11 @@ def test_tools_lists_servers_and_how_they_are(
     assert main([*trust, "--trust", "nobody"]) == 1
     said = json.loads(capsys.readouterr().out)["said"]
     assert [one["ok"] for one in said] == [True, True, False]
+    assert main(["tools", "--workspace", str(tmp_path), "--trust", "plain"]) == 1
+    assert (
+        f"plain has your leave already\n  server: plain\n  starts: {sys.executable}"
+        in capsys.readouterr().out
+    )
     assert main(["tools", "--json", "--workspace", str(tmp_path)]) == 1
     answer = json.loads(capsys.readouterr().out)
     states = {server["name"]: server["state"] for server in answer["servers"]}
