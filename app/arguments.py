@@ -201,7 +201,39 @@ def _add_doctor(doctor: Parser) -> None:
 
 
 def _add_tools(tools: Parser) -> None:
+    tools.add_argument(
+        "--trust",
+        action="append",
+        default=[],
+        type=_server,
+        metavar="SERVER",
+        help="let this server of the workspace's mcp.json start, now and later; repeatable",
+    )
+    tools.add_argument(
+        "--distrust",
+        action="append",
+        default=[],
+        type=_server,
+        metavar="SERVER",
+        help="let it not start any more; repeatable",
+    )
     tools.add_argument("--log", action="store_true", help="the last lines of servers' standard error, too")
+
+
+def _server(text: str) -> str:
+    if not 0 < len(text) <= 64:
+        raise argparse.ArgumentTypeError("a server's name has 1 to 64 characters")
+    return text
+
+
+def _patience(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"seconds from 0 to 86400 are expected, not '{text[:20]}'")
+    return seconds
 
 
 def _add_mcp(mcp: Parser) -> None:
@@ -211,6 +243,14 @@ def _add_mcp(mcp: Parser) -> None:
         metavar="PORT",
         help="over HTTP on this machine only, with a token (PILOTHOUSE_MCP_TOKEN, or one that is told); "
         "0 takes any free port; without it over standard input and output",
+    )
+    mcp.add_argument(
+        "--wait",
+        type=_patience,
+        default=120.0,
+        metavar="SECONDS",
+        help="how long a call waits for you where you have to allow it, over HTTP at a terminal; "
+        "0 refuses it at once, as over standard streams",
     )
     mcp.add_argument("--read-only", action="store_true", help="only what changes nothing")
     _tier_option(mcp)

@@ -341,14 +341,17 @@ def _doctor(options: argparse.Namespace) -> int:
 def _tools(options: argparse.Namespace) -> int:
     from app.tools import list_tools
 
-    return _answered(options, list_tools(_workspace(options), log=options.log))
+    work = list_tools(_workspace(options), log=options.log, trust=options.trust, distrust=options.distrust)
+    return _answered(options, work)
 
 
 def _mcp(options: argparse.Namespace) -> int:
     from app.mcp_serving import ServeOptions, serve
     from engine.journal.errors import JournalError
 
-    asked = ServeOptions(_workspace(options), options.http, options.read_only, _accepted(options))
+    asked = ServeOptions(
+        _workspace(options), options.http, options.read_only, _accepted(options), options.wait
+    )
     try:
         return asyncio.run(serve(asked))
     except JournalError as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.verb import Local
 from engine.agents.context import ORCHESTRATOR
-from engine.agents.kinds import HandoffState
+from engine.agents.kinds import ErrorCode, HandoffState
 from engine.agents.prompting import to_prompt
 from engine.crew.crew import Crew
 from engine.crew.graphing import GraphSelect
@@ -19,6 +19,7 @@ from engine.crew.state import CrewState, Handoff, Idea
 from engine.domain import crew_commands as cc
 from engine.domain.text import clean, clean_line
 from engine.engine import Engine
+from engine.mcp import ServerState
 from engine.selection import GraphFault, GraphUnavailable, Selection, Signal, signal_in
 from engine.selection.values import MOST_ROWS
 
@@ -45,7 +46,9 @@ async def do_command(engine: Engine, command: cc.ForCrew) -> Answer:
     answer = {**receipt.data, "ok": receipt.ok, "message": receipt.message, "event": receipt.event}
     handoff, group = str(receipt.data.get("handoff", "")), str(receipt.data.get("group", ""))
     if not receipt.ok or not (handoff or group) or isinstance(command, _AT_ONCE):
-        return (0 if receipt.ok else 1), answer, receipt.message
+        refused = crew.state.handoffs.get(handoff) if not receipt.ok else None
+        waits = refused is not None and _wants_leave(crew.state, refused)
+        return (0 if receipt.ok else 3 if waits else 1), answer, receipt.message
     try:
         await _settled(crew, handoff, group)
     except asyncio.CancelledError:
@@ -95,12 +98,14 @@ def _ended(state: CrewState, handoff: str, group: str, asked: set[str], answer: 
         lines += [result_text(one) for one in members]
         lines += [found.message, found.output] if found.ended else []
         code = (0 if found.ok else 1) if found.ended else 3
+        code = 3 if code and any(_wants_leave(state, one) for one in members) else code
         results = [one.result.model_dump(mode="json") for one in members if one.result is not None]
         answer |= {"results": results, "output": found.output, "code": found.code}
     else:
         one = state.handoffs[handoff]
         lines.append(result_text(one))
         code = (0 if one.state is HandoffState.COMPLETED else 1) if not one.open else 3
+        code = 3 if code and _wants_leave(state, one) else code
         answer["state"] = one.state.value
         if one.result is not None:
             answer["result"] = one.result.model_dump(mode="json")
@@ -109,6 +114,14 @@ def _ended(state: CrewState, handoff: str, group: str, asked: set[str], answer: 
         lines.append(f"? {request.id} {request.agent_id}: {request.question} {options}".rstrip())
     answer |= {"ok": code == 0, "requests": [one.model_dump(mode="json") for one in waits]}
     return code, answer, clean("\n".join(filter(None, lines)))
+
+
+def _wants_leave(state: CrewState, one: Handoff) -> bool:
+    """Whether a handoff was refused because a server that it needs waits for the operator's leave."""
+    if one.result is None or one.result.error_code is not ErrorCode.TOOL_UNAVAILABLE or one.spec is None:
+        return False
+    needed = (state.servers.get(use.server) for use in one.spec.tools.mcp_servers if use.required)
+    return any(server is not None and server.state == ServerState.WAITING for server in needed)
 
 
 def result_text(one: Handoff) -> str:

@@ -25,7 +25,7 @@ from app.inquiry_verbs import split_way
 from app.lines import ending_jobs
 from app.missions import agent_for, free_name, lay_down
 from app.settings import Settings
-from app.verb import Context, GrammarError, Local
+from app.verb import Context, GrammarError, Local, ServerFacts
 from app.waiting import AgentFaultError, at_rest, wait_until
 from engine.domain import commands as cmd
 from engine.domain.crew_commands import ForCrew
@@ -171,7 +171,19 @@ def context_of(engine: Engine, agent: str, state: AgentState | None) -> Context:
         missions=tuple(load_missions()),
         examples=engine.examples,
         spec_of=engine.describe_command,
+        servers=_servers_of(engine),
     )
+
+
+def _servers_of(engine: Engine) -> dict[str, ServerFacts]:
+    """The servers of the workspace's own `mcp.json`."""
+    if engine.servers is None:
+        return {}
+    states = {view.name: view.state.value for view in engine.servers.views}
+    return {
+        one.server: ServerFacts(f"{states[one.server]}: {one.line}", one.facts, one.waits)
+        for one in engine.servers.entries
+    }
 
 
 async def _submit(engine: Engine, command: cmd.Command) -> Answer:

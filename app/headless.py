@@ -27,6 +27,7 @@ from engine.domain import commands as cmd
 from engine.domain.failure import FailureKind
 from engine.domain.goal import GoalStatus
 from engine.domain.state import LOOPS_OVER, AgentState, RunState
+from engine.domain.text import clean_line
 from engine.domain.thinking import FAILED_PLANNING
 from engine.engine import Engine, EngineConfig
 from engine.journal import events as ev
@@ -163,6 +164,7 @@ class Run:
             if end is None:
                 end = await self._follow(since)
         state = await engine.view(options.agent)
+        end = self._without_leave(end, state)
         if (ending := ending_jobs(state.running_jobs)) and not options.quiet:
             print(ending, file=self._err, flush=True)
         goal = state.goals.get(self._goal)
@@ -183,6 +185,17 @@ class Run:
             "message": message,
         }
         return {**result, "reason": end.reason} if end.reason else result
+
+    def _without_leave(self, end: _End, state: AgentState) -> _End:
+        """The end of a run that needed a server which waits for leave: the operator is needed."""
+        if end.status not in (Status.FAILED, Status.NEEDS_OPERATOR) or self._engine.servers is None:
+            return end
+        said = [end.message, *(one.message for one in state.failures if one.goal == self._goal)]
+        for one in self._engine.servers.asked:
+            if any(f"{one.server} has no command" in message for message in said):
+                told = f"the goal needs {one.server}, which waits for your leave: {one.how}"
+                return _End(Status.NEEDS_OPERATOR, told, "NO_LEAVE")
+        return end
 
     def interrupt(self) -> None:
         """Stop the agent, and end the run."""
@@ -420,6 +433,9 @@ def tell_problems(engine: Engine, err: TextIO) -> None:
     for name, problems in parts.items():
         for problem in problems:
             print(f"{name}: {problem}", file=err, flush=True)
+    for one in engine.servers.asked if engine.servers is not None else ():
+        told = f"mcp.json: {one.server} waits for your leave: {one.how}; it would start {one.line}"
+        print(clean_line(told, limit=1_000), file=err, flush=True)
 
 
 class interrupting:  # noqa: N801  reads as a clause

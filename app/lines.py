@@ -89,6 +89,10 @@ def _say_session(said: ev.Payload) -> tuple[str, str, str] | None:
             return "○", "session", f"session {said.session} closed"
         case ev.TierAccepted():
             return "!", "warning", f"programs run in the jail {said.tier}, as accepted: {said.reason}"
+        case ev.ServerTrusted():
+            return "!", "operator", f"the server {said.server} may start: {said.what}"
+        case ev.ServerDistrusted():
+            return "-", "operator", f"the server {said.server} may not start"
         case ev.AgentCreated():
             return "+", "session", f"agent {said.agent_id} created ({said.agent_type})"
         case ev.AgentDeleted():

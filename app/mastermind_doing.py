@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from app import mastermind_lines as lines
 from app.grammar import is_of_crew, read_line, verb_of, wishes
 from app.mind_verbs import reads_program
-from app.preview import Preview, of_lines, preview_of, refused, understood_as
+from app.preview import Preview, of_lines, of_server, preview_of, refused, understood_as
 from app.verb import Context, GrammarError, Intent, Local, Verb, split_word
 from engine.domain.crew_commands import Bringing
 from engine.domain.mastermind import JobRecord, JobStatus, MastermindState
@@ -22,6 +22,7 @@ from engine.domain.mastermind_commands import (
     ForMastermind,
     StartJob,
 )
+from engine.domain.server_commands import DistrustServer, TrustServer
 from engine.domain.text import clean, clean_line
 from engine.engine import Engine
 
@@ -300,6 +301,8 @@ async def foretold(engine: Engine, line: str, context: Context, *, component: st
     said: Mapping[str, Any] = {}
     if isinstance(intent, ForMastermind):
         said = await (await engine.mastermind()).preview(intent)
+    if isinstance(intent, TrustServer | DistrustServer) and intent.server in context.servers:
+        return of_server(line, verb, intent, context.servers[intent.server].facts)
     if isinstance(intent, Bringing) and intent.sources:
         from app.crew_doing import sources_told
 

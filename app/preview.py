@@ -14,6 +14,7 @@ from app.verb import Intent, Local, Verb
 from engine.domain import crew_commands as cc
 from engine.domain.command import Command
 from engine.domain.mastermind_commands import CancelJob, ForMastermind, SettleItem, StartJob
+from engine.domain.server_commands import DistrustServer, TrustServer
 from engine.domain.text import clean_line
 
 if TYPE_CHECKING:
@@ -198,6 +199,20 @@ def of_mastermind(
         for one in said.get("choices", ())
     )
     return Preview(line, clean_line(does, limit=VALUE_LIMIT), tuple(facts), choices, wrong)
+
+
+def of_server(
+    line: str, verb: Verb, command: TrustServer | DistrustServer, facts: Sequence[tuple[str, str]]
+) -> Preview:
+    """What a word about an MCP server would do; its entry is shown whole.
+
+    Args:
+        line: as it would be entered.
+        verb: that it begins with.
+        command: what it means.
+        facts: the server's entry, safe to show.
+    """
+    return Preview(line, verb.help, (*facts, ("undo", _undone(command))))
 
 
 def of_lines(

@@ -223,6 +223,7 @@ class Settings:
             agent_budget=self.agent_budget,
             mastermind=self.mastermind,
             crew=self.crew,
+            home=self.home,
         )
 
 

@@ -32,6 +32,18 @@ Intent = cmd.Command | Local
 
 
 @dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What the operator should know of an MCP server; safe to show."""
+
+    line: str
+    """How it is, and its command line or address."""
+    facts: tuple[tuple[str, str], ...]
+    """All of its entry, as labels and texts."""
+    waits: bool = False
+    """Whether it may not start before the operator has said so."""
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """What the words of a line are understood against."""
 
@@ -51,6 +63,8 @@ class Context:
     """What can be improved: id and title."""
     crew: CrewState | None = None
     """What the crew knows; None while nobody has needed it."""
+    servers: Mapping[str, ServerFacts] = field(default_factory=dict)
+    """The servers of the workspace's `mcp.json`, by name."""
     paths: tuple[str, ...] = ()
     """Directories and files beneath the sandbox, a directory ending in `/`."""
 

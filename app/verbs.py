@@ -22,6 +22,7 @@ from app import (
     mind_verbs,
     past_verbs,
     search_verbs,
+    server_verbs,
     stop_verbs,
     time_verbs,
 )
@@ -210,6 +211,8 @@ def _read_server_call(rest: str, context: Context) -> Intent:
 
     named, _, text = split_word(rest)
     server, tool = split(named) or (named, "")
+    if any(one.waits for name, one in context.servers.items() if name.lower() == server.lower()):
+        raise GrammarError(f"{server} waits for your leave to start: mcp_trust {server}")
     try:
         args = read_json(text.strip() or "{}")
     except StrictJsonError as error:
@@ -386,6 +389,7 @@ _OWN: tuple[Verb, ...] = (
     Verb("jobs", "jobs", "list the background jobs; ! start COMMAND begins one",
          _none(lambda c: cmd.CallTool(agent=c.agent, command="jobs", args={})), "Sandbox"),
     Verb("stop_job", "stop_job [JOB]", "end a background job", _read_stop_job, "Sandbox", choices=_jobs),
+    *server_verbs.VERBS,
     *mastermind_verbs.VERBS,
     *crew_verbs.VERBS,
     Verb("agent_list", "agent_list", "the agents and what they do", _none(lambda c: Local("agent_list")),

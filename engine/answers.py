@@ -45,7 +45,7 @@ from engine.tools.registry import ToolRegistry
 from engine.tools.simple_coder import SimpleCoder
 
 if TYPE_CHECKING:
-    from engine.mcp.fleet import Servers
+    from engine.mcp.starting import StartedServers
     from engine.memory.requests import Request
     from engine.models.client import MessagesClient
     from engine.models.port import ModelClient
@@ -77,7 +77,7 @@ class Answers:
     _memory: Memory | None
     _parts: PromptReader
     _saver: WorkspaceSaver | None
-    _servers: Servers | None
+    _servers: StartedServers | None
     _treasury: ModelClient | None
 
     # -------------------------------------------------------------- going back
@@ -235,6 +235,12 @@ class Answers:
         if (system := await self._mastermind.known()) is not None:
             found += inquiry.needs_of_system(system)
         found += [inquiry.need_of_crew(request) for request in self._crew.needs]
+        if self._servers is not None:
+            found += [
+                inquiry.need_of_server(one.server, one.line, one.since)
+                for one in self._servers.asked
+                if not one.refused
+            ]
         return inquiry.in_order(found)
 
     def propose(self, state: AgentState, goal: str) -> Envelope | None:
@@ -319,7 +325,7 @@ class Answers:
         return self.config.crew
 
     @property
-    def servers(self) -> Servers | None:
+    def servers(self) -> StartedServers | None:
         """The MCP servers of the workspace; None where its settings name none."""
         return self._servers
 

@@ -20,6 +20,7 @@ from engine.domain import commands as cmd
 from engine.domain.budgets import SpendingLimits
 from engine.domain.health import Health
 from engine.domain.ports import Permits, Ports
+from engine.domain.server_commands import ForServers
 from engine.domain.state import AgentState
 from engine.inquiry.index_keeping import keep_index
 from engine.journal import events as ev
@@ -64,8 +65,8 @@ if TYPE_CHECKING:
     from engine.crew.runs.worker import Runs
     from engine.mastermind.desk import Desk
     from engine.mastermind.mastermind import Mastermind
-    from engine.mcp.fleet import Servers
     from engine.mcp.health import ServerView
+    from engine.mcp.starting import StartedServers
     from engine.models.port import ModelClient
     from engine.thinkers.brief import Colleagues
 
@@ -124,7 +125,7 @@ class Engine(Answers):
         self._saver: WorkspaceSaver | None = None
         self._memory: Memory | None = None
         self._keeper: Keeper | None = None
-        self._servers: Servers | None = None
+        self._servers: StartedServers | None = None
         self._offered: dict[str, ev.ToolOffered] = {}
         """What tools from outside offered last."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -221,6 +222,7 @@ class Engine(Answers):
             self.session,
             self._mastermind.carry_out,
             self._crew.carry_out,
+            self._about_servers,
         )
         await self._begin_servers()
         for stream in streams:
@@ -244,14 +246,23 @@ class Engine(Answers):
         ]
 
     async def _begin_servers(self) -> None:
-        """Begin to connect the MCP servers of the workspace's settings; they are ready a little later."""
-        if not await asyncio.to_thread((self.workspace / MCP_SETTINGS).exists):
+        """Begin to connect the MCP servers that have leave to start; they are ready a little later."""
+        home, log = self.config.home, self._log
+        files = [place / MCP_SETTINGS for place in (self.workspace, home) if place is not None]
+        if log is None or not await asyncio.to_thread(lambda: any(file.exists() for file in files)):
             return
-        settings = await asyncio.to_thread(mcp.load, self.workspace)
+        settings = await asyncio.to_thread(mcp.load_all, self.workspace, home)
         around = mcp.Surroundings(self.workspace, self.root, self.config.policy, os.environ)
-        self._servers = mcp.Servers(settings, around, self._ports.clock, self._server_changed)
+        self._servers = await mcp.open_servers(
+            settings, around, self._ports.clock, self._server_changed, home=home, store=self.store, log=log
+        )
         self._servers.register(self.registry)
         self._servers.begin()
+
+    async def _about_servers(self, command: ForServers, actor: str) -> cmd.Receipt:
+        if self._servers is None:
+            return cmd.Receipt(ok=False, message="mcp.json names no servers here")
+        return await self._servers.carry_out(command, actor)
 
     def _server_changed(self, view: ServerView) -> None:
         if view.name in self.registry:

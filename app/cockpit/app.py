@@ -36,7 +36,7 @@ from engine.domain.text import clean_line
 from engine.engine import Engine
 from engine.journal import events as ev
 from engine.journal.errors import JournalError
-from engine.journal.event import CREW, MASTERMIND, of_agent
+from engine.journal.event import CREW, MASTERMIND, WORKSPACE, of_agent
 from engine.library import Mission, load_missions
 from engine.sandbox.policy import Tier
 from widgets import (
@@ -182,6 +182,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
             self._say("the agent waits for your decision: press i", "note")
         self.run_worker(self._recap_on_opening(), name="recap", exit_on_error=False)
         self._offer_no_jail()
+        self._tell_of_servers()
         if MASTERMIND in engine.store.names:
             self._mastermind_soon()
         if CREW in engine.store.names:
@@ -211,6 +212,8 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
                 self._crew_told(event)
             elif not of_agent(event.stream):
                 self._memory_written()
+                if event.stream == WORKSPACE:
+                    self._refresh_inbox()
             payload = self._live.take(event)
             if payload is not None:
                 self._tell(event.stream, payload)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from app.cockpit.mind_keys import MindKeys
+from app.cockpit.server_keys import ServerKeys
 from engine.domain import commands as cmd
 from engine.domain.approval import Question
 from engine.domain.ports import SystemClock
@@ -27,7 +27,7 @@ CHANGES_THE_INBOX = (
 """Events after which other things wait than before."""
 
 
-class ApprovalKeys(MindKeys):
+class ApprovalKeys(ServerKeys):
     """Answering what agents ask."""
 
     _inbox: InboxDialog | None = None
@@ -226,6 +226,11 @@ class ApprovalKeys(MindKeys):
             return
         if system:
             self.run_worker(self._items_settled(system, event.answer != "deny"), name="answer")
+            return
+        if chosen[0].kind is NeedKind.SERVER:
+            if self._inbox is not None and event.answer != "deny":
+                self._inbox.dismiss(None)
+            self.call_later(self._ask_leave, chosen[0].thing, refuse=event.answer == "deny")
             return
         if event.answer == "open" or any(need.kind is not NeedKind.APPROVAL for need in chosen):
             self._open_need(chosen[0])

@@ -106,7 +106,7 @@ def _work_lines(spec: AgentSpec) -> Iterator[str]:
 def _tool_lines(state: CrewState, spec: AgentSpec) -> Iterator[str]:
     for use in spec.tools.mcp_servers:
         server = state.servers.get(use.server)
-        how = f"{server.state} {server.message}".rstrip() if server is not None else "not started"
+        how = ": ".join(filter(None, (server.state, server.message))) if server is not None else "not started"
         needed = "required" if use.required else "optional"
         yield f"{use.server} ({', '.join(use.tools)}): {needed}, {how}"
     for tool in spec.tools.custom_tools:

@@ -48,11 +48,14 @@ def _asked(state: AgentState, question: Question, now: str) -> AskedCall:
         Undo.WORKSPACE: "can be undone from the workspace's snapshot",
         Undo.IRREVERSIBLE: "cannot be undone: a program may reach beyond the files",
     }
+    whom = f"for {question.goal} {goal.text if goal else ''}"
+    if call.client:
+        whom = f"for the client {call.client}, as one call"
     hosts = ", ".join("hosts that it does not name" if host == "?" else host for host in call.hosts)
     notes = (
         f"why asked: {question.why}",
         f"{undo[call.undo]}" + (f"; reaches {hosts}" if hosts else ""),
-        f"for {question.goal} {goal.text if goal else ''}; has waited {lasted(question.at, now)}",
+        f"{whom}; has waited {lasted(question.at, now)}",
     )
     return AskedCall(f"{state.agent_id} {question.action} {call.name}", arguments(call), notes)
 

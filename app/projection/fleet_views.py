@@ -305,14 +305,18 @@ def _with_ideas(asked: Asked, crew: CrewState, agent: str) -> Asked:
     return replace(asked, context=f"{asked.context} parked: {ideas}".strip()) if ideas else asked
 
 
+_NOT_THERE = ("down", "waits for your leave")
+"""States of a server (`engine.mcp.health.ServerState`) in which none of its tools can be had."""
+
+
 def tools_of(crew: CrewState, one: Registered) -> str:
     """Whether its servers can be had: ok, degraded, or down where a required one is."""
     worst = "degraded" if one.spec.tools.degraded else "ok"
     for use in one.spec.tools.mcp_servers:
         server = crew.servers.get(use.server)
-        if server is not None and server.state == "down" and use.required:
+        if server is not None and server.state in _NOT_THERE and use.required:
             return "down"
-        if server is not None and server.state in ("down", "degraded"):
+        if server is not None and server.state in (*_NOT_THERE, "degraded"):
             worst = "degraded"
     return worst
 

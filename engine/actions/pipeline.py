@@ -23,6 +23,7 @@ from engine.tools.registry import ToolRegistry
 
 INLINE_LIMIT = 16 * 1024
 """Bytes of an answer that an event holds; a larger answer goes to a blob."""
+DROPPED = "its client no longer wants it"
 CUT = 2_000
 """Characters that the event keeps of each long string then."""
 
@@ -202,7 +203,7 @@ class Pipeline:
             beliefs=state.belief_values(),
             world=state.world,
             granted=bool(action.needs),
-            own=state.own_content if action.step else "",
+            own=state.own_content if action.step or action.client else "",
         )
         call = self._toolbox.call(action.id, action.tool, action.command, action.args, context)
         self._call = asyncio.create_task(call, name=f"action {action.id}")
@@ -213,6 +214,8 @@ class Pipeline:
         cut = self.was_cut(action.id)
         reason = state.run_reason if cut else "the session closed"
         cause = state.run_event if cut else started
+        if cut and state.action is not None and state.action.dropped:
+            reason, cause = DROPPED, started
         cancelled = self._recorder.append(
             ev.ActionCancelled(action=action.id, reason=reason), "system", cause
         )

@@ -25,13 +25,22 @@ class WorkspaceTools:
         workspace: the directory with mcp.json.
         root: the sandbox root, beneath which custom functions lie.
         policy: of the sandbox.
-        servers: servers that run already; where nobody gives them, each is started to be looked at.
+        servers: servers that run already.
+        starts: whether a server that nobody runs may be started to be looked at; an open workspace has
+            those that the operator let start, and nobody else may start one unasked.
     """
 
     def __init__(
-        self, workspace: Path, root: Path, policy: SandboxPolicy, servers: Servers | None = None
+        self,
+        workspace: Path,
+        root: Path,
+        policy: SandboxPolicy,
+        servers: Servers | None = None,
+        *,
+        starts: bool = False,
     ) -> None:
         self._workspace, self._root, self._policy, self._servers = workspace, root, policy, servers
+        self._starts = starts
 
     def allowed(self, tokens: Sequence[str]) -> Allowed:
         """See `ToolsAt.allowed`."""
@@ -59,6 +68,8 @@ class WorkspaceTools:
         settings = await asyncio.to_thread(load, self._workspace)
         one = tuple(each for each in settings.servers if each.name.lower() == server.lower())
         wrong = "; ".join(str(fault) for fault in settings.faults)
+        if one and not self._starts:
+            return f"{one[0].name} does not run: open the workspace and let it start"
         around = Surroundings(self._workspace, self._root, self._policy, os.environ)
         servers = Servers(McpSettings(one), around, SystemClock())
         try:

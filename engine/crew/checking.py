@@ -28,6 +28,10 @@ class Checks:
         """Who knows of servers; None where there are none."""
         self._known: dict[tuple[str, tuple[str, ...]], tuple[float, str]] = {}
 
+    def forget(self) -> None:
+        """Ask anew: a server is another one than before."""
+        self._known = {}
+
     async def refusal(self, state: CrewState, handoff: Handoff, left_s: float) -> Refusal | None:
         """Why a handoff may not run; the first reason counts.
 
@@ -62,9 +66,9 @@ class Checks:
     async def _asked(self, server: str, tools: tuple[str, ...]) -> str:
         if self.health is None:
             return "no servers are configured here"
-        key = (server, tools)
-        at, why = self._known.get(key, (float("-inf"), ""))
+        key, known = (server, tools), self._known
+        at, why = known.get(key, (float("-inf"), ""))
         if self._monotonic() - at > FRESH_S:
             why = await self.health.down(server, tools)
-            self._known[key] = (self._monotonic(), why)
+            known[key] = (self._monotonic(), why)
         return why

@@ -140,6 +140,7 @@ class Crew:
             select = crew._graph
         if health is None and ground.servers is not None:
             health = ServerHealth(ground.servers, spine=crew.spine)
+            ground.servers.follow(lambda _view: crew.checks.forget())
         for room in ROOMS if worker is None else ():
             if find_spec(room) and find_spec(f"{room}.wiring"):
                 wiring = await asyncio.to_thread(import_module, f"{room}.wiring")

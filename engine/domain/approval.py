@@ -113,6 +113,8 @@ class Call:
     """Why it needs the operator whatever the rules say, in words; empty where it does not."""
     request: bool = False
     """Whether only a word on this very call will do."""
+    client: str = ""
+    """The client that it is for; empty for an agent's own."""
 
     @property
     def name(self) -> str:

@@ -92,12 +92,14 @@ from engine.domain.mind_commands import (
 from engine.domain.sandbox_commands import (
     AcceptTier,
     CallTool,
+    DropCall,
     ReturnShell,
     SandboxCommand,
     SettleChanges,
     StopJob,
     TakeShell,
 )
+from engine.domain.server_commands import DistrustServer, ServerCommand, TrustServer
 from engine.domain.time_commands import AdoptFork, ForkAgent, PutBack, Rewind, TimeCommand, Undo
 
 __all__ = [
@@ -126,6 +128,8 @@ __all__ = [
     "DeleteAgent",
     "DeleteStep",
     "Dispute",
+    "DistrustServer",
+    "DropCall",
     "DropGoal",
     "EditStep",
     "ForceMeta",
@@ -168,6 +172,7 @@ __all__ = [
     "TakeShell",
     "TellBelief",
     "Thaw",
+    "TrustServer",
     "Undo",
     "VetoMeta",
     "WaiveSnapshot",
@@ -186,6 +191,7 @@ AnyCommand = (
     | MindCommand
     | AnyMastermindCommand
     | AnyCrewCommand
+    | ServerCommand
 )
 
 

@@ -10,12 +10,26 @@ from engine.domain.command import Command
 
 
 class CallTool(Command):
-    """Call a tool as the operator, through the agent's own pipeline and session."""
+    """Call a tool as the operator, through the agent's own pipeline and session; or for a client."""
 
     do: Literal["call_tool"] = "call_tool"
     tool: str = "simple_coder"
     command: str
     args: dict[str, Any] = Field(default_factory=dict)
+    client: str = Field(default="", pattern=r"^[\w.-]{0,32}$")
+    """The program that asks for it, where the workspace is served to one: then it passes the gate as an
+    agent's action does."""
+    wait_s: float = Field(default=0.0, ge=0, le=86_400, allow_inf_nan=False)
+    """Seconds that the operator has to answer where a client's call is asked about; 0: nobody is there."""
+
+
+class DropCall(Command):
+    """A client no longer wants a call: it is taken out of the queue, or cut off where it runs."""
+
+    do: Literal["drop_call"] = "drop_call"
+    call: str = Field(min_length=1, max_length=200)
+    """The event that queued it."""
+    client: str = Field(default="", pattern=r"^[\w.-]{0,32}$")
 
 
 class TakeShell(Command):
@@ -57,4 +71,4 @@ class AcceptTier(Command):
     """What this machine gives; the operator names it, so that nobody accepts less than they read."""
 
 
-SandboxCommand = CallTool | TakeShell | ReturnShell | SettleChanges | StopJob | AcceptTier
+SandboxCommand = CallTool | DropCall | TakeShell | ReturnShell | SettleChanges | StopJob | AcceptTier

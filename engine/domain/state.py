@@ -135,6 +135,14 @@ class ActiveAction:
     """Why it needs the operator whatever the rules say, in words; empty where it does not."""
     request: bool = False
     """Whether it needs the operator's word on this very call: nothing that was allowed before answers it."""
+    client: str = ""
+    """The client that it is for; empty for the agent's own and the operator's."""
+    attended: bool = False
+    """Whether a client's call waits for the operator where it is asked about."""
+    queued: str = ""
+    """The event by which the operator or a client asked for it."""
+    dropped: bool = False
+    """Whether its client no longer wants it."""
     at: str = ""
     """When it was requested, then when it started."""
     event: str = ""
@@ -182,13 +190,15 @@ class Intervention:
 
 @dataclass(frozen=True, slots=True)
 class OperatorRequest:
-    """A tool call that the operator asked for and that has not started."""
+    """A tool call that the operator or a client asked for and that has not started."""
 
     tool: str
     command: str
     args: dict[str, Any]
     actor: str
     event: str = ""
+    client: str = ""
+    wait_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from engine.inquiry.evidence import Evidence, Shown, evidence_of
     from engine.inquiry.inbox import (
         SYSTEM,
+        WORKSPACE,
         Need,
         NeedKind,
         in_order,
         need_of_crew,
+        need_of_server,
         needs_of,
         needs_of_system,
         question_text,
@@ -42,10 +44,12 @@ else:
             "evidence": ("Evidence", "Shown", "evidence_of"),
             "inbox": (
                 "SYSTEM",
+                "WORKSPACE",
                 "Need",
                 "NeedKind",
                 "in_order",
                 "need_of_crew",
+                "need_of_server",
                 "needs_of",
                 "needs_of_system",
                 "question_text",
@@ -63,6 +67,7 @@ else:
 
 __all__ = [
     "SYSTEM",
+    "WORKSPACE",
     "Basis",
     "Cascade",
     "Chain",
@@ -99,6 +104,7 @@ __all__ = [
     "in_order",
     "in_particular",
     "need_of_crew",
+    "need_of_server",
     "needs_of",
     "needs_of_system",
     "question_text",

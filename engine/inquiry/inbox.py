@@ -27,6 +27,8 @@ SYSTEM = "Mastermind"
 """Who needs the operator where it is no agent; no agent bears such an id."""
 QUESTIONS_LOOKED = 20
 """Jobs back to which questions are looked for."""
+WORKSPACE = "workspace"
+"""Who needs the operator where the workspace's settings do."""
 UNKNOWN = "outcome unknown"
 """The summary of a step of which nobody saw how it ended."""
 
@@ -39,6 +41,8 @@ class NeedKind(StrEnum):
     TURN = "your turn"
     REQUEST = "request"
     """Asked by an agent that was handed work, or by the crew's manager."""
+    SERVER = "server"
+    """An MCP server of the workspace waits for leave to start."""
     REPLAN = "re-plan"
     PLANS = "plans"
     HANDOVER = "hand-over"
@@ -101,6 +105,17 @@ def need_of_crew(request: HumanRequest) -> Need:
     )
 
 
+def need_of_server(server: str, line: str, since: str) -> Need:
+    """An MCP server that may not start before the operator has said so.
+
+    Args:
+        server: its name in `mcp.json`.
+        line: its command line or address.
+        since: when it began to wait.
+    """
+    return Need(WORKSPACE, NeedKind.SERVER, server, f"{server} of mcp.json would start: {line}", since)
+
+
 def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:
     """The needs of all agents: what is urgent first, then by kind, then the longest wait."""
     kinds = list(NeedKind)
@@ -118,6 +133,10 @@ def question_text(question: Question) -> str:
     return f"{call.command} {about}{size}".strip()
 
 
+def _whom(question: Question) -> str:
+    return f" (for the client {question.call.client})" if question.call.client else ""
+
+
 def _needs(state: AgentState) -> Iterator[Need]:
     agent, approvals = state.agent_id, state.approvals
     question = approvals.question
@@ -126,7 +145,7 @@ def _needs(state: AgentState) -> Iterator[Need]:
             agent,
             NeedKind.APPROVAL,
             question.action,
-            f"{question_text(question)} — {question.why}",
+            f"{question_text(question)} — {question.why}" + _whom(question),
             question.at,
             question.event,
             group=shape(question.call),

@@ -26,6 +26,7 @@ KINDS = noting.KINDS | {
         *(ev.StepEnded, ev.DecisionMade, ev.PlanRejected, ev.FailureRecorded, ev.RecoveryChosen),
         *(ev.RecoveryEnded, ev.ThinkingFailed, ev.BudgetReached, ev.CommandReceived, ev.CommandRefused),
         *(ev.InterventionOpened, ev.InterventionClosed, ev.ShellReturned, ev.TierAccepted, ev.ModelCalled),
+        *(ev.ServerTrusted, ev.ServerDistrusted),
     )
 }
 """Events that are told; all others are only counted."""
@@ -234,6 +235,10 @@ class Reporter:
                 told = ("told the agent of", ", ".join(said.accepted) or "no change")
             case ev.TierAccepted():
                 told = (f"jail {said.tier} accepted", said.reason)
+            case ev.ServerTrusted():
+                told = (f"the server {said.server} may start", said.what)
+            case ev.ServerDistrusted():
+                told = (f"the server {said.server} may not start", "")
             case _:
                 return
         self.turns.append((_time(event), event.stream, _who(event), *told))

@@ -129,12 +129,24 @@ class ActionOutcomeUnknown(Payload):
 
 
 class OperatorActionQueued(Payload):
-    """The operator wants a tool called."""
+    """The operator, or a client that the workspace is served to, wants a tool called."""
 
     kind: ClassVar[str] = "action.queued"
     tool: str
     command: str
     args: dict[str, Any]
+    client: str = ""
+    """The client; empty for the operator."""
+    wait_s: float = 0.0
+    """Seconds that the operator has to answer where the call is asked about."""
+
+
+class CallDropped(Payload):
+    """A client no longer wants a call: it does not start, or is cut off."""
+
+    kind: ClassVar[str] = "action.dropped"
+    queued: str
+    """The event that queued it."""
 
 
 class SnapshotTaken(Payload):

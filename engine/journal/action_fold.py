@@ -46,7 +46,17 @@ def _end_action(state: AgentState, event: Event, answer: dict[str, Any] | None) 
 
 
 def _queued(state: AgentState, said: ev.OperatorActionQueued, event: Event) -> None:
-    state.requests.append(OperatorRequest(said.tool, said.command, said.args, event.actor, event.ref))
+    asked = OperatorRequest(
+        said.tool, said.command, said.args, event.actor, event.ref, said.client, said.wait_s
+    )
+    state.requests.append(asked)
+
+
+def _dropped(state: AgentState, said: ev.CallDropped, event: Event) -> None:
+    state.requests = [one for one in state.requests if one.event != said.queued]
+    action = state.action
+    if action is not None and action.queued == said.queued:
+        state.action = replace(action, dropped=True)
 
 
 def _requested(state: AgentState, said: ev.ActionRequested, event: Event) -> None:
@@ -64,7 +74,10 @@ def _requested(state: AgentState, said: ev.ActionRequested, event: Event) -> Non
     )
     approval_fold.requested(state, said.step)
     if state.requests and not said.step:
-        state.requests.pop(0)
+        asked = state.requests.pop(0)
+        state.action = replace(
+            state.action, client=asked.client, attended=asked.wait_s > 0, queued=asked.event
+        )
 
 
 def _processed(state: AgentState, said: ev.ParametersProcessed, event: Event) -> None:
@@ -86,6 +99,8 @@ def _withdrawn(state: AgentState, said: ev.ActionWithdrawn, event: Event) -> Non
     if state.action is not None and state.reasons:
         state.settled.pop(state.action.step, None)
     approval_fold.withdrawn(state, said.action, event)
+    if state.action is not None and state.action.client:
+        approval_fold.client_over(state)
     state.action = None
 
 
@@ -95,6 +110,8 @@ def _started(state: AgentState, said: ev.ActionStarted, event: Event) -> None:
     state.action = replace(state.action, started=True, mutates=said.mutates, at=event.at, event=event.ref)
     if not state.action.step:
         state.operator_actions += 1
+        if state.action.client:
+            approval_fold.began(state, "")
         return
     state.retry = None
     approval_fold.began(state, state.action.step)
@@ -133,6 +150,10 @@ def _finished(state: AgentState, said: ev.ActionFinished, event: Event) -> None:
         answered(state, action.step)
         if state.config.replans and not state.reasons:
             _remember_action(state, action, said, event)
+    elif action is not None and action.client:
+        approval_fold.client_over(state)
+        if said.code is None:
+            _remember_written(state, action)
     if said.world is not None:
         state.world = said.world
         roused(state)
@@ -224,6 +245,7 @@ def _settled(state: AgentState, said: ev.ChangesSettled, event: Event) -> None:
 
 HANDLERS: dict[type[Payload], Callable[[AgentState, Any, Event], None]] = {
     ev.OperatorActionQueued: _queued,
+    ev.CallDropped: _dropped,
     ev.ActionRequested: _requested,
     ev.ParametersProcessed: _processed,
     ev.OperatorNeeded: _needs,

@@ -78,6 +78,14 @@ def began(state: AgentState, step: str) -> None:
         _change(state, once=once, question=question)
 
 
+def client_over(state: AgentState) -> None:
+    """A client's call is over: nobody waits for an answer, and a denial was about that call alone."""
+    began(state, "")
+    kept = tuple(one for one in state.approvals.denied if one.goal)
+    if len(kept) != len(state.approvals.denied):
+        _change(state, denied=kept)
+
+
 def step_over(state: AgentState, goal: str, step: str, status: StepStatus, event: Event) -> None:
     """A step has ended, or is put back; where the operator has it tried again it may be asked for again."""
     if status.terminal:

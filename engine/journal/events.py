@@ -23,6 +23,7 @@ from engine.journal.action_events import (
     ActionRequested,
     ActionStarted,
     ActionWithdrawn,
+    CallDropped,
     OperatorActionQueued,
     OperatorNeeded,
     ParametersAsked,
@@ -147,6 +148,7 @@ from engine.journal.sandbox_events import (
     ShellReturned,
     ShellTyped,
 )
+from engine.journal.server_events import ServerDistrusted, ServerTrusted
 from engine.journal.stopping_events import AgentHeld, AgentThawed, StopObserved
 
 __all__ = [
@@ -185,6 +187,7 @@ __all__ = [
     "BudgetEased",
     "BudgetReached",
     "BudgetSet",
+    "CallDropped",
     "ChangesOffered",
     "ChangesSettled",
     "CommandReceived",
@@ -246,6 +249,8 @@ __all__ = [
     "Rewound",
     "RuleGranted",
     "RuleRevoked",
+    "ServerDistrusted",
+    "ServerTrusted",
     "SessionClosed",
     "SessionOpened",
     "ShellResized",

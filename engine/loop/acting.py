@@ -13,7 +13,7 @@ from engine.domain.plan import Op, PlanStep
 from engine.domain.state import RunState
 from engine.domain.stopping import StopGrade
 from engine.journal import events as ev
-from engine.loop.approving import ApprovingAgent
+from engine.loop.clients import ClientAgent
 from engine.loop.decide_goals import SUBGOAL_LIMIT
 from engine.loop.outcome import fresh_id
 from engine.steering.approvals import Verdict
@@ -21,7 +21,7 @@ from engine.steering.breakpoints import Stand, stands_at
 from engine.steering.gate import Hold, hold
 
 
-class ActingAgent(ApprovingAgent):
+class ActingAgent(ClientAgent):
     """Takes plan steps and the operator's own calls through the gate and runs them."""
 
     async def _act(self, goal: Goal, step: PlanStep) -> None:
@@ -212,8 +212,12 @@ class ActingAgent(ApprovingAgent):
         """Run a tool call that the operator asked for, through the same pipeline."""
         request = self.state.requests[0]
         self._tick = self.state.tick
+        if request.client:
+            await self._serve_client(request, self._cut_off())
+            await self.commit()
+            return
         action = fresh_id(self.state, "a")
-        before = self.state.run_event
+        cut_off = self._cut_off()
         requested = self.append(
             ev.ActionRequested(
                 action=action,
@@ -224,10 +228,6 @@ class ActingAgent(ApprovingAgent):
             request.actor,
             request.event,
         )
-
-        def cut_off() -> bool:
-            stopped = self.state.run is RunState.STOPPED or self.state.held != ""
-            return (stopped and self.state.run_event != before) or self.state.deleted
 
         def held() -> bool:
             return hold(self.state, trouble=self.log.trouble) is not None
@@ -247,3 +247,15 @@ class ActingAgent(ApprovingAgent):
             self._record_saved(saved)
             await self.pipeline.run(requested.ref)
         await self.commit()
+
+    def _cut_off(self) -> Callable[[], str]:
+        """Tells why what was asked for from now on may not run, in words; empty while it may."""
+        before = self.state.run_event
+
+        def why() -> str:
+            state = self.state
+            stopped = state.run is RunState.STOPPED or state.held != ""
+            cut = (stopped and state.run_event != before) or state.deleted
+            return (state.run_reason or "stopped") if cut else ""
+
+        return why

@@ -175,6 +175,8 @@ class Agent(DecidingAgent):
                 self.around.control.stop_jobs(agent)
             case ev.AgentDeleted():
                 self.around.control.stop_jobs(agent)
+            case ev.CallDropped() if self.state.action is not None and self.state.action.dropped:
+                self.pipeline.cut()
             case ev.AgentHeld(grade=StopGrade.CANCEL):
                 self.pipeline.cut()
             case ev.AgentHeld(grade=StopGrade.FREEZE):

@@ -336,8 +336,23 @@ def _call_tool(state: AgentState, said: cmd.CallTool, registry: ToolRegistry) ->
     problems = registry.validate(said.tool, said.command, said.args)
     if problems:
         raise RefusedError("; ".join(problem.message for problem in problems))
-    queued = ev.OperatorActionQueued(tool=said.tool, command=said.command, args=said.args)
-    return Outcome(f"{said.command} as you", (queued,))
+    if said.client and registry.get(said.tool).commands[said.command].operator_only:
+        raise RefusedError(f"{said.command} is the operator's alone")
+    queued = ev.OperatorActionQueued(
+        tool=said.tool, command=said.command, args=said.args, client=said.client, wait_s=said.wait_s
+    )
+    whose = f"for {said.client}" if said.client else "as you"
+    return Outcome(f"{said.command} {whose}", (queued,))
+
+
+def _drop_call(state: AgentState, said: cmd.DropCall, registry: ToolRegistry) -> Outcome:
+    waiting = any(one.client and one.event == said.call for one in state.requests)
+    action = state.action
+    if action is not None and action.client and action.queued == said.call:
+        waiting = True
+    if not waiting:
+        raise RefusedError(f"no call of a client waits or runs that was asked for by {said.call}")
+    return Outcome("the call is dropped", (ev.CallDropped(queued=said.call),))
 
 
 def _believe(state: AgentState, said: cmd.Believe, registry: ToolRegistry) -> Outcome:
@@ -373,6 +388,7 @@ _HANDLERS: dict[type[cmd.Command], _Handler] = {
     cmd.Intervene: _intervene,
     cmd.HandBack: _hand_back,
     cmd.CallTool: _call_tool,
+    cmd.DropCall: _drop_call,
     cmd.Believe: _believe,
     cmd.Forget: _forget,
     **decide_dispute.HANDLERS,

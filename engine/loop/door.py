@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from engine.domain import commands as cmd
 from engine.domain.crew_commands import ForCrew
 from engine.domain.mastermind_commands import ForMastermind
+from engine.domain.server_commands import ForServers
 from engine.domain.state import RunState
 from engine.domain.strict_json import NESTING_LIMIT, too_deep
 from engine.journal import events as ev
@@ -35,6 +36,7 @@ class Door:
         session: the session's id.
         mastermind: carries out what is asked of the system itself.
         crew: carries out what is asked of agents that hand work to each other.
+        servers: carries out what is asked of MCP servers.
     """
 
     def __init__(
@@ -46,9 +48,11 @@ class Door:
         session: str,
         mastermind: Callable[[ForMastermind, str], Awaitable[cmd.Receipt]],
         crew: Callable[[ForCrew, str], Awaitable[cmd.Receipt]],
+        servers: Callable[[ForServers, str], Awaitable[cmd.Receipt]],
     ) -> None:
         self._shared, self._live, self._budgets = shared, live, budgets
         self._log, self._session, self._mastermind, self._crew = log, session, mastermind, crew
+        self._servers = servers
         self.stops = Stops()
         self._carrying: set[asyncio.Task[cmd.Receipt]] = set()
 
@@ -65,6 +69,8 @@ class Door:
         await self.stops.close()
 
     async def _carry_out(self, command: cmd.Command, actor: str) -> cmd.Receipt:
+        if isinstance(command, cmd.CallTool | cmd.DropCall) and command.client:
+            actor = f"client:{command.client}"
         try:
             command = _recordable(command)
         except (ValueError, TypeError, RecursionError) as error:
@@ -78,6 +84,8 @@ class Door:
                 return await self._mastermind(command, actor)
             if isinstance(command, ForCrew):
                 return await self._crew(command, actor)
+            if isinstance(command, ForServers):
+                return await self._servers(command, actor)
             if isinstance(command, cmd.Remember):
                 return await self._remember(command, actor)
             if isinstance(command, cmd.Stop | cmd.Thaw):

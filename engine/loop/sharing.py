@@ -71,6 +71,9 @@ class EngineConfig:
     approvals: Policy = field(default_factory=Policy)
     """What agents ask about before they do it, as the workspace's settings say."""
     create: bool = True
+    home: Path | None = None
+    """The user's own directory, outside of any workspace: its `mcp.json` needs no leave, and its key makes
+    leave last (`engine.mcp.leave`)."""
     model: ModelChoice | None = None
     """The model that thinks; None where there is none: agents then plan by the plan library."""
     budget: SpendingLimits = field(default_factory=SpendingLimits)

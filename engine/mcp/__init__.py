@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from engine.mcp.names import resolve, tool_name
     from engine.mcp.process import Surroundings
     from engine.mcp.servers import Server
-    from engine.mcp.settings import FILE, McpSettings, ServerSettings, SettingsFault, load, read
+    from engine.mcp.settings import FILE, McpSettings, ServerSettings, SettingsFault, load, load_all, read
+    from engine.mcp.starting import Entry, StartedServers, open_servers
     from engine.mcp.tool import McpTool
 else:
     __getattr__ = late(
@@ -37,7 +38,16 @@ else:
             "names": ("resolve", "tool_name"),
             "process": ("Surroundings",),
             "servers": ("Server",),
-            "settings": ("FILE", "McpSettings", "ServerSettings", "SettingsFault", "load", "read"),
+            "settings": (
+                "FILE",
+                "McpSettings",
+                "ServerSettings",
+                "SettingsFault",
+                "load",
+                "load_all",
+                "read",
+            ),
+            "starting": ("Entry", "StartedServers", "open_servers"),
             "tool": ("McpTool",),
         },
     )
@@ -50,6 +60,7 @@ __all__ = [
     "CustomFunction",
     "CustomFunctionError",
     "CustomFunctions",
+    "Entry",
     "GlobalAction",
     "LocalTool",
     "McpSettings",
@@ -62,9 +73,12 @@ __all__ = [
     "ServerView",
     "Servers",
     "SettingsFault",
+    "StartedServers",
     "Surroundings",
     "check_actions",
     "load",
+    "load_all",
+    "open_servers",
     "read",
     "read_allowed",
     "resolve",

@@ -32,6 +32,8 @@ class Outcome(StrEnum):
     """The server did not get through its handshake in time."""
     DOWN = "MCP_DOWN"
     """The server is down, and so nothing was asked of it."""
+    NO_LEAVE = "no_leave"
+    """The operator has not let the server start."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from engine.mcp.health import ServerState, ServerView, shown
 from engine.mcp.names import resolve
 from engine.mcp.process import Surroundings
 from engine.mcp.servers import Server
-from engine.mcp.settings import McpSettings
+from engine.mcp.settings import McpSettings, ServerSettings
 from engine.mcp.tool import McpTool
 from engine.tools.registry import ToolRegistry
 
@@ -39,6 +39,7 @@ class Servers:
         around: where programs run.
         clock: the time.
         told: called with each change of a server.
+        withheld: why a server may not start, in words; empty for one that may.
     """
 
     def __init__(
@@ -47,10 +48,13 @@ class Servers:
         around: Surroundings,
         clock: Clock,
         told: Callable[[ServerView], None] = lambda _view: None,
+        withheld: Callable[[ServerSettings], str] = lambda _settings: "",
     ) -> None:
         self.settings = settings
         self._told: list[Callable[[ServerView], None]] = [told]
-        self._servers = {one.name: Server(one, around, clock, self._tell) for one in settings.servers}
+        self._servers = {
+            one.name: Server(one, around, clock, self._tell, withheld(one)) for one in settings.servers
+        }
         self._problems: list[str] = [str(fault) for fault in settings.faults]
 
     def follow(self, told: Callable[[ServerView], None]) -> None:
@@ -68,10 +72,11 @@ class Servers:
                 registry.register(McpTool(server))
             except ValueError as error:
                 del self._servers[server.name]
-                self._problems.append(f"mcp.json: {server.name}: {error}")
+                where = "your mcp.json" if server.settings.own else "mcp.json"
+                self._problems.append(f"{where}: {server.name}: {error}")
 
     def begin(self) -> None:
-        """Connect all of them, side by side."""
+        """Connect all of them that may start, side by side."""
         for server in self._servers.values():
             server.begin()
 
@@ -95,9 +100,14 @@ class Servers:
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """What is wrong with the settings, and the line of each server that is down or degraded."""
-        bad = (ServerState.DOWN, ServerState.DEGRADED)
+        """What is wrong with the settings, and the line of each server that is down, degraded or waits."""
+        bad = (ServerState.DOWN, ServerState.DEGRADED, ServerState.WAITING)
         return (*self._problems, *(view.line for view in self.views if view.state in bad))
+
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """All of them."""
+        return tuple(self._servers.values())
 
     def get(self, name: str) -> Server | None:
         """The server of that name, whatever the case."""
@@ -132,6 +142,8 @@ class Servers:
         if one is None:
             return Met(server, False, f"mcp.json names no server {shown(server, 40)}")
         view = await one.settled()
+        if view.state is ServerState.WAITING:
+            return Met(one.name, False, f"{one.name} waits for the operator's leave: {view.error}")
         if view.state not in (ServerState.OK, ServerState.DEGRADED):
             return Met(one.name, False, f"{one.name} is {view.state}: {view.error}")
         known = {

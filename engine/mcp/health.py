@@ -17,6 +17,8 @@ class ServerState(StrEnum):
     """The connection stands, and the server did not answer when it was looked after, or answered wrongly."""
     DOWN = "down"
     STOPPED = "stopped"
+    WAITING = "waits for your leave"
+    """The workspace's settings name it and the operator has not let it start: nothing of it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,15 @@ class ServerView:
     """The last lines of its standard error."""
     held: str = ""
     """For a program: which tier holds it; empty over HTTP."""
+    left_out: int = 0
+    """Tools that it lists and that cannot be used: their name is none, doubled, or they are too many."""
 
     @property
     def line(self) -> str:
         """All of it in a line, the log apart."""
         parts = [f"{self.name}: {self.state}", f"{len(self.tools)} tools", f"since {self.since}"]
+        if self.left_out:
+            parts.append(f"{self.left_out} tools left out for their names or number")
         if self.restarts:
             parts.append(f"started again {self.restarts} times")
         if self.error:
@@ -61,6 +67,7 @@ class ServerView:
             "server": self.server,
             "restarts": self.restarts,
             "held": self.held,
+            "left_out": self.left_out,
         }
 
 

@@ -160,7 +160,8 @@ def _plan(settings: ServerSettings, around: Surroundings, place: Path) -> _Plan:
             raise StartError(f"its cwd {settings.cwd} is not beneath the sandbox root")
     else:
         policy, jail, root = own_policy(), Unconfined(), place
-        env, cwd = own_environment(around.environ) | given, around.workspace / settings.cwd
+        env = own_environment(around.environ) | given
+        cwd = Path(settings.base or around.workspace) / settings.cwd
     if not cwd.is_dir():
         raise StartError(f"its cwd {settings.cwd} is no directory")
     words = (_found(settings.command, cwd, env), *settings.args)

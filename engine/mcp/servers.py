@@ -52,6 +52,7 @@ class Server:
         around: where its program runs.
         clock: tells since when it is in its state, and when it was looked after.
         told: called with each change of state or tools, on the loop.
+        withheld: why it may not start before `allow`, in words; empty where it may.
     """
 
     def __init__(
@@ -60,10 +61,12 @@ class Server:
         around: Surroundings,
         clock: Clock,
         told: Callable[[ServerView], None] = _nobody,
+        withheld: str = "",
     ) -> None:
         self.settings = settings
         self.tools: dict[str, Tool] = {}
         """What it lists, by name; kept when it is down."""
+        self._left_out = 0
         self._around, self._clock, self._told = around, clock, told
         self._state, self._since, self._error = ServerState.STOPPED, clock.now(), ""
         self._trouble = Outcome.DOWN
@@ -77,6 +80,7 @@ class Server:
         self._owner: asyncio.Task[None] | None = None
         self._settled, self._lost, self._wanted = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._closing = False
+        self._withheld = withheld
         self._patience: asyncio.Timeout | None = None
         """Of the handshake that is under way."""
         self._mode = "auto" if settings.url else "legacy"
@@ -103,6 +107,7 @@ class Server:
             self._restarts,
             tuple(self._log),
             self._held,
+            self._left_out,
         )
 
     async def settled(self) -> ServerView:
@@ -177,17 +182,34 @@ class Server:
     # -------------------------------------------------------------- life
 
     def begin(self) -> None:
-        """Connect, and stay connected; harmless when done twice."""
-        if self._owner is None:
+        """Connect, and stay connected; harmless when done twice. Without leave it only says so."""
+        if self._withheld:
+            self._trouble = Outcome.NO_LEAVE
+            self._to(ServerState.WAITING, self._withheld)
+        elif self._owner is None:
+            self._trouble = Outcome.DOWN
             self._to(ServerState.STARTING)
             self._owner = asyncio.create_task(self._own(), name=f"mcp {self.name}")
 
     async def restart(self) -> ServerView:
         """Connect anew, also where it stands; waits until that is settled."""
         self.begin()
-        self._settled.clear()
-        self._end_life()
+        if not self._withheld:
+            self._settled.clear()
+            self._end_life()
         return await self.settled()
+
+    def allow(self) -> None:
+        """Let it start, and begin."""
+        self._withheld = ""
+        self.begin()
+
+    async def withhold(self, why: str) -> None:
+        """End it where it runs, and let it not start before `allow`; afterwards no process of it is left."""
+        self._withheld = why
+        await self.close()
+        self._owner, self._closing, self.tools = None, False, {}
+        self.begin()
 
     async def close(self) -> None:
         """Shut it down; afterwards no process of it is left."""
@@ -299,17 +321,20 @@ class Server:
     async def _list(self, client: Client) -> None:
         """Learn all pages of its tools."""
         found: dict[str, Tool] = {}
+        left_out = 0
         cursor: str | None = None
         for _ in range(PAGES_LIMIT):
             page = await client.list_tools(cursor=cursor)
             for tool in page.tools:
-                if names.allowed(tool.name) and len(found) < TOOLS_LIMIT:
-                    found.setdefault(tool.name, tool)
+                if names.allowed(tool.name) and tool.name not in found and len(found) < TOOLS_LIMIT:
+                    found[tool.name] = tool
+                else:
+                    left_out += 1
             if not page.next_cursor or page.next_cursor == cursor:
                 break
             cursor = page.next_cursor
         changed = found != self.tools
-        self.tools, self._looked = found, self._clock.monotonic()
+        self.tools, self._left_out, self._looked = found, left_out, self._clock.monotonic()
         if changed and self._client is client:
             self._told(self.view)
 
@@ -322,7 +347,7 @@ class Server:
         if state is not ServerState.STARTING or not self._error:
             self._error = error  # why it had to be started again stays to be seen
         self._state = state
-        if state in (ServerState.OK, ServerState.DEGRADED, ServerState.STOPPED):
+        if state in (ServerState.OK, ServerState.DEGRADED, ServerState.STOPPED, ServerState.WAITING):
             self._settled.set()
         elif state is ServerState.STARTING:
             self._settled.clear()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -64,6 +64,10 @@ class ServerSettings:
     timeout_s: float = TIMEOUT_S
     jail: bool = False
     """Whether the program runs in the jail of the workspace's sandbox."""
+    own: bool = False
+    """Whether the user's own settings name it, and not the workspace's."""
+    base: str = ""
+    """The directory that `cwd` is seen from; empty for the workspace's."""
 
     @property
     def transport(self) -> str:
@@ -78,9 +82,10 @@ class SettingsFault:
     path: str
     """Such as `neo4j.args[1]`; empty for the file as a whole."""
     message: str
+    file: str = FILE
 
     def __str__(self) -> str:
-        where = f"{FILE}: {self.path}" if self.path else FILE
+        where = f"{self.file}: {self.path}" if self.path else self.file
         return f"{where}: {self.message}"
 
 
@@ -111,6 +116,32 @@ def load(workspace: Path) -> McpSettings:
         return read(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         return _unreadable(f"it is not UTF-8 at byte {error.start}")
+
+
+def load_all(workspace: Path, home: Path | None) -> McpSettings:
+    """The servers of a workspace, behind those of the user's own directory, which count first. Blocking.
+
+    Args:
+        workspace: the workspace's directory.
+        home: the user's own directory; its programs are started in it where they do not say otherwise, as
+            a workspace may hold files that a program would take for its own.
+    """
+    theirs = load(workspace)
+    if home is None or home.resolve() == workspace.resolve():
+        return theirs
+    said = load(home)
+    mine = tuple(replace(one, own=True, base=str(home)) for one in said.servers)
+    names = {one.name.lower() for one in mine}
+    doubled = [one.name for one in theirs.servers if one.name.lower() in names]
+    faults = (
+        *(replace(one, file=str(home / FILE)) for one in said.faults),
+        *theirs.faults,
+        *(
+            SettingsFault(name, "your own settings name a server so; this one is left out")
+            for name in doubled
+        ),
+    )
+    return McpSettings((*mine, *(one for one in theirs.servers if one.name not in doubled)), faults)
 
 
 def read(text: str) -> McpSettings:

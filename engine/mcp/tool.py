@@ -35,6 +35,7 @@ _CODES: Mapping[Outcome, tuple[ResultStatus, ErrorCode]] = {
     Outcome.TIMEOUT: (ResultStatus.FAILURE, ErrorCode.TIMEOUT),
     Outcome.SLOW_START: (ResultStatus.ERROR, ErrorCode.UNKNOWN_TOOL),
     Outcome.DOWN: (ResultStatus.ERROR, ErrorCode.UNKNOWN_TOOL),
+    Outcome.NO_LEAVE: (ResultStatus.ERROR, ErrorCode.UNKNOWN_TOOL),
 }
 """By these recovery classifies; what is down counts as a tool that is not to be had."""
 

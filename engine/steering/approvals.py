@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.domain.action import Undo
 from engine.domain.approval import Answer, Call, Envelope, Grant, HeldReplan, Policy, Source
 from engine.domain.state import AgentState
 from engine.steering.calls import key_of
@@ -16,6 +17,7 @@ from engine.steering.envelopes import leaves
 from engine.steering.rules import means, rule_text, words_of
 
 NOBODY = "nobody is there to approve it"
+UNANSWERED = "nobody answered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,10 @@ def verdict(state: AgentState, call: Call) -> Verdict:
     if decided.answer is Answer.DENY:
         return decided
     if call.request:
-        return _unattended(state, Verdict(Answer.ASK, call.needs))
+        return _unattended(state, Verdict(Answer.ASK, call.needs), call)
     if (grant := _granted(state, call)) is not None:
         return Verdict(Answer.ALLOW, f"allowed by {grant.id}: {rule_text(grant.rule)}", grant.event)
-    return _unattended(state, _enveloped(state, call, _safe(state, call, decided)))
+    return _unattended(state, _enveloped(state, call, _safe(state, call, decided)), call)
 
 
 def held_replan(state: AgentState, goal: str) -> HeldReplan | None:
@@ -78,21 +80,28 @@ def _enveloped(state: AgentState, call: Call, decided: Verdict) -> Verdict:
 
 
 def _safe(state: AgentState, call: Call, decided: Verdict) -> Verdict:
-    """Ask about what would be destroyed while autonomous mode is off, where no rule of the operator's allows.
+    """Ask about what would be destroyed while autonomous mode is off, where no rule of the operator's allows;
+    and about whatever a client would start.
 
     Source: mindX spec §7 item 58.
     """
-    if not call.needs or state.sandbox.autonomous or not decided.allows:
+    needs = "" if state.sandbox.autonomous else call.needs
+    if call.client and call.undo is Undo.IRREVERSIBLE:
+        needs = f"what {call.client} starts here cannot be undone"
+    if not needs or not decided.allows:
         return decided
     policies = (state.approvals.policies.get(source) for source in (Source.WORKSPACE, Source.OPERATOR))
     rules = (rule for policy in policies if policy is not None for rule in policy.rules)
     # The policies allow it: where a rule of theirs is about it, that is the operator's word.
-    return decided if any(means(rule, call) for rule in rules) else Verdict(Answer.ASK, call.needs)
+    return decided if any(means(rule, call) for rule in rules) else Verdict(Answer.ASK, needs)
 
 
-def _unattended(state: AgentState, decided: Verdict) -> Verdict:
+def _unattended(state: AgentState, decided: Verdict, call: Call) -> Verdict:
     """Where nobody will answer, what would be asked is denied."""
-    if decided.answer is not Answer.ASK or state.config.ask:
+    there = state.config.ask
+    if call.client:
+        there = state.action is not None and state.action.attended
+    if decided.answer is not Answer.ASK or there:
         return decided
     return Verdict(Answer.DENY, f"{NOBODY} ({decided.why})", decided.cause)
 

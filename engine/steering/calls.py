@@ -56,7 +56,7 @@ def call_of(state: AgentState, spec: CommandSpec) -> Call | None:
         step=action.step,
         cost_usd=cost_of(state, action.goal),
     )
-    return replace(call, needs=action.needs, request=action.request)
+    return replace(call, needs=action.needs, request=action.request, client=action.client)
 
 
 def make_call(

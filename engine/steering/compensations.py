@@ -341,6 +341,8 @@ CANNOT: dict[type[cmd.Command], str] = {
     cmd.CancelBackground: "work that was cut off does not go on",
     cmd.Thaw: "its processes went on; stop freeze freezes them again",
     cmd.RejectReplan: "the thinker was told; accept the plan that it makes now, or replace it",
+    cmd.TrustServer: "mcp_distrust SERVER takes the leave back; what the server did is done",
+    cmd.DistrustServer: "mcp_trust SERVER lets it start again",
     cmd.WaiveSnapshot: f"the step may have run; {_REWIND}",
 }
 """Why other commands are not undone; `{at}` is the event of the command."""

@@ -32,7 +32,8 @@ def hold(
     Args:
         state: the agent's state at this moment.
         step: the plan step that the action belongs to; empty for an action of the operator, whom
-            only a deleted agent and a broken journal hold.
+            only a deleted agent and a broken journal hold, and for one of a client (`Call.client`), which
+            is asked about as an agent's is.
         trouble: why the journal cannot record, when it cannot; then nothing acts.
         call: the call that would be made, once its arguments are settled; None where none is made yet.
     """
@@ -43,7 +44,7 @@ def hold(
     if state.rewinding is not None:
         return Hold("a rewind changes files")
     if not step:
-        return None
+        return _asked(state, call) if call is not None and call.client else None
     if state.run is RunState.STOPPED:
         return Hold(state.run_reason or "stopped")
     if state.intervention is not None:
@@ -56,8 +57,13 @@ def hold(
         return Hold(state.run_reason or "paused")
     if held_replan(state, state.current_goal) is not None:
         return Hold("a re-plan waits for your acceptance", asks=True)
-    decided = verdict(state, call) if call is not None else None
-    if decided is None or decided.allows:
+    return _asked(state, call) if call is not None else None
+
+
+def _asked(state: AgentState, call: Call) -> Hold | None:
+    """Whether the policies, rules and envelopes hold a call."""
+    decided = verdict(state, call)
+    if decided.allows:
         return None
     return Hold(f"{decided.answer}: {decided.why}", asks=decided.answer is Answer.ASK, verdict=decided)
 

@@ -17,6 +17,7 @@ from engine.domain.budgets import BudgetKind
 from engine.domain.goal import Goal
 from engine.domain.metacognition import BackgroundJob, MetaState, MetaTask
 from engine.domain.plan import Plan, PlanStep
+from engine.domain.server_commands import DistrustServer, TrustServer
 from engine.domain.session import Handover, Job, OfferedBelief
 from engine.domain.state import AgentState
 from engine.tools.simple_coder_commands import COMMANDS
@@ -362,6 +363,8 @@ LINES = [
         cmd.Remember(agent="pilot", verb="forget_memories", arguments={"memory_ids": ["m3", "m4"]}),
     ),
     ("accept_tier Paths", cmd.AcceptTier(tier="PATHS")),
+    ("mcp_trust files", TrustServer(server="files")),
+    ("mcp_distrust files", DistrustServer(server="files")),
     ("theme dusk", Local("theme", "dusk")),
     ("help", Local("help")),
     ("? goal", Local("help", "goal")),

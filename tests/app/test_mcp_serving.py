@@ -18,9 +18,40 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from app.cli import main
+from engine.domain.ports import SystemClock
+from engine.journal.store import JournalStore
 
 PLAIN = Path(__file__).parent.parent / "mcp" / "servers" / "plain.py"
 SERVE = ["-m", "app.cli", "mcp", "--workspace"]
+
+
+SHOUT = """
+[[recipe]]
+name = "shout"
+summary = "Shout."
+example = "shout hello"
+says = ["shout {text:text}"]
+
+[[recipe.steps]]
+tool = "plain"
+command = "echo"
+args = { text = "{text}" }
+"""
+RULES = """
+[[approvals.rules]]
+answer = "allow"
+command = "run"
+args = { command = "cat *" }
+[[approvals.rules]]
+answer = "allow"
+command = "run"
+args = { command = "python3 *" }
+[[approvals.rules]]
+answer = "deny"
+command = "rm"
+paths = ["keep/**"]
+reason = "keep is to be kept"
+"""
 
 
 async def text(client: Client, name: str, /, **args: Any) -> tuple[bool, str]:
@@ -33,6 +64,7 @@ async def text(client: Client, name: str, /, **args: Any) -> tuple[bool, str]:
 async def test_another_agent_uses_the_sandbox_and_memory(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "pilothouse.toml").write_text(RULES)
     program = StdioServerParameters(command=sys.executable, args=[*SERVE, str(tmp_path)])
     async with Client(program) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -82,6 +114,90 @@ async def test_another_agent_uses_the_sandbox_and_memory(
     assert "a.txt" in capsys.readouterr().out
 
 
+async def test_what_rules_forbid_or_ask_about_is_refused_and_told_how_to_allow(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pilothouse.toml").write_text(RULES)
+    program = StdioServerParameters(command=sys.executable, args=[*SERVE, str(tmp_path)])
+    async with Client(program) as client:
+        for path in ("keep/a", "b"):
+            assert (await text(client, "simple_coder__write", path=path, content="first"))[0]
+        assert await text(client, "simple_coder__rm", path="keep/a") == (
+            False,
+            "not allowed: keep is to be kept (workspace rule 3)",
+        )
+        ok, said = await text(client, "simple_coder__run", command="touch made")
+        assert not ok
+        assert said.startswith("not allowed: nobody is there to approve it (what mcp starts here cannot be")
+        assert (await text(client, "simple_coder__start", command="sleep 60"))[0] is False
+    (line,) = re.findall(r'pilothouse do --agent mcp "(.*?)";', said)
+    assert line == "allow always run command='touch made'"
+    assert (tmp_path / "sandbox" / "keep" / "a").exists()
+    assert not (tmp_path / "sandbox" / "made").exists()
+
+    do = ["do", "--workspace", str(tmp_path), "--agent", "mcp"]
+    assert await asyncio.to_thread(main, [*do, line]) == 0
+    async with Client(program) as client:
+        assert (await text(client, "simple_coder__run", command="touch made"))[0]
+        assert not (await text(client, "simple_coder__run", command="touch other"))[0]
+    assert (tmp_path / "sandbox" / "made").exists()
+    assert await asyncio.to_thread(main, ["sessions", "replay", "--workspace", str(tmp_path)]) == 0
+    store = await JournalStore.open(tmp_path, clock=SystemClock(), read_only=True)
+    try:
+        queued = await store.last(20, "mcp", kind="action.queued")
+        assert {event.actor for event in queued} == {"client:mcp"}
+        assert json.loads(queued[0].body)["client"] == "mcp"
+    finally:
+        await store.close()
+
+
+async def test_at_a_terminal_the_operator_is_asked_and_silence_refuses(tmp_path: Path) -> None:
+    master, slave = os.openpty()
+    run = await asyncio.create_subprocess_exec(
+        *(sys.executable, *SERVE, str(tmp_path), "--http", "0", "--wait", "2"),
+        env={**os.environ, "PILOTHOUSE_MCP_TOKEN": "s3cret"},
+        stdin=slave,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    os.close(slave)
+    assert run.stderr is not None
+
+    async def told(words: str) -> str:
+        async with asyncio.timeout(20):
+            while words not in (line := (await run.stderr.readline()).decode()):
+                assert line, words
+        return line
+
+    url = re.findall(r"http://127\.0\.0\.1:\d+/mcp", await told("serving at"))[0]
+    try:
+        async with (
+            create_mcp_http_client(headers={"Authorization": "Bearer s3cret"}) as http,
+            Client(streamable_http_client(url, http_client=http)) as client,
+        ):
+            asked = asyncio.create_task(text(client, "simple_coder__run", command="echo one"))
+            assert "run echo one" in await told("mcp asks (a1)")
+            os.write(master, b"y\n")
+            assert (await asked)[0]
+            asked = asyncio.create_task(text(client, "simple_coder__run", command="echo two"))
+            await told("mcp asks (a2)")
+            os.write(master, b"n not today\n")
+            ok, said = await asked
+            assert not ok
+            assert said.endswith("denied it: not today")
+            ok, said = await text(client, "simple_coder__run", command="echo three")
+            assert not ok
+            assert said.startswith("not allowed: nobody answered within 2 s")
+            assert "pilothouse do --agent mcp" in said
+    finally:
+        run.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(20):
+            await run.communicate()
+        os.close(master)
+    assert run.returncode == 143
+    assert await asyncio.to_thread(main, ["sessions", "replay", "--workspace", str(tmp_path)]) == 0
+
+
 async def test_over_http_only_with_the_token_and_it_ends_in_good_order(tmp_path: Path) -> None:
     env = {**os.environ, "PILOTHOUSE_MCP_TOKEN": "s3cret"}
     run = await asyncio.create_subprocess_exec(
@@ -127,12 +243,45 @@ def test_what_hinders_serving_is_one_line(tmp_path: Path) -> None:
     )
 
 
-def test_tools_lists_servers_and_how_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tools_lists_servers_and_how_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PILOTHOUSE_HOME", str(tmp_path / "home"))
     entries = {
         "plain": {"command": sys.executable, "args": [str(PLAIN)]},
         "gone": {"command": "nothing-such"},
     }
     (tmp_path / "mcp.json").write_text(json.dumps(entries))
+    assert main(["tools", "--workspace", str(tmp_path)]) == 3, "the operator is needed"
+    told = capsys.readouterr().out
+    assert "plain: the MCP server plain\n  not there: waits for your leave\n" in told
+    assert (
+        f"  starts: {sys.executable} {PLAIN}\n  in: {tmp_path}\n  environment: nothing of its own\n" in told
+    )
+    assert "pilothouse tools --trust plain, lets it start" in told
+
+    run = ["run", "--workspace", str(tmp_path), "--json", "list the files"]
+    assert main(run) == 0, "who needs none of them is not held up"
+    assert "plain waits for your leave: mcp_trust plain" in capsys.readouterr().err
+    assert main(["do", "--workspace", str(tmp_path), "mcp_trust plain ?"]) == 0
+    assert f"starts: {sys.executable} {PLAIN}" in capsys.readouterr().out
+
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "shout.toml").write_text(SHOUT)
+    assert main(["run", "--workspace", str(tmp_path), "--json", "shout hello"]) == 3
+    ended = json.loads(capsys.readouterr().out)
+    assert (ended["status"], ended["reason"]) == ("NEEDS_OPERATOR", "NO_LEAVE")
+    assert ended["message"].startswith("the goal needs plain, which waits for your leave: mcp_trust plain")
+
+    trust = ["tools", "--json", "--workspace", str(tmp_path), "--trust", "plain", "--trust", "gone"]
+    assert main([*trust, "--trust", "nobody"]) == 1
+    said = json.loads(capsys.readouterr().out)["said"]
+    assert [one["ok"] for one in said] == [True, True, False]
+    assert main(["tools", "--workspace", str(tmp_path), "--trust", "plain"]) == 1
+    assert (
+        f"plain has your leave already\n  server: plain\n  starts: {sys.executable}"
+        in capsys.readouterr().out
+    )
     assert main(["tools", "--json", "--workspace", str(tmp_path)]) == 1
     answer = json.loads(capsys.readouterr().out)
     states = {server["name"]: server["state"] for server in answer["servers"]}

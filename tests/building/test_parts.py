@@ -146,7 +146,14 @@ def servers(place: Path) -> WorkspaceTools:
         "down": {"command": sys.executable, "args": ["-c", "raise SystemExit(1)"]},
     }
     (place / "mcp.json").write_text(json.dumps(said), encoding="utf-8")
-    return tools_at(place)
+    return WorkspaceTools(place, place / "sandbox", SandboxPolicy(), starts=True)
+
+
+async def test_a_server_is_not_started_by_a_build_outside_of_an_open_workspace(tmp_path: Path) -> None:
+    servers(tmp_path)
+    assert await tools_at(tmp_path).lacks("up", ["*"]) == (
+        "up does not run: open the workspace and let it start"
+    )
 
 
 async def test_a_required_server_that_is_down_fails_and_an_optional_one_is_degraded(tmp_path: Path) -> None:

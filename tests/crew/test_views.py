@@ -19,6 +19,7 @@ from engine.domain import crew_commands as cc
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.state import AgentState, RunState
 from engine.journal import crew_events as ce
+from engine.mcp import ServerState
 from engine.selection import MemoryGraph
 from tests.crew.flight import CLEAR, Flight, Job
 from widgets.dialogs.fleet import FleetModel
@@ -148,9 +149,12 @@ async def test_the_holder_of_the_floor_talks_and_servers_that_are_down_are_told(
     assert larry.asked is not None
     assert larry.asked.free
     assert row(model, "researcher").tools == "down"
+    flight.crew.spine.append(ce.ServerTold(server="tavily", state=ServerState.WAITING.value))
+    assert row(Fleet().model(flight.crew.state, [], now(flight)), "researcher").tools == "down"
+    flight.crew.spine.append(ce.ServerTold(server="tavily", state="down", message="gone"))
     assert "◆ larry speaks with you" in model.standing
     sections = {one.title: one.text for one in card(flight.crew.state, "researcher", now(flight))}
-    assert "tavily (*): required, down gone" in sections["Tools"]
+    assert "tavily (*): required, down: gone" in sections["Tools"]
     assert "needs what" in sections["Receives and returns"]
 
 

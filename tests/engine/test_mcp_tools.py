@@ -18,6 +18,7 @@ from app.grammar import read_line
 from app.verb import Context, GrammarError
 from engine.domain import commands as cmd
 from engine.domain.action import ErrorCode, ResultStatus
+from engine.engine import EngineConfig
 from engine.journal import events as ev
 from engine.mcp import ServerState
 
@@ -37,9 +38,11 @@ async def test_calls_of_a_server_are_actions_and_replay(
     tmp_path: Path, open_flight: Callable[..., Any]
 ) -> None:
     settings(tmp_path, gone={"command": "no-such-program"}, memory={"command": "x"}, wrong={"commnd": 1})
-    flight: Flight = await open_flight(tmp_path)
+    flight: Flight = await open_flight(tmp_path, config=EngineConfig(home=tmp_path / "home"))
     servers = flight.engine.servers
     assert servers is not None
+    for name in ("plain", "gone"):
+        assert (await flight.engine.submit(cmd.TrustServer(server=name))).ok
     views = {view.name: view.state for view in await servers.settled()}
     assert (views["plain"], views["gone"]) == (ServerState.OK, ServerState.DOWN)
     told = "\n".join(flight.engine.health.servers)
@@ -94,6 +97,7 @@ async def test_closing_the_workspace_ends_its_servers(
     flight: Flight = await open_flight(tmp_path)
     servers = flight.engine.servers
     assert servers is not None
+    await flight.engine.submit(cmd.TrustServer(server="plain"))
     pid = int((await servers.call("mcp__plain__pid", {})).text)
     await flight.reopen()
     assert not Path(f"/proc/{pid}").exists()

@@ -10,7 +10,9 @@ from pathlib import Path
 from crew_desk import returns, spec
 from whole_crew import CLEAR, whole
 
+from app.doing import do_in as do_line
 from engine.agents.kinds import ErrorCode
+from engine.domain import commands as cmd
 from engine.domain import crew_commands as cc
 from tests.messages_server import Reply, object_call
 from tests.messages_server.server import Seen
@@ -51,6 +53,11 @@ async def test_functions_servers_and_global_actions_are_offered_and_run_is_narro
         "other", "operator", tools={"custom_tools": [{"name": "add", "function": "custom_tools.x.y"}]}
     )
     async with whole(workspace, [one, other], answer) as on:
+        code, _, early = await do_line(on.engine, "delegate one go")
+        assert code == 3, "the operator is needed"
+        assert "one needs the server plain: plain waits for the operator's leave: mcp_trust" in early
+        assert on.crew.state.servers["plain"].state == "waits for your leave"
+        await on.do(cmd.TrustServer(server="plain"))
         async with asyncio.timeout(30):
             result = await on.crew.wait(await on.hand("one"))
         assert (result.success, result.output) == (True, "9")
