@@ -37,6 +37,7 @@ from engine.loop.branching import FORKS_DIRECTORY, Branches
 from engine.loop.budgets import Budgets
 from engine.loop.door import Door
 from engine.loop.live_agents import MIND, LiveAgents
+from engine.loop.pacing import GIVE_WAY_S
 from engine.loop.sharing import EngineConfig, Shared
 from engine.mastermind.opening import LateMastermind
 from engine.memory import Memory, MemoryUnavailable
@@ -223,9 +224,7 @@ class Engine(Answers):
             self._crew.carry_out,
         )
         await self._begin_servers()
-        for stream in streams:
-            if of_agent(stream):
-                await self._live.resume(await self._live.restore(stream))
+        await self._live.resume([stream for stream in streams if of_agent(stream)])
         await self._budgets.restore(self.store)
         if MASTERMIND in streams:
             # What the last session left half done is settled without being asked for.
@@ -242,6 +241,7 @@ class Engine(Answers):
             asyncio.create_task(index, name="journal index"),
             asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
         ]
+        self._live.go_on()
 
     async def _begin_servers(self) -> None:
         """Begin to connect the MCP servers of the workspace's settings; they are ready a little later."""
@@ -481,9 +481,17 @@ class Engine(Answers):
         """Return when every stop has its last receipt: all that was to die is dead, or said to live."""
         await self._door.stops.settled()
 
-    def give_way(self) -> None:
-        """The operator did something that is to be on the screen at once: agents wait for a moment."""
-        self._shared.pace.give_way()
+    def give_way(self, seconds: float = GIVE_WAY_S) -> None:
+        """The operator did something that is to be on the screen at once: agents wait for a moment.
+
+        Args:
+            seconds: how long at most; `go_on` ends it.
+        """
+        self._shared.pace.give_way(seconds)
+
+    def go_on(self) -> None:
+        """What agents gave way to is done."""
+        self._shared.pace.go_on()
 
     async def at_leisure(self) -> None:
         """Let others have their turn of the loop; for who has much to do that can wait for a moment."""

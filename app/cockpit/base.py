@@ -55,6 +55,8 @@ class CockpitBase(App[None]):
         """What happens."""
         self._projector = self._live
         """What the panes show; while the operator looks at the past a projection of that."""
+        self._when_told: list[Callable[[], None]] = []
+        """What waits for the story of the agent that is shown."""
         self._looked_at: Event | None = None
         """The event of the past that is looked at; None for now."""
         self._pasts: dict[str, Past] = {}

@@ -20,6 +20,7 @@ from engine.journal.events import ToolOffered
 from engine.journal.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold
 from engine.journal.log import StreamLog
 from engine.journal.restoring import restore as restore_state
+from engine.journal.restoring import restore_all
 from engine.loop.agent import Agent
 from engine.loop.branching import FORKS_DIRECTORY
 from engine.loop.offering import from_outside, offer_of
@@ -102,23 +103,53 @@ class LiveAgents:
             self.rebuilt[stream] = why
         return state
 
-    async def resume(self, state: AgentState) -> None:
-        """Take up an agent of an earlier session, or note why it cannot be."""
+    async def resume(self, streams: Sequence[str]) -> None:
+        """Take up the agents of an earlier session, or note why they cannot be; `go_on` lets them begin.
+
+        Raises:
+            JournalError: the journal cannot be read, or takes nothing.
+        """
+        taken = []
+        async for stream, state, why in restore_all(self._shared.store, streams):
+            if why:
+                self.rebuilt[stream] = why
+            if (agent := await self._resumed(state)) is not None:
+                taken.append(agent)
+        # Made durable together: two hundred of them, one after the other, would take the disk a second.
+        await asyncio.gather(*(agent.log.commit() for agent in taken))
+        for agent in taken:
+            self._join(agent)
+
+    def go_on(self) -> None:
+        """Let the agents begin that were taken up again."""
+        for agent in self.here.values():
+            self._start(agent)
+
+    async def _resumed(self, state: AgentState) -> Agent | None:
         self._shared.ledger.join(state)
         if state.forked is not None:
             self._shared.branches.note(state.agent_id)
         if state.deleted or (state.agent_type in RUN_TYPES and state.goals and not state.open_goals):
-            return  # what has been handed back is history
+            return None  # what has been handed back is history
         if why := self._shared.why_not(state.agent_type, state.config):
             self.faults[state.agent_id] = why
-            return
+            return None
         try:
-            await self.take_up(state)
+            return await self._open(state)
         except reasoner.ForgottenError as error:
             self.faults[state.agent_id] = f"its mind cannot be had again: {error}"
+            return None
 
     async def take_up(self, state: AgentState) -> Agent:
         """Make a live agent of a state, in this session."""
+        agent = await self._open(state)
+        await agent.log.commit()
+        self._join(agent)
+        self._start(agent)
+        return agent
+
+    async def _open(self, state: AgentState) -> Agent:
+        """An agent of a state, with what is to be recorded before it begins."""
         if state.forked is not None:
             root = await self._shared.branches.set_apart(state.agent_id)
             self._shared.coders.apart(state.agent_id, root)
@@ -131,12 +162,15 @@ class LiveAgents:
         agent.begin_metacognition(read_metacognition(state.config.meta))
         own = policy_of(state.config.meta)
         agent.begin_approvals({Source.WORKSPACE: self._shared.config.approvals, Source.AGENT: own})
-        await log.commit()
-        self.here[state.agent_id] = agent
+        return agent
+
+    def _join(self, agent: Agent) -> None:
+        self.here[agent.state.agent_id] = agent
         for tool in from_outside(self._shared.registry):
             agent.offered(offer_of(tool))
-        agent.start(lambda: self._ended.add(state.agent_id))
-        return agent
+
+    def _start(self, agent: Agent) -> None:
+        agent.start(lambda: self._ended.add(agent.state.agent_id))
 
     def offer(self, said: ToolOffered) -> None:
         """Tell every agent's stream what a tool from outside offers from now on."""
