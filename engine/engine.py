@@ -224,7 +224,7 @@ class Engine(Answers):
             self._crew.carry_out,
         )
         await self._begin_servers()
-        await self._live.resume([stream for stream in streams if of_agent(stream)])
+        await self._live.resume({name: head for name, head in streams.items() if of_agent(name)})
         await self._budgets.restore(self.store)
         if MASTERMIND in streams:
             # What the last session left half done is settled without being asked for.
@@ -452,6 +452,7 @@ class Engine(Answers):
     async def _keep_journal_alive(self) -> None:
         """While the journal is in trouble, try it again; snapshot states now and then."""
         tidy_at = self._ports.clock.monotonic() + TIDY_AFTER_S
+        await self._live.keep_over()
         while not self._stop.is_set():
             if self._saver is not None and self._ports.clock.monotonic() > tidy_at:
                 self._saver.tidy()
@@ -463,6 +464,9 @@ class Engine(Answers):
                         await agent.log.commit()
                         agent.poke()
                 await self._live.keep(agent, at_least=SNAPSHOT_EVERY)
+            for run in self._live.idle_runs():
+                if self._runs is None or not self._runs.works_on(run):
+                    await self._live.retire(run)
             await self._mastermind.try_again()
             await self._crew.try_again()
             self._budgets.keep_time(self._agents)

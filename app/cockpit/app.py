@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,6 +28,7 @@ from app.cockpit.notice_keys import Notices
 from app.cockpit.theme_watch import ThemeWatch
 from app.garbage import begin_collecting
 from app.projection import NOTHING_CHANGED, Pane, error_views, mind_views, views
+from app.projection.waiting import Waiting
 from app.settings import Settings
 from engine.domain import commands as cmd
 from engine.domain.goal import GoalStatus
@@ -327,7 +328,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         match pane:
             case Pane.GOALS:
                 faulty = engine.faulty if engine else ()
-                goals = views.goal_stack(self._projector.states, self._agent, faulty)
+                goals = views.goal_stack(self._projector.states, self._agent, faulty, self._runs_over())
                 self.query_one("#goals", GoalStack).show(goals)
             case Pane.PLAN:
                 self.query_one("#plan", PlanPane).show(views.plan(shown, self._intention))
@@ -368,9 +369,23 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
             )
             model = past_views.status(model, state, now)
         job, job_short = self._standing_of_mastermind()
-        model = replace(model, job=job, job_short=job_short)
+        model = replace(model, job=job, job_short=job_short, waiting=self._count_waiting())
         self.query_one("#status", StatusBar).show(model)
         self._draw_tabs(model)
+
+    @cached_property
+    def _waiting(self) -> Waiting:
+        return Waiting()
+
+    def _count_waiting(self) -> int:
+        """How many things wait for the operator now."""
+        crew = self._crew
+        asked = (crew.state.version, lambda: len(crew.needs)) if crew is not None else None
+        return self._waiting.count(self._live.states, self._mastermind_state, asked)
+
+    def on_status_bar_inbox_wanted(self) -> None:
+        """The count of what waits was clicked."""
+        self.action_inbox()
 
 
 def fly(workspace: Path, *, mission: Mission | None, theme: str | None, accept: Tier | None) -> int:

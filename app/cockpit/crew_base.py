@@ -23,6 +23,19 @@ class CrewBase(ApprovalKeys):
     _crew: Crew | None = None
     _opening_crew = _crew_stale = False
 
+    _over: tuple[int, int] | None = None
+    """How many runs were over at which version of the crew's state."""
+
+    def _runs_over(self) -> int | None:
+        """How many runs of handoffs are over, ever; None while the crew is not open, and in the past."""
+        state = self._crew_state
+        if state is None or self._in_past:
+            return None
+        if self._over is None or self._over[0] != state.version:
+            over = sum(not one.open and bool(one.run) and not one.proof for one in state.handoffs.values())
+            self._over = (state.version, over)
+        return self._over[1]
+
     @property
     def _crew_state(self) -> CrewState | None:
         return self._crew.state if self._crew is not None else None

@@ -90,9 +90,22 @@ _LINES: dict[str, tuple[str, AgentLine]] = {}
 """The line of each agent that was made last, with the head of the stream that it is of."""
 
 
-def goal_stack(states: Iterable[AgentState], selected: str, faulty: Collection[str] = ()) -> GoalStackModel:
-    """The selected agent's goals, and all agents below them; faulty ones never run in this session."""
-    known = list(states)
+def goal_stack(
+    states: Iterable[AgentState], selected: str, faulty: Collection[str] = (), over: int | None = None
+) -> GoalStackModel:
+    """The selected agent's goals, and the agents below them.
+
+    Args:
+        states: of all agents.
+        selected: the agent that is shown.
+        faulty: agents that never run in this session.
+        over: how many runs have handed their work back, ever; by default those among the states. They stand
+            in one line, as do none that only prove a new agent.
+    """
+    known = [one for one in states if one.agent_id == selected or not one.proves]
+    ended = [one for one in known if one.handed_back]
+    over = len(ended) if over is None else over
+    known = [one for one in known if one.agent_id == selected or not one.handed_back]
     chosen = next((state for state in known if state.agent_id == selected), None)
     return GoalStackModel(
         goals=tuple(_goals(chosen)) if chosen else (),
@@ -103,6 +116,7 @@ def goal_stack(states: Iterable[AgentState], selected: str, faulty: Collection[s
             else _agent(state, state.agent_id == selected)
             for state in known
         ),
+        over=over,
     )
 
 

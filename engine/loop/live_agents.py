@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from engine import loop, reasoner, thinkers
@@ -14,6 +14,7 @@ from engine.domain.reasoning import REASONER, SentMessage
 from engine.domain.running import BY_SPEC, RUN_TYPES
 from engine.domain.state import AgentConfig, AgentState
 from engine.journal import events as ev
+from engine.journal.budget_fold import between_us
 from engine.journal.errors import JournalError
 from engine.journal.event import GENESIS, Event
 from engine.journal.events import ToolOffered
@@ -21,6 +22,8 @@ from engine.journal.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold
 from engine.journal.log import StreamLog
 from engine.journal.restoring import restore as restore_state
 from engine.journal.restoring import restore_all
+from engine.journal.rows import Head
+from engine.loop import ended
 from engine.loop.agent import Agent
 from engine.loop.branching import FORKS_DIRECTORY
 from engine.loop.offering import from_outside, offer_of
@@ -30,12 +33,15 @@ from engine.parameters.thresholds import ThresholdsError, with_thresholds
 from engine.recovery import RecoverySettingsError, read_recovery
 from engine.sandbox.paths import PathError
 from engine.snapshots import SnapshotError
+from engine.steering.ledger import taken_by
 from engine.steering.policies import policy_of
 from engine.steering.rewinding import RewindError
 from engine.tools.coders import narrowing
 
 SNAPSHOT_PART = 16
 """The part of its events, one in so many, that may follow the newest snapshot of a long stream."""
+RETIRED_AFTER_S = 10
+"""How long a run whose work is over can still be asked something as a live agent."""
 MIND = "@mind"
 """A snapshot of a reasoner's mind stands beside that of its agent's state under the agent's id and this."""
 AGENT_TYPES = ("bdi_agent", REASONER, *RUN_TYPES)
@@ -60,6 +66,10 @@ class LiveAgents:
         """Agents of which a kept state could not be used, with the reason."""
         self._ended: set[str] = set()
         """Agents whose cycle has ended."""
+        self.retired: set[str] = set()
+        """Runs of this session that are over and no longer here."""
+        self._over: list[AgentState] = []
+        """Agents of earlier sessions that are over, of which that is not kept yet."""
         self._kept: dict[str, int] = {}
         """The version of each agent's state that was kept last."""
 
@@ -83,6 +93,8 @@ class LiveAgents:
         """Why a command to an agent reaches nobody."""
         if wanted in self.faults:
             return f"agent {wanted} cannot be taken up: {self.faults[wanted]}"
+        if wanted in self.retired:
+            return f"{wanted} is over: it has handed its work back; H shows what came of it"
         if not self.here:
             return "there is no agent yet; agent_create bdi_agent ID makes one"
         return f"there is no agent '{wanted}'; agents: {', '.join(self.here)}"
@@ -103,14 +115,15 @@ class LiveAgents:
             self.rebuilt[stream] = why
         return state
 
-    async def resume(self, streams: Sequence[str]) -> None:
+    async def resume(self, streams: Mapping[str, Head]) -> None:
         """Take up the agents of an earlier session, or note why they cannot be; `go_on` lets them begin.
 
         Raises:
             JournalError: the journal cannot be read, or takes nothing.
         """
         taken = []
-        async for stream, state, why in restore_all(self._shared.store, streams):
+        others = await ended.bury(self._shared.store, streams, self._shared.ledger)
+        async for stream, state, why in restore_all(self._shared.store, others):
             if why:
                 self.rebuilt[stream] = why
             if (agent := await self._resumed(state)) is not None:
@@ -129,8 +142,10 @@ class LiveAgents:
         self._shared.ledger.join(state)
         if state.forked is not None:
             self._shared.branches.note(state.agent_id)
-        if state.deleted or (state.agent_type in RUN_TYPES and state.goals and not state.open_goals):
-            return None  # what has been handed back is history
+        if ended.is_over(state):
+            if state.forked is None:
+                self._over.append(state)
+            return None
         if why := self._shared.why_not(state.agent_type, state.config):
             self.faults[state.agent_id] = why
             return None
@@ -325,10 +340,48 @@ class LiveAgents:
 
     # -------------------------------------------------------------- kept states
 
+    async def retire(self, name: str) -> None:
+        """Let go of a run whose work is over: from now on it is history, as after another opening."""
+        agent = self.here.pop(name)
+        self.retired.add(name)
+        await agent.close()
+        await self.keep(agent, at_least=1)
+        self._shared.coders.leave(name)
+        self._shared.ledger.bury(name, agent.state.config.parent, taken_by(agent.state))
+        self._ended.discard(name)
+        self._kept.pop(name, None)
+
+    def idle_runs(self) -> list[str]:
+        """Runs whose work has been over for a while, and of which nothing is under way."""
+        now = self._shared.ports.clock.now()
+        return [
+            name
+            for name, agent in self.here.items()
+            if (state := agent.state).handed_back
+            and not (state.acting or state.running_jobs or state.requests or state.handover)
+            and state.intervention is None
+            and not (agent.log.pending or agent.log.trouble)
+            and between_us(state.at, now) > RETIRED_AFTER_S * 1_000_000
+        ]
+
+    async def keep_over(self) -> None:
+        """Keep of agents of earlier sessions that they are over, so that the next opening need not look."""
+        over, self._over = self._over, []
+        for state in over:
+            with suppress(JournalError):
+                await ended.keep(self._shared.store, state)
+
     async def keep(self, agent: Agent, *, at_least: int) -> None:
         """Keep an agent's state where so many events have come since it was kept last."""
         state, store = agent.state, self._shared.store
         if agent.log.trouble is not None:
+            return
+        if state.handed_back:
+            if state.version > self._kept.get(state.agent_id, 0):
+                self._kept[state.agent_id] = state.version
+                with suppress(JournalError):
+                    await agent.log.commit()
+                    await ended.keep(store, state)
             return
         # A long life is kept less often: its state is large, and what follows it is folded quickly.
         least = max(at_least, state.version // SNAPSHOT_PART) if at_least > 1 else at_least

@@ -20,8 +20,8 @@ from engine.crew.builds.scripted import WORDS, ScriptedModel
 from engine.crew.contexts import Wanted, from_user
 from engine.crew.parts import Ask, HandoffError
 from engine.crew.requests import CONVERSATION, GUIDED
-from engine.crew.state import LIVE, PROOF, SCRIPTED
-from engine.domain.running import HANDOFF
+from engine.crew.state import LIVE, SCRIPTED
+from engine.domain.running import HANDOFF, PROOF
 from engine.domain.state import AgentState
 from engine.domain.text import clean_line
 from engine.models.port import ModelClient

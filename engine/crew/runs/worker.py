@@ -18,13 +18,13 @@ from engine.agents.result import Usage
 from engine.agents.spec import AgentSpec
 from engine.crew.parts import HandoffError, Running, Watcher
 from engine.crew.runs.equipping import Equipment, narrowed
-from engine.crew.state import LIVE, PROOF
+from engine.crew.state import LIVE
 from engine.domain import commands as cmd
 from engine.domain.approval import Scope
 from engine.domain.failure import FailureKind
 from engine.domain.goal import GoalStatus
 from engine.domain.plan import Op
-from engine.domain.running import HANDOFF, PROGRESS, RETURNED, SPEC
+from engine.domain.running import HANDOFF, PROGRESS, PROOF, RETURNED, SPEC
 from engine.domain.state import AgentState, Intervention
 from engine.domain.text import clean_line
 from engine.journal import events as ev
@@ -223,6 +223,13 @@ class Runs:
             for goal in [one for one in agent.state.open_goals if one.parent is None]:
                 await self._submit(cmd.DropGoal(agent=run, goal=goal.id))
         return self.usage(run)
+
+    def works_on(self, run: str) -> bool:
+        """Whether something is still expected of a run; else what it took is remembered here."""
+        if run in self._mine or run in self._taken:
+            return True
+        self.usage(run)
+        return False
 
     def usage(self, run: str) -> Usage:
         """What a run has taken of models so far."""
