@@ -6,7 +6,7 @@ import pytest
 from cockpit_samples import STATUS, Cockpit
 
 from widgets.pieces import plain, width_of
-from widgets.status_bar import MODE_MARKS, Mode, StatusBar, StatusModel, count_text, line_of
+from widgets.status_bar import MODE_MARKS, Mode, StatusModel, count_text, line_of
 
 
 def test_a_wide_line_shows_everything() -> None:
