@@ -113,7 +113,7 @@ async def test_the_inbox_answers_questions_of_one_shape_together(tmp_path: Path)
         await flight.shows("Nobody needs you")
         await flight.press("escape")
         await flight.no_dialog()
-        await flight.until(lambda: "✉" not in flight.text(), "an empty inbox")
+        await flight.until(lambda: "✉" not in flight.text, "an empty inbox")
 
 
 async def test_a_plan_is_accepted_with_its_envelope_and_runs_unasked(tmp_path: Path) -> None:
