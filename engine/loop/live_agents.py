@@ -40,6 +40,8 @@ from engine.tools.coders import narrowing
 
 SNAPSHOT_PART = 16
 """The part of its events, one in so many, that may follow the newest snapshot of a long stream."""
+KEPT_AT_ONCE = 64
+"""Agents that are over of which that is kept together."""
 RETIRED_AFTER_S = 10
 """How long a run whose work is over can still be asked something as a live agent."""
 MIND = "@mind"
@@ -139,12 +141,14 @@ class LiveAgents:
             self._start(agent)
 
     async def _resumed(self, state: AgentState) -> Agent | None:
+        if ended.is_over(state) and state.forked is None:
+            self._shared.ledger.bury(state.agent_id, state.config.parent, taken_by(state))
+            self._over.append(state)
+            return None
         self._shared.ledger.join(state)
         if state.forked is not None:
             self._shared.branches.note(state.agent_id)
         if ended.is_over(state):
-            if state.forked is None:
-                self._over.append(state)
             return None
         if why := self._shared.why_not(state.agent_type, state.config):
             self.faults[state.agent_id] = why
@@ -366,10 +370,10 @@ class LiveAgents:
 
     async def keep_over(self) -> None:
         """Keep of agents of earlier sessions that they are over, so that the next opening need not look."""
-        over, self._over = self._over, []
-        for state in over:
-            with suppress(JournalError):
-                await ended.keep(self._shared.store, state)
+        while self._over:
+            some, self._over = self._over[:KEPT_AT_ONCE], self._over[KEPT_AT_ONCE:]
+            kept = (ended.keep(self._shared.store, state) for state in some)
+            await asyncio.gather(*kept, return_exceptions=True)
 
     async def keep(self, agent: Agent, *, at_least: int) -> None:
         """Keep an agent's state where so many events have come since it was kept last."""
