@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.crew_verbs import ALL, VERSIONS
+from app.crew_verbs import RUNS, VERSIONS
 from app.verb import Local
 from engine.agents.context import ORCHESTRATOR
 from engine.agents.kinds import HandoffState
@@ -137,7 +137,7 @@ async def answered(engine: Engine, intent: Local) -> Answer:
             return _handoffs(state, intent.argument)
         case "takeover":
             return 2, {}, f"write the text behind it: takeover {intent.argument} TEXT"
-    return _agents(state, versions=intent.argument == VERSIONS, runs=intent.argument == ALL)
+    return _agents(state, versions=intent.argument == VERSIONS, runs=intent.argument == RUNS)
 
 
 def _agents(state: CrewState, *, versions: bool, runs: bool) -> Answer:
@@ -173,7 +173,7 @@ def _agents(state: CrewState, *, versions: bool, runs: bool) -> Answer:
         ]
         lines += [f"  {one.run:<31} {one.state.glyph} {one.state.words:<10} {one.id}" for one in worked]
     elif over := sum(not one.open for one in worked):
-        lines.append(f"{over:,} ended run{'' if over == 1 else 's'}: agents {ALL}, or handoffs")
+        lines.append(f"{over:,} ended run{'' if over == 1 else 's'}: agents {RUNS}, or handoffs")
     return 0, answer, "\n".join(lines) or "no agent is registered yet"
 
 

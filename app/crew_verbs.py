@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=cc.ForCrew)
 HANDOFF, REQUEST = "h-", "hr-"
-VERSIONS, ALL = "--versions", "--all"
+VERSIONS, RUNS = "--versions", "--all"
 ALL = "handoffs"
 """What `cancel` takes for all of the session."""
 GUIDED = "guided"
@@ -75,8 +75,8 @@ def _task(rest: str) -> str:
 
 
 def _read_agents(rest: str, context: Context) -> Intent:
-    if rest not in ("", VERSIONS, ALL):
-        raise GrammarError(f"agents takes {VERSIONS}, {ALL} or nothing; '{rest[:40]}' is too much")
+    if rest not in ("", VERSIONS, RUNS):
+        raise GrammarError(f"agents takes {VERSIONS}, {RUNS} or nothing; '{rest[:40]}' is too much")
     return Local("agents", rest)
 
 
@@ -324,7 +324,7 @@ VERBS: tuple[Verb, ...] = (
          lambda rest, c: Local("handoffs", _handoff(rest, c) if rest else ""), "Crew", choices=_handoffs),
     Verb("agents", "agents [--versions|--all]",
          "the agents that take work, with their kinds and how they did; all: their runs too",
-         _read_agents, "Crew", choices=lambda _c: [(VERSIONS, "all versions"), (ALL, "ended runs too")]),
+         _read_agents, "Crew", choices=lambda _c: [(VERSIONS, "all versions"), (RUNS, "ended runs too")]),
     Verb("delegate", "delegate [!PRIORITY] AGENT TASK", "hand a task to an agent; you keep the conversation",
          _read_delegate, "Crew", choices=_agents()),
     Verb("transfer", "transfer AGENT [REASON]", "let a role or a guided agent speak with you from now on",

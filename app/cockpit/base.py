@@ -184,6 +184,8 @@ class CockpitBase(App[None]):
             self._say("the workspace is still opening", "error")
         elif agent in self._engine.agents:
             await then(await self._engine.view(agent))
+        elif agent:
+            self._say(f"{agent} is over: nothing is done by it any more; its history stays", "error")
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Say what went wrong where nothing else would show it."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.cockpit.approval_keys import ApprovalKeys
+from app.projection import Pane
 from app.verb import Context
 from engine.domain import crew_commands as cc
 from engine.journal import events as ev
@@ -59,6 +60,7 @@ class CrewBase(ApprovalKeys):
             self._opening_crew = False
         if self._crew is None:
             self._crew, self._crew_stale = opened, True
+            self._live.dirty.add(Pane.GOALS)
             if count := len(opened.needs):
                 waits = "1 request waits" if count == 1 else f"{count} requests wait"
                 self._say(f"{waits} for you: F", "note")
@@ -91,6 +93,7 @@ class CrewBase(ApprovalKeys):
         if said.kind == "crew.human_opened":
             self.call_later(self._asked_of_operator, dict(getattr(said, "request", {})))
         elif said.kind == "crew.handoff_ended":
+            self._live.dirty.add(Pane.GOALS)
             self.call_later(self._handoff_over, str(getattr(said, "handoff", "")))
 
     def _asked_of_operator(self, request: dict[str, object]) -> None:

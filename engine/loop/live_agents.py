@@ -69,7 +69,7 @@ class LiveAgents:
         self._ended: set[str] = set()
         """Agents whose cycle has ended."""
         self.retired: set[str] = set()
-        """Runs of this session that are over and no longer here."""
+        """Agents that are over and no longer here."""
         self._over: list[AgentState] = []
         """Agents of earlier sessions that are over, of which that is not kept yet."""
         self._kept: dict[str, int] = {}
@@ -96,7 +96,7 @@ class LiveAgents:
         if wanted in self.faults:
             return f"agent {wanted} cannot be taken up: {self.faults[wanted]}"
         if wanted in self.retired:
-            return f"{wanted} is over: it has handed its work back; H shows what came of it"
+            return f"{wanted} is over: nothing is done by it any more; its history stays"
         if not self.here:
             return "there is no agent yet; agent_create bdi_agent ID makes one"
         return f"there is no agent '{wanted}'; agents: {', '.join(self.here)}"
@@ -125,6 +125,7 @@ class LiveAgents:
         """
         taken = []
         others = await ended.bury(self._shared.store, streams, self._shared.ledger)
+        self.retired.update(streams.keys() - others)
         async for stream, state, why in restore_all(self._shared.store, others):
             if why:
                 self.rebuilt[stream] = why
@@ -144,6 +145,7 @@ class LiveAgents:
         if ended.is_over(state) and state.forked is None:
             self._shared.ledger.bury(state.agent_id, state.config.parent, taken_by(state))
             self._over.append(state)
+            self.retired.add(state.agent_id)
             return None
         self._shared.ledger.join(state)
         if state.forked is not None:
