@@ -100,7 +100,7 @@ def goal_stack(
         selected: the agent that is shown.
         faulty: agents that never run in this session.
         over: how many runs have handed their work back, ever; by default those among the states. They stand
-            in one line, as do none that only prove a new agent.
+            in one line; runs that only prove a new agent stand nowhere.
     """
     known = [one for one in states if one.agent_id == selected or not one.proves]
     ended = [one for one in known if one.handed_back]
