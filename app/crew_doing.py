@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app.crew_verbs import RUNS, VERSIONS
 from app.verb import Local
 from engine.agents.context import ORCHESTRATOR
 from engine.agents.kinds import ErrorCode, HandoffState
@@ -164,10 +165,10 @@ async def answered(engine: Engine, intent: Local) -> Answer:
             return _handoffs(state, intent.argument)
         case "takeover":
             return 2, {}, f"write the text behind it: takeover {intent.argument} TEXT"
-    return _agents(state, versions=intent.argument == "--versions")
+    return _agents(state, versions=intent.argument == VERSIONS, runs=intent.argument == RUNS)
 
 
-def _agents(state: CrewState, *, versions: bool) -> Answer:
+def _agents(state: CrewState, *, versions: bool, runs: bool) -> Answer:
     rows, lines = [], []
     for name, one in state.agents.items():
         spec = one.spec
@@ -189,7 +190,18 @@ def _agents(state: CrewState, *, versions: bool) -> Answer:
         off = "" if one.enabled else "off · "
         floor = "◆" if state.holder == name else " "
         lines.append(f"{floor} {name:<24} {spec.type.badge} {spec.version:<9} {used:>7} {off}{told}")
-    answer = {"agents": rows, "floor": state.holder if state.holder != ORCHESTRATOR else ""}
+    answer: dict[str, Any] = {
+        "agents": rows,
+        "floor": state.holder if state.holder != ORCHESTRATOR else "",
+    }
+    worked = [one for one in state.handoffs.values() if one.run and not one.proof]
+    if runs:
+        answer["runs"] = [
+            {"id": one.run, "agent": one.agent, "handoff": one.id, "state": one.state.value} for one in worked
+        ]
+        lines += [f"  {one.run:<31} {one.state.glyph} {one.state.words:<10} {one.id}" for one in worked]
+    elif over := sum(not one.open for one in worked):
+        lines.append(f"{over:,} ended run{'' if over == 1 else 's'}: agents {RUNS}, or handoffs")
     return 0, answer, "\n".join(lines) or "no agent is registered yet"
 
 
@@ -213,7 +225,9 @@ def idea_text(one: Idea) -> str:
 
 
 def _handoffs(state: CrewState, wanted: str) -> Answer:
-    found = [one for name, one in state.handoffs.items() if name.startswith(wanted)]
+    found = [
+        one for name, one in state.handoffs.items() if name.startswith(wanted) and (wanted or not one.proof)
+    ]
     if wanted and len(found) == 1:
         one = found[0]
         answer = {

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=cc.ForCrew)
 HANDOFF = "h-"
-VERSIONS = "--versions"
+VERSIONS, RUNS = "--versions", "--all"
 ALL = "handoffs"
 """What `cancel` takes for all of the session."""
 GUIDED = "guided"
@@ -41,8 +41,8 @@ GUIDED = "guided"
 
 
 def _read_agents(rest: str, context: Context) -> Intent:
-    if rest not in ("", VERSIONS):
-        raise GrammarError(f"agents takes {VERSIONS} or nothing; '{rest[:40]}' is too much")
+    if rest not in ("", VERSIONS, RUNS):
+        raise GrammarError(f"agents takes {VERSIONS}, {RUNS} or nothing; '{rest[:40]}' is too much")
     return Local("agents", rest)
 
 
@@ -283,8 +283,9 @@ VERBS: tuple[Verb, ...] = (
     Verb("handoffs", "handoffs [HANDOFF]", "who handed what to whom, as trees with bars of time",
          lambda rest, c: Local("handoffs", handoff_in(rest, c) if rest else ""), "Crew",
          choices=offer.handoffs),
-    Verb("agents", "agents [--versions]", "the agents that take work, with their kinds and how they did",
-         _read_agents, "Crew", choices=lambda _c: [(VERSIONS, "all versions")]),
+    Verb("agents", "agents [--versions|--all]",
+         "the agents that take work, with their kinds and how they did; all: their runs too",
+         _read_agents, "Crew", choices=lambda _c: [(VERSIONS, "all versions"), (RUNS, "ended runs too")]),
     Verb("delegate", 'delegate [!PRIORITY] AGENT TASK [given="…"] [sources=A,B] [step=on]', "hand a task to "
          "an agent, with data to be checked and texts to be quoted: files of the sandbox, or handoffs",
          _read_delegate, "Crew", choices=offer.agents(), values=offer.of_work),

@@ -320,6 +320,7 @@ def help_text(verb: str = "") -> Answer:
 
 async def _agent_list(engine: Engine) -> Answer:
     states = [await engine.view(name) for name in engine.agents]
+    states = [one for one in states if not one.handed_back]
     rows = [
         {
             "id": s.agent_id,

@@ -38,6 +38,7 @@ from engine.loop.branching import FORKS_DIRECTORY, Branches
 from engine.loop.budgets import Budgets
 from engine.loop.door import Door
 from engine.loop.live_agents import MIND, LiveAgents
+from engine.loop.pacing import GIVE_WAY_S
 from engine.loop.sharing import EngineConfig, Shared
 from engine.mastermind.opening import LateMastermind
 from engine.memory import Memory, MemoryUnavailable
@@ -225,9 +226,7 @@ class Engine(Answers):
             self._about_servers,
         )
         await self._begin_servers()
-        for stream in streams:
-            if of_agent(stream):
-                await self._live.resume(await self._live.restore(stream))
+        await self._live.resume({name: head for name, head in streams.items() if of_agent(name)})
         await self._budgets.restore(self.store)
         if MASTERMIND in streams:
             # What the last session left half done is settled without being asked for.
@@ -244,6 +243,7 @@ class Engine(Answers):
             asyncio.create_task(index, name="journal index"),
             asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
         ]
+        self._live.go_on()
 
     async def _begin_servers(self) -> None:
         """Begin to connect the MCP servers that have leave to start; they are ready a little later."""
@@ -467,6 +467,7 @@ class Engine(Answers):
     async def _keep_journal_alive(self) -> None:
         """While the journal is in trouble, try it again; snapshot states now and then."""
         tidy_at = self._ports.clock.monotonic() + TIDY_AFTER_S
+        await self._live.keep_over()
         while not self._stop.is_set():
             if self._saver is not None and self._ports.clock.monotonic() > tidy_at:
                 self._saver.tidy()
@@ -478,6 +479,9 @@ class Engine(Answers):
                         await agent.log.commit()
                         agent.poke()
                 await self._live.keep(agent, at_least=SNAPSHOT_EVERY)
+            for run in self._live.idle_runs():
+                if self._runs is None or not self._runs.works_on(run):
+                    await self._live.retire(run)
             await self._mastermind.try_again()
             await self._crew.try_again()
             self._budgets.keep_time(self._agents)
@@ -496,9 +500,17 @@ class Engine(Answers):
         """Return when every stop has its last receipt: all that was to die is dead, or said to live."""
         await self._door.stops.settled()
 
-    def give_way(self) -> None:
-        """The operator did something that is to be on the screen at once: agents wait for a moment."""
-        self._shared.pace.give_way()
+    def give_way(self, seconds: float = GIVE_WAY_S) -> None:
+        """The operator did something that is to be on the screen at once: agents wait for a moment.
+
+        Args:
+            seconds: how long at most; `go_on` ends it.
+        """
+        self._shared.pace.give_way(seconds)
+
+    def go_on(self) -> None:
+        """What agents gave way to is done."""
+        self._shared.pace.go_on()
 
     async def at_leisure(self) -> None:
         """Let others have their turn of the loop; for who has much to do that can wait for a moment."""

@@ -68,6 +68,8 @@ class GoalStackModel:
     agents: tuple[AgentLine, ...] = ()
     intentions: IntentionsModel = field(default_factory=IntentionsModel)
     """What a reasoner carries out, below the goals."""
+    over: int = 0
+    """How many runs of handoffs are over."""
     notice: Notice | None = None
 
 
@@ -90,7 +92,8 @@ Of an AgentSpeak(L) agent also its intentions: ▶ runs next, ▷ can run, … w
 plans, the outermost first: the goal and the plan's label, then the step it has come to and its variables.
 › is where it stands; ×3 counts calls made one. ← → fold and unfold. p suspends an intention, r resumes it,
 X drops it after asking.
-Agents: ▶ running, ‖ paused, ? asks you something, ■ stopped. Enter on an agent shows it in all panes.
+Agents: ▶ running, ‖ paused, ? asks you something, ■ stopped. Enter on an agent shows it in all panes. Runs of
+handoffs that are over stand in one line: enter shows the handoffs, and there each can be opened.
 """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -152,7 +155,13 @@ Agents: ▶ running, ‖ paused, ? asks you something, ■ stopped. Enter on an 
                 rows.append(Row("blank", (Piece(""),), selectable=False))
             rows.append(Row("agents", (Piece("agents", "heading"),), selectable=False))
             rows.extend(_agent_row(agent) for agent in model.agents)
+            if model.over:
+                rows.append(_over_row(model.over))
         self.set_rows(rows)
+
+    @dataclass
+    class RunsOverChosen(Message):
+        """The operator wants to see the runs that are over."""
 
     def action_goal(self, name: GoalActionName) -> None:
         """Tell what is wanted of the goal under the cursor."""
@@ -172,11 +181,14 @@ Agents: ▶ running, ‖ paused, ? asks you something, ■ stopped. Enter on an 
             self.post_message(self.IntentionChosen(intention))
             return
         kind, _, id_ = key.partition(":")
+        if kind == "over":
+            self.post_message(self.RunsOverChosen())
+            return
         self.post_message(self.AgentSelected(id_) if kind == "agent" else self.GoalChosen(id_))
 
     def row_clicked(self, key: str, chain: int) -> None:
-        """One click shows an agent."""
-        if key.startswith("agent:") and chain == 1:
+        """One click shows an agent, or the runs that are over."""
+        if key.startswith(("agent:", "over:")) and chain == 1:
             self.row_chosen(key)
 
 
@@ -213,6 +225,11 @@ def _below(goals: tuple[GoalLine, ...], at: int) -> list[GoalLine]:
             break
         found.append(other)
     return found
+
+
+def _over_row(count: int) -> Row:
+    words = f"{count:,} ended run{'' if count == 1 else 's'}"
+    return Row("over:", (Piece("✓ ", "dim"), Piece(words, "dim")), tail=(Piece("H", "dim"),), mark=Piece(" "))
 
 
 @lru_cache(maxsize=1024)

@@ -7,6 +7,8 @@ from typing import ClassVar, Literal
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -30,6 +32,8 @@ MODE_MARKS: dict[str, tuple[str, str]] = {
     "STOPPED": ("■", "stopped"),
 }
 METER_CELLS = 5
+INBOX = "inbox"
+"""The style of the count of what waits, which can be clicked."""
 
 HEAD_CELLS = 14
 """Cells of the short form of where a held agent stands."""
@@ -62,6 +66,8 @@ class StatusModel:
     """What is wrong with the journal, in a few words; empty when all is well."""
     asks: bool = False
     """True when the agent waits for a decision of the operator's."""
+    waiting: int = 0
+    """How many things wait for the operator, over all agents."""
     job: str = ""
     """What goes on beside the cockpit, or waits there for the operator; empty for nothing."""
     job_short: str = ""
@@ -86,7 +92,7 @@ class StatusBar(Widget):
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(
             f"status--{name}"
-            for name in ("text", "dim", "strong", "accent", "success", "warning", "error", "alarm")
+            for name in ("text", "dim", "strong", "accent", "success", "warning", "error", "alarm", "inbox")
         ),
         *(f"status--{style}" for _, style in MODE_MARKS.values()),
     }
@@ -102,6 +108,7 @@ class StatusBar(Widget):
         & > .status--success { color: $text-success; }
         & > .status--warning { color: $text-warning; text-style: bold; }
         & > .status--error { color: $text-error; text-style: bold; }
+        & > .status--inbox { color: $text-warning; text-style: bold; }
         & > .status--running { background: $success; color: $background; text-style: bold; }
         & > .status--idle { background: $foreground 14%; color: $foreground; text-style: bold; }
         & > .status--paused { background: $warning; color: $background; text-style: bold; }
@@ -128,6 +135,19 @@ class StatusBar(Widget):
         super().__init__(id=id, classes=classes)
         self._model = StatusModel()
         self._styles_by_name: dict[str, Style] = {}
+
+    @dataclass
+    class InboxWanted(Message):
+        """The operator clicked the count of what waits."""
+
+    def on_click(self, event: events.Click) -> None:
+        """Tell when the count of what waits was clicked."""
+        left = 0
+        for piece in line_of(self._model, self.content_size.width):
+            right = left + width_of((piece,))
+            if piece.style == INBOX and left <= event.x < right:
+                self.post_message(self.InboxWanted())
+            left = right
 
     def show(self, model: StatusModel) -> None:
         """Show this model."""
@@ -194,6 +214,8 @@ def _cells(model: StatusModel) -> list[_Cell]:
         _Cell(5, (Piece(clean_line(model.app), "accent"),)),
         _Cell(80, _some(agent, "strong"), _some(cut_text(agent, 14), "strong")),
         _Cell(100, (word, Piece(f" {point}")) if point else (word,), (word, *_head(point))),
+        # Nothing but the mode and an alarm stands before it: a question that nobody sees blocks silently.
+        _Cell(98, _some(f"✉ {model.waiting}" if model.waiting else "", INBOX)),
         _Cell(60, _named("tick", str(model.tick)), (Piece(f"t{model.tick}"),)),
         _Cell(
             20, _some(clean_line(model.thinker), "dim"), _some(cut_text(clean_line(model.thinker), 10), "dim")

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,6 +28,7 @@ from app.cockpit.notice_keys import Notices
 from app.cockpit.theme_watch import ThemeWatch
 from app.garbage import begin_collecting
 from app.projection import NOTHING_CHANGED, Pane, error_views, mind_views, views
+from app.projection.waiting import Waiting
 from app.settings import Settings
 from engine.domain import commands as cmd
 from engine.domain.goal import GoalStatus
@@ -62,7 +63,9 @@ from widgets.timeline import Timeline
 
 FRAMES_PER_S = 25
 PAST_EVENTS = 600
-"""Events of each agent that panes show of earlier sessions."""
+"""Events of an agent that panes show when it is looked at for the first time."""
+OPENING_S = 2.0
+"""How long agents wait at most for the first screen."""
 TURN_S = 0.003
 """How long events are brought in between two turns of the loop."""
 SWITCH_S = 0.0005
@@ -159,16 +162,18 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         except (JournalError, OSError) as error:
             self.exit(return_code=2, message=Text(f"pilothouse: {clean_line(str(error))}"))
             return
+        # What agents do first can wait for the first screen.
+        engine.give_way(OPENING_S)
         self._engine = engine
-        self._missions = await asyncio.to_thread(load_missions)
         since = await engine.head()
         for agent in engine.agents:
-            before, past = await engine.story(agent, PAST_EVENTS)
-            self._live.add(agent, before, past)
+            self._live.add_untold(agent, await engine.view(agent))
         if self._desk.desk.agent in engine.agents:
             self._live.select(self._desk.desk.agent)
+        await self._read_story(engine, self._live.begin_story())
         self._draw()
-        self.call_after_refresh(begin_collecting)
+        self.call_after_refresh(self._opened, engine)
+        self._missions = await asyncio.to_thread(load_missions)
         self.set_interval(1 / FRAMES_PER_S, self._frame, name="frame")
         self.set_interval(READ_EVERY_S, self._look_at_memory, name="memory")
         self.set_interval(READ_EVERY_S, self._look_at_gauges, name="gauges")
@@ -191,6 +196,22 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         self.run_worker(self._desk.keep(), name="desk", exit_on_error=False)
         self.run_worker(self._prepare_past(engine), name="prepare past", exit_on_error=False)
         await self._follow(engine, since)
+
+    def _opened(self, engine: Engine) -> None:
+        """The first screen stands."""
+        begin_collecting()
+        engine.go_on()
+
+    async def _read_story(self, engine: Engine, agent: str) -> None:
+        """Read what has happened to an agent, and do what waits for that."""
+        if not agent:
+            return
+        before, past = await engine.story(agent, PAST_EVENTS)
+        for _ in self._live.tell(agent, before, past):
+            await asyncio.sleep(0)
+        waiting, self._when_told = self._when_told, []
+        for then in waiting if agent == self._agent else ():
+            then()
 
     async def _first_agent(self) -> None:
         """Give a new workspace its first agent, and the mission that was asked for."""
@@ -296,6 +317,8 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
 
     def _draw(self) -> None:
         """Give every visible pane that is out of date its model; the others wait until they are seen."""
+        if self._engine is not None and (agent := self._live.begin_story()):
+            self.run_worker(self._read_story(self._engine, agent), name="story", exit_on_error=False)
         dirty, self._projector.dirty = self._projector.dirty, set()
         for pane in dirty:
             if pane is Pane.STATUS or self._pane(pane.value).is_on_screen:
@@ -308,7 +331,7 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
         match pane:
             case Pane.GOALS:
                 faulty = engine.faulty if engine else ()
-                goals = views.goal_stack(self._projector.states, self._agent, faulty)
+                goals = views.goal_stack(self._projector.states, self._agent, faulty, self._runs_over())
                 self.query_one("#goals", GoalStack).show(goals)
             case Pane.PLAN:
                 self.query_one("#plan", PlanPane).show(views.plan(shown, self._intention))
@@ -349,9 +372,23 @@ class Cockpit(CommandLine, Notices, ThemeWatch):
             )
             model = past_views.status(model, state, now)
         job, job_short = self._standing_of_mastermind()
-        model = replace(model, job=job, job_short=job_short)
+        model = replace(model, job=job, job_short=job_short, waiting=self._count_waiting())
         self.query_one("#status", StatusBar).show(model)
         self._draw_tabs(model)
+
+    @cached_property
+    def _waiting(self) -> Waiting:
+        return Waiting()
+
+    def _count_waiting(self) -> int:
+        """How many things wait for the operator now."""
+        crew = self._crew
+        asked = (crew.state.version, lambda: len(crew.needs)) if crew is not None else None
+        return self._waiting.count(self._live.states, self._mastermind_state, asked)
+
+    def on_status_bar_inbox_wanted(self) -> None:
+        """The count of what waits was clicked."""
+        self.action_inbox()
 
 
 def fly(workspace: Path, *, mission: Mission | None, theme: str | None, accept: Tier | None) -> int:

@@ -55,6 +55,8 @@ class CockpitBase(App[None]):
         """What happens."""
         self._projector = self._live
         """What the panes show; while the operator looks at the past a projection of that."""
+        self._when_told: list[Callable[[], None]] = []
+        """What waits for the story of the agent that is shown."""
         self._looked_at: Event | None = None
         """The event of the past that is looked at; None for now."""
         self._pasts: dict[str, Past] = {}
@@ -182,6 +184,8 @@ class CockpitBase(App[None]):
             self._say("the workspace is still opening", "error")
         elif agent in self._engine.agents:
             await then(await self._engine.view(agent))
+        elif agent:
+            self._say(f"{agent} is over: nothing is done by it any more; its history stays", "error")
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Say what went wrong where nothing else would show it."""

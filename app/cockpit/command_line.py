@@ -228,7 +228,8 @@ class CommandLine(
             case "mission":
                 self._mission_entered(intent.argument)
             case "agent_list":
-                agents = [f"{s.agent_id} {s.mode.value.lower()}" for s in self._live.states]
+                here = [one for one in self._live.states if not one.handed_back]
+                agents = [f"{s.agent_id} {s.mode.value.lower()}" for s in here]
                 self._say(" · ".join(agents) or "no agents yet", "note")
             case "status":
                 self.run_worker(self._tell_status(), name="status", exit_on_error=False)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.cockpit.approval_keys import ApprovalKeys
+from app.projection import Pane
 from app.verb import Context
 from engine.domain import crew_commands as cc
 from engine.journal import events as ev
@@ -22,6 +23,19 @@ class CrewBase(ApprovalKeys):
 
     _crew: Crew | None = None
     _opening_crew = _crew_stale = False
+
+    _over: tuple[int, int] | None = None
+    """How many runs were over at which version of the crew's state."""
+
+    def _runs_over(self) -> int | None:
+        """How many runs of handoffs are over, ever; None while the crew is not open, and in the past."""
+        state = self._crew_state
+        if state is None or self._in_past:
+            return None
+        if self._over is None or self._over[0] != state.version:
+            over = sum(not one.open and bool(one.run) and not one.proof for one in state.handoffs.values())
+            self._over = (state.version, over)
+        return self._over[1]
 
     @property
     def _crew_state(self) -> CrewState | None:
@@ -46,6 +60,7 @@ class CrewBase(ApprovalKeys):
             self._opening_crew = False
         if self._crew is None:
             self._crew, self._crew_stale = opened, True
+            self._live.dirty.add(Pane.GOALS)
             if count := len(opened.needs):
                 waits = "1 request waits" if count == 1 else f"{count} requests wait"
                 self._say(f"{waits} for you: F", "note")
@@ -78,6 +93,7 @@ class CrewBase(ApprovalKeys):
         if said.kind == "crew.human_opened":
             self.call_later(self._asked_of_operator, dict(getattr(said, "request", {})))
         elif said.kind == "crew.handoff_ended":
+            self._live.dirty.add(Pane.GOALS)
             self.call_later(self._handoff_over, str(getattr(said, "handoff", "")))
 
     def _asked_of_operator(self, request: dict[str, object]) -> None:

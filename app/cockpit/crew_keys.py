@@ -223,6 +223,10 @@ class CrewKeys(CrewBase, MastermindBase):
 
     # -------------------------------------------------------------- the timeline
 
+    def on_goal_stack_runs_over_chosen(self) -> None:
+        """Show what came of the runs that are over."""
+        self.action_handoffs()
+
     def action_handoffs(self) -> None:
         """Show who handed what to whom."""
         self._open_of_crew(self._show_timeline)
@@ -317,7 +321,13 @@ class CrewKeys(CrewBase, MastermindBase):
         if one is None:
             self._say(f"there is no handoff {name}", "error")
         elif not self._view_of_handoff(name):
-            self._select(one.run)
+            self.run_worker(self._select_run(one.run), name="run", exit_on_error=False)
+
+    async def _select_run(self, run: str) -> None:
+        """Show a run in all panes, also one that was over long ago."""
+        if run and self._engine is not None and run not in (one.agent_id for one in self._live.states):
+            self._live.add_untold(run, await self._engine.view(run))
+        self._select(run)
 
     def _view_of_handoff(self, name: str) -> bool:
         """Open the view of a guided agent, a pipeline or a debate; False where there is none for it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from app.cockpit.plan_keys import PlanKeys
 from app.cockpit.shell_keys import ShellKeys
 from app.projection import views
@@ -38,6 +40,10 @@ class TurnKeys(PlanKeys, ShellKeys):
             self._open_turn()
 
     def _open_turn(self, *, unasked: bool = False) -> None:
+        if not self._projector.told:
+            # What its step printed last belongs into the dialog.
+            self._when_told.append(partial(self._open_turn, unasked=unasked))
+            return
         state = self._projector.state
         turn = state.intervention if state and not self._in_past else None
         printed = self._projector.last_words(turn.step) if turn and turn.kind else ""

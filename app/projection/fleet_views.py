@@ -113,6 +113,8 @@ class _Work:
     """What of a crew's handoffs is open, by agent."""
 
     version: int = -1
+    over: int = 0
+    """Runs that have handed their work back."""
     open: dict[str, list[Handoff]] = field(default_factory=dict)
     requests: dict[str, list[HumanRequest]] = field(default_factory=dict)
 
@@ -157,6 +159,8 @@ class Fleet:
         counts = Counter(one.group for one in entries)
         parts = [f"{len(rows)} agents" if len(rows) != 1 else "1 agent"]
         parts += [f"{counts[group]} {word}" for group, word in _WORDS.items() if counts[group]]
+        if over := self._work.over:
+            parts.append(f"{over:,} ended run{'' if over == 1 else 's'}: h")
         if crew is not None and crew.holder != ORCHESTRATOR:
             parts.append(f"◆ {crew.holder} speaks with you")
         return FleetModel(rows, " · ".join(parts), said)
@@ -176,8 +180,13 @@ class Fleet:
         if self._work.version == crew.version:
             return
         self._work = work = _Work(crew.version)
-        for handoff in crew.open():
-            work.open.setdefault(handoff.agent, []).append(handoff)
+        for handoff in crew.handoffs.values():
+            if handoff.proof:
+                continue  # it is shown with its build
+            if handoff.open:
+                work.open.setdefault(handoff.agent, []).append(handoff)
+            elif handoff.run:
+                work.over += 1
         for request in crew.open_requests():
             handed = crew.handoffs.get(request.handoff_id or "")
             work.requests.setdefault(handed.agent if handed else request.agent_id, []).append(request)
@@ -234,7 +243,8 @@ class Fleet:
     ) -> Iterable[_Entry]:
         for state in agents:
             handoff = crew.handoff_of(state.agent_id) if crew is not None else None
-            if state.deleted or (handoff is not None and self._stands_for(crew, handoff)):
+            history = state.deleted or state.handed_back or state.proves
+            if history or (handoff is not None and self._stands_for(crew, handoff)):
                 continue
             if handoff is None and crew is not None and state.agent_type in RUN_TYPES:
                 continue  # it is being made, and told in its agent's row a moment later

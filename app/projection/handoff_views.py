@@ -66,12 +66,13 @@ def timeline(state: CrewState, now: datetime, *, shown: str = "", said: str = ""
     lines = tuple(line for root in chosen for line in _tree(state, forest, root, now))
     known = {line.key for line in lines}
     shown = shown if shown in known else next(iter(known and (lines[0].key,)), "")
-    counts = Counter(one.state for one in state.open())
-    parts = [_count(len(state.handoffs), "handoff")]
+    told = [one for one in state.handoffs.values() if not one.proof]
+    counts = Counter(one.state for one in told if one.open)
+    parts = [_count(len(told), "handoff")]
     parts += [f"{count} {one.words}" for one, count in counts.items()]
     if hidden := len(newest) - len(chosen):
         parts.append(f"{hidden} older trees are not shown")
-    used = [one.result.usage for one in state.handoffs.values() if one.result is not None]
+    used = [one.result.usage for one in told if one.result is not None]
     if calls := sum(usage.calls for usage in used):
         parts.append(f"{_count(calls, 'model call')}, ${sum(usage.usd for usage in used):.2f}")
     return HandoffsModel(lines, " · ".join(parts), shown, facts(state, shown, now), said)
@@ -82,8 +83,11 @@ def _count(number: int, what: str) -> str:
 
 
 def _forest(state: CrewState) -> _Forest:
+    """All but what proves new agents, which is shown with their builds."""
     forest = _Forest()
     for name, one in state.handoffs.items():
+        if one.proof:
+            continue
         parent = one.context.parent_id
         if parent in state.handoffs:
             forest.below.setdefault(parent, []).append(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -15,7 +16,7 @@ from engine.domain.text import clean, clean_line
 from engine.journal import events as ev
 from engine.journal.event import Event, of_agent
 from engine.journal.fold import apply
-from widgets import MindLine, MindModel, SessionChunk, SessionModel
+from widgets import MindLine, MindModel, Notice, SessionChunk, SessionModel
 from widgets.mind import MindKind
 from widgets.session import ChunkKind, size_text
 
@@ -23,12 +24,15 @@ MIND_KEPT = 2_000
 SAID_LIMIT = 2_000
 """Characters of a model's answer in one line of the mind pane."""
 _SAID_KINDS: dict[str, MindKind] = {"thinking": "deliberation", "text": "thought", "tool input": "plan"}
+SLICE = 32
+"""Events of a story that are taken in between two turns of the loop."""
 SESSION_KEPT = 400
 """Chunks of the session kept for an agent that is not shown."""
 LAST_WORDS = 6
 """Lines of a failed step's output that the operator is shown when it is their turn."""
 RESULT_LINES = 12
 """Lines of a native command's answer that the session pane shows."""
+READING = Notice("reading what has happened …", "loading")
 NOTHING_CHANGED = "nothing changed while you held the shell"
 
 
@@ -82,6 +86,10 @@ class _Shown:
     """The stream of a model's answer that the last line of the mind pane is part of."""
     last_words: dict[str, str] = field(default_factory=dict)
     """The end of what each failing step printed last."""
+    told: bool = True
+    """Whether the mind and the session hold what has happened; else the state alone is kept up."""
+    waiting: list[Event] | None = None
+    """What has come since its story began to be read."""
 
 
 class Projector:
@@ -98,12 +106,52 @@ class Projector:
         """Take an agent up with its newest events, and its state before them."""
         shown = self._agents[agent] = _Shown(before)
         for event in past:
-            payload = ev.payload_of(event)
-            self._remember(shown, event, payload)
-            apply(shown.state, event, payload)
+            self._bring(shown, event, ev.payload_of(event))
         if not self.selected:
             self.select(agent)
         self.dirty |= set(Pane)
+
+    def add_untold(self, agent: str, state: AgentState) -> None:
+        """Take an agent up by its state alone; its story is read when it is shown."""
+        self._agents[agent] = _Shown(state, told=False)
+        if not self.selected:
+            self.select(agent)
+        self.dirty.add(Pane.GOALS)
+
+    @property
+    def told(self) -> bool:
+        """Whether the mind and the session of the agent that is shown hold what has happened."""
+        shown = self._agents.get(self.selected)
+        return shown is None or shown.told
+
+    def begin_story(self) -> str:
+        """The agent that is shown, where its story is to be read and nobody does yet; else empty.
+
+        Whoever has it reads it (`tell`); what happens meanwhile is kept.
+        """
+        shown = self._agents.get(self.selected)
+        if shown is None or shown.told or shown.waiting is not None:
+            return ""
+        shown.waiting = []
+        return self.selected
+
+    def tell(self, agent: str, before: AgentState, past: list[Event]) -> Iterator[None]:
+        """Take an agent's story in, a few events at a time, up to what its state knows already."""
+        old, shown = self._agents.get(agent), _Shown(before)
+        for number, event in enumerate(past, 1):
+            if old is None or event.version > old.state.version:
+                break
+            self._bring(shown, event, ev.payload_of(event))
+            if not number % SLICE:
+                yield
+        if old is None or self._agents.get(agent) is not old:
+            return
+        for event in old.waiting or ():
+            if event.version > shown.state.version:
+                self._bring(shown, event, ev.payload_of(event))
+        self._agents[agent] = shown
+        if agent == self.selected:
+            self.select(agent)
 
     def take(self, event: Event) -> ev.Payload | None:
         """Bring in a new event; answers its payload when it belongs to an agent on board."""
@@ -115,8 +163,12 @@ class Projector:
         shown = self._agents.get(event.stream)
         if shown is None or event.version <= shown.state.version:
             return None
-        self._remember(shown, event, payload)
-        apply(shown.state, event, payload)
+        if shown.told:
+            self._bring(shown, event, payload)
+        else:
+            apply(shown.state, event, payload)
+            if shown.waiting is not None:
+                shown.waiting.append(event)
         if isinstance(payload, ev.AgentCreated) and not self.selected:
             self.select(event.stream)
         if isinstance(payload, ev.AgentDeleted):
@@ -132,6 +184,10 @@ class Projector:
         if self.selected == agent:
             self.selected = ""
             self.select(next(iter(self._agents), ""))
+
+    def _bring(self, shown: _Shown, event: Event, payload: ev.Payload) -> None:
+        self._remember(shown, event, payload)
+        apply(shown.state, event, payload)
 
     def _remember(self, shown: _Shown, event: Event, payload: ev.Payload) -> None:
         if isinstance(payload, ev.ModelSaid):
@@ -179,13 +235,15 @@ class Projector:
     def mind(self) -> MindModel:
         """The mind pane of the agent that is shown."""
         shown = self._agents.get(self.selected)
+        if shown is not None and not shown.told:
+            return MindModel(notice=READING)
         return MindModel(tuple(shown.mind) if shown else ())
 
     def session(self) -> tuple[list[SessionChunk], SessionModel]:
         """What the session pane has not seen yet, and how the session stands."""
         shown = self._agents.get(self.selected)
-        if shown is None:
-            return [], SessionModel()
+        if shown is None or not shown.told:
+            return [], SessionModel(notice=None if shown is None else READING)
         fresh = list(shown.fresh)
         shown.fresh.clear()
         return fresh, replace(shown.session, jobs=len(shown.state.running_jobs))

@@ -14,7 +14,6 @@ from engine.domain.action import SandboxSession
 from engine.domain.breakpoints import BreakKind
 from engine.domain.goal import Goal, GoalStatus
 from engine.domain.plan import Op, Plan, PlanStep, StepStatus
-from engine.domain.running import RUN_TYPES
 from engine.domain.state import HELD_MODES, AgentState, Mode
 from engine.domain.text import clean_line
 from engine.engine import Health
@@ -91,12 +90,22 @@ _LINES: dict[str, tuple[str, AgentLine]] = {}
 """The line of each agent that was made last, with the head of the stream that it is of."""
 
 
-def goal_stack(states: Iterable[AgentState], selected: str, faulty: Collection[str] = ()) -> GoalStackModel:
-    """The selected agent's goals, and all agents below them; faulty ones never run in this session.
+def goal_stack(
+    states: Iterable[AgentState], selected: str, faulty: Collection[str] = (), over: int | None = None
+) -> GoalStackModel:
+    """The selected agent's goals, and the agents below them.
 
-    Runs that are over are history, as after a restart: the timeline leads to them.
+    Args:
+        states: of all agents.
+        selected: the agent that is shown.
+        faulty: agents that never run in this session.
+        over: how many runs have handed their work back, ever; by default those among the states. They stand
+            in one line; runs that only prove a new agent stand nowhere.
     """
-    known = [state for state in states if state.agent_id == selected or not _over(state)]
+    known = [one for one in states if one.agent_id == selected or not one.proves]
+    ended = [one for one in known if one.handed_back]
+    over = len(ended) if over is None else over
+    known = [one for one in known if one.agent_id == selected or not one.handed_back]
     chosen = next((state for state in known if state.agent_id == selected), None)
     return GoalStackModel(
         goals=tuple(_goals(chosen)) if chosen else (),
@@ -107,12 +116,8 @@ def goal_stack(states: Iterable[AgentState], selected: str, faulty: Collection[s
             else _agent(state, state.agent_id == selected)
             for state in known
         ),
+        over=over,
     )
-
-
-def _over(state: AgentState) -> bool:
-    """Whether it is a run whose handoff has ended."""
-    return state.agent_type in RUN_TYPES and bool(state.goals) and not state.open_goals
 
 
 def _goals(state: AgentState) -> Iterable[GoalLine]:

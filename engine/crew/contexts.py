@@ -14,7 +14,8 @@ from engine.agents.result import HandoffResult, Usage
 from engine.agents.spec import AgentSpec
 from engine.agents.values import InvalidError
 from engine.crew.parts import Ask, HandoffError
-from engine.crew.state import PROOF, CrewState, Handoff
+from engine.crew.state import CrewState, Handoff
+from engine.domain.running import PROOF
 
 NewId = Callable[[], str]
 ROLE, TURNS = "crew.role", "crew.turns"

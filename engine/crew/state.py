@@ -12,9 +12,8 @@ from engine.agents.kinds import HandoffState, Priority, RequestState
 from engine.agents.result import HandoffResult
 from engine.agents.spec import AgentSpec
 from engine.crew.parts import Running
+from engine.domain.running import PROOF
 
-PROOF = "proof"
-"""Where a handoff's metadata says that it proves a new agent (`engine.crew.builds.proving`), and how."""
 LIVE, SCRIPTED = "live", "scripted"
 
 

@@ -13,6 +13,8 @@ CREW = "crew"
 """The tool by which a run reaches the others and the operator."""
 SPEC, HANDOFF, PROGRESS = "spec", "handoff", "progress"
 """Where a run's configuration has its specification, what was handed to it, and how far others came."""
+PROOF = "proof"
+"""Where a handoff's metadata says that it proves a new agent (`engine.crew.builds.proving`), and how."""
 
 RETURNED = "crew.returned"
 """Beliefs of a run: how its handoff ended by its own word."""

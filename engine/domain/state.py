@@ -30,6 +30,7 @@ from engine.domain.reasoning import (
     Stride,
     WantedAction,
 )
+from engine.domain.running import HANDOFF, PROOF, RUN_TYPES
 from engine.domain.session import SHELL_COMMAND, SHELL_TOOL, Handover, Job, ReturnedShell, place_of
 from engine.domain.stopping import StopReceipt
 from engine.domain.thinking import RecentAction
@@ -441,6 +442,18 @@ class AgentState:
     def open_goals(self) -> list[Goal]:
         """Goals for which something is still to be done, in adoption order."""
         return [goal for goal in self.goals.values() if not goal.status.terminal]
+
+    @property
+    def handed_back(self) -> bool:
+        """True for a run whose work is over: it is history, and takes nothing up again."""
+        return self.agent_type in RUN_TYPES and bool(self.goals) and not self.open_goals
+
+    @property
+    def proves(self) -> bool:
+        """True for a run that only proves a new agent, and is shown with its build alone."""
+        handed = self.config.meta.get(HANDOFF) if self.agent_type in RUN_TYPES else None
+        about = handed.get("metadata") if isinstance(handed, dict) else None
+        return isinstance(about, dict) and bool(about.get(PROOF))
 
     @property
     def core(self) -> bool:

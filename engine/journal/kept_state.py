@@ -34,7 +34,24 @@ def dump_state(state: AgentState) -> str:
     """
     # Not sorted, as the order of goals and beliefs is part of the state.
     text = "{" + ", ".join(f'"{name}": {_dumped(state, name)}' for name in _adapters()) + "}"
+    return sealed(text)
+
+
+def sealed(text: str) -> str:
+    """A text behind a line with its SHA-256."""
     return f"{_digest(text)}\n{text}"
+
+
+def unsealed(text: str) -> str:
+    """What was sealed.
+
+    Raises:
+        ValueError: it is not what was kept.
+    """
+    digest, _, text = text.partition("\n")
+    if _digest(text) != digest:
+        raise ValueError("it was changed after it was kept, or was not kept whole")
+    return text
 
 
 def _dumped(state: AgentState, name: str) -> str:
@@ -51,9 +68,7 @@ def load_state(text: str) -> AgentState:
     Raises:
         ValueError: the snapshot is not of this format, or is not what was kept.
     """
-    digest, _, text = text.partition("\n")
-    if _digest(text) != digest:
-        raise ValueError("it was changed after it was kept, or was not kept whole")
+    text = unsealed(text)
     # Not `validate_json`, which refuses the half surrogate pairs that an operator's text may hold.
     said = json.loads(text)
     if not isinstance(said, dict):

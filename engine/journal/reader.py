@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import aiosqlite
 
@@ -27,6 +28,15 @@ where e.version = (select max(version) from events where stream = names.stream)
 order by e.stream
 """
 """Heads of all streams; stepping from name to name on the index, it costs by streams and not by events."""
+
+
+class Kept(NamedTuple):
+    """A snapshot, with the hash of the event that it is of."""
+
+    stream: str
+    version: int
+    hash: str
+    state: str
 
 
 class JournalReader:
@@ -56,7 +66,9 @@ class JournalReader:
 
     async def events(self, condition: str, *parameters: Any) -> list[Event]:
         """The events that a condition (with its order and limit) selects."""
-        rows = await self.fetch(f"select {COLUMNS} from events {condition}", *parameters)
+        return self._made(await self.fetch(f"select {COLUMNS} from events {condition}", *parameters))
+
+    def _made(self, rows: Iterable[tuple[Any, ...]]) -> list[Event]:
         try:
             return [to_event(cast("Row", row)) for row in rows]
         except ValueError as error:
@@ -189,3 +201,28 @@ class JournalReader:
             form,
         )
         return (found[0][0], found[0][1]) if found else None
+
+    async def snapshots(self, streams: Sequence[str], form: int, beside: str = "") -> list[Kept]:
+        """The newest snapshot of each of these streams that has one, or of what is kept beside it."""
+        found = await self.fetch(
+            """select e.stream, s.version, e.hash, s.state from json_each(?) names
+            cross join snapshots s on s.stream = names.value || ? and s.format = ? and s.version = (
+                select max(version) from snapshots where stream = names.value || ? and format = ?
+            )
+            join events e on e.stream = names.value and e.version = s.version""",
+            json.dumps(streams),
+            beside,
+            form,
+            beside,
+            form,
+        )
+        return [Kept(*row) for row in found]
+
+    async def since(self, places: Mapping[str, int]) -> list[Event]:
+        """Events of several streams, each behind a version of its own, by stream and in order."""
+        rows = await self.fetch(
+            f"select {COLUMNS} from json_each(?) places "
+            "cross join events on stream = places.key and version > places.value order by stream, version",
+            json.dumps(dict(places)),
+        )
+        return self._made(rows)

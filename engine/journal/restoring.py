@@ -7,10 +7,16 @@ older one or for the whole stream, and that is said.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
 
 from engine.domain.state import AgentState
-from engine.journal.fold import SNAPSHOT_FORMAT, fold, load_state
+from engine.journal.event import Event
+from engine.journal.fold import SNAPSHOT_FORMAT, apply, fold, load_state
+from engine.journal.reader import Kept
 from engine.journal.store import JournalStore
+
+AT_ONCE = 16
+"""Streams that are read and folded together."""
 
 
 async def restore(store: JournalStore, stream: str, at: int | None = None) -> tuple[AgentState, str]:
@@ -26,6 +32,41 @@ async def restore(store: JournalStore, stream: str, at: int | None = None) -> tu
     """
     state, why = await nearest(store, stream, at)
     return fold(await store.read(stream, state.version + 1, at), state), why
+
+
+async def restore_all(
+    store: JournalStore, streams: Sequence[str]
+) -> AsyncIterator[tuple[str, AgentState, str]]:
+    """`restore` of many streams, read and folded several at a time: each stream, its state and why.
+
+    Raises:
+        JournalError: the events cannot be read.
+    """
+    for first in range(0, len(streams), AT_ONCE):
+        some = streams[first : first + AT_ONCE]
+        kept = await store.load_snapshots(some, SNAPSHOT_FORMAT)
+        versions = {one.stream: one.version for one in kept}
+        events = await store.since({name: versions.get(name, 0) for name in some})
+        states = await asyncio.to_thread(_folded, some, kept, events)
+        for name in some:
+            if (state := states.get(name)) is not None:
+                yield name, state, ""
+            else:
+                yield name, *await restore(store, name)
+
+
+def _folded(streams: Sequence[str], kept: Sequence[Kept], events: Sequence[Event]) -> dict[str, AgentState]:
+    """The states of streams; those whose snapshot cannot be used are left out."""
+    states = {name: AgentState() for name in streams}
+    for one in kept:
+        try:
+            states[one.stream] = _usable(one.state, one.version, one.hash)
+        except ValueError:
+            del states[one.stream]
+    for event in events:
+        if event.stream in states:
+            apply(states[event.stream], event)
+    return states
 
 
 async def nearest(store: JournalStore, stream: str, at: int | None = None) -> tuple[AgentState, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
@@ -18,7 +18,7 @@ from engine.domain.ports import Clock
 from engine.journal.errors import JournalClosed, JournalError, JournalMissing, JournalReadError
 from engine.journal.event import Event
 from engine.journal.lock import WriterLock
-from engine.journal.reader import JournalReader
+from engine.journal.reader import JournalReader, Kept
 from engine.journal.rows import START, Head, Row
 from engine.journal.schema import prepare, read_only_uri, require_current
 from engine.journal.tail import Tail
@@ -349,6 +349,26 @@ class JournalStore:
     ) -> tuple[int, str] | None:
         """Version and state of the newest snapshot of a format up to a version, or None."""
         return await self._reader.snapshot(stream, at_or_before, format)
+
+    async def load_snapshots(
+        self,
+        streams: Sequence[str],
+        format: int,  # noqa: A002
+        *,
+        beside: str = "",
+    ) -> list[Kept]:
+        """The newest snapshot of a format of each of these streams that has one.
+
+        Args:
+            streams: the streams.
+            format: what the states look like.
+            beside: the word of what is kept beside a stream, such as `@mind`; empty for its own states.
+        """
+        return await self._reader.snapshots(streams, format, beside)
+
+    async def since(self, places: Mapping[str, int]) -> list[Event]:
+        """Events of several streams, each behind a version of its own, by stream and in order."""
+        return await self._reader.since(places)
 
 
 async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from engine import loop, reasoner, thinkers
@@ -14,12 +14,16 @@ from engine.domain.reasoning import REASONER, SentMessage
 from engine.domain.running import BY_SPEC, RUN_TYPES
 from engine.domain.state import AgentConfig, AgentState
 from engine.journal import events as ev
+from engine.journal.budget_fold import between_us
 from engine.journal.errors import JournalError
 from engine.journal.event import GENESIS, Event
 from engine.journal.events import ToolOffered
 from engine.journal.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold
 from engine.journal.log import StreamLog
 from engine.journal.restoring import restore as restore_state
+from engine.journal.restoring import restore_all
+from engine.journal.rows import Head
+from engine.loop import ended
 from engine.loop.agent import Agent
 from engine.loop.branching import FORKS_DIRECTORY
 from engine.loop.offering import from_outside, offer_of
@@ -29,12 +33,17 @@ from engine.parameters.thresholds import ThresholdsError, with_thresholds
 from engine.recovery import RecoverySettingsError, read_recovery
 from engine.sandbox.paths import PathError
 from engine.snapshots import SnapshotError
+from engine.steering.ledger import taken_by
 from engine.steering.policies import policy_of
 from engine.steering.rewinding import RewindError
 from engine.tools.coders import narrowing
 
 SNAPSHOT_PART = 16
 """The part of its events, one in so many, that may follow the newest snapshot of a long stream."""
+KEPT_AT_ONCE = 64
+"""Agents that are over of which that is kept together."""
+RETIRED_AFTER_S = 10
+"""How long a run whose work is over can still be asked something as a live agent."""
 MIND = "@mind"
 """A snapshot of a reasoner's mind stands beside that of its agent's state under the agent's id and this."""
 AGENT_TYPES = ("bdi_agent", REASONER, *RUN_TYPES)
@@ -59,6 +68,10 @@ class LiveAgents:
         """Agents of which a kept state could not be used, with the reason."""
         self._ended: set[str] = set()
         """Agents whose cycle has ended."""
+        self.retired: set[str] = set()
+        """Agents that are over and no longer here."""
+        self._over: list[AgentState] = []
+        """Agents of earlier sessions that are over, of which that is not kept yet."""
         self._kept: dict[str, int] = {}
         """The version of each agent's state that was kept last."""
 
@@ -82,6 +95,8 @@ class LiveAgents:
         """Why a command to an agent reaches nobody."""
         if wanted in self.faults:
             return f"agent {wanted} cannot be taken up: {self.faults[wanted]}"
+        if wanted in self.retired:
+            return f"{wanted} is over: nothing is done by it any more; its history stays"
         if not self.here:
             return "there is no agent yet; agent_create bdi_agent ID makes one"
         return f"there is no agent '{wanted}'; agents: {', '.join(self.here)}"
@@ -102,23 +117,60 @@ class LiveAgents:
             self.rebuilt[stream] = why
         return state
 
-    async def resume(self, state: AgentState) -> None:
-        """Take up an agent of an earlier session, or note why it cannot be."""
+    async def resume(self, streams: Mapping[str, Head]) -> None:
+        """Take up the agents of an earlier session, or note why they cannot be; `go_on` lets them begin.
+
+        Raises:
+            JournalError: the journal cannot be read, or takes nothing.
+        """
+        taken = []
+        others = await ended.bury(self._shared.store, streams, self._shared.ledger)
+        self.retired.update(streams.keys() - others)
+        async for stream, state, why in restore_all(self._shared.store, others):
+            if why:
+                self.rebuilt[stream] = why
+            if (agent := await self._resumed(state)) is not None:
+                taken.append(agent)
+        # Made durable together: two hundred of them, one after the other, would take the disk a second.
+        await asyncio.gather(*(agent.log.commit() for agent in taken))
+        for agent in taken:
+            self._join(agent)
+
+    def go_on(self) -> None:
+        """Let the agents begin that were taken up again."""
+        for agent in self.here.values():
+            self._start(agent)
+
+    async def _resumed(self, state: AgentState) -> Agent | None:
+        if ended.is_over(state) and state.forked is None:
+            self._shared.ledger.bury(state.agent_id, state.config.parent, taken_by(state))
+            self._over.append(state)
+            self.retired.add(state.agent_id)
+            return None
         self._shared.ledger.join(state)
         if state.forked is not None:
             self._shared.branches.note(state.agent_id)
-        if state.deleted or (state.agent_type in RUN_TYPES and state.goals and not state.open_goals):
-            return  # what has been handed back is history
+        if ended.is_over(state):
+            return None
         if why := self._shared.why_not(state.agent_type, state.config):
             self.faults[state.agent_id] = why
-            return
+            return None
         try:
-            await self.take_up(state)
+            return await self._open(state)
         except reasoner.ForgottenError as error:
             self.faults[state.agent_id] = f"its mind cannot be had again: {error}"
+            return None
 
     async def take_up(self, state: AgentState) -> Agent:
         """Make a live agent of a state, in this session."""
+        agent = await self._open(state)
+        await agent.log.commit()
+        self._join(agent)
+        self._start(agent)
+        return agent
+
+    async def _open(self, state: AgentState) -> Agent:
+        """An agent of a state, with what is to be recorded before it begins."""
         if state.forked is not None:
             root = await self._shared.branches.set_apart(state.agent_id)
             self._shared.coders.apart(state.agent_id, root)
@@ -131,12 +183,15 @@ class LiveAgents:
         agent.begin_metacognition(read_metacognition(state.config.meta))
         own = policy_of(state.config.meta)
         agent.begin_approvals({Source.WORKSPACE: self._shared.config.approvals, Source.AGENT: own})
-        await log.commit()
-        self.here[state.agent_id] = agent
+        return agent
+
+    def _join(self, agent: Agent) -> None:
+        self.here[agent.state.agent_id] = agent
         for tool in from_outside(self._shared.registry):
             agent.offered(offer_of(tool))
-        agent.start(lambda: self._ended.add(state.agent_id))
-        return agent
+
+    def _start(self, agent: Agent) -> None:
+        agent.start(lambda: self._ended.add(agent.state.agent_id))
 
     def offer(self, said: ToolOffered) -> None:
         """Tell every agent's stream what a tool from outside offers from now on."""
@@ -291,10 +346,48 @@ class LiveAgents:
 
     # -------------------------------------------------------------- kept states
 
+    async def retire(self, name: str) -> None:
+        """Let go of a run whose work is over: from now on it is history, as after another opening."""
+        agent = self.here.pop(name)
+        self.retired.add(name)
+        await agent.close()
+        await self.keep(agent, at_least=1)
+        self._shared.coders.leave(name)
+        self._shared.ledger.bury(name, agent.state.config.parent, taken_by(agent.state))
+        self._ended.discard(name)
+        self._kept.pop(name, None)
+
+    def idle_runs(self) -> list[str]:
+        """Runs whose work has been over for a while, and of which nothing is under way."""
+        now = self._shared.ports.clock.now()
+        return [
+            name
+            for name, agent in self.here.items()
+            if (state := agent.state).handed_back
+            and not (state.acting or state.running_jobs or state.requests or state.handover)
+            and state.intervention is None
+            and not (agent.log.pending or agent.log.trouble)
+            and between_us(state.at, now) > RETIRED_AFTER_S * 1_000_000
+        ]
+
+    async def keep_over(self) -> None:
+        """Keep of agents of earlier sessions that they are over, so that the next opening need not look."""
+        while self._over:
+            some, self._over = self._over[:KEPT_AT_ONCE], self._over[KEPT_AT_ONCE:]
+            kept = (ended.keep(self._shared.store, state) for state in some)
+            await asyncio.gather(*kept, return_exceptions=True)
+
     async def keep(self, agent: Agent, *, at_least: int) -> None:
         """Keep an agent's state where so many events have come since it was kept last."""
         state, store = agent.state, self._shared.store
         if agent.log.trouble is not None:
+            return
+        if state.handed_back:
+            if state.version > self._kept.get(state.agent_id, 0):
+                self._kept[state.agent_id] = state.version
+                with suppress(JournalError):
+                    await agent.log.commit()
+                    await ended.keep(store, state)
             return
         # A long life is kept less often: its state is large, and what follows it is folded quickly.
         least = max(at_least, state.version // SNAPSHOT_PART) if at_least > 1 else at_least

@@ -39,7 +39,7 @@ class Pace:
         self._mean = turn_s / 4
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._counting = False
-        self._resting = False
+        self._rest: asyncio.TimerHandle | None = None
         self._rested = asyncio.Event()
         self._works_until = 0.0
         """When the agents may be asked to wait again."""
@@ -48,31 +48,34 @@ class Pace:
         """Run an agent's work to its end, each step when there is room; gives and raises what it does."""
         return await self._stepped(work)  # type: ignore[no-any-return]
 
-    def give_way(self) -> None:
+    def give_way(self, seconds: float = GIVE_WAY_S) -> None:
         """The operator did something: let the agents wait a moment, as often as leaves them time to work."""
-        if not self._resting and perf_counter() >= self._works_until:
-            self._resting = True
+        if self._rest is None and perf_counter() >= self._works_until:
             self._rested.clear()
-            asyncio.get_running_loop().call_later(GIVE_WAY_S, self._go_on)
+            self._rest = asyncio.get_running_loop().call_later(seconds, self.go_on)
 
-    async def at_leisure(self) -> None:
-        """Let others have their turn, and what the operator does the whole of its moment."""
-        await asyncio.sleep(0)
-        while self._resting:
-            await self._rested.wait()
-
-    def _go_on(self) -> None:
-        self._resting = False
+    def go_on(self) -> None:
+        """What they gave way to is done."""
+        if self._rest is None:
+            return
+        self._rest.cancel()
+        self._rest = None
         self._rested.set()
         self._works_until = perf_counter() + GIVE_WAY_S / 2
         if self._waiting:
             self._count(0.0)
 
+    async def at_leisure(self) -> None:
+        """Let others have their turn, and what the operator does the whole of its moment."""
+        await asyncio.sleep(0)
+        while self._rest is not None:
+            await self._rested.wait()
+
     @types.coroutine
     def _stepped(self, work: Coroutine[Any, Any, Any]) -> Generator[Any, None, Any]:
         thrown: BaseException | None = None
         while True:
-            if thrown is None and (self._waiting or self._resting or self._spent >= self._turn):
+            if thrown is None and (self._waiting or self._rest is not None or self._spent >= self._turn):
                 try:
                     yield from self._in_line()
                 except asyncio.CancelledError as error:
@@ -106,7 +109,7 @@ class Pace:
     def _next_turn(self) -> None:
         """A turn has passed: as many go on as will fit into the next."""
         self._counting, self._spent = False, 0.0
-        if self._resting:
+        if self._rest is not None:
             return
         room = max(1, int(self._turn / max(self._mean, 1e-6)))
         while self._waiting and room:

@@ -12,6 +12,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 KIB = 1024
@@ -180,7 +181,7 @@ class SandboxPolicy:
         Raises:
             PolicyError: a field is unknown or its value is of the wrong kind.
         """
-        return self.tightened(self._asked(data))
+        return self.tightened(self._asked(data)) if data else self
 
     def check_narrowing(self, data: Mapping[str, Any]) -> None:
         """Refuse fields that ask for more than this policy allows.
@@ -276,13 +277,18 @@ class SandboxPolicy:
 
 def _values(data: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a policy from JSON."""
-    hints = typing.get_type_hints(SandboxPolicy)
+    hints = _hints() if data else {}
     for name in data:
         if name not in hints:
             near = difflib.get_close_matches(name, hints, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"fields: {', '.join(hints)}"
             raise PolicyError(f"sandbox policy: there is no field {name!r}; {hint}")
     return {name: _checked(name, hints[name], value) for name, value in data.items()}
+
+
+@cache
+def _hints() -> dict[str, Any]:
+    return typing.get_type_hints(SandboxPolicy)
 
 
 def _items(value: object) -> object:

@@ -85,6 +85,10 @@ class Ledger:
         """Who works for whom, found when it is first asked for."""
         self._aside: dict[str, SpendingLimits] = {}
         """What was set aside for whom."""
+        self._gone: dict[str, Spent] = {}
+        """What those took that are over, by whom they worked for."""
+        self._heirs: dict[str, str] = {}
+        """Whom each of these worked for."""
         self._entries: dict[str, list[Entry]] = {}
         """What was let through, by its agent."""
         self._wanted: dict[str, Entry] = {}
@@ -100,6 +104,29 @@ class Ledger:
         self._aside.pop(state.agent_id, None)
         if (aside := state.config.set_aside).any:
             self._aside[state.agent_id] = aside
+
+    def bury(self, agent: str, parent: str, spent: Spent) -> None:
+        """Count what an agent took that is over for good, and keep no more of it than that.
+
+        Args:
+            agent: the agent; nothing of it is under way.
+            parent: the agent that it worked for; empty for none.
+            spent: what it took.
+        """
+        self._states.pop(agent, None)
+        self._aside.pop(agent, None)
+        self._entries.pop(agent, None)
+        self._wanted.pop(agent, None)
+        self._below.clear()
+        heir = self._heirs[agent] = self._alive(parent)
+        all_of_it = spent + self._gone.pop(agent, Spent())
+        self._gone[heir] = self._gone.get(heir, Spent()) + all_of_it
+
+    def _alive(self, name: str) -> str:
+        """An agent, or the nearest above it that is not over."""
+        while name in self._heirs:
+            name = self._heirs[name]
+        return name
 
     def admit(self, state: AgentState, *, thinks: bool) -> str:
         """Count an agent that is about to be created; or why there is no room for it, in words.
@@ -318,26 +345,19 @@ class Ledger:
 
     def _above(self, state: AgentState) -> Iterator[Account]:
         """The budgets of those that an agent works for, nearest first, and the workspace's."""
-        above = self._states.get(state.config.parent)
+        above = self._states.get(self._alive(state.config.parent))
         while above is not None:
             # Nobody can raise the budget of one that is no more.
             if not above.deleted:
                 yield self._of_agent(above, f"{above.agent_id}, for which it works")
-            above = self._states.get(above.config.parent)
+            above = self._states.get(self._alive(above.config.parent))
         limits = (self.workspace or SpendingLimits()).over(self._settings)
         yield Account(WORKSPACE, "the workspace", limits, self._charged_in_all, self._taken_in_all)
 
     # -------------------------------------------------------------- what counts
 
     def _own(self, state: AgentState) -> Spent:
-        return Spent(
-            state.model_calls,
-            state.tokens,
-            state.cost_usd,
-            state.unpriced_calls,
-            state.actions,
-            state.worked_us + self._passing(state),
-        )
+        return taken_by(state) + Spent(us=self._passing(state))
 
     def _passing(self, state: AgentState) -> int:
         """Microseconds at work since the agent's newest event."""
@@ -347,7 +367,8 @@ class Ledger:
         """What an agent took, has under way, and has set aside for those that work for it."""
         name = state.agent_id
         mine = (one.most for one in self._entries.get(name, ()) if not self._is_over(one))
-        return sum((self._reserved(child) for child in self._children(name)), sum(mine, self._own(state)))
+        taken = self._own(state) + self._gone.get(name, Spent())
+        return sum((self._reserved(child) for child in self._children(name)), sum(mine, taken))
 
     def _reserved(self, state: AgentState) -> Spent:
         """What an agent took, or what was set aside for it where that is more."""
@@ -367,20 +388,22 @@ class Ledger:
 
     def _taken(self, state: AgentState) -> Spent:
         below = (self._taken(child) for child in self._children(state.agent_id))
-        return sum(below, self._own(state))
+        return sum(below, self._own(state) + self._gone.get(state.agent_id, Spent()))
 
     def _charged_in_all(self) -> Spent:
         under_way = (one.most for one in self._entries.get("", ()))
         agents = (self._reserved(state) for state in self._children(""))
-        return sum(agents, sum(under_way, self.beside))
+        gone = (spent for heir, spent in self._gone.items() if heir not in self._states)
+        return sum(agents, sum(under_way, sum(gone, self.beside)))
 
     def _taken_in_all(self) -> Spent:
-        return sum((self._own(state) for state in self._states.values()), self.beside)
+        agents = (self._own(state) for state in self._states.values())
+        return sum(agents, sum(self._gone.values(), self.beside))
 
     def _children(self, name: str) -> list[AgentState]:
         if not self._below:
             for state in self._states.values():
-                parent = state.config.parent
+                parent = self._alive(state.config.parent)
                 self._below.setdefault(parent if parent in self._states else "", []).append(state)
         return self._below.get(name, [])
 
@@ -410,6 +433,18 @@ class Ledger:
         if state is None:
             raise KeyError(budget)
         return self.of_goal(state, name) if what == "goal" else self._of_agent(state, "")
+
+
+def taken_by(state: AgentState) -> Spent:
+    """What an agent itself took up to its newest event."""
+    return Spent(
+        state.model_calls,
+        state.tokens,
+        state.cost_usd,
+        state.unpriced_calls,
+        state.actions,
+        state.worked_us,
+    )
 
 
 def _of(account: Account) -> str:

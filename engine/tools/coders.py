@@ -59,9 +59,10 @@ class Coders:
         self._own[agent] = self._apart[agent] = SimpleCoder(root, policy, sessions=sessions)
 
     def leave(self, agent: str) -> None:
-        """Let go of the files of an agent that had its own."""
+        """Forget an agent, and let go of its files where it had its own."""
         self._own.pop(agent, None)
         self._reading.pop(agent, None)
+        self._narrowed.pop(agent, None)
         coder = self._apart.pop(agent, None)
         if coder is not None:
             coder.close()

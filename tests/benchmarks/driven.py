@@ -1,10 +1,11 @@
 """A cockpit that is told from outside how many events its agent is to record; for measuring in a terminal.
 
 Run as `python -m tests.benchmarks.driven WORKSPACE ORDERS NOTES`: lines that arrive on the file descriptor
-ORDERS (`rate N` events a second, `burst N` events at once, `run 0`: every agent goes on) are carried out in
-the cockpit's own loop. The file NOTES gets `d N SECONDS` when event N is durable, `b N` behind a burst, and
-`s SECONDS` for each turn of the loop that others had to wait for longer than a frame, by the clock that all
-processes share.
+ORDERS (`rate N` events a second, `burst N` events at once, `run 0`: every agent goes on, `crew N`: so many
+handoffs are kept in flight from then on) are carried out in the cockpit's own loop. Where a fourth argument
+names an endpoint, its model thinks. The file NOTES gets `d N SECONDS` when event N is durable, `b N` behind a
+burst, `h ENDED OPEN` for the crew's handoffs, and `s SECONDS` for each turn of the loop that others had to
+wait for longer than a frame, by the clock that all processes share.
 """
 
 from __future__ import annotations
@@ -19,10 +20,22 @@ from typing import TextIO
 from app.cockpit import app as cockpit
 from app.garbage import hold_off
 from app.settings import Settings
+from engine.agents.spec import read_spec
 from engine.domain import commands as cmd
+from engine.domain import crew_commands as cc
 from engine.engine import Engine
 from engine.journal import events as ev
+from engine.models import Endpoint
+from engine.models.choice import ModelChoice
 
+CREW_SPEC = {
+    "type": "operator",
+    "description": "says what it thinks",
+    "handoff": {"receives": {"requires_who": False, "requires_success": False, "min_clarity": 0.0}},
+    "instructions": {"system": "Say what you think of it."},
+    "model": {"thinking": "off"},
+}
+"""What agents are that keep handoffs in flight: one answer of a model ends each."""
 TURN_S = 0.02
 SLICE = 16
 """Events recorded between two turns of the loop."""
@@ -52,6 +65,8 @@ class Driven(cockpit.Cockpit):
                     self.rate = int(number)
                 case "run":
                     self.run_worker(self._run_all(), name="run all", exit_on_error=False)
+                case "crew":
+                    self.run_worker(self._hand_over(int(number)), name="crew", exit_on_error=False)
                 case "burst":
                     self.run_worker(self._burst(int(number)), name="burst", exit_on_error=False)
 
@@ -78,6 +93,24 @@ class Driven(cockpit.Cockpit):
             for agent in self._engine.agents:
                 await self._engine.submit(cmd.Run(agent=agent))
 
+    async def _hand_over(self, many: int) -> None:
+        """Keep handoffs in flight, each to an agent of its own."""
+        engine = self._engine
+        assert engine is not None
+        crew = await engine.crew()
+        names = [f"crew-{number:02}" for number in range(1, many + 1)]
+        for name in names:
+            spec = read_spec({"id": name, "name": name, **CREW_SPEC})
+            await engine.submit(cc.RegisterAgent(spec=spec.model_dump(mode="json")))
+        while True:
+            busy = {one.agent for one in crew.state.open()}
+            for name in names:
+                if name not in busy:
+                    await engine.submit(cc.Delegate(to=name, task=f"Say what {name} thinks of the plan."))
+            ended = sum(not one.open for one in crew.state.handoffs.values())
+            print(f"h {ended} {len(busy)}", file=self.notes, flush=True)
+            await asyncio.sleep(0.05)
+
     async def _burst(self, many: int) -> None:
         if self._engine is not None:
             await self._think(self._engine, many)
@@ -95,13 +128,14 @@ class Driven(cockpit.Cockpit):
         print(f"d {self.count} {time.monotonic():.6f}", file=self.notes, flush=True)
 
 
-def main(workspace: Path, orders: int, notes: Path) -> None:
+def main(workspace: Path, orders: int, notes: Path, endpoint: str = "") -> None:
     """Run it until its terminal is gone, with garbage looked for as `pilothouse` does."""
     hold_off()
+    model = ModelChoice(Endpoint(endpoint), "claude-opus-4-6") if endpoint else None
     with notes.open("w") as file:
         Driven.orders, Driven.notes = orders, file
-        Driven(workspace, settings=Settings(home=workspace)).run()
+        Driven(workspace, settings=Settings(home=workspace, model=model)).run()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), *sys.argv[4:5])

@@ -6,7 +6,10 @@ The same for one agent and for 200, each writing small files of its own in the s
 * keys: from a key to its letter in the command bar, while the agent that is looked at is at work as all are;
 * another agent: from the key that shows the next one to its name in the status bar;
 * what the agents get done (events a second), and the memory that the process takes;
-* with the fleet board open: a cursor key while 1,000 events a second arrive (ontology spec §6, line 60).
+* with the fleet board open: a cursor key while 1,000 events a second arrive (ontology spec §6, line 60);
+* a crew at work with a model: a letter in the command bar, and one in the line for a task on the open board,
+  while 20 handoffs are in flight, of which four at a time are answered piece by piece (by a scripted server
+  that speaks the Messages API).
 
 Baselines are the targets of spec steering §4 T1 and T14, or the same with one agent. Run it with
 `python -m tests.benchmarks.fleet`; PILOTHOUSE_BENCH_FLEET is the number of agents.
@@ -18,6 +21,7 @@ import asyncio
 import json
 import os
 import sqlite3
+import subprocess
 import sys
 import tempfile
 import time
@@ -37,6 +41,10 @@ WRITES = 60
 GOALS_OF_ONE = 12
 """Goals of a single agent, which gets more done than one of many."""
 SWITCHES = 20
+IN_FLIGHT = 20
+"""Handoffs of the crew that works with a model."""
+ANSWER = {"text": "The plan holds, as far as one can see from here. " * 8, "event_delay_ms": 20}
+"""What the model says: fifty pieces a second, for a second."""
 OPEN_MS = 2_000.0
 """Of T19: starting with 100,000 events."""
 LETTER = "ž"
@@ -99,10 +107,48 @@ def measured(agents: int) -> Measured:
     return found
 
 
-def _typed(screen: Screen, count: int) -> list[float]:
-    """Milliseconds from a letter typed in the command bar to its being on the screen."""
+@dataclass(slots=True)
+class Staffed:
+    """What was found with a crew at work with a model."""
+
+    board: list[float]
+    keys: list[float]
+    ended_per_s: float
+    in_flight: float
+
+
+def staffed() -> Staffed:
+    """The cockpit while a crew works with a model."""
+    with tempfile.TemporaryDirectory() as place:
+        workspace, script = Path(place), Path(place, "script.json")
+        asyncio.run(crewed(workspace, 1))
+        script.write_text(json.dumps([ANSWER]))
+        served = [sys.executable, "-m", "tests.messages_server", str(script)]
+        with subprocess.Popen(served, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stdout is not None
+                cockpit = Cockpit(workspace, server.stdout.readline().strip().partition("=")[2])
+                with cockpit.screen as screen:
+                    screen.wait_for(b"6 Mind", b"hand-001", b"PAUSED", limit_s=60)
+                    cockpit.order(f"crew {IN_FLIGHT}")
+                    while len(cockpit.noted("h")) < 40:
+                        screen.drain(0.5)
+                    before, began = len(cockpit.noted("h")), time.monotonic()
+                    keys = _typed(screen, KEYS)
+                    screen.press(b"F")
+                    screen.drain(2.0)
+                    board = _typed(screen, KEYS, b"d")
+                    noted, took = cockpit.noted("h")[before:], time.monotonic() - began
+            finally:
+                server.kill()
+    ended = int(noted[-1][0]) - int(noted[0][0])
+    return Staffed(board, keys, ended / took, sum(int(busy) for _, busy in noted) / len(noted))
+
+
+def _typed(screen: Screen, count: int, line: bytes = b":") -> list[float]:
+    """Milliseconds from a letter typed in the command bar, or another line, to its being on the screen."""
     found = []
-    screen.press(b":")
+    screen.press(line)
     screen.drain(0.5)
     for _ in range(count):
         pressed = screen.press(LETTER.encode())
@@ -165,7 +211,7 @@ def _row(name: str, ours: float, base: float, unit: str, n: int, baseline: str) 
 
 def rows() -> list[dict[str, Any]]:
     """The rows of CONTRACTS.md's bench form."""
-    one, many = measured(1), measured(AGENTS)
+    one, many, crew = measured(1), measured(AGENTS), staffed()
     name, alone = f"fleet of {AGENTS}", "1 agent"
     made = [
         _row(f"{name}, first full screen", many.opening_ms, OPEN_MS, "ms", 1, "limit"),
@@ -180,6 +226,10 @@ def rows() -> list[dict[str, Any]]:
         board = _part(many.board, part)
         told = f"{name}, board open, 1,000 events/s, key {title}"
         made.append(_row(told, board, limit, "ms", len(many.board), "limit"))
+        told = f"crew of {IN_FLIGHT} at work with a model"
+        board, keys = _part(crew.board, part), _part(crew.keys, part)
+        made.append(_row(f"{told}, board open, key {title}", board, limit, "ms", len(crew.board), "limit"))
+        made.append(_row(f"{told}, key {title}", keys, limit, "ms", len(crew.keys), "limit"))
     stall, stalled = max(many.stalls, default=0.0), len(many.stalls)
     switch = max(many.switches)
     return [
@@ -193,7 +243,13 @@ def rows() -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:] == ["crew"]:
+        crew = staffed()
+        print(f"{crew.ended_per_s:.1f} handoffs a second ended, {crew.in_flight:.1f} in flight")
+        for what in ("board", "keys"):
+            got = getattr(crew, what)
+            print(what, len(got), *(f"{part}: {_part(got, part):.1f}" for part in (0.5, 0.9, 0.99, 1.0)))
+    elif len(sys.argv) > 1:
         one = measured(int(sys.argv[1]))
         for what in ("idle", "board", "keys", "switches", "stalls"):
             got = getattr(one, what) or [0.0]

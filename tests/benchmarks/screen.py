@@ -37,12 +37,12 @@ _MARK = re.compile(rb"mark(\d{7})")
 class Cockpit:
     """A driven cockpit in a terminal."""
 
-    def __init__(self, workspace: Path) -> None:
+    def __init__(self, workspace: Path, *more: str) -> None:
         read, self._orders = os.pipe()
         os.set_inheritable(read, True)
         self.notes = workspace / "notes"
         driven = [sys.executable, "-m", "tests.benchmarks.driven", str(workspace), str(read), str(self.notes)]
-        self.screen = Screen(driven, columns=COLUMNS, lines=LINES)
+        self.screen = Screen([*driven, *more], columns=COLUMNS, lines=LINES)
         os.close(read)
 
     def order(self, text: str) -> None:

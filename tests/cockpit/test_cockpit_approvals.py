@@ -91,6 +91,7 @@ async def test_the_inbox_answers_questions_of_one_shape_together(tmp_path: Path)
             await flight.dialog(ApprovalDialog)
             await flight.press("escape")
             await flight.no_dialog()
+        await flight.shows("✉ 2")
         await flight.press("A")
         await flight.dialog(InboxDialog)
         await flight.shows("2 ask for simple_coder.write", "pilot-2", "pilot-3", "approval")
@@ -110,6 +111,9 @@ async def test_the_inbox_answers_questions_of_one_shape_together(tmp_path: Path)
         await flight.until(lambda: not flight.state.open_goals, "the answer in place")
         assert isinstance(flight.app.screen, InboxDialog)
         await flight.shows("Nobody needs you")
+        await flight.press("escape")
+        await flight.no_dialog()
+        await flight.until(lambda: "✉" not in flight.text, "an empty inbox")
 
 
 async def test_a_plan_is_accepted_with_its_envelope_and_runs_unasked(tmp_path: Path) -> None:

@@ -228,6 +228,13 @@ async def test_without_a_screen_work_is_followed_until_it_ends_or_waits(tmp_path
         code, answer, text = await do_in(engine, "agents")
         assert [one["id"] for one in answer["agents"]] == ["good", "fails", "asks"]
         assert "1.0.0" in (await do_in(engine, "agents --versions"))[2]
+        assert "4 ended runs: agents --all" in text
+        code, answer, text = await do_in(engine, "agents --all")
+        assert [(one["id"], one["state"]) for one in answer["runs"]][:2] == [
+            ("good-1", "completed"),
+            ("fails-2", "failed"),
+        ]
+        assert "fails-2" in text
         code, answer, text = await do_in(engine, "select somebody to be fails")
         assert (code, answer["route"], answer["rows"][0]["T"]) == (0, "fails", 0.6)
         code, answer, _ = await do_in(engine, "handoffs")

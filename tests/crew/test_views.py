@@ -84,7 +84,8 @@ async def test_the_board_is_ordered_by_who_needs_you_and_then_by_how_long(flight
     assert [one.name for one in model.rows] == [
         *("asks-first", "asks-later", "fails", "works", "rests"), *("idle-pilot", "sleeps", "off"),
     ]  # fmt: skip
-    assert model.standing == "8 agents · 2 waiting on you · 1 failed · 1 running · 1 paused · 1 off"
+    counts = "8 agents · 2 waiting on you · 1 failed · 1 running · 1 paused · 1 off"
+    assert model.standing == f"{counts} · 1 ended run: h"
     assert row(model, "asks-first").state == "waiting 1m"
     assert row(model, "asks-later").state == "waiting 12s"
     assert row(model, "works").state == "running 12/300s"

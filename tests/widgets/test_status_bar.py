@@ -75,3 +75,30 @@ async def test_only_a_changed_model_is_painted() -> None:
 
 def test_counts_are_short() -> None:
     assert [count_text(count) for count in (0, 999, 12_400, 3_100_000)] == ["0", "999", "12.4k", "3.1M"]
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_how_much_waits_is_seen_at_every_width_and_nothing_of_it_where_nothing_does(width: int) -> None:
+    full = replace(STATUS, agent="explorer-with-a-long-name", job="campaign c3 judges candidate 4 of 9")
+
+    assert "✉ 3" in plain(line_of(replace(full, waiting=3, journal="disk full"), width))
+    assert "✉" not in plain(line_of(full, width))
+
+
+async def test_a_click_on_what_waits_asks_for_the_inbox() -> None:
+    class Listening(Cockpit):
+        asked = 0
+
+        def on_status_bar_inbox_wanted(self) -> None:
+            self.asked += 1
+
+    app = Listening()
+    async with app.run_test(size=(80, 10)) as pilot:
+        model = replace(STATUS, waiting=12)
+        app.status.show(model)
+        await pilot.pause()
+        at = plain(line_of(model, 80)).index("✉ 12")
+        for column, asked in ((at - 1, 0), (at, 1), (at + 3, 2), (at + 4, 2)):
+            await pilot.click(app.status, offset=(column, 0))
+            await pilot.pause()
+            assert app.asked == asked

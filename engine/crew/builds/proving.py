@@ -25,8 +25,8 @@ from engine.crew.contexts import Wanted, from_user
 from engine.crew.parts import Ask, HandoffError
 from engine.crew.requests import CONVERSATION, GUIDED
 from engine.crew.runs.worker import LIVE_CALLS
-from engine.crew.state import LIVE, PROOF, SCRIPTED
-from engine.domain.running import DEBATE, HANDOFF
+from engine.crew.state import LIVE, SCRIPTED
+from engine.domain.running import DEBATE, HANDOFF, PROOF
 from engine.domain.running import GUIDED as SESSION
 from engine.domain.state import AgentState
 from engine.models.port import ModelClient

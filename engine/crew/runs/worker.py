@@ -20,13 +20,13 @@ from engine.agents.rubrics import Rubric, RubricVerdict
 from engine.agents.spec import AgentSpec
 from engine.crew.parts import HandoffError, Running, Watcher
 from engine.crew.runs.equipping import Equipment, narrowed
-from engine.crew.state import LIVE, PROOF
+from engine.crew.state import LIVE
 from engine.domain import commands as cmd
 from engine.domain.approval import Scope
 from engine.domain.failure import FailureKind
 from engine.domain.goal import GoalStatus
 from engine.domain.plan import Op
-from engine.domain.running import CREW, HANDOFF, PROGRESS, RETURNED, SPEC
+from engine.domain.running import CREW, HANDOFF, PROGRESS, PROOF, RETURNED, SPEC
 from engine.domain.state import AgentState, Intervention
 from engine.domain.text import clean_line
 from engine.journal import events as ev
@@ -253,6 +253,13 @@ class Runs:
                 if ended.code is None and call is not None and finds(call.tool, call.command):
                     found.add(ended.action)
         return frozenset(found)
+
+    def works_on(self, run: str) -> bool:
+        """Whether something is still expected of a run; else what it took is remembered here."""
+        if run in self._mine or run in self._taken:
+            return True
+        self.usage(run)
+        return False
 
     def usage(self, run: str) -> Usage:
         """What a run has taken of models so far."""
