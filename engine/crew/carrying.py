@@ -15,8 +15,8 @@ from engine.agents.kinds import (
     Priority,
     ReturnBehavior,
 )
+from engine.agents.reading import read_spec
 from engine.agents.result import HandoffResult
-from engine.agents.spec import read_spec
 from engine.agents.values import InvalidError
 from engine.crew.admission import nearest
 from engine.crew.contexts import Wanted, from_user

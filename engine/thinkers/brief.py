@@ -82,7 +82,7 @@ def brief_problem(agent_type: str, meta: Mapping[str, Any]) -> str:
 
 
 def values_of(context: HandoffContext) -> dict[str, Any]:
-    """What a phase may name of the context (`engine.agents.spec.FROM_CONTEXT`), by name."""
+    """What a phase may name of the context (`engine.agents.reading.FROM_CONTEXT`), by name."""
     said = context.model_dump(mode="json")
     clarity = context.problem_clarity
     return {
