@@ -13,19 +13,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from engine.agents.kinds import (
-    AgentType,
-    Check,
-    InputKind,
-    ThinkingMode,
-)
+from engine.agents.kinds import AgentType, Check, InputKind, ThinkingMode
 from engine.agents.spec import ANYBODY, AgentSpec, ModelChoice
-from engine.agents.values import (
-    AGENT_ID,
-    InvalidError,
-    Problem,
-    problems_in,
-)
+from engine.agents.values import AGENT_ID, InvalidError, Problem, problems_in
 
 DEFAULTS: dict[AgentType, dict[str, Any]] = {
     AgentType.ROLE: {

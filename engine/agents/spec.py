@@ -22,13 +22,7 @@ from engine.agents.kinds import (
     ThinkingMode,
     Tier,
 )
-from engine.agents.values import (
-    Line,
-    Lines,
-    Share,
-    Value,
-    Words,
-)
+from engine.agents.values import Line, Lines, Share, Value, Words
 
 KEBAB = r"^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$"
 SEMVER = r"^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$"

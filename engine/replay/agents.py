@@ -9,12 +9,7 @@ from typing import Any, NoReturn, cast
 from engine.actions.pipeline import Pipeline
 from engine.domain.commands import parse_recorded
 from engine.domain.state import AgentState
-from engine.domain.thinking import (
-    Decision,
-    DecisionRequest,
-    PlanProposal,
-    PlanRequest,
-)
+from engine.domain.thinking import Decision, DecisionRequest, PlanProposal, PlanRequest
 from engine.journal import events as ev
 from engine.journal.event import GENESIS, Event
 from engine.journal.log import StreamLog

@@ -15,13 +15,7 @@ from engine.domain.ports import CallContext, CommandSpec, Tool
 from engine.domain.reasoning import Generation
 from engine.domain.session import ReturnedShell
 from engine.domain.state import ActiveAction
-from engine.domain.thinking import (
-    Decision,
-    DecisionRequest,
-    PlanProposal,
-    PlanRequest,
-    ThinkingError,
-)
+from engine.domain.thinking import Decision, DecisionRequest, PlanProposal, PlanRequest, ThinkingError
 from engine.generation.pgp.asking import Answerer, Prompt, Reply
 from engine.generation.pgp.config import EffectiveConfig
 from engine.journal import events as ev
