@@ -41,7 +41,7 @@ run: setup
 lint: setup-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 
 test: lint
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder || { [ $$? = 1 ] && $(MAKE) --no-print-directory test-again; }

@@ -17,8 +17,9 @@ from engine.agents.clarity import ProblemClarity, clarity_from
 from engine.agents.context import USER, HandoffContext, PreviousAnalysis
 from engine.agents.criteria import Subject, check_all, failed
 from engine.agents.kinds import AgentType, ErrorCode, HandoffState
+from engine.agents.reading import read_spec
 from engine.agents.result import HandoffResult
-from engine.agents.spec import AgentSpec, read_spec
+from engine.agents.spec import AgentSpec
 from engine.agents.values import InvalidError
 from engine.building.yaml_text import YamlError, read_mapping
 from engine.domain.text import clean_line

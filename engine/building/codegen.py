@@ -6,7 +6,8 @@ import hashlib
 import json
 from typing import Any
 
-from engine.agents.spec import AgentSpec, read_spec
+from engine.agents.reading import read_spec
+from engine.agents.spec import AgentSpec
 from engine.building import templates
 from engine.building.agent_base import CLASSES
 from engine.building.findings import Findings

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.agents.kinds import AgentType, Tier
-from engine.agents.spec import AgentSpec, read_spec
+from engine.agents.reading import read_spec
+from engine.agents.spec import AgentSpec
 from engine.agents.values import InvalidError
 from engine.building.architecture import (
     TypeDecision,

@@ -46,7 +46,8 @@ import json
 from pathlib import Path
 
 import pytest
-from engine.agents.spec import AgentSpec, read_spec
+from engine.agents.reading import read_spec
+from engine.agents.spec import AgentSpec
 from engine.building.agent_base import load_agent
 from engine.building.frontmatter import body_of
 from engine.building.yaml_text import read_mapping

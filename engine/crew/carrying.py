@@ -16,8 +16,8 @@ from engine.agents.kinds import (
     ReturnBehavior,
 )
 from engine.agents.methods.debate import ROUNDS, with_rounds
+from engine.agents.reading import read_spec
 from engine.agents.result import HandoffResult
-from engine.agents.spec import read_spec
 from engine.agents.values import InvalidError
 from engine.crew import ideas
 from engine.crew.admission import nearest

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from engine.agents.kinds import ErrorCode
-from engine.agents.spec import ANYBODY, AgentSpec, read_spec
+from engine.agents.reading import read_spec
+from engine.agents.spec import ANYBODY, AgentSpec
 from engine.agents.values import RESERVED, InvalidError
 from engine.crew.admission import nearest
 from engine.crew.fold import strangers

@@ -6,18 +6,19 @@ Only `engine.journal.fold` changes an `AgentState`; everybody else reads it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 from engine.bdi.views import IntentionView
 from engine.domain.action import SandboxSession
 from engine.domain.approval import Approvals
+from engine.domain.beginning import CORE_STAYS, AgentConfig, Forked
 from engine.domain.belief import Belief
 from engine.domain.breakpoints import Breakpoint, Reached
-from engine.domain.budgets import BudgetHold, Pace, SpendingLimits, Spent, limits_from
-from engine.domain.failure import Failure, FailureKind, Strategy
+from engine.domain.budgets import BudgetHold, Pace, SpendingLimits, Spent
+from engine.domain.failure import Failure, Strategy
 from engine.domain.goal import Goal
 from engine.domain.metacognition import MetaState
+from engine.domain.modes import HELD_MODES, LOOPS_OVER, Mode, PausePoint, RunState
 from engine.domain.parameters import Settled
 from engine.domain.plan import Op, Plan, PlanStep
 from engine.domain.reasoning import (
@@ -34,211 +35,32 @@ from engine.domain.running import HANDOFF, PROOF, RUN_TYPES
 from engine.domain.session import SHELL_COMMAND, SHELL_TOOL, Handover, Job, ReturnedShell, place_of
 from engine.domain.stopping import StopReceipt
 from engine.domain.thinking import RecentAction
+from engine.domain.under_way import (
+    ActiveAction,
+    Intervention,
+    OpenWorkflow,
+    OperatorRequest,
+    Retry,
+    Rewinding,
+)
 
-LOOPS_OVER = "MAX_LOOPS"
-"""How the reason of a pause begins when the loops of a run are used up."""
-CORE_STAYS = "is a core agent, which the workspace needs: it is not deleted; stop it, or drop its goals"
-"""Why a core agent stays, behind its id."""
-
-
-class RunState(StrEnum):
-    """What the operator allows the agent to do."""
-
-    RUNNING = "running"
-    PAUSED = "paused"
-    STOPPED = "stopped"
-
-
-class Mode(StrEnum):
-    """What the status line says (COCKPIT.md, modes)."""
-
-    RUNNING = "RUNNING"
-    IDLE = "IDLE"
-    """Allowed to run, and nothing to do."""
-    PAUSED = "PAUSED"
-    STEPPING = "STEPPING"
-    WAITING = "WAITING"
-    INTERVENTION = "INTERVENTION"
-    SHELL = "SHELL"
-    """The operator holds the agent's shell."""
-    FROZEN = "FROZEN"
-    """Its processes stand still."""
-    TIMED_OUT = "TIMED_OUT"
-    """The loops of its run are used up, and the goal is not done: another run goes on with it."""
-    STOPPED = "STOPPED"
-
-
-HELD_MODES = frozenset({Mode.PAUSED, Mode.TIMED_OUT, Mode.INTERVENTION, Mode.SHELL, Mode.FROZEN})
-"""Modes in which what comes next stands still until the operator does something."""
-
-
-class PausePoint(StrEnum):
-    """Where in its cycle a held agent stands."""
-
-    BEFORE_THINKING = "before thinking"
-    BEFORE_ACTING = "before acting"
-    ACTING = "acting"
-    """The action that runs ends by itself; nothing starts after it."""
-    NOTHING_TO_DO = "nothing to do"
-
-
-@dataclass(frozen=True, slots=True)
-class AgentConfig:
-    """What an agent was created with."""
-
-    thinker: str = "procedural"
-    max_consecutive_errors: int = 3
-    """Failures in a row after which the operator is asked (spec master-loop §3.4)."""
-    ask: bool = True
-    """False when nobody will answer: manual fallback then aborts the goal."""
-    meta: dict[str, Any] = field(default_factory=dict)
-    """Further settings given at creation, kept verbatim."""
-
-    @property
-    def parent(self) -> str:
-        """The agent that this one works for, on whose budgets it draws; empty for none."""
-        return str(self.meta.get("parent", ""))
-
-    @property
-    def set_aside(self) -> SpendingLimits:
-        """What was set aside for it at creation, of its parent's budget or the workspace's."""
-        given = self.meta.get("budget", {})
-        return limits_from(given) if isinstance(given, dict) else SpendingLimits()
-
-    @property
-    def decides(self) -> bool:
-        """True when the thinker decides on one action after the other and gives no plan beforehand."""
-        return self.replans and self.meta.get("style") == "decide"
-
-    @property
-    def replans(self) -> bool:
-        """True when the thinker may give another plan once it is told what went wrong; recipes never do."""
-        return self.thinker != "procedural"
-
-
-@dataclass(frozen=True, slots=True)
-class ActiveAction:
-    """An action on its way through the pipeline."""
-
-    id: str
-    tool: str
-    command: str
-    args: dict[str, Any]
-    actor: str
-    step: str = ""
-    goal: str = ""
-    started: bool = False
-    mutates: bool = False
-    """Whether it may change something outside of the agent; known once it has started."""
-    snapshot: str = ""
-    """Workspace snapshot taken for it; empty before that, and where none is taken."""
-    needs: str = ""
-    """Why it needs the operator whatever the rules say, in words; empty where it does not."""
-    request: bool = False
-    """Whether it needs the operator's word on this very call: nothing that was allowed before answers it."""
-    client: str = ""
-    """The client that it is for; empty for the agent's own and the operator's."""
-    attended: bool = False
-    """Whether a client's call waits for the operator where it is asked about."""
-    queued: str = ""
-    """The event by which the operator or a client asked for it."""
-    dropped: bool = False
-    """Whether its client no longer wants it."""
-    at: str = ""
-    """When it was requested, then when it started."""
-    event: str = ""
-
-    @property
-    def shell(self) -> bool:
-        """True for the operator's shell."""
-        return (self.tool, self.command, self.step) == (SHELL_TOOL, SHELL_COMMAND, "")
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """What recovery will try again: a failed step, or asking for a goal's plan."""
-
-    step: str
-    """Empty when the plan is asked for again."""
-    attempt: int
-    of: int
-    delay_s: float
-    event: str = ""
-    goal: str = ""
-    at: str = ""
-    """When it was decided, from which the delay counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Intervention:
-    """The operator's turn: the agent waits for a decision."""
-
-    goal: str
-    step: str
-    """Empty when no step is concerned, such as after a planning failure."""
-    reason: str
-    kind: str = ""
-    """Failure kind, empty when the operator opened it."""
-    tried: tuple[str, ...] = ()
-    """What recovery did before, in words."""
-    event: str = ""
-
-    @property
-    def unsaved(self) -> bool:
-        """True when the step waits because the workspace could not be saved before it."""
-        return self.kind == FailureKind.DEPENDENCY_NOT_MET
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorRequest:
-    """A tool call that the operator or a client asked for and that has not started."""
-
-    tool: str
-    command: str
-    args: dict[str, Any]
-    actor: str
-    event: str = ""
-    client: str = ""
-    wait_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class OpenWorkflow:
-    """A workflow that the agent began below that of its root goal, and has not ended."""
-
-    id: str
-    goal: str
-    """The goal that it was begun for; whatever the agent turns to meanwhile, its end is that goal's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rewinding:
-    """A rewind that has begun to change files and has not ended."""
-
-    to: int
-    """The version of the stream that is come back to."""
-    what: str
-    """A value of `engine.domain.rewinding.RewindScope`."""
-    snapshot: str
-    saved: str
-    """Snapshot of the files as they were right before."""
-    event: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Forked:
-    """Where an agent began that is a fork of another one; it works on files of its own."""
-
-    parent: str
-    """Reference of the event after which it begins, such as `pilot-1:31`."""
-    snapshot: str = ""
-    """The files that it began with."""
-    event: str = ""
-
-    @property
-    def agent(self) -> str:
-        """The agent that it is a fork of."""
-        return self.parent.rpartition(":")[0]
+__all__ = [
+    "CORE_STAYS",
+    "HELD_MODES",
+    "LOOPS_OVER",
+    "ActiveAction",
+    "AgentConfig",
+    "AgentState",
+    "Forked",
+    "Intervention",
+    "Mode",
+    "OpenWorkflow",
+    "OperatorRequest",
+    "PausePoint",
+    "Retry",
+    "Rewinding",
+    "RunState",
+]
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from engine.loop.decide_stop import refuse_frozen
 from engine.loop.outcome import Outcome, RefusedError, fresh_id
 from engine.reasoner.breakpoints import check_pattern
 from engine.reasoner.generation import read_plans
-from engine.reasoner.reasoner import read_goal
+from engine.reasoner.inputs import read_goal
 from engine.tools.registry import ToolRegistry
 
 

@@ -84,7 +84,7 @@ class PlanMaker:
         busy = any(not one.stage.over for one in self._agent.state.generations.values())
         if not self._settings.proactive or busy or self._answerer is None:
             return False
-        goal = self._reasoner.unplanned()
+        goal = self._reasoner.making.unplanned()
         if goal:
             number = self._agent.state.next_id.get("q", 0) + 1
             self._append(ev.GenerationBegun(generation=f"q{number}", goal=goal, trigger="proactive"))
@@ -112,7 +112,7 @@ class PlanMaker:
         return self._somebody
 
     def _ask(self, one: Generation, repair: str) -> None:
-        prompt = self._reasoner.prompt(one.id, self._config, repair)
+        prompt = self._reasoner.making.prompt(one.id, self._config, repair)
         if prompt is None:
             self._give_up(one, "nobody waits for these plans any more")
         elif self._answerer is None:
@@ -146,8 +146,8 @@ class PlanMaker:
     # -------------------------------------------------------------- the answer
 
     async def _review(self, one: Generation) -> None:
-        actions, limits = self._reasoner.known.actions, limits_of(self._settings)
-        known = self._reasoner.triggers
+        actions, limits = self._reasoner.making.known.actions, limits_of(self._settings)
+        known = self._reasoner.making.triggers
         try:
             found = await asyncio.to_thread(reviewed, one.answer, one.goal, actions, limits, known)
         except Exception as error:  # noqa: BLE001  an answer that breaks the reader is of no use, no more
@@ -188,7 +188,7 @@ class PlanMaker:
                 self._give_up(one, f"the operator rejected the plans{why}")
 
     def _install(self, one: Generation, plans: tuple[str, ...], *, approved: bool = False) -> None:
-        none, refused = self._reasoner.refusals(one.id, plans, approved=approved)
+        none, refused = self._reasoner.making.refusals(one.id, plans, approved=approved)
         if none:
             self._give_up(one, refused)
             return

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
-from engine.domain.budgets import Objection, Spent
+from engine.domain.budgets import Objection
 from engine.domain.state import AgentState
 from engine.journal import events as ev
 from engine.models import (
-    Capabilities,
     Cost,
     ModelAnswer,
     ModelClient,
@@ -20,8 +19,7 @@ from engine.models import (
     ModelRequest,
     PieceSink,
     Recorder,
-    TokenCount,
-    worst_case,
+    dearest,
 )
 from engine.models.port import unrecorded, unwatched
 from engine.steering.ledger import Entry, Ledger
@@ -65,19 +63,13 @@ class Purse:
         """Set while none is."""
         self.quiet.set()
         self.spender: Spender | None = None
+        self.capabilities = client.capabilities
+        self.count_tokens = client.count_tokens
 
     @property
     def aside(self) -> ModelClient:
         """The same client for work beside the cycle: what cannot be paid for is refused, and holds nobody."""
         return _Aside(self)
-
-    def capabilities(self, model: str) -> Capabilities:
-        """See `ModelClient`."""
-        return self._client.capabilities(model)
-
-    async def count_tokens(self, request: ModelRequest) -> TokenCount:
-        """See `ModelClient`."""
-        return await self._client.count_tokens(request)
 
     async def send(
         self,
@@ -123,8 +115,7 @@ class Purse:
         cut: asyncio.Event | None,
         holds: bool,
     ) -> ModelAnswer:
-        prompt = TokenCount(sum(tokens for _, tokens in request.shares()), estimated=True)
-        most = worst_case(prompt, request.max_tokens, self.capabilities(request.model))
+        most = dearest(request, self.capabilities(request.model))
         entry = await self._enter(most, waits=holds)
         if isinstance(entry, Objection):
             if holds and self.spender is not None:
@@ -150,9 +141,8 @@ class Purse:
         if self.spender is None:
             return None
         agent = self.spender.state.agent_id
-        spent = Spent(most.calls, most.tokens, float(most.usd), most.unpriced)
         while True:
-            entry = self._ledger.enter(agent, self._goal(), spent)
+            entry = self._ledger.enter(agent, self._goal(), most.spent)
             if isinstance(entry, Entry) or not (waits and self._ledger.crowded(agent)):
                 return entry
             await self._ledger.freed()

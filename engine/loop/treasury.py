@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from engine.domain.budgets import Objection, Spent
+from engine.domain.budgets import Objection
 from engine.journal.mastermind_events import ModelCharged
 from engine.loop.budgets import charged
 from engine.models import (
-    Capabilities,
     ModelAnswer,
     ModelClient,
     ModelError,
@@ -17,9 +16,8 @@ from engine.models import (
     ModelRequest,
     PieceSink,
     Recorder,
-    TokenCount,
     cost_of,
-    worst_case,
+    dearest,
 )
 from engine.models.port import unrecorded, unwatched
 from engine.steering.ledger import Ledger
@@ -38,14 +36,8 @@ class Treasury:
         self._client = client
         self._ledger = ledger
         self._told = told
-
-    def capabilities(self, model: str) -> Capabilities:
-        """See `ModelClient`."""
-        return self._client.capabilities(model)
-
-    async def count_tokens(self, request: ModelRequest) -> TokenCount:
-        """See `ModelClient`."""
-        return await self._client.count_tokens(request)
+        self.capabilities = client.capabilities
+        self.count_tokens = client.count_tokens
 
     async def send(
         self,
@@ -60,9 +52,8 @@ class Treasury:
         Raises:
             ModelError: of kind BUDGET where the call could break the workspace's budget.
         """
-        prompt = TokenCount(sum(tokens for _, tokens in request.shares()), estimated=True)
-        most = worst_case(prompt, request.max_tokens, self.capabilities(request.model))
-        entry = self._ledger.enter_beside(Spent(most.calls, most.tokens, float(most.usd), most.unpriced))
+        most = dearest(request, self.capabilities(request.model))
+        entry = self._ledger.enter_beside(most.spent)
         if isinstance(entry, Objection):
             raise ModelError(ModelErrorKind.BUDGET, entry.reason)
 

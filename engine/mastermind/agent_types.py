@@ -266,7 +266,7 @@ def _goal_of_plans(text: str) -> str:
 
 def _goal_of_reasoner(text: str) -> str:
     from engine.bdi.problems import ProgramError
-    from engine.reasoner.reasoner import read_goal
+    from engine.reasoner.inputs import read_goal
 
     try:
         read_goal(text)

@@ -99,7 +99,7 @@ class Unit:
         error = None
         try:
             work(unit)
-        except Exception as fault:
+        except Exception as fault:  # whatever it is, it is handed back
             error = _as_fault(fault)
             self._connection.execute("rollback to part")
             if isinstance(error, MemoryUnavailable):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.models.blocks import Message, Text, Thinking, ToolResult, ToolUse, said
     from engine.models.capabilities import Capabilities, ModelTable, ModelTableError, load_models
     from engine.models.client import MessagesClient
-    from engine.models.cost import Budget, Cost, cost_of, worst_case
+    from engine.models.cost import Budget, Cost, cost_of, dearest, worst_case
     from engine.models.endpoint import Endpoint, Retries, Timeouts
     from engine.models.errors import ModelError, ModelErrorKind
     from engine.models.port import ModelClient, PieceSink, Recorder
@@ -57,6 +57,7 @@ else:
                 "Budget",
                 "Cost",
                 "cost_of",
+                "dearest",
                 "worst_case",
             ),
             "endpoint": (
@@ -117,6 +118,7 @@ __all__ = [
     "ask_until",
     "complete",
     "cost_of",
+    "dearest",
     "fence",
     "load_models",
     "said",

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from engine.domain.budgets import SpendingLimits
+from engine.domain.budgets import SpendingLimits, Spent
+from engine.models.answer import TokenCount
 
 if TYPE_CHECKING:
-    from engine.models.answer import TokenCount, Usage
+    from engine.models.answer import Usage
     from engine.models.capabilities import Capabilities, Price
+    from engine.models.request import ModelRequest
 
 _MILLION = Decimal(1_000_000)
 
@@ -36,6 +38,11 @@ class Cost:
             self.unpriced + other.unpriced,
             self.estimated or other.estimated,
         )
+
+    @property
+    def spent(self) -> Spent:
+        """As what counts for budgets."""
+        return Spent(self.calls, self.tokens, float(self.usd), self.unpriced)
 
     def __str__(self) -> str:
         """`$0.0123`, with what is missing or guessed said in words."""
@@ -75,6 +82,12 @@ def worst_case(prompt: TokenCount, max_tokens: int, capabilities: Capabilities) 
     return Cost(
         (prompt.tokens * dearest + max_tokens * price.output) / _MILLION, tokens, 1, 0, prompt.estimated
     )
+
+
+def dearest(request: ModelRequest, capabilities: Capabilities) -> Cost:
+    """The most that a request can take; its prompt is estimated, as nobody has counted it."""
+    prompt = TokenCount(sum(tokens for _, tokens in request.shares()), estimated=True)
+    return worst_case(prompt, request.max_tokens, capabilities)
 
 
 @dataclass(frozen=True, slots=True)

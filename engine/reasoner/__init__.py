@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from engine.reasoner.breakpoints import check_pattern
     from engine.reasoner.config import ReasonerConfig, ReasonerError, read_config
     from engine.reasoner.generation import read_plans
-    from engine.reasoner.reasoner import ForgottenError, Reasoner, read_goal
+    from engine.reasoner.inputs import read_goal
+    from engine.reasoner.reasoner import ForgottenError, Reasoner
     from engine.reasoner.saving import FORMAT, restore, save
 else:
     __getattr__ = late(
@@ -26,10 +27,10 @@ else:
                 "read_config",
             ),
             "generation": ("read_plans",),
+            "inputs": ("read_goal",),
             "reasoner": (
                 "ForgottenError",
                 "Reasoner",
-                "read_goal",
             ),
             "saving": (
                 "FORMAT",

@@ -9,7 +9,7 @@ from typing import Any
 from engine.bdi.parser import parse_term
 from engine.bdi.printing import text_of
 from engine.bdi.problems import ProgramError
-from engine.bdi.terms import Struct, Term, Var, atom, items_of, list_of
+from engine.bdi.terms import Struct, Term, Var, atom, canonical, items_of, list_of
 from engine.domain.ports import CommandSpec
 
 TOOL = "simple_coder"
@@ -117,3 +117,10 @@ def term_of(value: Any) -> Term:
     if isinstance(value, list):
         return list_of([term_of(one) for one in value])
     return str(value)
+
+
+def plain(literal: Struct) -> Struct:
+    """A literal without annotations, its variables named in order."""
+    made = canonical(literal.with_annotations(()))
+    assert isinstance(made, Struct)
+    return made

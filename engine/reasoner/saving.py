@@ -27,10 +27,10 @@ Data = dict[str, Any]
 
 def save(mind: Reasoner) -> Data | None:
     """The mind as it is now, ready for JSON; None where that cannot be said exactly."""
-    agent, procedure = mind.agent, mind.procedure
+    agent, procedure = mind.agent, mind.making.procedure
     if mind.run is not None or agent.beliefs.touched or _in_a_for(mind):
         return None
-    if procedure is not None and procedure.generated != mind.shown:
+    if procedure is not None and procedure.generated != mind.making.shown:
         return None
     return {
         "agent": agent.save(),
@@ -43,12 +43,12 @@ def save(mind: Reasoner) -> Data | None:
         "world": [text_of(one) for one in mind.world],
         "visible": sorted(mind.visible),
         "breakpoints": [[one.id, one.on, one.pattern, one.enabled] for one in mind.watch.known],
-        "begun": mind.begun,
-        "inventions": [list(made) for made in mind.inventions],
+        "begun": mind.making.begun,
+        "inventions": [list(made) for made in mind.making.inventions],
         "procedure": None if procedure is None else procedure.save(),
         "questions": {
             generation: procedure.question_data(question)
-            for generation, question in mind.questions.items()
+            for generation, question in mind.making.questions.items()
             if procedure is not None
         },
     }
@@ -77,7 +77,7 @@ def restore(mind: Reasoner, data: Data) -> None:
 
 
 def _restore(mind: Reasoner, data: Data) -> None:
-    agent, procedure = mind.agent, mind.procedure
+    agent, procedure = mind.agent, mind.making.procedure
     agent.restore(data["agent"])
     mind.now, mind.at, mind.tracing = float(data["now"]), str(data["at"]), bool(data["tracing"])
     mind.requests = {action: int(number) for action, number in data["requests"].items()}
@@ -87,13 +87,13 @@ def _restore(mind: Reasoner, data: Data) -> None:
     mind.visible = set(map(int, data["visible"]))
     for one in data["breakpoints"]:
         mind.watch.change(MindBreakpoint(*one), cleared=False)
-    mind.begun = int(data["begun"])
-    mind.inventions = [(kind, template, purpose) for kind, template, purpose in data["inventions"]]
-    mind.known = with_inventions(mind.known, inventions_of(mind.inventions))
+    mind.making.begun = int(data["begun"])
+    mind.making.inventions = [(kind, template, purpose) for kind, template, purpose in data["inventions"]]
+    mind.making.known = with_inventions(mind.making.known, inventions_of(mind.making.inventions))
     if procedure is not None:
         procedure.restore(data["procedure"])
-        mind.shown = procedure.generated
-        mind.questions = {
+        mind.making.shown = procedure.generated
+        mind.making.questions = {
             generation: procedure.question_of(one) for generation, one in data["questions"].items()
         }
     agent.beliefs.touched = {}

@@ -102,7 +102,7 @@ def carried(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def values_of(context: HandoffContext) -> dict[str, Any]:
-    """What a phase may name of the context (`engine.agents.spec.FROM_CONTEXT`), by name."""
+    """What a phase may name of the context (`engine.agents.reading.FROM_CONTEXT`), by name."""
     said = context.model_dump(mode="json")
     clarity = context.problem_clarity
     return {

@@ -12,7 +12,8 @@ import engine.library
 from engine.agents.computing import compute
 from engine.agents.criteria import Subject, check_all, failed
 from engine.agents.kinds import AgentType
-from engine.agents.spec import AgentSpec, read_spec
+from engine.agents.reading import read_spec
+from engine.agents.spec import AgentSpec
 
 HOME = Path(engine.library.__file__).parent / "agents"
 NAMES = sorted(folder.name for folder in HOME.iterdir() if folder.is_dir())

@@ -24,8 +24,9 @@ from engine.agents.kinds import (
     check_move,
 )
 from engine.agents.prompting import PROMPT_LIMIT, to_prompt
+from engine.agents.reading import read_spec
 from engine.agents.result import HandoffResult
-from engine.agents.spec import Receives, read_spec
+from engine.agents.spec import Receives
 from engine.agents.values import InvalidError
 
 SPEC = {"id": "x", "name": "X", "description": "d", "type": "operator"}

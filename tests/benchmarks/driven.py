@@ -20,7 +20,7 @@ from typing import TextIO
 from app.cockpit import app as cockpit
 from app.garbage import hold_off
 from app.settings import Settings
-from engine.agents.spec import read_spec
+from engine.agents.reading import read_spec
 from engine.domain import commands as cmd
 from engine.domain import crew_commands as cc
 from engine.engine import Engine

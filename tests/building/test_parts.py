@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.agents.spec import AgentSpec, read_spec
+from engine.agents.reading import read_spec
+from engine.agents.spec import AgentSpec
 from engine.building.assembly import check_tools, draft_tools
 from engine.building.codegen import generate
 from engine.building.findings import Findings, Mode

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.settings import Settings
-from engine.agents.spec import read_spec
+from engine.agents.reading import read_spec
 from engine.crew.state import CrewState, Handoff
 from engine.domain import crew_commands as cc
 from engine.models import Endpoint, Retries

@@ -10,7 +10,7 @@ from pathlib import Path
 from test_cockpit_guided import WIZARD
 from tmux_terminal import NEEDS_TMUX, Terminal
 
-from engine.agents.spec import read_spec
+from engine.agents.reading import read_spec
 from engine.domain import crew_commands as cc
 from engine.engine import Engine
 

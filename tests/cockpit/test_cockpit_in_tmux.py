@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -206,3 +208,33 @@ def test_what_a_command_prints_does_not_reach_the_terminal(terminal: Terminal, t
     assert "OWNED" not in terminal.flag("pane_title")
     assert terminal.flag("alternate_on") == "1"
     assert "OWNED" not in terminal.tmux("list-buffers")
+
+
+FLY_TWICE = """
+import sys, time
+from pathlib import Path
+from tmux_terminal import Terminal
+terminal = Terminal(Path(sys.argv[1]))
+terminal.fly("--version")
+first = terminal.socket
+terminal.fly("--version")
+print(first, terminal.socket, flush=True)
+time.sleep(1000)
+"""
+
+
+def test_no_server_outlives_the_tests_that_started_it(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", FLY_TWICE, str(tmp_path)]
+    with subprocess.Popen(words, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True) as tests:
+        assert tests.stdout
+        sockets = tests.stdout.readline().split()
+        assert [_answers(socket) for socket in sockets] == [True, True]
+        tests.kill()
+    end = time.monotonic() + PATIENCE_S
+    while any(_answers(socket) for socket in sockets):
+        assert time.monotonic() < end, "a server outlived its tests"
+        time.sleep(0.05)
+
+
+def _answers(socket: str) -> bool:
+    return not subprocess.run(["tmux", "-L", socket, "has-session"], capture_output=True).returncode

@@ -1,11 +1,13 @@
-"""The cockpit in a real terminal, as a process of its own: keys in through tmux, the screen out of it."""
+"""The cockpit in a real terminal, as a process of its own: keys in through tmux, the screen out of it.
+
+Each flight has a server of tmux, and each server a warden: a shell that waits for the end of a pipe whose
+other end only the tests' process has. So server and cockpit end however that process ends: by a failed test,
+an interrupt, a kill.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -18,6 +20,13 @@ import pytest
 PATIENCE_S = 20.0
 ROOT = Path(__file__).parents[2]
 COMMAND = f"{sys.executable} -m app.cli"
+# $1: the server's socket; $2: the file with the cockpit's process id. A cockpit that does not end with its
+# terminal fails a test of its own; none may be left behind here.
+WARDEN = """
+read -r _
+tmux -L "$1" kill-server
+read -r pid < "$2" && grep -q app.cli "/proc/$pid/cmdline" && kill -9 "$pid"
+"""
 NEEDS_TMUX = [
     pytest.mark.tmux,
     pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed: NOTHING here was tested"),
@@ -33,6 +42,8 @@ class Terminal:
         """Variables that the cockpit is to have besides."""
         self.socket = ""
         self.exit_file = home / "exit"
+        self._pid_file = home / "pid"
+        self._wardens: list[subprocess.Popen[bytes]] = []
 
     def tmux(self, *words: str) -> str:
         done = subprocess.run(
@@ -45,11 +56,19 @@ class Terminal:
         # A server that was told to end still answers for a moment, so each flight has its own.
         self.socket = f"pilothouse-{uuid.uuid4().hex[:12]}"
         self.exit_file.unlink(missing_ok=True)
+        self._pid_file = self.home / f"{self.socket}.pid"
+        self._wardens.append(
+            subprocess.Popen(
+                ["sh", "-c", WARDEN, "warden", self.socket, str(self._pid_file)],
+                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        )  # fmt: skip
         script = self.home / "fly.sh"
         # exec keeps the process id that was written, and the shell around it lives on.
         script.write_text(
             f"cd {ROOT}\nunset COLUMNS LINES\n{'export TERM=' + term if term else ''}\n"
-            f"sh -c 'echo $$ > {self.home}/pid; exec {COMMAND} {arguments}' {redirect}\n"
+            f"sh -c 'echo $$ > {self._pid_file}; exec {COMMAND} {arguments}' {redirect}\n"
             f"echo $? > {self.exit_file}\nexec sleep 1000\n"
         )
         given = {"PILOTHOUSE_HOME": str(self.home), "TEXTUAL_ANIMATIONS": "none", **self.environment}
@@ -75,7 +94,7 @@ class Terminal:
 
     @property
     def pid(self) -> int:
-        return int((self.home / "pid").read_text())
+        return int(self._pid_file.read_text())
 
     def until(self, holds: Callable[[], object], what: str, patience: float = PATIENCE_S) -> None:
         end = time.monotonic() + patience
@@ -101,9 +120,6 @@ class Terminal:
         )
 
     def close(self) -> None:
-        with contextlib.suppress(subprocess.SubprocessError):
-            self.tmux("kill-server")
-        # A cockpit that does not end with its terminal fails a test of its own; none may be left behind here.
-        with contextlib.suppress(OSError, ValueError):
-            if b"app.cli" in Path(f"/proc/{self.pid}/cmdline").read_bytes():
-                os.kill(self.pid, signal.SIGKILL)
+        """End every flight."""
+        while self._wardens:
+            self._wardens.pop().communicate(timeout=PATIENCE_S)

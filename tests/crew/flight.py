@@ -11,8 +11,8 @@ from typing import Any
 
 from engine.agents.context import HandoffContext
 from engine.agents.kinds import ErrorCode, HandoffState
+from engine.agents.reading import read_spec
 from engine.agents.result import HandoffResult, Usage
-from engine.agents.spec import read_spec
 from engine.crew.crew import Crew
 from engine.crew.desk import CrewDesk
 from engine.crew.parts import Ask, HandoffError, Health, Running, Select

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.agents.kinds import MOVES, ErrorCode, HandoffState, IllegalTransition
-from engine.agents.spec import read_spec
+from engine.agents.reading import read_spec
 from engine.crew.parts import Ask, HandoffError
 from engine.crew.queue import Line, effective
 from engine.domain.budgets import BudgetKind

@@ -12,7 +12,8 @@ import pytest
 
 from engine.agents.criteria import Subject, check_all, failed
 from engine.agents.kinds import HandoffState
-from engine.agents.spec import Criterion, read_spec
+from engine.agents.reading import read_spec
+from engine.agents.spec import Criterion
 from engine.building.findings import BuildResult, Status
 from engine.crew.builds.builds import Builds, Wanted
 from engine.crew.builds.sampling import sample

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from engine.agents.kinds import ErrorCode, HandoffState, RequestKind
+from engine.agents.reading import read_spec
 from engine.agents.result import HandoffResult
-from engine.agents.spec import read_spec
 from engine.crew.a2a import agent_card, stop_reason, task_state
 from engine.crew.parts import Question
 from engine.domain import crew_commands as cc

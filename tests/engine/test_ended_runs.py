@@ -13,7 +13,7 @@ from engine_flight import QuickClock
 
 from app.projection import handoff_views, views
 from app.projection.fleet_views import Fleet
-from engine.agents.spec import read_spec
+from engine.agents.reading import read_spec
 from engine.crew.crew import Crew
 from engine.crew.state import PROOF
 from engine.domain import commands as cmd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -87,31 +88,61 @@ class Ground:
 Opened = Callable[..., Awaitable[Ground]]
 
 
-@pytest.fixture
-async def opened(tmp_path: Path) -> AsyncIterator[Opened]:
-    engines: list[Engine] = []
-    nothing = shutil.ignore_patterns("__pycache__", ".pytest_cache")
+NOTHING = shutil.ignore_patterns("__pycache__", ".pytest_cache")
 
-    async def open_(model: ModelChoice | None = None) -> Ground:
-        shutil.copytree(HERE / "sample", tmp_path / "sandbox/sample", ignore=nothing)
-        shutil.copytree(HERE / "held_out", tmp_path / ".pilothouse/held_out", ignore=nothing)
-        settings = MastermindSettings(interval_s=0.0)
-        engines.append(await Engine.open(tmp_path, config=EngineConfig(mastermind=settings, model=model)))
-        return Ground(engines[0], await engines[0].mastermind())
+
+def lay(workspace: Path) -> None:
+    shutil.copytree(HERE / "sample", workspace / "sandbox/sample", ignore=NOTHING)
+    shutil.copytree(HERE / "held_out", workspace / ".pilothouse/held_out", ignore=NOTHING)
+
+
+async def open_at(workspace: Path, model: ModelChoice | None = None) -> Ground:
+    settings = MastermindSettings(interval_s=0.0)
+    engine = await Engine.open(workspace, config=EngineConfig(mastermind=settings, model=model))
+    return Ground(engine, await engine.mastermind())
+
+
+async def _fly(workspace: Path) -> None:
+    ground = await open_at(workspace)
+    try:
+        job = await ground.job("coord_improve", "sample")
+        assert job.status is JobStatus.NEEDS_OPERATOR, job.message
+    finally:
+        await ground.engine.close()
+
+
+@pytest.fixture(scope="module")
+def _flown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace whose first campaign, without a model, waits for the operator."""
+    workspace = tmp_path_factory.mktemp("flown") / "ws"
+    lay(workspace)
+    asyncio.run(_fly(workspace))
+    return workspace
+
+
+@pytest.fixture
+def flown(_flown: Path, tmp_path: Path) -> Path:
+    """A copy of it for one test."""
+    return Path(shutil.copytree(_flown, tmp_path / "ws", symlinks=True))
+
+
+@pytest.fixture
+async def opened() -> AsyncIterator[Opened]:
+    grounds: list[Ground] = []
+
+    async def open_(workspace: Path, model: ModelChoice | None = None) -> Ground:
+        grounds.append(await open_at(workspace, model))
+        return grounds[-1]
 
     yield open_
-    for engine in engines:
-        await engine.close()
+    for ground in grounds:
+        await ground.engine.close()
 
 
 async def test_without_a_model_the_test_and_the_loop_are_mended_and_the_check_is_listed(
-    opened: Opened,
+    opened: Opened, flown: Path
 ) -> None:
-    ground = await opened()
-    begun = time.monotonic()
-    job = await ground.job("coord_improve", "sample")
-    print(f"the campaign took {time.monotonic() - begun:.1f} s")
-    assert job.status is JobStatus.NEEDS_OPERATOR, job.message
+    ground = await opened(flown)
     (campaign,) = ground.campaigns
     assert rulings(campaign) == [
         ("fixer:repair", Ruling.BETTER),
@@ -175,7 +206,9 @@ def change(title: str, path: str, text: str) -> dict[str, Any]:
     }
 
 
-async def test_with_a_model_all_three_are_mended_and_its_wrong_answers_are_shown(opened: Opened) -> None:
+async def test_with_a_model_all_three_are_mended_and_its_wrong_answers_are_shown(
+    opened: Opened, flown: Path
+) -> None:
     orders = (HERE / "sample/orders.py").read_text()
     mended = orders.replace(
         SLOW,
@@ -203,14 +236,15 @@ async def test_with_a_model_all_three_are_mended_and_its_wrong_answers_are_shown
     ]
     async with MessagesServer(script) as server:
         choice = ModelChoice.from_environment({"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"})
-        ground = await opened(choice)
+        ground = await opened(flown, choice)
+        listed = ground.items
         job = await ground.job("coord_improve", "sample", usd=2.0)
         assert len(server.requests) == len(script)
         asked = server.requests[0].said()
     assert "parse_order('') raised IndexError" in asked
     assert "held_out" not in asked
     assert job.status is JobStatus.NEEDS_OPERATOR, job.message
-    (campaign,) = ground.campaigns
+    _, campaign = ground.campaigns
     assert choice is not None
     model = f"model:{choice.name}"
     assert rulings(campaign) == [
@@ -226,15 +260,16 @@ async def test_with_a_model_all_three_are_mended_and_its_wrong_answers_are_shown
     assert "read the held-out set" in campaign.candidates[3].verdict.cheats
     assert campaign.usd > campaign.candidates[2].cost_usd > 0
     assert any("it sees nothing to make better" in stage.text for stage in campaign.stages)
-    assert not ground.items
-    await ground.apply("k1")
+    assert ground.items == listed, "nothing is listed that was mended"
+    await ground.apply("k2")
     assert await ground.tests() == {"passed"}
     assert CHECKED in (ground.engine.workspace / ORDERS).read_text()
 
 
-async def test_a_good_project_is_left_as_it_is(opened: Opened) -> None:
+async def test_a_good_project_is_left_as_it_is(opened: Opened, tmp_path: Path) -> None:
     """Behaviour 70, on a real project: nothing to make better is a plain answer."""
-    ground = await opened()
+    lay(tmp_path)
+    ground = await opened(tmp_path)
     sample = ground.engine.workspace / "sandbox/sample"
     for name, old, new in (
         ("orders.py", SLOW, QUICK),

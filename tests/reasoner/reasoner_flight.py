@@ -130,10 +130,10 @@ def remembered(live: Reasoner, state: AgentState, flight: ReasonerFlight, past: 
 def inside(reasoner: Reasoner) -> dict[str, Any]:
     """Everything that a reasoner goes on from."""
     data: dict[str, Any] = json.loads(json.dumps(reasoner.agent.save()))
-    procedure = reasoner.procedure
+    procedure = reasoner.making.procedure
     data["tags"] = dict(reasoner.tags)
     data["requests"] = dict(reasoner.requests)
-    data["questions"] = {key: repr(one.goal) for key, one in reasoner.questions.items()}
+    data["questions"] = {key: repr(one.goal) for key, one in reasoner.making.questions.items()}
     if procedure is not None:
         data["generated"] = repr(procedure.generated)
         data["missing"] = repr(procedure.missing)

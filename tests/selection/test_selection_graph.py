@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.agents.spec import read_spec
+from engine.agents.reading import read_spec
 from engine.selection import (
     CLARIFIER,
     FrameworkGraph,

@@ -20,9 +20,9 @@ from engine.domain.improvement import Component, ComponentKind, Finding, Proposa
 from engine.domain.text import clean_line
 from engine.library.prompt_parts import PartError, checked
 from engine.models import ModelClient, ModelError, PieceSink, Recorder, fence
-from engine.models.answer import ModelAnswer, TokenCount
+from engine.models.answer import ModelAnswer
 from engine.models.blocks import Text, said
-from engine.models.cost import Cost, cost_of, worst_case
+from engine.models.cost import Cost, cost_of, dearest
 from engine.models.errors import ModelErrorKind
 from engine.models.port import unrecorded, unwatched
 from engine.models.request import ModelRequest
@@ -173,8 +173,7 @@ class _Within:
         return await self._client.send(request, sink=sink, record=note, cut=cut)
 
     def _check(self, request: ModelRequest) -> None:
-        prompt = TokenCount(sum(tokens for _, tokens in request.shares()), estimated=True)
-        most = worst_case(prompt, request.max_tokens, self.capabilities(request.model))
+        most = dearest(request, self.capabilities(request.model))
         if most.unpriced:
             why = "its price is not known, so it cannot be kept within a budget"
             raise ModelError(ModelErrorKind.BUDGET, why)

@@ -17,10 +17,11 @@ from engine.agents.context import HandoffContext, new_handoff_id
 from engine.agents.criteria import Subject
 from engine.agents.human import Answer
 from engine.agents.kinds import ErrorCode, HandoffState, HandoffType
+from engine.agents.reading import read_spec
 from engine.agents.result import HandoffResult
 from engine.agents.rubrics import Rubric, RubricVerdict
 from engine.agents.skill_files import SkillFiles
-from engine.agents.spec import AgentSpec, read_spec
+from engine.agents.spec import AgentSpec
 from engine.crew.parts import Ask, Built, HandoffError, Question, Running
 from engine.crew.runs.worker import Runs
 from engine.domain.approval import Policy

@@ -10,8 +10,8 @@ from crew_desk import MODEL, Scene, SmallDesk, returns, scene, spec, task
 
 from app.projection.pipeline_views import check_lines
 from engine.agents.kinds import Check, ErrorCode
+from engine.agents.reading import read_spec
 from engine.agents.result import GateOutcome, HandoffResult
-from engine.agents.spec import read_spec
 from engine.agents.values import InvalidError
 from engine.domain.budgets import SpendingLimits
 from engine.domain.running import PIPELINE
