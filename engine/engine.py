@@ -60,7 +60,6 @@ from engine.tools.worlds import WorldTool
 from engine.worlds.explorer_world import WORLDS
 
 if TYPE_CHECKING:
-    from engine.agents.spec import AgentSpec
     from engine.crew.crew import Crew
     from engine.crew.parts import Desk as HandoffDesk
     from engine.crew.runs.worker import Runs
@@ -396,7 +395,6 @@ class Engine(Answers):
         permits: Permits | None = None,
         colleagues: Colleagues | None = None,
         present: bool = True,
-        text_of: Callable[[AgentSpec], str] | None = None,
     ) -> Runs:
         """Who makes agents of handoffs; from now on the desk answers these agents' tool `crew`.
 
@@ -405,7 +403,6 @@ class Engine(Answers):
             permits: leave to ask a model.
             colleagues: knows whom an agent may hand work to.
             present: whether somebody is there to be asked.
-            text_of: the system text of a specification that has it in a file.
         """
         from engine.crew.runs.equipping import Equipment
         from engine.crew.runs.worker import Runs
@@ -417,7 +414,6 @@ class Engine(Answers):
             self.submit,
             self.store,
             present=present,
-            text_of=text_of,
             equipment=Equipment(self.registry, self.tool_changed, self.root, policy),
             policy=policy,
         )

@@ -17,7 +17,6 @@ from engine.agents.criteria import Subject
 from engine.agents.kinds import ErrorCode
 from engine.agents.result import Usage
 from engine.agents.rubrics import Rubric, RubricVerdict
-from engine.agents.spec import AgentSpec
 from engine.crew.parts import HandoffError, Running, Watcher
 from engine.crew.runs.equipping import Equipment, narrowed
 from engine.crew.state import LIVE
@@ -78,7 +77,6 @@ class Runs:
         submit: carries commands out.
         store: the journal.
         present: whether somebody is there to be asked; else what would be asked is denied.
-        text_of: the system text of a specification that has it in a file.
         equipment: offers custom functions; None where there are none.
         policy: of the sandbox, which specifications narrow.
     """
@@ -90,13 +88,12 @@ class Runs:
         store: JournalStore,
         *,
         present: bool = True,
-        text_of: Callable[[AgentSpec], str] | None = None,
         equipment: Equipment | None = None,
         policy: SandboxPolicy | None = None,
     ) -> None:
         self._equipment, self._policy = equipment, policy
         self._live, self._submit, self._store = live, submit, store
-        self._present, self._text_of = present, text_of
+        self._present = present
         self._watcher: Watcher | None = None
         self._task: asyncio.Task[None] | None = None
         self._mine: set[str] = set()
@@ -159,7 +156,7 @@ class Runs:
                 await self._watcher.ended(run, ok=False, text=error.message, code=error.code)
 
     async def _begin(self, handoff: Running, parent: str) -> str:
-        spec = self._whole(handoff.spec)
+        spec = handoff.spec
         config: dict[str, Any] = {
             **SETTINGS,
             SPEC: spec.model_dump(mode="json"),
@@ -283,13 +280,6 @@ class Runs:
         return last.get("text", "").strip() or _output_in(last.get("tool input", ""))
 
     # -------------------------------------------------------------- beginning
-
-    def _whole(self, spec: AgentSpec) -> AgentSpec:
-        """The specification with the text of its file in it, so that what counts stands in the journal."""
-        if self._text_of is None or not spec.instructions.system_file or spec.instructions.system:
-            return spec
-        read = spec.instructions.model_copy(update={"system": self._text_of(spec)})
-        return spec.model_copy(update={"instructions": read})
 
     async def _new_id(self, spec_id: str) -> str:
         """An id for a run that no agent has or had: the specification's, with a number."""
