@@ -55,7 +55,7 @@ test-again:
 
 # The files that import tests/rounds.py: a hundred kills, two hundred goals, two thousand loops.
 endurance: setup-test
-	PILOTHOUSE_FULL_ROUNDS=1 $(BIN)/python -m pytest -s $$(grep -rl 'import rounds' tests)
+	PILOTHOUSE_FULL_ROUNDS=1 $(BIN)/python -m pytest -s $$(grep -rl 'from tests.rounds import' tests)
 
 security: setup-test
 	@$(BIN)/python -m tests.security

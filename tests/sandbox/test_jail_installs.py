@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import http.server
 import io
+import itertools
 import json
 import os
 import subprocess
@@ -17,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from engine.sandbox import Tier
-from tests.sandbox.jail_runs import Room, environment, ids, python_of
+from tests.rounds import FULL
+from tests.sandbox.jail_runs import TIERS, USERS, Room, environment, ids, python_of
 
 HOSTILE = """
 import json, os
@@ -100,6 +102,13 @@ def plant(place: Room) -> None:
             os.chown(made, place.root.stat().st_uid, place.root.stat().st_gid)
 
 
+BOTH = list(itertools.product(USERS, TIERS))
+"""Every user in every jail."""
+EACH = list(zip(USERS, TIERS, strict=True))
+"""Each user once and each jail once: installing takes seconds."""
+
+
+@pytest.mark.parametrize(("place", "tier"), BOTH if FULL else EACH, indirect=True)
 def test_packages_are_installed_and_hostile_ones_learn_nothing(
     place: Room, tier: Tier, tmp_path: Path
 ) -> None:
