@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from app.projection.fleet_views import at_work_s, lasted_s, short, style_of
 from engine.agents.clarity import SLOTS
+from engine.agents.human import HumanRequest
 from engine.agents.kinds import ConfidenceSource, HandoffState, HandoffType, Priority
 from engine.agents.result import HandoffResult
 from engine.crew.state import CrewState, Group, Handoff
@@ -252,13 +253,20 @@ def facts(state: CrewState, name: str, now: datetime) -> tuple[Fact, ...]:
     return tuple(_of_handoff(state, one, now)) if one is not None else ()
 
 
+def _asked(request: HumanRequest) -> str:
+    """A request in words, without its title where that is only the beginning of the question."""
+    who, _, said = request.title.partition(": ")
+    again = bool(said) and request.question.startswith(said.rstrip("…"))
+    return f"{who if again else request.title}: {request.question}"
+
+
 def _of_handoff(state: CrewState, one: Handoff, now: datetime) -> Iterator[Fact]:
     context = one.context
     by = f"{one.agent} {one.spec.version} ({one.spec.type})" if one.spec is not None else one.agent
     yield Fact("", f"{one.id}: {context.from_agent} → {by}", "strong")
     yield Fact("state", f"{one.state.glyph} {one.state.words}", style_of(one.state))
     for request in state.open_requests(one.id):
-        yield Fact("asks", f"{request.id} {request.title}: {request.question}", "warning")
+        yield Fact("asks", f"{request.id} {_asked(request)}", "warning")
     yield Fact("task", _cut(context.task_description))
     if context.expected_output:
         yield Fact("expected", _cut(context.expected_output))

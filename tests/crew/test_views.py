@@ -6,12 +6,14 @@ import asyncio
 from dataclasses import replace
 from datetime import datetime
 
+import pytest
+
 from app.crew_doing import explained
 from app.projection.agent_card import card, selection
 from app.projection.fleet_views import Fleet
-from app.projection.handoff_views import error_text, facts, timeline
+from app.projection.handoff_views import _asked, error_text, facts, timeline
 from app.projection.views import goal_stack
-from engine.agents.human import Option
+from engine.agents.human import HumanRequest, Option
 from engine.agents.kinds import Effect, ErrorCode, RequestKind
 from engine.crew.graphing import GraphSelect
 from engine.crew.parts import Question
@@ -243,3 +245,18 @@ def test_runs_that_are_over_are_not_listed_among_the_agents() -> None:
     listed = [one.id for one in goal_stack(states, "pilot-1").agents]
     assert listed == ["pilot-1", "minto-2", "minto-3"]
     assert "minto-1" in [one.id for one in goal_stack(states, "minto-1").agents]
+
+
+@pytest.mark.parametrize(
+    ("title", "told"),
+    [
+        ("jtbd: it does not pass: find a j…", "jtbd: it does not pass: find a job, too"),
+        (
+            "larry ended; you have the floor",
+            "larry ended; you have the floor: it does not pass: find a job, too",
+        ),
+    ],
+)
+def test_a_title_that_is_the_beginning_of_the_question_is_not_said_twice(title: str, told: str) -> None:
+    request = HumanRequest.model_construct(title=title, question="it does not pass: find a job, too")
+    assert _asked(request) == told
