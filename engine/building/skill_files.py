@@ -31,27 +31,28 @@ class SkillFolders:
 
     def __init__(self, places: Places) -> None:
         self._places = places
-        self._known: dict[tuple[str, str], tuple[Path, int]] = {}
-        """Folder and its inode, by agent and version: a folder that was replaced has another."""
+        self._known: dict[tuple[str, str], tuple[Path | None, Path, int]] = {}
+        """What was found of an agent's version, and where it was seen, with the inode: a folder that was
+        replaced has another.
+        """
 
     def of(self, agent_id: str, version: str) -> Path | None:
         """Where the files of a version lie; None where it has none beside its SKILL.md. Blocking."""
         known = self._known.get((agent_id, version))
-        if known is not None and _inode(known[0]) == known[1]:
-            return known[0]
-        for folder in self._of_version(agent_id, version):
-            build = read_build(folder)
-            if build is None or build.version != version or not any(map(_file, build.files)):
-                continue
-            found = folder / SKILL
-            self._known[agent_id, version] = (found, _inode(found))
-            return found
-        return None
+        if known is None or _inode(known[1]) != known[2]:
+            found = next(
+                (one / SKILL for one in self._of_version(agent_id, version) if _has_files(one)), None
+            )
+            seen = found or self._places.agent(agent_id)
+            known = self._known[agent_id, version] = (found, seen, _inode(seen))
+        return known[0]
 
     def _of_version(self, agent_id: str, version: str) -> Iterable[Path]:
         if not self._places.names(agent_id):
             return
-        yield self._places.agent(agent_id)
+        build = read_build(self._places.agent(agent_id))
+        if build is not None and build.version == version:
+            yield self._places.agent(agent_id)
         yield from (one.folder for one in versions_of(self._places, agent_id) if one.version == version)
 
 
@@ -101,6 +102,11 @@ def read_text(folder: Path, path: str) -> str:
     if len(text) <= TEXT_LIMIT and whole:
         return text
     return f"{text[:TEXT_LIMIT]}\n[cut here: the file is longer than {TEXT_LIMIT:,} characters]"
+
+
+def _has_files(folder: Path) -> bool:
+    build = read_build(folder)
+    return build is not None and any(map(_file, build.files))
 
 
 def _file(path: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 from crew_desk import returns
 from whole_crew import Whole, whole
 
+from engine.agents.result import HandoffResult
 from engine.agents.skill_files import OPENED_MOST
 from engine.building.findings import Status
 from engine.crew.builds.builds import Wanted
@@ -33,6 +34,15 @@ FILES = {
     "assets/logo.bin": b"\x00\x01\x02",
     **{f"more/{number}.md": b"more\n" for number in range(OPENED_MOST)},
 }
+
+
+LONG_S = 60.0
+"""For a run that starts programs, on a machine that does other work too."""
+
+
+async def done(on: Whole, handoff: str) -> HandoffResult:
+    async with asyncio.timeout(LONG_S):
+        return await on.crew.wait(handoff)
 
 
 async def built(on: Whole, folder: Path) -> None:
@@ -63,7 +73,7 @@ async def test_files_are_listed_opened_on_demand_and_read_by_programs_that_canno
 
     async with whole(tmp_path / "ws", [], answer) as on:
         await built(on, tmp_path / "ledger")
-        result = await on.result(await on.hand("ledger"))
+        result = await done(on, await on.hand("ledger"))
         assert (result.success, result.output) == (True, "5"), result.error
         last = asked[-1]
     system = "\n".join(block["text"] for block in asked[0].body["system"])
@@ -96,9 +106,9 @@ async def test_a_run_keeps_the_files_of_the_version_that_it_began_with(tmp_path:
         (tmp_path / "ledger" / "references" / "rates.md").write_text("The rate is 7 in the hundred.\n")
         await built(on, tmp_path / "ledger")
         await on.answer(request, text="this one")
-        assert (await on.result(handoff)).success
+        assert (await done(on, handoff)).success
         assert "19 in the hundred" in asked[-1].said()
-        assert (await on.result(await on.hand("ledger"))).success
+        assert (await done(on, await on.hand("ledger"))).success
 
 
 async def test_only_so_many_files_are_open_and_an_agent_without_files_has_none_to_open(
@@ -117,10 +127,9 @@ async def test_only_so_many_files_are_open_and_an_agent_without_files_has_none_t
 
     async with whole(tmp_path / "ws", [], answer) as on:
         await built(on, tmp_path / "ledger")
-        async with asyncio.timeout(30):
-            result = await on.result(await on.hand("ledger"))
+        result = await done(on, await on.hand("ledger"))
         assert (result.success, len(asked)) == (True, OPENED_MOST + 1)
         assert asked[-1].said().count(".md\\nmore\\n") == OPENED_MOST
         await built(on, tmp_path / "bare")
-        assert (await on.result(await on.hand("bare"))).success
+        assert (await done(on, await on.hand("bare"))).success
         assert len(asked) == OPENED_MOST + 2
