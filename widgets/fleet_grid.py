@@ -207,8 +207,9 @@ class FleetGrid(LinePane):
         told = FleetRow(
             "", "agent", " ", "dim", "state", badge="typ", version="ver", last="last", used="good"
         )
-        one = "".join(piece.text for piece in _pieces(replace(told, tools="tools"), self._width(), "q "))
-        return "  " + "".join([one] * self._columns).rstrip()
+        width = self._width()
+        pieces = fit(_pieces(replace(told, tools="tools"), width - 1, "q "), (), width)
+        return "  " + ("".join(piece.text for piece in pieces) * self._columns).rstrip()
 
     def _width(self) -> int:
         return max(1, self.text_width // self._columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -180,6 +181,23 @@ async def test_every_state_is_a_word_and_nothing_is_cut_without_a_mark(size: tup
             assert "…" in next(line for line in app.text.splitlines() if "a-very-long" in line)
             assert "[red]x[/]" in app.text
         await pilot.press("down", "end", "pagedown", "home", "right", "left", "1", "q")
+
+
+@pytest.mark.parametrize("count", [3, 60])
+@pytest.mark.parametrize("size", [(160, 45), (100, 30), (80, 24)])
+async def test_the_names_of_the_columns_stand_above_them(size: tuple[int, int], count: int) -> None:
+    app = CrewApp()
+    async with app.run_test(size=size) as pilot:
+        rows = tuple(replace(one, badge="OPR", state="paused") for one in fleet(count))
+        await app.push_screen(FleetDialog(FleetModel(rows, "many")))
+        while " typ " not in app.text:
+            await pilot.pause()
+        lines = app.text.splitlines()
+        at = next(number for number, line in enumerate(lines) if " typ " in line)
+        heading, first = lines[at], lines[at + 1]
+        for title, text in (("agent", "agent-number"), ("typ", "OPR"), ("state", "paused")):
+            there = [one.start() for one in re.finditer(rf"\b{title}\b", heading)]
+            assert there == [one.start() for one in re.finditer(text, first)], title
 
 
 def test_a_bar_tells_the_kinds_of_time_apart_without_colour() -> None:
