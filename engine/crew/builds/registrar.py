@@ -10,6 +10,7 @@ from engine.agents.spec import AgentSpec
 from engine.building.agent_base import AgentFolderError, read_agent, read_instructions
 from engine.building.registering import Proof, RegistrationError
 from engine.crew.builds.proving import ACTOR, Prover
+from engine.crew.desk import BUILT
 from engine.crew.parts import HandoffError
 from engine.crew.state import Registered
 from engine.selection import GraphFault, register
@@ -25,7 +26,7 @@ BEFORE_BUILT_IN = "it goes before the built-in agent of this id"
 
 def source_of(agent_id: str) -> str:
     """What an agent of the workspace is registered as."""
-    return f"agents/{agent_id}"
+    return f"{BUILT}{agent_id}"
 
 
 def whole(spec: AgentSpec, text: str) -> AgentSpec:

@@ -14,9 +14,8 @@ from engine.agents.spec import AgentSpec
 from engine.crew.parts import HandoffError
 from engine.mcp.custom import CustomFunctionError, CustomFunctions
 from engine.sandbox import SandboxPolicy
+from engine.thinkers.spec_tools import RUN
 from engine.tools.registry import ToolRegistry
-
-RUN = "simple_coder.run"
 
 
 class Equipment:
