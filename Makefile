@@ -1,5 +1,6 @@
 # make run   opens the cockpit (or runs its first mission headless where there is no terminal)
 # make test  runs lint and the whole suite; needs nothing but Python 3.11 or newer
+# make test-fast  runs the part that needs no terminal and no cockpit, in about a minute
 # make endurance  repeats at full length what the suite repeats a few times
 # make security  tries the hundred cases of the jail's catalogue and prints what came of each
 PYTHON ?= python3
@@ -8,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup setup-test setup-bench run test test-again endurance security bench lint screenshots clean
+.PHONY: setup setup-test setup-bench run test test-fast endurance security bench lint screenshots clean
 
 setup: $(VENV)/.installed
 setup-test: $(VENV)/.installed-test
@@ -42,16 +43,14 @@ lint: setup-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --num-workers 2
+	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder || { [ $$? = 1 ] && $(MAKE) --no-print-directory test-again; }
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-# A test that failed in the crowd is tried once more alone, and both outcomes stay in view: some wait for real
-# terminals and processes, which a crowded machine may keep from their turn. What fails alone too has failed, and so
-# has a run that ended in any other way than by failed tests (pytest's exit code 1): broken off, not collected, crashed.
-test-again:
-	@echo "some tests failed, see above; each of them once more, alone:" >&2
-	$(BIN)/python -m pytest --verbose --last-failed --last-failed-no-failures none
+# The part of the suite that needs no terminal and no cockpit.
+test-fast: setup-test
+	$(BIN)/python -m pytest -n 4 -m fast
 
 # The files that import tests/rounds.py: a hundred kills, two hundred goals, two thousand loops.
 endurance: setup-test

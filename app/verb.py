@@ -1,113 +1,108 @@
-"""What a word of the command bar is, and how its arguments are read."""
+"""Plug-ins of 0.1: `Verb` and `Local` of the entry points `pilothouse.verbs`, carried out as commands of
+today.
+
+Kept for one minor version; `app.commands.command.Command` replaces it. See `app/guide/plugins.md`.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from inspect import isawaitable
 
-from engine.domain import commands as cmd
-from engine.domain.ports import CommandSpec
-from engine.domain.state import AgentState
-
-if TYPE_CHECKING:
-    from engine.crew.state import CrewState
-    from engine.domain.mastermind import MastermindState
-
-
-class GrammarError(Exception):
-    """The line cannot be understood; the message says why and what to type."""
+from app.commands.arguments import Choices, Word
+from app.commands.command import Answer, Command, CommandHost, Context, Submit, Values, answer_message
+from app.commands.command import GrammarError as GrammarError
+from engine.core.command import Command as EngineCommand
+from engine.core.text import clean_line
 
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """Something the cockpit or the command line does itself, without the engine."""
+    """What a verb answers without a command; only `Local("say", TEXT)` is taken."""
 
     action: str
     argument: str = ""
 
 
-Intent = cmd.Command | Local
-
-
-@dataclass(frozen=True, slots=True)
-class ServerFacts:
-    """What the operator should know of an MCP server; safe to show."""
-
-    line: str
-    """How it is, and its command line or address."""
-    facts: tuple[tuple[str, str], ...]
-    """All of its entry, as labels and texts."""
-    waits: bool = False
-    """Whether it may not start before the operator has said so."""
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What the words of a line are understood against."""
-
-    agent: str = ""
-    """The agent that commands are meant for."""
-    state: AgentState | None = None
-    agents: tuple[str, ...] = ()
-    missions: tuple[str, ...] = ()
-    themes: tuple[str, ...] = ()
-    examples: tuple[str, ...] = ()
-    """Goals that the thinker understands."""
-    spec_of: Callable[[str], CommandSpec | None] = field(default=lambda _name: None)
-    """Describes a command of the sandbox tool."""
-    mastermind: MastermindState | None = None
-    """What Mastermind knows; None while nobody has needed it."""
-    components: tuple[tuple[str, str], ...] = ()
-    """What can be improved: id and title."""
-    crew: CrewState | None = None
-    """What the crew knows; None while nobody has needed it."""
-    servers: Mapping[str, ServerFacts] = field(default_factory=dict)
-    """The servers of the workspace's `mcp.json`, by name."""
-    paths: tuple[str, ...] = ()
-    """Directories and files beneath the sandbox, a directory ending in `/`."""
-
-
-Reader = Callable[[str, Context], Intent]
-Choices = Callable[[Context], Iterable[tuple[str, str]]]
-
-
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One word that the command bar knows."""
+    """A command as packages for 0.1 declare it."""
 
     name: str
     usage: str
     help: str
-    read: Reader
+    read: Callable[[str, Context], EngineCommand | Local]
     group: str
     aliases: tuple[str, ...] = ()
     choices: Choices = field(default=lambda _context: ())
-    """What may stand as the first argument, with a few words about each."""
-    more: tuple[Choices, ...] = ()
-    """The same for the second argument, the third, and so on."""
-    values: Callable[[Context], Mapping[str, Iterable[tuple[str, str]]]] = field(default=lambda _context: {})
-    """What options and settings may be set to, by option: `--type`, `for=`."""
 
 
-def word(rest: str, what: str) -> tuple[str, str]:
-    """The first word and the rest after it."""
-    head, _, tail = split_word(rest)
-    if not head:
-        raise GrammarError(f"{what} is missing")
-    return head, tail.strip()
+def adapt_verb(verb: Verb, limit: int) -> Command:
+    """The verb as a command; its faults are refusals of the line."""
+
+    def read(text: str, context: Context) -> EngineCommand | str:
+        try:
+            meaning = verb.read(text, context)
+        except GrammarError:
+            raise
+        except Exception as error:
+            raise _failed(verb.name, error, limit) from error
+        if isinstance(meaning, Local) and meaning.action == "say" and isinstance(meaning.argument, str):
+            return meaning.argument
+        if isinstance(meaning, EngineCommand):
+            return meaning
+        raise GrammarError(f"the plugin '{verb.name}' gave neither a command nor a text")
+
+    async def run(host: CommandHost, values: Values) -> Answer:
+        meaning = values["meaning"]
+        return answer_message(True, meaning) if isinstance(meaning, str) else await host.submit(meaning)
+
+    usage = clean_line(verb.usage, limit=limit).removeprefix(verb.name).strip()
+    argument = Word(
+        "meaning",
+        "a text",
+        True,
+        usage or "[TEXT]",
+        read,
+        _offered(verb),
+        lambda context: read("", context),
+        rest=True,
+    )
+    return Command(verb.name, clean_line(verb.help, limit=limit), run, (argument,), "Plugins")
 
 
-def split_word(text: str) -> tuple[str, str, str]:
-    """The first word, the blank behind it, and the rest."""
-    match = re.search(r"\s", text)
-    return (text, "", "") if match is None else (text[: match.start()], match[0], text[match.end() :])
+def guard_command(command: Command, limit: int) -> Command:
+    """A plug-in's command whose faults are refusals of the line."""
+
+    async def run(host: CommandHost, values: Values) -> Answer | None:
+        try:
+            answer = command.run(host, values)
+            return await answer if isawaitable(answer) else answer
+        except GrammarError:
+            raise
+        except Exception as error:
+            raise _failed(command.name, error, limit) from error
+
+    kept = command.run if isinstance(command.run, Submit) else run
+    return replace(
+        command, run=kept, help=clean_line(command.help, limit=limit), group="Plugins", aliases=(), forms=()
+    )
 
 
-def only(rest: str, what: str) -> str:
-    """The one word that may follow."""
-    head, tail = word(rest, what)
-    if tail:
-        raise GrammarError(f"only {what} is expected; '{tail[:40]}' is too much")
-    return head
+def _failed(name: str, error: Exception, limit: int) -> GrammarError:
+    return GrammarError(
+        f"the plugin '{name}' failed: {clean_line(f'{type(error).__name__}: {error}', limit=limit)}"
+    )
+
+
+def _offered(verb: Verb) -> Choices:
+    def choices(context: Context) -> Iterable[tuple[str, str]]:
+        try:
+            return [
+                (clean_line(str(value)), clean_line(str(about))) for value, about in verb.choices(context)
+            ]
+        except Exception:  # noqa: BLE001 - completion is only a help
+            return []
+
+    return choices

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,13 +13,39 @@ from hypothesis import HealthCheck, settings
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
+# Under `nohup` or from a script, ctrl+c may be ignored here; programs that tests start would take that over.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
 # How long an example takes is the machine's affair, and no test asserts it.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
 
+TESTS = Path(__file__).parent
+FAST = frozenset(
+    {
+        *("agents", "bdi", "compatibility", "generation", "inquiry", "journal", "library", "memory"),
+        *("metacognition", "models", "parameters", "selection", "steering", "thinkers", "tools", "worlds"),
+    }
+)
+"""Directories that make the fast part (`make test-fast`), without their slow tests."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The fast part does not even import the other directories."""
+    outside = (
+        collection_path.parent == TESTS and collection_path.is_dir() and collection_path.name not in FAST
+    )
+    return True if config.option.markexpr == "fast" and outside else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests come first, so that no worker begins one when the others are done."""
+    for item in items:
+        if item.path.relative_to(TESTS).parts[0] in FAST and not item.get_closest_marker("slow"):
+            item.add_marker("fast")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 

@@ -25,21 +25,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-CLI = "import sys\nfrom app.cli import main\nsys.exit(main())"
+from tests.patience import PATIENCE_S as PATIENCE_S
+
+CLI = "import sys\nfrom app.cli.main import main\nsys.exit(main())"
 """The code of the `pilothouse` command."""
 IMPORTED = (
-    *("app.cli", "app.doing", "app.headless", "app.coder", "app.doctor", "app.sessions", "app.missions"),
     *(
-        "engine.engine",
-        "engine.replay",
-        "engine.journal.verify",
-        "engine.memory.memory",
-        "engine.memory.looking",
+        "app.cli.main",
+        "app.commands.command_runner",
+        "app.commands.headless",
+        "app.commands.coder_shell",
+        "app.cli.doctor",
+        "app.cli.sessions",
+        "app.commands.missions",
     ),
-    *("engine.memory.keeper", "engine.memory.keeping", "aiosqlite", "asyncio.subprocess", "random"),
+    *(
+        "engine.api.engine",
+        "engine.api",
+        "engine.core.store.verify",
+        "engine.memory.memory",
+        "engine.memory.open_memory",
+    ),
+    *("engine.memory.recorder", "engine.memory.note_writer", "aiosqlite", "asyncio.subprocess", "random"),
 )
 """What the server has imported; whatever else a process needs, it imports itself."""
-PATIENCE_S = 60.0
 _MOST = 1 << 20
 
 

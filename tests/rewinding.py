@@ -11,9 +11,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.domain import commands as cmd
-from engine.domain.state import AgentState
-from engine.engine import Engine
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core.state import AgentState
+from tests.patience import PATIENCE_S
 
 AGENT = "pilot"
 CHANGES = ("agent.created", "action.finished", "agent.rewound")
@@ -114,7 +115,7 @@ class Wanderer:
                 await self._do(cmd.CallTool(agent=AGENT, command="run", args=call))
                 await self._note()
             asked = self.chance.randint(self.places[0][0], self.places[-1][0])
-            preview = await self.engine.rewind_preview(AGENT, asked)
+            preview = await self.engine.time_travel.preview(AGENT, asked)
             began = time.perf_counter()
             receipt = await self.engine.submit(cmd.Rewind(agent=AGENT, to=asked))
             found.took_ms.append((time.perf_counter() - began) * 1000)
@@ -143,7 +144,7 @@ class Wanderer:
             raise AssertionError(receipt.message)
 
     async def _until(self, holds: object) -> AgentState:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while not holds(state := await self.engine.view(AGENT)):  # type: ignore[operator]
                 await asyncio.sleep(0.001)
         return state

@@ -16,13 +16,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
-from app.settings import Settings
-from engine.building.builder import Builder
-from engine.domain import commands as cmd
-from engine.domain import crew_commands as cc
-from engine.models import Endpoint
+from app.commands.settings import Settings
+from engine.agent.steering.rules import PRESETS
+from engine.core import commands as cmd
+from engine.core import crew_commands as cc
 from engine.models.choice import ModelChoice
-from engine.steering.policies import PRESETS
+from engine.models.endpoint import Endpoint
+from tests.building.folders import build
 from tests.cockpit.crew_flight import (
     MOTION,
     SURVEY,
@@ -37,10 +37,7 @@ from tests.cockpit.crew_flight import (
 from tests.cockpit.flight import Flight, cockpit
 from tests.crew import pictured
 from tests.messages_server import MessagesServer, Reply, call, object_call
-from widgets.dialogs import HandoverDialog, InterventionDialog, StepEditor
 from widgets.dialogs.backlog import BacklogDialog
-from widgets.dialogs.breakpoints import BreakpointsDialog
-from widgets.dialogs.builder import BuilderDialog
 from widgets.dialogs.campaign import CampaignDialog
 from widgets.dialogs.context_meter import ContextDialog
 from widgets.dialogs.debate import DebateDialog
@@ -48,10 +45,14 @@ from widgets.dialogs.fleet import FleetDialog
 from widgets.dialogs.guided import GuidedDialog
 from widgets.dialogs.handoffs import HandoffsDialog
 from widgets.dialogs.inbox import InboxDialog
+from widgets.dialogs.limits import BreakpointsDialog
 from widgets.dialogs.memory_browser import MemoryBrowser
 from widgets.dialogs.metacognition import MetaDialog
-from widgets.dialogs.rewind import RewindDialog
-from widgets.dialogs.why import WhyDialog
+from widgets.dialogs.pipeline import BuilderDialog
+from widgets.dialogs.preview import RewindDialog
+from widgets.dialogs.review import WhyDialog
+from widgets.dialogs.step_editor import StepEditor
+from widgets.dialogs.turn import HandoverDialog, InterventionDialog
 
 OUT = Path(__file__).parents[1] / "screenshots"
 Scene = Callable[[Path], Awaitable[None]]
@@ -278,7 +279,7 @@ async def inbox(workspace: Path) -> None:
 
 
 def _question_of(flight: Flight, agent: str) -> bool:
-    return any(one.agent_id == agent and one.approvals.question for one in flight.app._live.states)
+    return any(one.agent_id == agent and one.approvals.question for one in flight.app.context.live.states)
 
 
 async def stopping(workspace: Path) -> None:
@@ -338,9 +339,9 @@ CANVAS = {
 
 async def guided(workspace: Path) -> None:
     """A guided session: what was answered, what is asked, and a draft that is stored nowhere."""
-    library = Path(__file__).parents[1] / "engine/library/agents/bmc-wizard"
+    library = Path(__file__).parents[1] / "engine/planning/library/agents/bmc-wizard"
     workspace.mkdir(parents=True)
-    built = await Builder(workspace).build(library, dry_run=True)
+    built = await build(workspace, library, dry_run=True)
     assert built.spec is not None
     draft = "Small online shops pay 30 a month, those with more than 100 questions a day 90."
     script = [Reply(text=draft)]

@@ -1,4 +1,4 @@
-"""The wheel holds everything that runs: recipes, missions, themes, styles, the console script."""
+"""The wheel holds all that is used: recipes, missions, themes, styles, the guide, types, the command."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import venv
 from pathlib import Path
 
 import pytest
+
+from tests.patience import PATIENCE_S
 
 TOP = Path(__file__).parent.parent
 
@@ -35,7 +37,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(installed: Path, *args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [str(installed / "pilothouse"), *args]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 def test_the_installed_command_lists_the_missions(installed: Path, tmp_path: Path) -> None:
@@ -53,7 +55,8 @@ def test_the_installed_command_flies_the_first_mission(installed: Path, tmp_path
 
 def test_the_code_that_runs_is_the_wheels(installed: Path, tmp_path: Path) -> None:
     code = (
-        "import engine, app.cockpit, themes; print(engine.__file__); print(len(themes.load_themes(None)[0]))"
+        "import engine, app.cockpit; from themes.loading import load_themes; "
+        "print(engine.__file__); print(len(load_themes(None)[0]))"
     )
     done = subprocess.run(
         [str(installed / "python"), "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
@@ -61,3 +64,16 @@ def test_the_code_that_runs_is_the_wheels(installed: Path, tmp_path: Path) -> No
     where, count = done.stdout.split()
     assert Path(where).is_relative_to(installed.parent)
     assert int(count) >= 4
+
+
+def test_the_installed_command_has_the_guide(installed: Path, tmp_path: Path) -> None:
+    from app import guide
+
+    for topic in guide.topics():
+        done = run(installed, "help", topic, cwd=tmp_path)
+        assert (done.returncode, done.stdout.rstrip("\n")) == (0, guide.page(topic).rstrip("\n")), done.stderr
+
+
+def test_type_checkers_are_told_that_the_packages_are_typed(installed: Path) -> None:
+    (site,) = installed.parent.glob("lib/python*/site-packages")
+    assert all((site / package / "py.typed").is_file() for package in ("app", "widgets", "engine", "themes"))

@@ -3,9 +3,3 @@
 In come TOML files; out go checked `textual.theme.Theme` values for `App.register_theme`.
 Colour is never the only sign of anything, so a theme can change every colour.
 """
-
-from __future__ import annotations
-
-from themes.loading import DEFAULT_THEME, load_themes
-
-__all__ = ["DEFAULT_THEME", "load_themes"]

@@ -13,7 +13,7 @@ from rich.style import Style
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
-from engine.domain.text import clean_line
+from engine.core.text import clean_line
 
 DEFAULT_THEME = "pilothouse-night"
 DATA = Path(__file__).parent / "data"

@@ -1,7 +1,7 @@
 """The keys of the cockpit: one list, from which bindings, help and the palette are made.
 
 Each has an id for rebinding. None of ctrl+h, ctrl+i, ctrl+m, ctrl+[ is used: many terminals cannot
-tell them from backspace, tab, enter and escape (spec textual-craft §0 finding 10).
+tell them from backspace, tab, enter and escape.
 """
 
 from __future__ import annotations
@@ -13,19 +13,14 @@ from dataclasses import dataclass, replace
 from textual.binding import Binding, BindingType
 from textual.keys import format_key
 
-from widgets import (
-    BeliefsPane,
-    CommandBar,
-    ErrorPanel,
-    GoalStack,
-    IntentionTree,
-    PlanPane,
-    SandboxPane,
-    WorkingMemory,
-)
-from widgets.dialogs import HelpGroup, HelpKey
-from widgets.line_pane import LinePane
-from widgets.rows import RowPane
+from widgets.base.line_pane import LinePane
+from widgets.dialogs.help import HelpGroup, HelpKey
+from widgets.panes.beliefs import BeliefsPane, WorkingMemory
+from widgets.panes.command_bar import CommandBar
+from widgets.panes.errors import ErrorPanel
+from widgets.panes.goals import GoalStack
+from widgets.panes.plan import PlanPane
+from widgets.panes.session import SandboxPane
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +60,35 @@ class Key:
 
 
 KEYS: tuple[Key, ...] = (
-    Key("space", "toggle_run", "run/pause", "Run", "Let the agent run, or start no new action", shown=True),
+    Key("space", "toggle_run", "run/pause", "Run", "Run or pause the agent", shown=True),
     Key("s", "step", "step", "Run", "Run exactly one action", shown=True),
     Key("S", "step_over", "step over", "Run", "Run the pending step with the whole sub-goal below it"),
-    Key(
-        "O",
-        "step_out",
-        "step out",
-        "Run",
-        "Go on until the present sub-goal is through, and its parent goes on",
-    ),
+    Key("O", "step_out", "step out", "Run", "Run until the present sub-goal ends and its parent resumes"),
     Key("o", "until", "until goal ends", "Run", "Run until the present goal ends, then pause"),
-    Key("full_stop", "stop", "stop", "Run", "End all that runs of the agent, and say what was", shown=True),
-    Key("X", "stop_panel", "stop …", "Run", "Stop in grades, this agent, its children or all; the receipt"),
-    Key("escape", "close_receipt", "close", "Run", "Put the receipt of a stop away"),
+    Key(
+        "full_stop",
+        "stop",
+        "stop",
+        "Run",
+        "Stop everything of the agent, and report what was stopped",
+        shown=True,
+    ),
+    Key(
+        "X",
+        "stop_panel",
+        "stop …",
+        "Run",
+        "Escalating stop of this agent, its children or all; the stop report",
+    ),
+    Key("escape", "close_receipt", "close", "Run", "Dismiss the stop report"),
     Key(
         "b", "breakpoint", "break", "Plan", "Breakpoint: hold the agent before the selected step", shown=True
     ),
     Key("B", "breakpoints", "breakpoints", "Run", "All breakpoints: tools, beliefs, goals, errors, spend, …"),
     Key("e", "edit", "edit", "Plan", "Change the selected or pending step", shown=True),
-    Key("x", "skip", "skip", "Plan", "Go on without the selected or pending step"),
-    Key("insert,I", "insert", "insert", "Plan", "Put a new step before the selected one"),
-    Key("delete,D", "delete", "delete", "Plan", "Take the selected step out of the plan"),
+    Key("x", "skip", "skip", "Plan", "Skip the selected or pending step"),
+    Key("insert,I", "insert", "insert", "Plan", "Insert a step before the selected one"),
+    Key("delete,D", "delete", "delete", "Plan", "Delete the selected step from the plan"),
     Key("K", "move_up", "move up", "Plan", "Move the selected step up"),
     Key("J", "move_down", "move down", "Plan", "Move the selected step down"),
     Key(
@@ -120,16 +122,16 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("4", "pane('errors')", "errors", "View", "Errors"),
     Key("5", "pane('session')", "session", "View", "The sandbox session"),
-    Key("dollar_sign", "budgets", "budgets", "View", "Budgets: spent, left, to be expected; give more"),
+    Key("dollar_sign", "budgets", "budgets", "View", "Budgets: spent, left, estimate; give more"),
     Key("W", "world", "world", "View", "The world that the agent lives in, or its session again"),
     Key("6", "pane('mind')", "mind", "View", "The mind stream"),
-    Key("M", "memories", "memories", "View", "Look for memories: words and likeness, links, history"),
+    Key("M", "memories", "memories", "View", "Search memories by words and similarity; links, history"),
     Key(
         "m", "meta", "meta-cognition", "View", "What is due, what runs in the background; force, veto, cancel"
     ),
-    Key("ctrl+g", "guide", "guide", "Your turn", "Say something to the thinker; its next prompt has it once"),
-    Key("c", "context", "context", "View", "What the thinker was told last: shares, words, cost"),
-    Key("w", "why", "why", "View", "Why this? Its causes, and what stands on it, from the journal"),
+    Key("ctrl+g", "guide", "guide", "Your turn", "Say something to the thinker, once in its next prompt"),
+    Key("c", "context", "context", "View", "The thinker's last prompt: shares, words, cost"),
+    Key("w", "why", "why", "View", "Why this? Its causes, and what depends on it, from the journal"),
     Key("P", "policy", "policy", "View", "What the agent's programs may do, and what holds them"),
     Key(
         "left_square_bracket",
@@ -158,12 +160,13 @@ KEYS: tuple[Key, ...] = (
     Key(
         "L", "backlog", "backlog", "Mastermind", "The backlog: what could be better; approve, reject, process"
     ),
-    Key("T", "mastermind_jobs", "jobs", "Mastermind", "Jobs beside the cockpit: how far, what came of them"),
+    Key("T", "mastermind_jobs", "jobs", "Mastermind", "Background jobs: progress and results"),
     Key("F,f6", "fleet", "fleet", "Crew", "All agents, who needs you first; answer what they ask in place"),
     Key("H,f7", "handoffs", "handoffs", "Crew", "Who handed what to whom, with bars of time; cancel, retry"),
     Key("z", "zoom", "zoom", "View", "Give the focused pane the whole screen, and back"),
     Key("colon,ctrl+k", "command", "command", "Cockpit", "Type a command or a goal", shown=True, first=True),
     Key("question_mark", "help", "help", "Cockpit", "All keys and commands", shown=True),
+    Key("f1", "manual", "guide", "Cockpit", "The user's guide, a page a topic"),
     Key(
         "ctrl+c",
         "interrupt",
@@ -179,14 +182,8 @@ BINDINGS = [key.binding() for key in KEYS]
 FORBIDDEN = frozenset({"ctrl+h", "ctrl+i", "ctrl+m", "ctrl+left_square_bracket"})
 PANE_BINDINGS: Mapping[str, tuple[BindingType, ...]] = {
     "In a pane": (
-        *(*LinePane.BINDINGS, *RowPane.BINDINGS, *PlanPane.BINDINGS, *SandboxPane.BINDINGS),
-        *(
-            *IntentionTree.BINDINGS,
-            *GoalStack.BINDINGS,
-            *BeliefsPane.BINDINGS,
-            *WorkingMemory.BINDINGS,
-            *ErrorPanel.BINDINGS,
-        ),
+        *(*LinePane.BINDINGS, *PlanPane.BINDINGS, *SandboxPane.BINDINGS),
+        *(*GoalStack.BINDINGS, *BeliefsPane.BINDINGS, *WorkingMemory.BINDINGS, *ErrorPanel.BINDINGS),
     ),
     "In the command bar": tuple(CommandBar.BINDINGS),
 }
@@ -232,16 +229,16 @@ def checked(keys: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     good: dict[str, str] = {}
     problems: list[str] = []
     known = {key.id for key in KEYS} | {each.id for title in PANE_BINDINGS for each in _pane_bindings(title)}
-    for name, wanted in keys.items():
-        asked = {_named(key) for key in wanted.split(",") if key.strip()}
+    for name, chosen in keys.items():
+        asked = {_named(key) for key in chosen.split(",") if key.strip()}
         if name not in known:
             near = difflib.get_close_matches(name, sorted(filter(None, known)), n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             problems.append(f"keys: there is no '{name}'{hint}")
         elif not asked or asked & FORBIDDEN:
-            problems.append(f"keys: {name} cannot be '{wanted}': terminals cannot tell that key from another")
+            problems.append(f"keys: {name} cannot be '{chosen}': terminals cannot tell that key from another")
         elif taken := next((key for key in KEYS if key.id != name and asked & _of(key, keys)), None):
-            problems.append(f"keys: {name} cannot be '{wanted}': {taken.id} is on it; give that another key")
+            problems.append(f"keys: {name} cannot be '{chosen}': {taken.id} is on it; give that another key")
         else:
             good[name] = ",".join(sorted(asked))
     return good, problems

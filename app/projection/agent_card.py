@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from app.crew_doing import Explained
-from app.projection.fleet_views import lasted_s, short
-from engine.agents.spec import AgentSpec
+from app.projection.event_lines import short_duration
+from app.projection.fleet_views import seconds_since
+from engine.core.text import clean_line
+from engine.crew.ontology.spec import AgentSpec
+from engine.crew.selection import Candidate, Selection, edges_of
 from engine.crew.state import CrewState
-from engine.domain.text import clean_line
-from engine.selection import Candidate, edges_of
-from widgets.dialogs.long_text import Section
-from widgets.dialogs.selection import CandidateRow, SelectionModel
+from widgets.base.facts import Section
+from widgets.dialogs.handoffs import CandidateRow, SelectionModel
 
 HANDOFFS = 20
 """Handoffs of an agent that are listed, the newest."""
@@ -20,16 +20,17 @@ HANDOFFS = 20
 
 def card(state: CrewState, name: str, now: datetime) -> tuple[Section, ...]:
     """Spec, versions, what it takes and gives, tools, edges, what it asks, its newest handoffs."""
-    one = state.agents[name]
-    spec = one.spec
-    used = f"{one.successes} of {one.runs} runs succeeded" if one.runs else "never run"
-    off = "" if one.enabled else " · takes no work: x on the board lets it again"
+    agent = state.agents[name]
+    spec = agent.spec
+    used = f"{agent.successes} of {agent.runs} runs succeeded" if agent.runs else "never run"
+    off = "" if agent.enabled else " · takes no work: x on the board lets it again"
     floor = " · ◆ has the floor" if state.holder == name else ""
     head = f"{spec.name} · {spec.type} {spec.version} · {used}{off}{floor}"
     sections = [
         Section(head, spec.description),
         Section(
-            "Versions", "\n".join(reversed(one.versions)) + (f"\nfrom {one.source}" if one.source else "")
+            "Versions",
+            "\n".join(reversed(agent.versions)) + (f"\nfrom {agent.source}" if agent.source else ""),
         ),
         Section("Receives and returns", "\n".join(_handoff_lines(spec))),
         Section("How it works", "\n".join(_work_lines(spec))),
@@ -37,10 +38,10 @@ def card(state: CrewState, name: str, now: datetime) -> tuple[Section, ...]:
         Section("Edges of the selection graph", "\n".join(_edge_lines(state, name)) or "none"),
     ]
     if waiting := state.parked(name):
-        told = "\n".join(f"{idea.id}: {idea.text}" for idea in waiting)
-        sections.append(Section("Parked ideas", f"{told}\nidea take IDEA [AGENT] · idea drop IDEA"))
-    if one.warnings:
-        sections.append(Section("Warnings", "\n".join(one.warnings), "warning"))
+        ideas = "\n".join(f"{idea.id}: {idea.text}" for idea in waiting)
+        sections.append(Section("Parked ideas", f"{ideas}\nidea take IDEA [AGENT] · idea drop IDEA"))
+    if agent.warnings:
+        sections.append(Section("Warnings", "\n".join(agent.warnings), "warning"))
     allowed = [
         f"{tool}: always {'allowed' if yes else 'rejected'}"
         for (who, tool), yes in state.permissions.items()
@@ -58,28 +59,21 @@ def _handoff_lines(spec: AgentSpec) -> Iterator[str]:
     receives, returns, routing = spec.handoff.receives, spec.handoff.returns, spec.handoff.routing
     needs = ", ".join(receives.required) or "nothing"
     yield f"needs {needs}, clear by {receives.min_clarity:g} at least"
-    given = [word for word, yes in (
-        ("findings", returns.key_findings), ("recommendations", returns.recommendations),
-        ("confidence", returns.confidence_score), ("open questions", returns.open_questions),
-        ("whom to ask next", returns.suggested_next),
-    ) if yes]  # fmt: skip
+    gives = {
+        "findings": returns.key_findings,
+        "recommendations": returns.recommendations,
+        "confidence": returns.confidence_score,
+        "open questions": returns.open_questions,
+        "whom to ask next": returns.suggested_next,
+    }
+    given = [word for word, yes in gives.items() if yes]
     scores = f"; scores {', '.join(returns.score_names)}" if returns.score_names else ""
     yield f"gives {returns.output_format} with {', '.join(given) or 'nothing besides'}{scores}"
     yield f"hands to {', '.join(routing.can_delegate_to) or 'nobody'}"
-    callers = (
-        "anybody" if routing.can_be_called_by == "*" else ", ".join(routing.can_be_called_by) or "nobody"
-    )
-    supports = spec.handoff.supports
-    kinds = [
-        word
-        for word, yes in (
-            ("delegate", supports.delegate),
-            ("transfer", supports.transfer),
-            ("return", supports.return_),
-            ("escalate", supports.escalate),
-        )
-        if yes
-    ]
+    named = routing.can_be_called_by
+    callers = "anybody" if named == "*" else ", ".join(named) or "nobody"
+    names = ("delegate", "transfer", "return_", "escalate")
+    kinds = [name.rstrip("_") for name in names if getattr(spec.handoff.supports, name)]
     yield f"is called by {callers}; takes part in {', '.join(kinds)}; answers {routing.return_behavior}"
 
 
@@ -88,7 +82,7 @@ def _work_lines(spec: AgentSpec) -> Iterator[str]:
     budget = f" ({model.thinking_budget} tokens)" if model.thinking_budget else ""
     yield f"model: {model.id or model.tier}, {model.max_tokens} tokens, thinking {model.thinking}{budget}"
     for phase in spec.phases:
-        checks = ", ".join(one.check for one in phase.checkpoint.criteria)
+        checks = ", ".join(criterion.check for criterion in phase.checkpoint.criteria)
         yield f"phase {phase.id}: {phase.name}" + (f" [{checks}]" if checks else "")
     for step in spec.steps:
         yield f"step {step.id}: {step.title} ({step.input}{'' if step.may_skip else ', required'})"
@@ -99,8 +93,8 @@ def _work_lines(spec: AgentSpec) -> Iterator[str]:
         yield f"debate: {sides}; judge {spec.debate.judge_agent}, {spec.debate.rounds} rounds"
     if spec.compute:
         yield f"computed in code: {spec.compute}"
-    for one in spec.instructions.quality_criteria:
-        yield f"{'must' if one.hard else 'should'}: {one.check} {one.field}".rstrip()
+    for wish in spec.instructions.quality_criteria:
+        yield f"{'must' if wish.hard else 'should'}: {wish.check} {wish.field}".rstrip()
 
 
 def _tool_lines(state: CrewState, spec: AgentSpec) -> Iterator[str]:
@@ -120,29 +114,38 @@ def _tool_lines(state: CrewState, spec: AgentSpec) -> Iterator[str]:
 def _edge_lines(state: CrewState, name: str) -> Iterator[str]:
     if words := state.agents[name].spec.triggers.keywords:
         yield f"triggers: {', '.join(words)}"
-    for one in state.agents.values():
-        for edge in edges_of(one.spec):
+    for agent in state.agents.values():
+        for edge in edges_of(agent.spec):
             if name in (edge.src, edge.dst):
-                declared = f" (declared by {one.spec.id})" if one.spec.id != name else ""
+                declared = f" (declared by {agent.spec.id})" if agent.spec.id != name else ""
                 yield f"{edge.src} -{edge.rel} {edge.value:g}→ {edge.dst}{declared}"
 
 
 def _handoffs(state: CrewState, name: str, now: datetime) -> list[str]:
-    found = [one for one in state.handoffs.values() if one.agent == name]
+    handoffs = [handoff for handoff in state.handoffs.values() if handoff.agent == name]
+    ages = {handoff.id: seconds_since(handoff.moves[-1].at, now) for handoff in handoffs}
     return [
-        f"{one.state.glyph} {one.id} {one.state.words} {short(lasted_s(one.moves[-1].at, now))} ago, "
-        f"from {one.context.from_agent}: {clean_line(one.context.task_description, limit=90)}"
-        for one in reversed(found[-HANDOFFS:])
+        f"{handoff.state.glyph} {handoff.id} {handoff.state.words} {short_duration(ages[handoff.id])}"
+        f" ago, from {handoff.context.from_agent}: {clean_line(handoff.context.task_description, limit=90)}"
+        for handoff in reversed(handoffs[-HANDOFFS:])
     ]
 
 
-def selection(told: Explained, text: str) -> SelectionModel:
-    """Who would be selected for a text, beside what the seed's own query would have said."""
-    rows = [_candidate(told, one, place) for place, one in enumerate(told.found.rows, 1)]
-    rows += [_candidate(told, one.candidate, 0, one.reason) for one in told.found.lost]
-    return SelectionModel(text, tuple(rows), told.standing)
+def selection(text: str, result: Selection, seeds: Mapping[str, float], standing: str) -> SelectionModel:
+    """Who would be selected for a text, beside what plain keyword scoring would have said.
+
+    Args:
+        text: what is to be done.
+        result: of the selection graph.
+        seeds: the score of plain keyword scoring, by agent.
+        standing: what of the text counted, and where it goes.
+    """
+    rows = [_candidate(row, seeds, place) for place, row in enumerate(result.rows, 1)]
+    rows += [_candidate(loser.candidate, seeds, 0, loser.reason) for loser in result.lost]
+    return SelectionModel(text, tuple(rows), standing)
 
 
-def _candidate(told: Explained, one: Candidate, place: int, lost: str = "") -> CandidateRow:
-    parts = (one.T, one.P, one.C, one.R)
-    return CandidateRow(one.id, one.score, parts, told.seeds.get(one.id), one.why, place, lost)
+def _candidate(candidate: Candidate, seeds: Mapping[str, float], place: int, lost: str = "") -> CandidateRow:
+    parts = (candidate.T, candidate.P, candidate.C, candidate.R)
+    seed = seeds.get(candidate.id)
+    return CandidateRow(candidate.id, candidate.score, parts, seed, candidate.why, place, lost)

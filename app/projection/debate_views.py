@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from app.projection.crew_parts import asked, standing
-from engine.agents.human import HumanRequest
-from engine.agents.methods.debate import ROUNDS_MOST, Claim, Debate, Turn, begin, with_rounds
-from engine.agents.methods.judging import Verdict
+from typing import Any, cast
+
+from app.projection.fleet_views import handoff_status, open_request
+from engine.core.agents import DEBATE
+from engine.crew.methods.debate import ROUNDS_MOST, Claim, Debate, Turn, begin, with_rounds
+from engine.crew.methods.debate_judge import Verdict
+from engine.crew.ontology.context import HumanRequest
 from engine.crew.state import CrewState, Handoff
-from engine.domain.running import DEBATE
-from widgets.debate_board import Card, Column
-from widgets.dialogs.debate import DebateModel, DebateWish, Pass
-from widgets.facts import Fact
+from widgets.base.facts import Fact
+from widgets.dialogs.debate import Card, Column, DebateModel, DebateWish, Pass
 
 _STYLES = {"standing": "success", "unverified": "warning", "rebutted": "error", "conceded": "dim"}
 ROUND, CONTESTED, OVERRIDE = "debate.round", "DEBATE_CONTESTED", "override"
 
 
-def debate(state: CrewState, handoff: Handoff, said: str = "") -> DebateModel:
+def debate(state: CrewState, handoff: Handoff, message: str = "") -> DebateModel:
     """A debate as its run kept it last."""
     held = debate_of(handoff)
     if held is None:
-        return DebateModel(handoff=handoff.id, state=standing(handoff), said="it has no debate")
+        return DebateModel(handoff=handoff.id, state=handoff_status(handoff), said="it has no debate")
     request = between(state, handoff.id)
     verdict = _verdict_of(handoff)
     return DebateModel(
         handoff=handoff.id,
         motion=held.motion,
-        state=f"{standing(handoff)} · {_round(held)}" + (" · step mode" if handoff.as_running.steps else ""),
+        state=f"{handoff_status(handoff)} · {_round(held)}"
+        + (" · step mode" if handoff.as_running.steps else ""),
         columns=tuple(Column(side.label, side.agent_id, side.stance) for side in held.spec.sides),
         cards=tuple(card for turn in held.turns for card in _cards(held, turn)),
         ledger=", ".join(f"{count} {name}" for name, count in held.ledger.items()),
@@ -36,7 +38,7 @@ def debate(state: CrewState, handoff: Handoff, said: str = "") -> DebateModel:
         asked=request.id if request is not None else "",
         may=_may(state, handoff, held, request),
         why_not=_why_not(handoff, held, request),
-        said=said,
+        said=message,
     )
 
 
@@ -53,12 +55,12 @@ def debate_of(handoff: Handoff) -> Debate | None:
 
 def between(state: CrewState, handoff: str) -> HumanRequest | None:
     """The question between two rounds how it goes on."""
-    return asked(state, handoff, ROUND)
+    return open_request(state, handoff, ROUND)
 
 
 def contested(state: CrewState, handoff: str) -> HumanRequest | None:
     """The question what the operator says of passes that differ."""
-    return asked(state, handoff, CONTESTED)
+    return open_request(state, handoff, CONTESTED)
 
 
 def _verdict_of(handoff: Handoff) -> Verdict | None:
@@ -76,37 +78,37 @@ def _round(held: Debate) -> str:
 
 def _cards(held: Debate, turn: Turn) -> list[Card]:
     """What a side said in a round: restated, answers, new claims, what was not taken."""
-    at = f"{turn.side}/{turn.round}"
-    found = [Card(f"{at}/restated", turn.side, turn.round, "note", "restates", "dim", turn.restated)]
-    for number, one in enumerate(turn.replies):
-        head = f"→ {one.claim} {one.kind}s it"
-        style = "dim" if one.kind == "concede" else "accent"
-        found.append(
-            Card(f"{at}/reply{number}", turn.side, turn.round, "reply", head, style, one.text, (one.claim,))
-        )
+
+    def card(name: str, head: str, style: str, text: str, answers: tuple[str, ...] = ()) -> Card:
+        ident, kind = f"{turn.side}/{turn.round}/{name}", "reply" if answers else "note"
+        return Card(ident, turn.side, turn.round, cast(Any, kind), head, style, text, answers)
+
+    cards = [card("restated", "restates", "dim", turn.restated)]
+    for number, reply in enumerate(turn.replies):
+        style = "dim" if reply.kind == "concede" else "accent"
+        head = f"→ {reply.claim} {reply.kind}s it"
+        cards.append(card(f"reply{number}", head, style, reply.text, (reply.claim,)))
     if turn.no_rebuttal:
-        found.append(Card(f"{at}/none", turn.side, turn.round, "note", "! no rebuttal", "warning", ""))
-    found += [_claim_card(claim) for ident in turn.claims if (claim := held.claim(ident)) is not None]
-    if turn.recommends:
-        found.append(Card(f"{at}/for", turn.side, turn.round, "note", "recommends", "dim", turn.recommends))
+        cards.append(card("none", "! no rebuttal", "warning", ""))
+    cards += [_claim_card(claim) for ident in turn.claims if (claim := held.claim(ident)) is not None]
+    cards.append(card("for", "recommends", "dim", turn.recommends))
     if turn.dropped:
-        dropped = "; ".join(turn.dropped)
-        found.append(Card(f"{at}/dropped", turn.side, turn.round, "note", "! not taken", "warning", dropped))
-    return [one for one in found if one.text or one.kind != "note" or one.head.startswith("!")]
+        cards.append(card("dropped", "! not taken", "warning", "; ".join(turn.dropped)))
+    return [each for each in cards if each.text or each.kind != "note" or each.head.startswith("!")]
 
 
 def _claim_card(claim: Claim) -> Card:
     mark = _evidence(claim)
     more = "\n".join(
-        f"{'✓ quoted' if one.verified else '? unverified'}: “{one.quote}” ({one.source or 'no source'})"
-        for one in claim.evidence
+        f"{'✓ quoted' if quote.verified else '? unverified'}: “{quote.quote}” ({quote.source or 'no source'})"
+        for quote in claim.evidence
     )
     head = f"{claim.id} {mark} · {claim.status}"
     return Card(claim.id, claim.side, claim.round, "claim", head, _STYLES[claim.shown], claim.text, more=more)
 
 
 def _evidence(claim: Claim) -> str:
-    if claim.unverified or any(not one.verified for one in claim.evidence):
+    if claim.unverified or any(not quote.verified for quote in claim.evidence):
         return "? unverified"
     return "✓ quoted" if claim.evidence else "· no quote"
 
@@ -117,37 +119,37 @@ def _passes(held: Debate, verdict: Verdict | None) -> tuple[Pass, ...]:
     orders = (held.labels, tuple(reversed(held.labels)))
     return tuple(
         Pass(
-            f"pass {at + 1}, order {', '.join(orders[at % 2])}: {one.winner} {one.confidence:g}",
+            f"pass {at + 1}, order {', '.join(orders[at % 2])}: {judgement.winner} {judgement.confidence:g}",
             (
-                f"decided by {', '.join(one.decisive_claim_ids) or 'no claim'}",
-                *(f"{name}: {words}" for name, words in one.reasons.items()),
+                f"decided by {', '.join(judgement.decisive_claim_ids) or 'no claim'}",
+                *(f"{name}: {words}" for name, words in judgement.reasons.items()),
             ),
         )
-        for at, one in enumerate(verdict.passes)
+        for at, judgement in enumerate(verdict.passes)
     )
 
 
 def _operators(state: CrewState, handoff: str) -> str:
     """What the operator said of passes that differ; it stands beside the verdict."""
-    said = [
-        one.answer.text or str(one.answer.option_id)
-        for one in state.requests.values()
-        if one.handoff_id == handoff and one.reason_code == CONTESTED and one.answer is not None
+    answers = [
+        request.answer.text or str(request.answer.option_id)
+        for request in state.requests.values()
+        if request.handoff_id == handoff and request.reason_code == CONTESTED and request.answer is not None
     ]
-    return said[-1] if said else ""
+    return answers[-1] if answers else ""
 
 
 def _facts(handoff: Handoff, verdict: Verdict | None, operators: str) -> tuple[Fact, ...]:
     if verdict is None:
         failed = handoff.result.error if handoff.result is not None else None
         return (Fact("no verdict", failed, "error"),) if failed else ()
-    said = f"{verdict.winner}, confidence {verdict.confidence:g}"
-    said += ", contested: the passes differ" if verdict.contested else ""
-    facts = [Fact("verdict", said, "warning" if verdict.contested else "success")]
+    words = f"{verdict.winner}, confidence {verdict.confidence:g}"
+    words += ", contested: the passes differ" if verdict.contested else ""
+    facts = [Fact("verdict", words, "warning" if verdict.contested else "success")]
     if operators or verdict.operator:
         facts.append(Fact("yours", operators or verdict.operator, "accent"))
     facts.append(Fact("decided", ", ".join(verdict.decisive) or "by no claim"))
-    facts += [Fact("dissent" if at == 0 else "", one) for at, one in enumerate(verdict.dissent)]
+    facts += [Fact("dissent" if at == 0 else "", opinion) for at, opinion in enumerate(verdict.dissent)]
     return tuple(facts if verdict.dissent else [*facts, Fact("dissent", "none: nothing of it stands", "dim")])
 
 
@@ -155,7 +157,7 @@ def _may(
     state: CrewState, handoff: Handoff, held: Debate, request: HumanRequest | None
 ) -> frozenset[DebateWish]:
     may: set[DebateWish] = {"cancel", "step_mode"} if handoff.open else set()
-    options = {one.id for one in request.options} if request is not None else set()
+    options = {option.id for option in request.options} if request is not None else set()
     if "go_on" in options:
         may.add("go_on")
     if "note" in options:

@@ -1,4 +1,4 @@
-"""The fleet board's model, from what a crew and all agents of the engine are doing (ontology spec §4).
+"""The fleet board's model, from what a crew and all agents of the engine are doing.
 
 Pure but for what it remembers: an agent of which nothing happened is not looked at again, so that two hundred
 of them can be looked at ten times a second.
@@ -6,23 +6,25 @@ of them can be looked at ten times a second.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import IntEnum
+from typing import Any
 
-from engine.agents.context import ORCHESTRATOR
-from engine.agents.human import HumanRequest
-from engine.agents.kinds import ConfidenceSource, HandoffState
-from engine.crew.state import CrewState, Handoff, Registered
-from engine.domain.goal import GoalStatus
-from engine.domain.running import RUN_TYPES
-from engine.domain.state import AgentState, Mode
-from engine.domain.text import clean_line
-from engine.inquiry import Need, NeedKind, needs_of
+from app.projection.event_lines import short_duration
+from engine.core.agents import RUN_TYPES, Mode
+from engine.core.goals import GoalStatus
+from engine.core.state import AgentState
+from engine.core.text import clean_line
+from engine.crew.ontology.context import ORCHESTRATOR, HumanRequest
+from engine.crew.ontology.kinds import ConfidenceSource, HandoffState
+from engine.crew.state import CrewState, Handoff, Move, Registered
+from engine.inquiry.inbox import Need, NeedKind, needs_of
 from widgets.dialogs.fleet import FleetModel
-from widgets.fleet_grid import Asked, AskOption, FleetRow, label_at
+from widgets.panes.fleet_grid import Asked, AskOption, FleetRow, label_at
 
 TYPE, LIVE = "type ", "live "
 """What the keys of rows begin with: registered agents, and agents of the engine."""
@@ -69,12 +71,12 @@ _GROUPS = {
 }
 
 
-def style_of(state: HandoffState) -> str:
+def state_style(state: HandoffState) -> str:
     """How a handoff's state is coloured, beside its mark and its word."""
     return _STYLES.get(state, "error")
 
 
-def lasted_s(since: str | datetime, now: datetime) -> float:
+def seconds_since(since: str | datetime, now: datetime) -> float:
     """Seconds since a moment; 0 where it is none, or still to come."""
     if not since:
         return 0.0
@@ -82,18 +84,10 @@ def lasted_s(since: str | datetime, now: datetime) -> float:
     return max(0.0, (now - began).total_seconds())
 
 
-def short(seconds: float) -> str:
-    """A time in few cells: `12s`, `4m`, `3h`, `2d`."""
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{int(seconds // size)}{unit}"
-    return f"{int(seconds)}s"
-
-
-def at_work_s(handoff: Handoff, now: datetime) -> float:
+def seconds_used(handoff: Handoff, now: datetime) -> float:
     """Seconds of its deadline that a handoff has used up."""
     running = handoff.state is HandoffState.RUNNING
-    return handoff.spent_s + (lasted_s(handoff.moves[-1].at, now) if running else 0.0)
+    return handoff.spent_s + (seconds_since(handoff.moves[-1].at, now) if running else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +128,7 @@ class Fleet:
         now: datetime,
         *,
         faults: Collection[str] = (),
-        said: str = "",
+        message: str = "",
     ) -> FleetModel:
         """What the board shows.
 
@@ -143,37 +137,34 @@ class Fleet:
             agents: the states of the engine's agents.
             now: what time it is, aware.
             faults: agents that ended by a fault of the program.
-            said: what came of the last key.
+            message: the result of the last key.
         """
         entries: list[_Entry] = []
         if crew is not None:
             self._look(crew)
-            entries += [self._registered(crew, one, now) for one in crew.agents.values()]
+            entries += [self._registered(crew, agent, now) for agent in crew.agents.values()]
             entries += self._strangers(crew, now)
         entries += self._live(crew, agents, now, faults)
         # Who lives comes before those that only could be asked.
-        entries.sort(
-            key=lambda one: (one.group, one.since or "~", one.row.key.startswith(TYPE), one.row.name)
-        )
-        rows = tuple(self._row(one, now) for one in entries)
-        counts = Counter(one.group for one in entries)
+        entries.sort(key=_place)
+        rows = tuple(self._row(entry, now) for entry in entries)
+        counts = Counter(entry.group for entry in entries)
         parts = [f"{len(rows)} agents" if len(rows) != 1 else "1 agent"]
         parts += [f"{counts[group]} {word}" for group, word in _WORDS.items() if counts[group]]
         if over := self._work.over:
             parts.append(f"{over:,} ended run{'' if over == 1 else 's'}: h")
         if crew is not None and crew.holder != ORCHESTRATOR:
             parts.append(f"◆ {crew.holder} speaks with you")
-        return FleetModel(rows, " · ".join(parts), said)
+        return FleetModel(rows, " · ".join(parts), message)
 
     def _row(self, entry: _Entry, now: datetime) -> FleetRow:
         row = entry.row
         label = self._labels.get(row.key)
         if label is None:
             label = self._labels[row.key] = label_at(len(self._labels))
-        state = (
-            f"{row.state} {short(lasted_s(entry.since, now))}" if entry.timed and entry.since else row.state
-        )
-        return replace(row, label=label, state=state)
+        timed = entry.timed and bool(entry.since)
+        since = f" {short_duration(seconds_since(entry.since, now))}" if timed else ""
+        return replace(row, label=label, state=f"{row.state}{since}")
 
     def _look(self, crew: CrewState) -> None:
         """Sort what is open, where something has happened since."""
@@ -193,11 +184,11 @@ class Fleet:
 
     # -------------------------------------------------------------- registered agents
 
-    def _registered(self, crew: CrewState, one: Registered, now: datetime) -> _Entry:
-        spec = one.spec
+    def _registered(self, crew: CrewState, registered: Registered, now: datetime) -> _Entry:
+        spec = registered.spec
         handed = self._work.open.get(spec.id, [])
         asked = self._work.requests.get(spec.id, [])
-        last = crew.handoffs.get(one.last)
+        last = crew.handoffs.get(registered.last)
         row = FleetRow(
             TYPE + spec.id,
             spec.id,
@@ -208,12 +199,12 @@ class Fleet:
             version=spec.version,
             floor=crew.holder == spec.id,
             queued=sum(each.state is HandoffState.QUEUED for each in handed),
-            last=last_of(last),
-            used=f"{one.successes}/{one.runs}" if one.runs else "-",
-            tools=tools_of(crew, one),
+            last=last_result(last),
+            used=f"{registered.successes}/{registered.runs}" if registered.runs else "-",
+            tools=tool_status(crew, registered),
             work=clean_line(spec.description, limit=200),
             note=_note(last),
-            asked=_with_ideas(asked_by(asked, now), crew, spec.id) if asked else None,
+            asked=_with_ideas(first_request(asked, now), crew, spec.id) if asked else None,
         )
         busiest = min(handed, key=_rank, default=None)
         waits = [each for each in asked if each.reason_code != TALKS]
@@ -221,11 +212,11 @@ class Fleet:
             return _busy(row, busiest, waits, now)
         if waits:
             since = waits[0].created_at.isoformat()
-            return _Entry(Group.WAITING, since, replace(row, mark="?", style="warning", state="waiting"))
-        if not one.enabled:
-            return _Entry(Group.OFF, "", replace(row, mark="⊘", state="off"), timed=False)
+            return _Entry(Group.WAITING, since, _as(row, "?", "warning", "waiting"))
+        if not registered.enabled:
+            return _Entry(Group.OFF, "", _as(row, "⊘", "dim", "off"), timed=False)
         if last is not None and last.state in (HandoffState.FAILED, HandoffState.TIMED_OUT):
-            failed = replace(row, mark=last.state.glyph, style="error", state=last.state.words)
+            failed = _as(row, last.state.glyph, "error", last.state.words)
             return _Entry(Group.FAILED, last.moves[-1].at, failed)
         return _Entry(Group.IDLE, last.moves[-1].at if last is not None else "", row)
 
@@ -233,7 +224,7 @@ class Fleet:
         """Who asks and is not registered: sub-agents, and the crew's manager itself."""
         for name, asked in self._work.requests.items():
             if name not in crew.agents:
-                row = FleetRow(TYPE + name, name, "?", "warning", "waiting", asked=asked_by(asked, now))
+                row = FleetRow(TYPE + name, name, "?", "warning", "waiting", asked=first_request(asked, now))
                 yield _Entry(Group.WAITING, asked[0].created_at.isoformat(), row)
 
     # -------------------------------------------------------------- agents of the engine
@@ -243,11 +234,12 @@ class Fleet:
     ) -> Iterable[_Entry]:
         for state in agents:
             handoff = crew.handoff_of(state.agent_id) if crew is not None else None
-            history = state.deleted or state.handed_back or state.proves
-            if history or (handoff is not None and self._stands_for(crew, handoff)):
+            if state.deleted or state.handed_back or state.proves:
                 continue
-            if handoff is None and crew is not None and state.agent_type in RUN_TYPES:
-                continue  # it is being made, and told in its agent's row a moment later
+            if crew is not None and handoff is None and state.agent_type in RUN_TYPES:
+                continue  # it is being made, and shown in its agent's row a moment later
+            if crew and handoff and (handoff.agent in crew.agents or not handoff.open):
+                continue  # another row shows the run already, or it is over
             # A fault of the program has no event.
             about = "fault" if state.agent_id in faults else ""
             before = self._known.get(state.agent_id)
@@ -256,14 +248,17 @@ class Fleet:
                 self._known[state.agent_id] = before
             entry = before[2]
             if entry.row.asked is not None and entry.since:
-                waited = short(lasted_s(entry.since, now))
+                waited = short_duration(seconds_since(entry.since, now))
                 entry = replace(entry, row=replace(entry.row, asked=replace(entry.row.asked, waited=waited)))
             yield entry
 
-    @staticmethod
-    def _stands_for(crew: CrewState | None, handoff: Handoff) -> bool:
-        """Whether another row tells of a run already, or it is over."""
-        return crew is None or handoff.agent in crew.agents or not handoff.open
+
+def _place(entry: _Entry) -> tuple[Group, str, bool, str]:
+    return entry.group, entry.since or "~", entry.row.key.startswith(TYPE), entry.row.name
+
+
+def _as(row: FleetRow, mark: str, style: str, state: str, **more: Any) -> FleetRow:
+    return replace(row, mark=mark, style=style, state=state, **more)
 
 
 def _rank(handoff: Handoff) -> tuple[int, str]:
@@ -276,27 +271,27 @@ def _busy(row: FleetRow, handoff: Handoff, waits: Sequence[HumanRequest], now: d
     group = Group.WAITING if waits else _GROUPS[state]
     word, timed = state.words, True
     talks = row.asked is not None and not waits and state is HandoffState.WAITING_HUMAN
-    mark, style = state.glyph, style_of(state)
+    mark, style = state.glyph, state_style(state)
     if talks:
         group, word, mark, style = Group.RUNNING, "talking", HandoffState.RUNNING.glyph, "accent"
     elif state is HandoffState.RUNNING:
         limit = f"/{handoff.limit_s:.0f}" if handoff.limit_s else ""
-        word, timed = f"{state.words} {at_work_s(handoff, now):.0f}{limit}s", False
+        word, timed = f"{state.words} {seconds_used(handoff, now):.0f}{limit}s", False
     elif waits:
         mark, style, since = "?", "warning", waits[0].created_at.isoformat()
         word = "waiting"
     task = clean_line(handoff.context.task_description, limit=160)
     work = " · ".join(filter(None, (clean_line(handoff.note, limit=80), task, handoff.id)))
-    return _Entry(group, since, replace(row, mark=mark, style=style, state=word, work=work), timed)
+    return _Entry(group, since, _as(row, mark, style, word, work=work), timed)
 
 
-def last_of(handoff: Handoff | None) -> str:
+def last_result(handoff: Handoff | None) -> str:
     """What came last, with how sure it was; `-` where nothing came, or nobody said how sure."""
     if handoff is None or handoff.result is None:
         return "-"
     sure = handoff.result.confidence_source is not ConfidenceSource.NONE
-    told = f"{handoff.result.confidence:.2f}" if sure else ("-" if handoff.result.success else "")
-    return f"{handoff.state.glyph}{told}"
+    confidence = f"{handoff.result.confidence:.2f}" if sure else ("-" if handoff.result.success else "")
+    return f"{handoff.state.glyph}{confidence}"
 
 
 def _note(handoff: Handoff | None) -> str:
@@ -305,24 +300,24 @@ def _note(handoff: Handoff | None) -> str:
     result = handoff.result
     if result.error is not None:
         return clean_line(f"{handoff.id} {result.error_code or ''}: {result.error}", limit=600)
-    said = result.key_findings[0] if result.key_findings else result.output
-    return clean_line(f"{handoff.id}: {said}", limit=600)
+    words = result.key_findings[0] if result.key_findings else result.output
+    return clean_line(f"{handoff.id}: {words}", limit=600)
 
 
 def _with_ideas(asked: Asked, crew: CrewState, agent: str) -> Asked:
     """What a role asks, with the ideas that it has parked so far."""
-    ideas = " · ".join(f"{one.id} {clean_line(one.text, limit=80)}" for one in crew.parked(agent))
+    ideas = " · ".join(f"{idea.id} {clean_line(idea.text, limit=80)}" for idea in crew.parked(agent))
     return replace(asked, context=f"{asked.context} parked: {ideas}".strip()) if ideas else asked
 
 
 _NOT_THERE = ("down", "waits for your leave")
-"""States of a server (`engine.mcp.health.ServerState`) in which none of its tools can be had."""
+"""States of a server (`engine.tools.mcp.health.ServerState`) in which none of its tools can be had."""
 
 
-def tools_of(crew: CrewState, one: Registered) -> str:
+def tool_status(crew: CrewState, registered: Registered) -> str:
     """Whether its servers can be had: ok, degraded, or down where a required one is."""
-    worst = "degraded" if one.spec.tools.degraded else "ok"
-    for use in one.spec.tools.mcp_servers:
+    worst = "degraded" if registered.spec.tools.degraded else "ok"
+    for use in registered.spec.tools.mcp_servers:
         server = crew.servers.get(use.server)
         if server is not None and server.state in _NOT_THERE and use.required:
             return "down"
@@ -331,22 +326,22 @@ def tools_of(crew: CrewState, one: Registered) -> str:
     return worst
 
 
-def asked_by(requests: Sequence[HumanRequest], now: datetime) -> Asked:
+def first_request(requests: Sequence[HumanRequest], now: datetime) -> Asked:
     """The first of an agent's open requests: what waits before what only listens."""
-    ordered = sorted(requests, key=lambda one: one.reason_code == TALKS)
-    one = ordered[0]
+    ordered = sorted(requests, key=lambda request: request.reason_code == TALKS)
+    request = ordered[0]
     options = []
-    for option in one.options:
-        usual = " (by default)" if option.id == one.default_option else ""
+    for option in request.options:
+        usual = " (by default)" if option.id == request.default_option else ""
         options.append(AskOption(option.label + usual, "must" if option.needs_words else option.words))
     return Asked(
-        one.id,
-        one.title + (f" (asked {one.times} times)" if one.times > 1 else ""),
-        one.question,
+        request.id,
+        request.title + (f" (asked {request.times} times)" if request.times > 1 else ""),
+        request.question,
         tuple(options),
-        one.context,
-        one.allow_free_text,
-        short(lasted_s(one.created_at, now)),
+        request.context,
+        request.allow_free_text,
+        short_duration(seconds_since(request.created_at, now)),
         len(ordered) - 1,
     )
 
@@ -355,41 +350,84 @@ def _entry(state: AgentState, handoff: Handoff | None, *, fault: bool) -> _Entry
     """The row of an agent of the engine."""
     goal = state.goal or next(iter(reversed(state.goals.values())), None)
     work = clean_line(goal.text, limit=200) if goal is not None else ""
-    badge = handoff.spec.type.badge if handoff is not None and handoff.spec is not None else ""
-    row = FleetRow(
-        LIVE + state.agent_id, state.agent_id, "·", "dim", "idle", badge=badge or _badge(state), work=work
-    )
+    badge = "ASL" if state.reasons else "BDI"
+    if handoff is not None and handoff.spec is not None:
+        badge = handoff.spec.type.badge or badge
+    row = FleetRow(LIVE + state.agent_id, state.agent_id, "·", "dim", "idle", badge=badge, work=work)
     if fault:
         note = "it ended by a fault of the program; ? says which"
-        return _Entry(Group.FAILED, "", replace(row, mark="✗", style="error", state="fault", note=note))
-    needs = needs_of(state)
-    if needs:
-        told = _needed(needs)
-        since = needs[0].since or state.at
+        return _Entry(Group.FAILED, "", _as(row, "✗", "error", "fault", note=note))
+    if needs := needs_of(state):
+        asked = _needed(needs)
         return _Entry(
-            Group.WAITING, since, replace(row, mark="?", style="warning", state="waiting", asked=told)
+            Group.WAITING, needs[0].since or state.at, _as(row, "?", "warning", "waiting", asked=asked)
         )
     if state.mode in (Mode.RUNNING, Mode.STEPPING):
-        return _Entry(Group.RUNNING, "", replace(row, mark="▶", style="accent", state="running"), timed=False)
+        return _Entry(Group.RUNNING, "", _as(row, "▶", "accent", "running"), timed=False)
     if state.mode in (Mode.PAUSED, Mode.FROZEN, Mode.SHELL) and state.open_goals:
-        word = state.mode.value.lower()
-        return _Entry(Group.PAUSED, state.at, replace(row, mark="‖", style="text", state=word))
+        return _Entry(Group.PAUSED, state.at, _as(row, "‖", "text", state.mode.value.lower()))
     if state.mode is Mode.STOPPED:
-        return _Entry(Group.OFF, "", replace(row, mark="⊘", state="stopped"), timed=False)
+        return _Entry(Group.OFF, "", _as(row, "⊘", "dim", "stopped"), timed=False)
     if goal is not None and goal.status is GoalStatus.FAILED:
-        failed = replace(row, mark="✗", style="error", state="failed", last="✗", note=goal.reason)
-        return _Entry(Group.FAILED, state.at, failed)
+        return _Entry(Group.FAILED, state.at, _as(row, "✗", "error", "failed", last="✗", note=goal.reason))
     done = goal is not None and goal.status is GoalStatus.ACHIEVED
     return _Entry(Group.IDLE, state.at if goal is not None else "", replace(row, last="✓-" if done else "-"))
 
 
-def _badge(state: AgentState) -> str:
-    return "BDI" if not state.reasons else "ASL"
-
-
 def _needed(needs: Sequence[Need]) -> Asked:
     need = needs[0]
-    approves = need.kind is NeedKind.APPROVAL
-    options = APPROVALS if approves else (OPENS,)
-    shown = tuple(AskOption(label) for label in options)
+    shown = tuple(map(AskOption, APPROVALS if need.kind is NeedKind.APPROVAL else (OPENS,)))
     return Asked(need.thing or need.key, need.kind.value, need.what, shown, more=len(needs) - 1)
+
+
+# ------------------------------------------------------------------ what the dialogs of a crew share
+
+STYLES = {"✓": "success", "✗": "error", "!": "warning", "?": "warning", "●": "accent", "▶": "accent"}
+"""The style of a mark; of others it is dim."""
+
+
+def handoff_style(mark: str) -> str:
+    """The style of a mark."""
+    return STYLES.get(mark, "dim")
+
+
+def handoff_status(handoff: Handoff) -> str:
+    """How it stands: mark and word, never colour alone."""
+    return f"{handoff.state.glyph} {handoff.state.words}"
+
+
+def open_request(state: CrewState, handoff: str, reason: str) -> HumanRequest | None:
+    """The open question of a handoff whose reason begins so; None where there is none."""
+    return next(
+        (request for request in state.open_requests(handoff) if request.reason_code.startswith(reason)), None
+    )
+
+
+def last_transition(handoff: Handoff, target: str) -> Move | None:
+    """The last time that it came to stand there."""
+    return next((move for move in reversed(handoff.moves) if move.target == target), None)
+
+
+def moment_text(at: str) -> str:
+    """A moment as day and time of day."""
+    return f"{at[:10]} {at[11:19]} UTC"
+
+
+def value_text(value: Any) -> str:
+    """A value as text: words as they are, all else as JSON."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+        return ", ".join(value)
+    return json.dumps(value, ensure_ascii=False, indent=1, default=str)
+
+
+def handoff_title(handoff: Handoff) -> str:
+    """What is done, by whom."""
+    name = handoff.spec.name if handoff.spec is not None else handoff.agent
+    task = clean_line(handoff.context.task_description, limit=80)
+    return f"{name}: {task}" if task else name

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.projection.crew_parts import asked, last_move, shown, standing, style_of, when
-from engine.agents.human import HumanRequest
-from engine.agents.kinds import HandoffState, InputKind
-from engine.agents.methods import guided as machine
-from engine.agents.methods.guided import GuidedSession, StepStatus
-from engine.agents.spec import GuidedStep
+from app.projection.fleet_views import (
+    handoff_status,
+    handoff_style,
+    last_transition,
+    moment_text,
+    open_request,
+    value_text,
+)
+from engine.core.agents import GUIDED
+from engine.core.crew_commands import GuidedMove
+from engine.crew.methods import dialogue as machine
+from engine.crew.methods.dialogue import GuidedSession, StepStatus
+from engine.crew.ontology.context import HumanRequest
+from engine.crew.ontology.kinds import HandoffState, InputKind
+from engine.crew.ontology.spec import GuidedStep
 from engine.crew.state import CrewState, Handoff
-from engine.domain.crew_commands import GuidedMove
-from engine.domain.running import GUIDED
-from widgets.dialogs.long_text import Section
-from widgets.guided_model import Answer, GuidedModel, StepAsked, StepLine
+from widgets.base.facts import Section
+from widgets.dialogs.guided import Answer, GuidedModel, GuidedStepRequest, StepLine
 
 _MARKS = {StepStatus.ANSWERED: "✓", StepStatus.SKIPPED: "»", StepStatus.STALE: "!", StepStatus.PENDING: "·"}
 _MADE = {*GuidedMove.model_fields["move"].annotation.__args__, "leave", "take"}  # type: ignore[union-attr]
@@ -27,15 +34,15 @@ _OWN = ("not done: ", "draft: ", _NO_DRAFT)
 def guided(state: CrewState, handoff: Handoff) -> GuidedModel:
     """Where a guided handoff and its operator stand."""
     steps = handoff.spec.steps if handoff.spec is not None else ()
-    session, request = session_of(handoff), asked(state, handoff.id, "guided")
-    now = next((one for one in steps if one.id == session.active), None)
+    session, request = session_of(handoff), open_request(state, handoff.id, "guided")
+    now = next((step for step in steps if step.id == session.active), None)
     at = steps.index(now) + 1 if now is not None else len(steps)
     return GuidedModel(
         handoff=handoff.id,
         title=handoff.spec.name if handoff.spec is not None else handoff.agent,
         place=f"{at}/{len(steps)}",
-        state=standing(handoff),
-        rail=tuple(_line(one, session) for one in steps),
+        state=handoff_status(handoff),
+        rail=tuple(_line(step, session) for step in steps),
         asked=request.id if request is not None else "",
         step=_asked(now, session) if now is not None else None,
         told=_told(handoff, request),
@@ -58,13 +65,13 @@ def session_of(handoff: Handoff) -> GuidedSession:
 
 def checker(handoff: Handoff) -> Callable[[str, Answer], str]:
     """What is wrong with an answer to a step; the same rules as where it is stored."""
-    steps = {one.id: one for one in handoff.spec.steps} if handoff.spec is not None else {}
+    steps = {step.id: step for step in handoff.spec.steps} if handoff.spec is not None else {}
 
     def check(step: str, value: Answer) -> str:
         if step not in steps:
             return ""
         try:
-            machine.fitting(steps[step], list(value) if isinstance(value, tuple) else value)
+            machine.checked_answer(steps[step], list(value) if isinstance(value, tuple) else value)
         except machine.MoveRefused as error:
             return str(error)
         return ""
@@ -77,10 +84,11 @@ def _line(step: GuidedStep, session: GuidedSession) -> StepLine:
     here = step.id == session.active
     mark = "●" if here else _MARKS[status]
     word = "now" if here else "" if status is StepStatus.PENDING else status.value
-    return StepLine(step.id, step.title, mark, style_of("!" if status is StepStatus.STALE else mark), word)
+    style = handoff_style("!" if status is StepStatus.STALE else mark)
+    return StepLine(step.id, step.title, mark, style, word)
 
 
-def _asked(step: GuidedStep, session: GuidedSession) -> StepAsked:
+def _asked(step: GuidedStep, session: GuidedSession) -> GuidedStepRequest:
     state = session.of(step.id)
     notes = ["required" if step.required else "can be skipped" if step.may_skip else "cannot be skipped"]
     if step.input is InputKind.MULTI:
@@ -89,10 +97,8 @@ def _asked(step: GuidedStep, session: GuidedSession) -> StepAsked:
         notes.append("! stale: something that it depends on has changed; enter confirms it as it is")
     if state.status is StepStatus.SKIPPED:
         notes.append("» skipped before" + (f": {state.reason}" if state.reason else ""))
-    return StepAsked(
-        step.id,
-        step.title,
-        step.prompt,
+    return GuidedStepRequest(
+        *(step.id, step.title, step.prompt),
         step.input.value,
         step.options,
         _value(step, state.value),
@@ -108,15 +114,16 @@ def _value(step: GuidedStep, value: object) -> Answer:
         return tuple(map(str, value))
     if isinstance(value, bool):
         return value
-    return shown(value)
+    return value_text(value)
 
 
 def _told(handoff: Handoff, request: HumanRequest | None) -> tuple[str, ...]:
     """When it was saved, and what the run says besides of the agent's changes since."""
     lines = []
-    if (saved := last_move(handoff, HandoffState.PAUSED)) is not None:
-        again = "; taken up again, nothing in the agent has changed since"
-        lines.append(f"saved {when(saved.at)}" + ("" if handoff.state is HandoffState.PAUSED else again))
+    if (saved := last_transition(handoff, HandoffState.PAUSED)) is not None:
+        again = "; resumed, nothing in the agent has changed since"
+        paused = handoff.state is HandoffState.PAUSED
+        lines.append(f"saved {moment_text(saved.at)}{'' if paused else again}")
     if request is None:
         return tuple(lines)
     session = session_of(handoff)
@@ -126,27 +133,28 @@ def _told(handoff: Handoff, request: HumanRequest | None) -> tuple[str, ...]:
         line for line in context.split("\n")[1:] if line and not line.startswith(_OWN) and line not in own
     ]
     if changed and lines:
-        lines[0] = f"saved {when(saved.at)}; since then:" if saved is not None else lines[0]
+        lines[0] = f"saved {moment_text(saved.at)}; since then:" if saved is not None else lines[0]
     return (*lines, *changed, *(line for line in context.split("\n") if line.startswith(_NO_DRAFT)))
 
 
 def _draft(request: HumanRequest | None) -> str:
-    take = next((one for one in request.options if one.id == "take"), None) if request is not None else None
+    options = request.options if request is not None else ()
+    take = next((option for option in options if option.id == "take"), None)
     if request is None or take is None:
         return ""
     return str(take.args.get("draft") or request.context.partition("\ndraft: ")[2])
 
 
 def _partial(steps: tuple[GuidedStep, ...], session: GuidedSession) -> tuple[Section, ...]:
-    found = []
+    sections = []
     for step in steps:
         state = session.of(step.id)
         mark = _MARKS[state.status]
         if state.status in (StepStatus.ANSWERED, StepStatus.STALE):
             stale = " (stale)" if state.status is StepStatus.STALE else ""
-            found.append(Section(f"{mark} {step.title}{stale}", shown(state.value)))
+            sections.append(Section(f"{mark} {step.title}{stale}", value_text(state.value)))
         elif state.status is StepStatus.SKIPPED:
-            found.append(Section(f"{mark} {step.title}: skipped", state.reason, "text"))
+            sections.append(Section(f"{mark} {step.title}: skipped", state.reason, "text"))
     for name, value in session.appendix.items():
-        found.append(Section(f"{name}: its step is gone", shown(value)))
-    return tuple(found)
+        sections.append(Section(f"{name}: its step is gone", value_text(value)))
+    return tuple(sections)

@@ -1,34 +1,27 @@
-"""The timeline of handoffs: trees by lineage with bars of time, and all that is known of one (spec §4)."""
+"""The timeline of handoffs: trees by lineage with bars of time, and all that is known of one."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import pairwise
+from itertools import zip_longest
 
-from app.projection.fleet_views import at_work_s, lasted_s, short, style_of
-from engine.agents.clarity import SLOTS
-from engine.agents.human import HumanRequest
-from engine.agents.kinds import ConfidenceSource, HandoffState, HandoffType, Priority
-from engine.agents.result import HandoffResult
+from app.projection.event_lines import short_duration
+from app.projection.fleet_views import seconds_since, seconds_used, state_style
+from engine.core.text import clean, clean_line
+from engine.crew.ontology.context import SLOTS, HumanRequest
+from engine.crew.ontology.kinds import ConfidenceSource, HandoffState, Priority
+from engine.crew.ontology.results import HandoffResult
 from engine.crew.state import CrewState, Group, Handoff
-from engine.domain.text import clean, clean_line
+from widgets.base.facts import Fact
 from widgets.dialogs.handoffs import HandoffLine, HandoffsModel, HandoffWish, Span, SpanKind
-from widgets.facts import Fact
 
 TREES = 120
 """Trees that are shown: the newest, and all with something open."""
 OUTPUT_SHOWN = 6_000
 """Characters of an output or a task; what is more is said."""
 SHORT_ID = 8
-_LETTERS = {
-    HandoffType.DELEGATE: "D",
-    HandoffType.TRANSFER: "T",
-    HandoffType.ESCALATE: "E",
-    HandoffType.RETURN: "R",
-}
 _MODES = {"parallel": "P", "sequential": "S", "selective": "L", "debate": "B"}
 _KINDS: dict[HandoffState, SpanKind] = {
     HandoffState.QUEUED: "queued",
@@ -44,113 +37,125 @@ _FAILED = (
 )
 
 
-@dataclass(slots=True)
-class _Forest:
-    """Who stands below whom."""
-
-    roots: list[str] = field(default_factory=list)
-    below: dict[str, list[str]] = field(default_factory=dict)
-
-
-def timeline(state: CrewState, now: datetime, *, shown: str = "", said: str = "") -> HandoffsModel:
+def timeline(state: CrewState, now: datetime, *, shown: str = "", message: str = "") -> HandoffsModel:
     """What the timeline shows.
 
     Args:
         state: what the crew knows.
         now: what time it is, aware.
         shown: the handoff, or group, that the facts are to be about; empty for the newest.
-        said: what came of the last key.
+        message: the result of the last key.
     """
-    forest = _forest(state)
-    newest = forest.roots[::-1]
-    chosen = [root for at, root in enumerate(newest) if at < TREES or _alive(state, forest, root)]
-    lines = tuple(line for root in chosen for line in _tree(state, forest, root, now))
+    trees = _Trees(state, now)
+    newest = trees.roots[::-1]
+    chosen = [root for at, root in enumerate(newest) if at < TREES or trees.alive(root)]
+    lines = tuple(line for root in chosen for line in trees.tree(root))
     known = {line.key for line in lines}
     shown = shown if shown in known else next(iter(known and (lines[0].key,)), "")
-    told = [one for one in state.handoffs.values() if not one.proof]
-    counts = Counter(one.state for one in told if one.open)
-    parts = [_count(len(told), "handoff")]
-    parts += [f"{count} {one.words}" for one, count in counts.items()]
+    handoffs = [handoff for handoff in state.handoffs.values() if not handoff.proof]
+    counts = Counter(handoff.state for handoff in handoffs if handoff.open)
+    parts = [_count(len(handoffs), "handoff")]
+    parts += [f"{count} {handoff.words}" for handoff, count in counts.items()]
     if hidden := len(newest) - len(chosen):
         parts.append(f"{hidden} older trees are not shown")
-    used = [one.result.usage for one in told if one.result is not None]
+    used = [handoff.result.usage for handoff in handoffs if handoff.result is not None]
     if calls := sum(usage.calls for usage in used):
         parts.append(f"{_count(calls, 'model call')}, ${sum(usage.usd for usage in used):.2f}")
-    return HandoffsModel(lines, " · ".join(parts), shown, facts(state, shown, now), said)
+    return HandoffsModel(lines, " · ".join(parts), shown, handoff_facts(state, shown, now), message)
 
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _forest(state: CrewState) -> _Forest:
-    """All but what proves new agents, which is shown with their builds."""
-    forest = _Forest()
-    for name, one in state.handoffs.items():
-        if one.proof:
-            continue
-        parent = one.context.parent_id
-        if parent in state.handoffs:
-            forest.below.setdefault(parent, []).append(name)
-        else:
-            forest.roots.append(name)
-    return forest
-
-
-def _alive(state: CrewState, forest: _Forest, root: str) -> bool:
-    return state.handoffs[root].open or any(
-        _alive(state, forest, each) for each in forest.below.get(root, ())
-    )
-
-
 # ------------------------------------------------------------------ trees
 
 
-def _tree(state: CrewState, forest: _Forest, root: str, now: datetime) -> Iterator[HandoffLine]:
-    """A handoff with all below it; those of one group of the operator are one tree, behind a bracket."""
-    members = _members(forest.roots, state, root)
-    if members and members[-1] != root:
-        return  # the group is told where its newest member stands
-    whole = members or [root]
-    began = min(_moment(state.handoffs[one].moves[0].at) for one in whole)
-    ended = max((_end(state, forest, one, now) for one in whole), default=now)
-    length = max(1.0, (ended - began).total_seconds())
-    yield from _level(state, forest, whole, "", began, length, now)
+class _Trees:
+    """Who stands below whom: all but what proves new agents, which is shown with their builds."""
 
+    def __init__(self, state: CrewState, now: datetime) -> None:
+        self._state, self._now = state, now
+        self.roots: list[str] = []
+        self._children: dict[str, list[str]] = {}
+        self._began, self._length = now, 1.0
+        for name, handoff in state.handoffs.items():
+            parent = handoff.context.parent_id
+            if not handoff.proof:
+                known = parent in state.handoffs
+                (self._children.setdefault(str(parent), []) if known else self.roots).append(name)
 
-def _members(roots: Sequence[str], state: CrewState, root: str) -> list[str]:
-    group = state.handoffs[root].group
-    return [one for one in roots if state.handoffs[one].group == group] if group in state.groups else []
+    def alive(self, name: str) -> bool:
+        """Whether something of a tree is open."""
+        return self._state.handoffs[name].open or any(map(self.alive, self._children.get(name, ())))
 
+    def tree(self, root: str) -> Iterator[HandoffLine]:
+        """A handoff with all below it; those of one group of the operator are one tree, behind a bracket."""
+        handoffs = self._state.handoffs
+        group = handoffs[root].group
+        whole = [root]
+        if group in self._state.groups:
+            whole = [each for each in self.roots if handoffs[each].group == group]
+        if whole[-1] != root:
+            return  # the group is shown where its newest member stands
+        self._began = min(_moment(handoffs[each].moves[0].at) for each in whole)
+        self._length = max(1.0, (max(map(self._end, whole)) - self._began).total_seconds())
+        yield from self._level(whole, "")
 
-def _level(
-    state: CrewState, forest: _Forest, names: Sequence[str], lead: str, began: datetime, length: float,
-    now: datetime,
-) -> Iterator[HandoffLine]:  # fmt: skip
-    """Handoffs beside each other, those of a group behind its bracket."""
-    told: set[str] = set()
-    for at, name in enumerate(names):
-        one = state.handoffs[name]
-        group = state.groups.get(one.group)
-        branch = (" └ " if at == len(names) - 1 else " ├ ") if lead or at or len(names) > 1 else ""
-        if group is None:
-            yield _line(one, lead + branch, began, length, now)
-            yield from _below(state, forest, name, lead + ("   " if branch else ""), began, length, now)
-        elif group.id not in told:
-            told.add(group.id)
-            together = [each for each in names if state.handoffs[each].group == group.id]
-            yield _heading(group, lead, now)
-            for place, each in enumerate(together):
-                bracket = _bracket(group, place, len(together))
-                yield _line(state.handoffs[each], lead + bracket, began, length, now)
-                yield from _below(state, forest, each, lead + "   ", began, length, now)
+    def _level(self, names: Sequence[str], lead: str) -> Iterator[HandoffLine]:
+        """Handoffs beside each other, those of a group behind its bracket."""
+        handoffs, counted = self._state.handoffs, set()
+        for at, name in enumerate(names):
+            group = self._state.groups.get(handoffs[name].group)
+            branch = (" └ " if at == len(names) - 1 else " ├ ") if lead or at or len(names) > 1 else ""
+            if group is None:
+                yield self._line(handoffs[name], lead + branch)
+                yield from self._below(name, lead + ("   " if branch else ""))
+            elif group.id not in counted:
+                counted.add(group.id)
+                together = [each for each in names if handoffs[each].group == group.id]
+                yield _heading(group, lead, self._now)
+                for place, each in enumerate(together):
+                    yield self._line(handoffs[each], lead + _bracket(group, place, len(together)))
+                    yield from self._below(each, lead + "   ")
 
+    def _below(self, name: str, lead: str) -> Iterator[HandoffLine]:
+        if children := self._children.get(name):
+            yield from self._level(children, lead or " ")
 
-def _below(
-    state: CrewState, forest: _Forest, name: str, lead: str, began: datetime, length: float, now: datetime
-) -> Iterator[HandoffLine]:
-    if children := forest.below.get(name):
-        yield from _level(state, forest, children, lead or " ", began, length, now)
+    def _line(self, handoff: Handoff, lead: str) -> HandoffLine:
+        now, context = self._now, handoff.context
+        urgent = "!" * (handoff.priority - Priority.NORMAL) if handoff.open else ""
+        again = f" (try {context.attempt})" if context.attempt > 1 else ""
+        took = handoff.result.duration_seconds if handoff.result is not None else seconds_used(handoff, now)
+        waits = handoff.state in (HandoffState.QUEUED, HandoffState.WAITING_HUMAN, HandoffState.PAUSED)
+        return HandoffLine(
+            handoff.id,
+            f"{context.handoff_type.value[0].upper()}{urgent} {handoff.id[:SHORT_ID]} {handoff.agent}{again}",
+            lead,
+            handoff.state.glyph,
+            state_style(handoff.state),
+            handoff.state.words,
+            short_duration(seconds_since(handoff.moves[-1].at, now) if waits else took),
+            self._spans(handoff),
+            self._length,
+            _tail(handoff),
+            allowed_actions(handoff),
+        )
+
+    def _spans(self, handoff: Handoff) -> tuple[Span, ...]:
+        spans = []
+        for move, after in zip_longest(handoff.moves, handoff.moves[1:]):
+            if (kind := _KINDS.get(move.target)) is not None:
+                end = _moment(after.at) if after is not None else self._now
+                begin = (_moment(move.at) - self._began).total_seconds()
+                spans.append(Span(kind, begin, max(begin, (end - self._began).total_seconds())))
+        return tuple(spans)
+
+    def _end(self, name: str) -> datetime:
+        handoff = self._state.handoffs[name]
+        own = self._now if handoff.open else _moment(handoff.moves[-1].at)
+        return max([own, *map(self._end, self._children.get(name, ()))])
 
 
 def _bracket(group: Group, place: int, count: int) -> str:
@@ -162,82 +167,42 @@ def _bracket(group: Group, place: int, count: int) -> str:
 
 
 def _heading(group: Group, lead: str, now: datetime) -> HandoffLine:
-    letter = _MODES.get(group.mode, "G")
-    name = f"{letter} {group.id[:SHORT_ID]} {group.mode}: {', '.join(group.agents)}"
+    name = f"{_MODES.get(group.mode, 'G')} {group.id[:SHORT_ID]} {group.mode}: {', '.join(group.agents)}"
     if not group.ended:
-        return HandoffLine(group.id, name, lead, "▶", "accent", "running", short(lasted_s(group.at, now)))
+        took = short_duration(seconds_since(group.at, now))
+        return HandoffLine(group.id, name, lead, "▶", "accent", "running", took)
     mark, style, word = ("✓", "success", "done") if group.ok else ("✗", "error", "failed")
     why = clean_line(f"{group.code} {group.message}", limit=300).strip()
     may: frozenset[HandoffWish] = frozenset() if group.ok else frozenset({"error"})
     return HandoffLine(group.id, name, lead, mark, style, word, tail=why, may=may)
 
 
-def _line(one: Handoff, lead: str, began: datetime, length: float, now: datetime) -> HandoffLine:
-    letter = _LETTERS.get(one.context.handoff_type, "D")
-    urgent = "!" * (one.priority - Priority.NORMAL) if one.open else ""
-    again = f" (try {one.context.attempt})" if one.context.attempt > 1 else ""
-    took = one.result.duration_seconds if one.result is not None else at_work_s(one, now)
-    waits = one.state in (HandoffState.QUEUED, HandoffState.WAITING_HUMAN, HandoffState.PAUSED)
-    return HandoffLine(
-        one.id,
-        f"{letter}{urgent} {one.id[:SHORT_ID]} {one.agent}{again}",
-        lead,
-        one.state.glyph,
-        style_of(one.state),
-        one.state.words,
-        short(lasted_s(one.moves[-1].at, now) if waits else took),
-        _spans(one, began, now),
-        length,
-        _tail(one),
-        may_of(one),
-    )
-
-
-def _spans(one: Handoff, began: datetime, now: datetime) -> tuple[Span, ...]:
-    ends = [*one.moves, None]
-    found = []
-    for move, after in pairwise(ends):
-        kind = _KINDS.get(move.target) if move is not None else None
-        if move is None or kind is None:
-            continue
-        end = _moment(after.at) if after is not None else now
-        begin = (_moment(move.at) - began).total_seconds()
-        found.append(Span(kind, begin, max(begin, (end - began).total_seconds())))
-    return tuple(found)
-
-
-def _end(state: CrewState, forest: _Forest, name: str, now: datetime) -> datetime:
-    one = state.handoffs[name]
-    own = now if one.open else _moment(one.moves[-1].at)
-    return max([own, *(_end(state, forest, each, now) for each in forest.below.get(name, ()))])
-
-
 def _moment(at: str) -> datetime:
     return datetime.fromisoformat(at)
 
 
-def _tail(one: Handoff) -> str:
-    result = one.result
+def _tail(handoff: Handoff) -> str:
+    result = handoff.result
     if result is None:
-        return clean_line(one.note, limit=120)
+        return clean_line(handoff.note, limit=120)
     if result.error is not None:
         return clean_line(f"{result.error_code or ''}: {result.error}", limit=300).removeprefix(": ")
     sure = result.confidence_source is not ConfidenceSource.NONE
     return f"{result.confidence:.2f}" if sure else ""
 
 
-def may_of(one: Handoff) -> frozenset[HandoffWish]:
+def allowed_actions(handoff: Handoff) -> frozenset[HandoffWish]:
     """What can be asked of a handoff now."""
     may: set[HandoffWish] = {"prompt"}
-    if one.open:
+    if handoff.open:
         may |= {"cancel", "raise", "lower", "take_over"}
-    if one.state in (HandoffState.RUNNING, HandoffState.PAUSED):
+    if handoff.state in (HandoffState.RUNNING, HandoffState.PAUSED):
         may.add("pause")
-    if one.state in _FAILED:
+    if handoff.state in _FAILED:
         may.add("retry")
-    if one.result is not None and one.result.error is not None:
+    if handoff.result is not None and handoff.result.error is not None:
         may.add("error")
-    if one.run:
+    if handoff.run:
         may.add("open")
     return frozenset(may)
 
@@ -245,27 +210,28 @@ def may_of(one: Handoff) -> frozenset[HandoffWish]:
 # ------------------------------------------------------------------ what is known of one
 
 
-def facts(state: CrewState, name: str, now: datetime) -> tuple[Fact, ...]:
+def handoff_facts(state: CrewState, name: str, now: datetime) -> tuple[Fact, ...]:
     """All that is known of a handoff, or of a group."""
     if (group := state.groups.get(name)) is not None:
         return tuple(_of_group(group))
-    one = state.handoffs.get(name)
-    return tuple(_of_handoff(state, one, now)) if one is not None else ()
+    handoff = state.handoffs.get(name)
+    return tuple(_of_handoff(state, handoff, now)) if handoff is not None else ()
 
 
 def _asked(request: HumanRequest) -> str:
     """A request in words, without its title where that is only the beginning of the question."""
-    who, _, said = request.title.partition(": ")
-    again = bool(said) and request.question.startswith(said.rstrip("…"))
+    who, _, words = request.title.partition(": ")
+    again = bool(words) and request.question.startswith(words.rstrip("…"))
     return f"{who if again else request.title}: {request.question}"
 
 
-def _of_handoff(state: CrewState, one: Handoff, now: datetime) -> Iterator[Fact]:
-    context = one.context
-    by = f"{one.agent} {one.spec.version} ({one.spec.type})" if one.spec is not None else one.agent
-    yield Fact("", f"{one.id}: {context.from_agent} → {by}", "strong")
-    yield Fact("state", f"{one.state.glyph} {one.state.words}", style_of(one.state))
-    for request in state.open_requests(one.id):
+def _of_handoff(state: CrewState, handoff: Handoff, now: datetime) -> Iterator[Fact]:
+    context = handoff.context
+    spec = handoff.spec
+    by = handoff.agent if spec is None else f"{handoff.agent} {spec.version} ({spec.type})"
+    yield Fact("", f"{handoff.id}: {context.from_agent} → {by}", "strong")
+    yield Fact("state", f"{handoff.state.glyph} {handoff.state.words}", state_style(handoff.state))
+    for request in state.open_requests(handoff.id):
         yield Fact("asks", f"{request.id} {_asked(request)}", "warning")
     yield Fact("task", _cut(context.task_description))
     if context.expected_output:
@@ -278,33 +244,38 @@ def _of_handoff(state: CrewState, one: Handoff, now: datetime) -> Iterator[Fact]
         if areas:
             yield Fact(label, ", ".join(areas))
     for analysis in context.previous_analyses:
-        found = "; ".join(analysis.key_findings) or analysis.output
-        yield Fact(
-            "before", f"{analysis.framework_name or analysis.framework_id}: {clean_line(found, limit=300)}"
-        )
-    limit = f" of {one.limit_s:.0f}s" if one.limit_s else f" of {context.timeout_seconds}s"
-    yield Fact("deadline", f"{at_work_s(one, now):.0f}s{limit} used · priority {one.priority}")
-    yield Fact("path", " → ".join((*context.lineage, one.agent)) + (f" · run {one.run}" if one.run else ""))
-    if context.retry_of:
-        yield Fact("retry of", context.retry_of)
-    if one.stage:
-        yield Fact("stage", f"{one.stage} {one.note}".strip())
+        name, findings = analysis.framework_name or analysis.framework_id, "; ".join(analysis.key_findings)
+        yield Fact("before", f"{name}: {clean_line(findings or analysis.output, limit=300)}")
+    limit = f"{handoff.limit_s:.0f}" if handoff.limit_s else context.timeout_seconds
+    used = seconds_used(handoff, now)
+    yield Fact("deadline", f"{used:.0f}s of {limit}s used · priority {handoff.priority}")
+    run = f" · run {handoff.run}" if handoff.run else ""
+    yield Fact("path", " → ".join((*context.lineage, handoff.agent)) + run)
+    yield from _course(state, handoff)
+
+
+def _course(state: CrewState, handoff: Handoff) -> Iterator[Fact]:
+    """What has happened of a handoff, and its result."""
+    if handoff.context.retry_of:
+        yield Fact("retry of", handoff.context.retry_of)
+    if handoff.stage:
+        yield Fact("stage", f"{handoff.stage} {handoff.note}".strip())
     for idea in state.ideas.values():
-        if idea.handoff == one.id:
+        if idea.handoff == handoff.id:
             became = "" if idea.state == "parked" else f" ({idea.state}{f': {idea.to}' if idea.to else ''})"
             yield Fact("parked", f"{idea.id} {_cut(idea.text)}{became}")
     yield Fact("", "What happened", "heading")
-    for move in one.moves:
+    for move in handoff.moves:
         why = f": {move.reason}" if move.reason else ""
         yield Fact(move.at[11:19], f"{move.target.glyph} {move.target.words}{why} ({move.actor})")
-    if one.late:
-        yield Fact("late", f"{one.late} results came too late and were dropped", "warning")
-    if one.result is not None:
-        yield from _of_result(one.result)
+    if handoff.late:
+        yield Fact("late", f"{handoff.late} results came too late and were dropped", "warning")
+    if handoff.result is not None:
+        yield from _of_result(handoff.result)
 
 
 def _of_result(result: HandoffResult) -> Iterator[Fact]:
-    yield Fact("", "What came of it", "heading")
+    yield Fact("", "Its result", "heading")
     if result.error is not None:
         yield Fact("error", f"{result.error_code or ''} {result.error}".strip(), "error")
     if result.metadata.get("by"):
@@ -312,8 +283,8 @@ def _of_result(result: HandoffResult) -> Iterator[Fact]:
     if result.partial:
         yield Fact("partial", "it was cut off; what had come is kept", "warning")
     sure = result.confidence_source is not ConfidenceSource.NONE
-    told = f"{result.confidence:.2f}, said by {result.confidence_source}" if sure else "-: none was reported"
-    yield Fact("sure", told)
+    lines = f"{result.confidence:.2f}, said by {result.confidence_source}" if sure else "-: none was reported"
+    yield Fact("sure", lines)
     for label, texts in (
         ("finds", result.key_findings),
         ("advises", result.recommendations),
@@ -328,9 +299,9 @@ def _of_result(result: HandoffResult) -> Iterator[Fact]:
         yield Fact("score", f"{name} {score:g}")
     for gate in result.quality:
         mark = "✓" if gate.passed else "·" if gate.passed is None else "✗"
-        said = " ".join(dict.fromkeys(filter(None, (gate.wanted, gate.measured, gate.message))))
+        words = " ".join(dict.fromkeys(filter(None, (gate.wanted, gate.measured, gate.message))))
         style = "error" if gate.passed is False and gate.hard else "text"
-        yield Fact("check", f"{mark} {gate.check} {said}", style)
+        yield Fact("check", f"{mark} {gate.check} {words}", style)
     if result.output:
         yield Fact("", _cut(result.output))
     usage = result.usage
@@ -346,11 +317,11 @@ def _of_group(group: Group) -> Iterator[Fact]:
     yield Fact("", f"{group.id}: {group.mode} of {', '.join(group.agents)}", "strong")
     if group.min_success:
         yield Fact("least", f"{group.min_success} have to succeed")
-    for one in group.candidates:
-        why = " ".join(map(str, one.get("why", ())))
-        agent = str(one.get("agent", ""))
+    for candidate in group.candidates:
+        why = " ".join(map(str, candidate.get("why", ())))
+        agent = str(candidate.get("agent", ""))
         lost = f" · {group.lost[agent]}" if agent in group.lost else ""
-        yield Fact("could", f"{agent} {one.get('score', 0)}: {why}{lost}")
+        yield Fact("could", f"{agent} {candidate.get('score', 0)}: {why}{lost}")
     if group.message:
         yield Fact("ended", f"{group.code} {group.message}".strip(), "text" if group.ok else "error")
     if group.synthesis:
@@ -364,8 +335,8 @@ def error_text(state: CrewState, name: str) -> str:
     if (group := state.groups.get(name)) is not None:
         lost = "\n".join(f"{agent}: {why}" for agent, why in group.lost.items())
         return f"{group.code} {group.message}\n{lost}".strip()
-    one = state.handoffs[name]
-    result = one.result
+    handoff = state.handoffs[name]
+    result = handoff.result
     if result is None or result.error is None:
         return "it has no error"
     code = result.error_code
@@ -380,7 +351,8 @@ def error_text(state: CrewState, name: str) -> str:
     lines += [f"warning: {text}" for text in result.warnings]
     lines += [f"missing: {', '.join(result.missing)}"] if result.missing else []
     lines += ["", "what had come by then:", result.output] if result.output else []
-    lines += ["", "its moves:", *(f"{move.at} {move.target} {move.reason}".rstrip() for move in one.moves)]
+    lines += ["", "its moves:"]
+    lines += [f"{move.at} {move.target} {move.reason}".rstrip() for move in handoff.moves]
     return "\n".join(lines)
 
 

@@ -7,16 +7,15 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from engine.domain.memory import MemoryItem, MemoryLevel, MemoryType
-from widgets import RememberedLine
-from widgets.memory_detail import LinkLine, MemoryDetail, VersionLine
+from engine.core.memory import MemoryItem, MemoryLevel, MemoryType
+from widgets.dialogs.memory_browser import FoundLine, LinkLine, MemoryDetail, VersionLine
+from widgets.panes.beliefs import RememberedLine
 
 if TYPE_CHECKING:
-    from engine.memory.finding import Found
-    from engine.memory.history import MemoryCard, MemoryVersion
-    from engine.memory.memories import LinkedMemory
-    from engine.memory.mind import WorkingMemory
-    from widgets.dialogs.memory_browser import FoundLine
+    from engine.memory.memories import LinkedMemory, MemoryCard, MemoryVersion
+    from engine.memory.search import SearchMatch
+    from engine.memory.working_memory import WorkingMemory
+
 
 LEVELS = tuple(level.value for level in MemoryLevel)
 TYPES = tuple(kind.value for kind in MemoryType)
@@ -44,30 +43,30 @@ def _ago(seconds: float) -> str:
     return "just now" if seconds < 60 else f"{age(seconds)} ago"
 
 
-def mind(working: WorkingMemory, now: float) -> tuple[RememberedLine, ...]:
+def working_set(working: WorkingMemory, now: float) -> tuple[RememberedLine, ...]:
     """The memories in mind, the focal one first, then the most relevant.
 
     Args:
         working: what memory answered.
         now: seconds since 1970.
     """
-    items = sorted(working.items, key=lambda one: (not one.focal, -one.relevance))
+    items = sorted(working.items, key=lambda item: (not item.focal, -item.relevance))
     return tuple(
         RememberedLine(
-            one.memory.id,
-            _first_words(one.memory),
-            one.memory.level.value,
-            one.memory.type.value,
-            round(one.relevance, 1),
-            age(now - one.memory.created_at),
-            one.focal,
-            one.pinned,
+            item.memory.id,
+            _first_words(item.memory),
+            item.memory.level.value,
+            item.memory.type.value,
+            round(item.relevance, 1),
+            age(now - item.memory.created_at),
+            item.focal,
+            item.pinned,
         )
-        for one in items
+        for item in items
     )
 
 
-def found(hits: Sequence[Found], now: float, *, scored: bool) -> tuple[FoundLine, ...]:
+def search_results(hits: Sequence[SearchMatch], now: float, *, scored: bool) -> tuple[FoundLine, ...]:
     """The lines of a search.
 
     Args:
@@ -75,20 +74,18 @@ def found(hits: Sequence[Found], now: float, *, scored: bool) -> tuple[FoundLine
         now: seconds since 1970.
         scored: whether words were looked for, so that the score says how well each fits them.
     """
-    from widgets.dialogs.memory_browser import FoundLine
-
     return tuple(
         FoundLine(
-            one.memory.id,
-            _first_words(one.memory),
-            one.memory.level.value,
-            one.memory.type.value,
-            age(now - one.memory.created_at),
-            one.memory.importance,
-            one.score if scored else None,
-            f"words {one.keyword:.2f} likeness {one.semantic:.2f}" if scored else "",
+            hit.memory.id,
+            _first_words(hit.memory),
+            hit.memory.level.value,
+            hit.memory.type.value,
+            age(now - hit.memory.created_at),
+            hit.memory.importance,
+            hit.score if scored else None,
+            f"words {hit.keyword:.2f} likeness {hit.semantic:.2f}" if scored else "",
         )
-        for one in hits
+        for hit in hits
     )
 
 
@@ -99,36 +96,42 @@ def detail(card: MemoryCard, now: float) -> MemoryDetail:
         card: what memory answered.
         now: seconds since 1970.
     """
-    one, work = card.memory, card.workflow
-    in_mind = next((item for item in card.working.items if item.memory.id == one.id), None)
-    used = f"{one.access_count} times" if one.access_count != 1 else "once"
-    last = f", last {_ago(now - one.accessed_at)}" if one.accessed_at is not None else ""
+    memory, work = card.memory, card.workflow
+    in_mind = next((item for item in card.working.items if item.memory.id == memory.id), None)
+    used = f"{memory.access_count} times" if memory.access_count != 1 else "once"
+    last = f", last {_ago(now - memory.accessed_at)}" if memory.accessed_at is not None else ""
     return MemoryDetail(
-        one.id,
-        one.content,
-        one.level.value,
-        one.type.value,
-        one.importance,
-        one.confidence,
-        description=one.description,
-        reasoning=one.reasoning,
-        source=" · ".join(filter(None, (one.source, one.action, one.thought, one.artifact))),
-        tags=one.tags,
-        created=f"{_moment(one.created_at)}, {_ago(now - one.created_at)}",
-        used=f"{used}{last}" if one.access_count else "never by the agent",
-        expires=_moment(one.expires_at) if one.expires_at is not None else "",
+        memory.id,
+        memory.content,
+        memory.level.value,
+        memory.type.value,
+        memory.importance,
+        memory.confidence,
+        description=memory.description,
+        reasoning=memory.reasoning,
+        source=" · ".join(filter(None, (memory.source, memory.action, memory.thought, memory.artifact))),
+        tags=memory.tags,
+        created=f"{_moment(memory.created_at)}, {_ago(now - memory.created_at)}",
+        used=f"{used}{last}" if memory.access_count else "never by the agent",
+        expires=_moment(memory.expires_at) if memory.expires_at is not None else "",
         work=f"{work.id} {work.title} ({work.status})",
         in_mind=in_mind is not None,
         focal=in_mind is not None and in_mind.focal,
         pinned=in_mind is not None and in_mind.pinned,
-        links=tuple(_link(link, one.id) for link in card.links),
+        links=tuple(_link(link, memory.id) for link in card.links),
         history=tuple(_versions(list(card.versions))),
     )
 
 
-def _link(one: LinkedMemory, memory: str) -> LinkLine:
-    outward = one.link.source == memory
-    return LinkLine(one.memory.id, outward, one.link.type.value, one.link.strength, _first_words(one.memory))
+def _link(linked_memory: LinkedMemory, memory: str) -> LinkLine:
+    outward = linked_memory.link.source == memory
+    return LinkLine(
+        linked_memory.memory.id,
+        outward,
+        linked_memory.link.type.value,
+        linked_memory.link.strength,
+        _first_words(linked_memory.memory),
+    )
 
 
 def _versions(versions: list[MemoryVersion]) -> Iterator[VersionLine]:
@@ -140,16 +143,16 @@ def _versions(versions: list[MemoryVersion]) -> Iterator[VersionLine]:
 def _what(version: MemoryVersion, before: MemoryItem | None) -> str:
     """What a version changed."""
     named = _KINDS.get(version.kind, version.kind.removeprefix("memory.").replace("_", " "))
-    if version.memory is None or before is None:
+    if before is None:
         return named
     return "; ".join(_changes(before, version.memory)) or named
 
 
 def _changes(before: MemoryItem, after: MemoryItem) -> Iterator[str]:
-    for one in fields(MemoryItem):
-        old, new = getattr(before, one.name), getattr(after, one.name)
-        if one.name not in _UNTOLD and old != new:
-            yield f"{one.name.replace('_', ' ')} {_value(one.name, old)} → {_value(one.name, new)}"
+    for field in fields(MemoryItem):
+        old, new = getattr(before, field.name), getattr(after, field.name)
+        if field.name not in _UNTOLD and old != new:
+            yield f"{field.name.replace('_', ' ')} {_value(field.name, old)} → {_value(field.name, new)}"
 
 
 def _value(name: str, value: Any) -> str:
@@ -164,8 +167,8 @@ def _value(name: str, value: Any) -> str:
 
 
 def _first_words(memory: MemoryItem) -> str:
-    told = f"{memory.description}: {memory.content}" if memory.description else memory.content
-    return told[:FIRST_WORDS]
+    text = f"{memory.description}: {memory.content}" if memory.description else memory.content
+    return text[:FIRST_WORDS]
 
 
 def _moment(seconds: float) -> str:

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from app.lines import Line, call_text, line_of
-from engine.domain.action import ResultStatus
-from engine.domain.belief import BeliefSource
-from engine.domain.state import AgentState
-from engine.domain.text import clean, clean_line
-from engine.journal import events as ev
-from engine.journal.event import Event, of_agent
-from engine.journal.fold import apply
-from widgets import MindLine, MindModel, Notice, SessionChunk, SessionModel
-from widgets.mind import MindKind
-from widgets.session import ChunkKind, size_text
+from app.projection.event_lines import call_text, line_of
+from engine.core import events as ev
+from engine.core.actions import ResultStatus
+from engine.core.beliefs import BeliefSource
+from engine.core.fold import apply
+from engine.core.journal import Event, of_agent
+from engine.core.state import AgentState
+from engine.core.text import clean, clean_line
+from widgets.base.line_pane import Notice
+from widgets.panes.mind_stream import MindKind, MindLine, MindModel
+from widgets.panes.session import SessionChunk, SessionModel, size_text
 
 MIND_KEPT = 2_000
 SAID_LIMIT = 2_000
@@ -48,8 +48,12 @@ class Pane(StrEnum):
     STATUS = "status"
 
 
-_QUIET = (ev.ActionOutput, ev.JobOutput)
-"""Events that change nothing but the session pane."""
+_ALL = frozenset(Pane)
+PANES_CONCERNED: dict[type[ev.Payload], frozenset[Pane]] = {
+    **dict.fromkeys((ev.ActionOutput, ev.JobOutput), frozenset({Pane.SESSION})),
+    ev.ModelSaid: frozenset({Pane.MIND}),
+}
+"""The panes that an event changes, where not all; the status line is drawn every frame."""
 _NOT_OF_THE_MIND = (
     *(ev.ActionStarted, ev.ActionHeld, ev.SnapshotFailed),
     *(ev.StepGranted, ev.SessionOpened, ev.SessionClosed),
@@ -100,6 +104,10 @@ class Projector:
         self.selected = ""
         self.dirty: set[Pane] = set()
 
+    @property
+    def _shown(self) -> _Shown | None:
+        return self._agents.get(self.selected)
+
     # -------------------------------------------------------------- input
 
     def add(self, agent: str, before: AgentState, past: list[Event]) -> None:
@@ -109,7 +117,7 @@ class Projector:
             self._bring(shown, event, ev.payload_of(event))
         if not self.selected:
             self.select(agent)
-        self.dirty |= set(Pane)
+        self.dirty |= _ALL
 
     def add_untold(self, agent: str, state: AgentState) -> None:
         """Take an agent up by its state alone; its story is read when it is shown."""
@@ -121,15 +129,14 @@ class Projector:
     @property
     def told(self) -> bool:
         """Whether the mind and the session of the agent that is shown hold what has happened."""
-        shown = self._agents.get(self.selected)
-        return shown is None or shown.told
+        return self._shown is None or self._shown.told
 
     def begin_story(self) -> str:
         """The agent that is shown, where its story is to be read and nobody does yet; else empty.
 
         Whoever has it reads it (`tell`); what happens meanwhile is kept.
         """
-        shown = self._agents.get(self.selected)
+        shown = self._shown
         if shown is None or shown.told or shown.waiting is not None:
             return ""
         shown.waiting = []
@@ -174,7 +181,7 @@ class Projector:
         if isinstance(payload, ev.AgentDeleted):
             self._drop(event.stream)
         if event.stream == self.selected:
-            self.dirty |= {Pane.SESSION} if isinstance(payload, _QUIET) else set(Pane)
+            self.dirty |= PANES_CONCERNED.get(type(payload), _ALL)
         else:
             self.dirty.add(Pane.GOALS)
         return payload
@@ -196,7 +203,7 @@ class Projector:
         shown.saying = ""
         line = None if _shown_elsewhere(payload) else line_of(event, payload)
         if line is not None and not _told_by_its_step(shown.state, payload):
-            shown.mind.append(_mind_line(line))
+            shown.mind.append(MindLine(line.ref, _MIND_KINDS[line.kind], line.text, line.time))
         chunks = self._chunks(shown, payload)
         shown.chunks.extend(chunks)
         if event.stream == self.selected:
@@ -212,7 +219,7 @@ class Projector:
         shown = self._agents.get(agent)
         if shown is not None:
             shown.fresh = shown.chunks.copy()
-        self.dirty |= set(Pane)
+        self.dirty |= _ALL
         return True
 
     @property
@@ -223,25 +230,24 @@ class Projector:
     @property
     def state(self) -> AgentState | None:
         """The state of the agent that is shown."""
-        shown = self._agents.get(self.selected)
-        return shown.state if shown else None
+        return self._shown.state if self._shown else None
 
     def out_of_date(self) -> None:
         """Have everything drawn anew."""
-        self.dirty |= set(Pane)
+        self.dirty |= _ALL
 
     # -------------------------------------------------------------- output
 
     def mind(self) -> MindModel:
         """The mind pane of the agent that is shown."""
-        shown = self._agents.get(self.selected)
+        shown = self._shown
         if shown is not None and not shown.told:
             return MindModel(notice=READING)
         return MindModel(tuple(shown.mind) if shown else ())
 
     def session(self) -> tuple[list[SessionChunk], SessionModel]:
         """What the session pane has not seen yet, and how the session stands."""
-        shown = self._agents.get(self.selected)
+        shown = self._shown
         if shown is None or not shown.told:
             return [], SessionModel(notice=None if shown is None else READING)
         fresh = list(shown.fresh)
@@ -250,76 +256,43 @@ class Projector:
 
     def last_words(self, step: str) -> str:
         """The end of what a step printed when it failed; empty when it printed nothing."""
-        shown = self._agents.get(self.selected)
-        return shown.last_words.get(step, "") if shown else ""
+        return self._shown.last_words.get(step, "") if self._shown else ""
 
     # -------------------------------------------------------------- the session pane
 
     def _chunks(self, shown: _Shown, payload: ev.Payload) -> list[SessionChunk]:
         match payload:
             case ev.ActionStarted():
-                action = shown.state.action
-                if action is None or action.tool != "simple_coder":
-                    return []
-                if action.shell:
-                    shown.session = SessionModel(running=True, held_by="you")
-                    return [SessionChunk(f"{shown.state.sandbox.prompt} you took the shell", "prompt")]
-                shown.session = SessionModel(running=True)
-                shown.hidden = 0
-                who = "" if action.actor == "agent" else f"  ({action.actor.removeprefix('operator:')})"
-                command = action.args.get("command") if action.command == "run" else None
-                typed = command if isinstance(command, str) else call_text(action.command, action.args)
-                return [SessionChunk(f"{shown.state.sandbox.prompt} {typed}{who}", "prompt")]
-            case ev.SnapshotFailed():
-                return [SessionChunk(f"no snapshot: {clean_line(payload.reason)}", "note")]
-            case ev.ActionOutput(stream="terminal"):
-                return []  # the record of a screen, not lines to read
-            case ev.ActionOutput():
-                shown.hidden += payload.skipped
-                return [SessionChunk(payload.text, "err" if payload.stream == "stderr" else "out")]
+                return _started(shown)
             case ev.ActionFinished():
                 return self._finished(shown, payload)
             case ev.ActionCancelled():
                 shown.session = SessionModel(exit_status=130)
-                return [SessionChunk(f"cut off: {payload.reason}", "note")]
-            case ev.WorldPerceived() if shown.state.returned is not None:
-                return [SessionChunk(NOTHING_CHANGED, "note")]
-            case ev.ChangesOffered():
-                # The commands stand above already.
-                told = [offer for offer in payload.offers if offer.key != "operator.commands"]
-                lines = [clean_line(offer.text) for offer in told]
-                return [SessionChunk(_shortened(lines), "note")] if lines else []
-            case ev.ActionOutcomeUnknown():
-                return [SessionChunk("the program ended here; the outcome is unknown", "note")]
-            case ev.JobStarted():
-                return [SessionChunk(clean_line(payload.command), "prompt", _job(payload))]
-            case ev.JobOutput():
-                hidden = shown.jobs_hidden.get(payload.job, 0) + payload.skipped
-                shown.jobs_hidden[payload.job] = hidden
-                stream: ChunkKind = "err" if payload.stream == "stderr" else "out"
-                return [SessionChunk(payload.text, stream, _job(payload))]
-            case ev.JobEnded():
-                hidden = shown.jobs_hidden.pop(payload.job, 0)
-                more = f" · {size_text(hidden)} not shown" if hidden else ""
-                return [SessionChunk(payload.message + more, "note", _job(payload))]
-            case ev.AgentOpened() if shown.chunks:
-                return [SessionChunk("— a new session —", "note")]
-        return []
+            case ev.ActionOutput() if payload.stream != "terminal":
+                # What a terminal prints is the record of a screen, not lines to read.
+                shown.hidden += payload.skipped
+                return [SessionChunk(payload.text, "err" if payload.stream == "stderr" else "out")]
+            case ev.JobStarted() | ev.JobOutput() | ev.JobEnded():
+                return [_job_chunk(shown, payload)]
+            case ev.AgentOpened() if not shown.chunks:
+                return []
+        note = _note(shown, payload)
+        return [SessionChunk(note, "note")] if note else []
 
-    def _finished(self, shown: _Shown, said: ev.ActionFinished) -> list[SessionChunk]:
-        result = said.result
+    def _finished(self, shown: _Shown, action_finished: ev.ActionFinished) -> list[SessionChunk]:
+        result = action_finished.result
         code = result.get("return_code")
-        good = said.status is ResultStatus.SUCCESS
+        good = action_finished.status is ResultStatus.SUCCESS
         shown.session = SessionModel(
             exit_status=code if isinstance(code, int) else (0 if good else 1),
-            duration_s=said.duration_ms / 1000,
+            duration_s=action_finished.duration_ms / 1000,
             bytes_hidden=shown.hidden,
         )
         action = shown.state.action
         if not good and action is not None and action.step:
             shown.last_words[action.step] = _last_words(shown.chunks)
         if action is not None and action.shell:
-            failed = [] if good else [SessionChunk(f"{said.summary}\n", "err")]
+            failed = [] if good else [SessionChunk(f"{action_finished.summary}\n", "err")]
             return [*_typed_commands(result), *failed]
         if "return_code" in result:
             message = result.get("message")
@@ -327,15 +300,15 @@ class Projector:
         return [SessionChunk(text, "out" if good else "err") for text in _answer_lines(result)]
 
 
-def _hear(shown: _Shown, event: Event, said: ev.ModelSaid) -> None:
+def _hear(shown: _Shown, event: Event, payload: ev.ModelSaid) -> None:
     """Let a line of the mind pane grow as the model speaks; a long answer goes on in a new one."""
-    kind = _SAID_KINDS.get(said.stream, "thought")
+    kind = _SAID_KINDS.get(payload.stream, "thought")
     last = shown.mind[-1] if shown.mind else None
-    if shown.saying == said.stream and last is not None and len(last.text) < SAID_LIMIT:
-        shown.mind[-1] = replace(last, text=last.text + said.text)
+    if shown.saying == payload.stream and last is not None and len(last.text) < SAID_LIMIT:
+        shown.mind[-1] = replace(last, text=last.text + payload.text)
     else:
-        shown.mind.append(MindLine(event.ref, kind, said.text, event.at[11:19]))
-    shown.saying = said.stream
+        shown.mind.append(MindLine(event.ref, kind, payload.text, event.at[11:19]))
+    shown.saying = payload.stream
 
 
 def _shown_elsewhere(payload: ev.Payload) -> bool:
@@ -350,20 +323,66 @@ def _told_by_its_step(state: AgentState, payload: ev.Payload) -> bool:
     return isinstance(payload, ev.ActionFinished) and state.action is not None and bool(state.action.step)
 
 
-def _job(said: ev.JobStarted | ev.JobOutput | ev.JobEnded) -> str:
-    return clean_line(said.job, limit=16)
+def _started(shown: _Shown) -> list[SessionChunk]:
+    """What a started action is shown as, where it runs in the sandbox."""
+    action = shown.state.action
+    if action is None or action.tool != "simple_coder":
+        return []
+    prompt = shown.state.sandbox.prompt
+    if action.shell:
+        shown.session = SessionModel(running=True, held_by="you")
+        return [SessionChunk(f"{prompt} you took the shell", "prompt")]
+    shown.session, shown.hidden = SessionModel(running=True), 0
+    who = "" if action.actor == "agent" else f"  ({action.actor.removeprefix('operator:')})"
+    command = action.args.get("command") if action.command == "run" else None
+    typed = command if isinstance(command, str) else call_text(action.command, action.args)
+    return [SessionChunk(f"{prompt} {typed}{who}", "prompt")]
+
+
+def _note(shown: _Shown, payload: ev.Payload) -> str:
+    """What is noted in the session pane of an event; empty for most."""
+    match payload:
+        case ev.SnapshotFailed():
+            return f"no snapshot: {clean_line(payload.reason)}"
+        case ev.ActionCancelled():
+            return f"cut off: {payload.reason}"
+        case ev.WorldPerceived() if shown.state.returned is not None:
+            return NOTHING_CHANGED
+        case ev.ChangesOffered():
+            # The commands stand above already.
+            offers = [offer for offer in payload.offers if offer.key != "operator.commands"]
+            return _shortened([clean_line(offer.text) for offer in offers])
+        case ev.ActionOutcomeUnknown():
+            return "the program ended here; the outcome is unknown"
+        case ev.AgentOpened():
+            return "— a new session —"
+    return ""
+
+
+def _job_chunk(shown: _Shown, payload: ev.JobStarted | ev.JobOutput | ev.JobEnded) -> SessionChunk:
+    job = clean_line(payload.job, limit=16)
+    match payload:
+        case ev.JobStarted():
+            return SessionChunk(clean_line(payload.command), "prompt", job)
+        case ev.JobOutput():
+            shown.jobs_hidden[payload.job] = shown.jobs_hidden.get(payload.job, 0) + payload.skipped
+            return SessionChunk(payload.text, "err" if payload.stream == "stderr" else "out", job)
+        case ev.JobEnded():
+            hidden = shown.jobs_hidden.pop(payload.job, 0)
+            more = f" · {size_text(hidden)} not shown" if hidden else ""
+            return SessionChunk(payload.message + more, "note", job)
 
 
 def _last_words(chunks: deque[SessionChunk]) -> str:
     """The last lines after the newest prompt that say something."""
-    said: list[str] = []
+    texts: list[str] = []
     for chunk in reversed(chunks):
         if chunk.source:
             continue  # a background job's words, not the step's
         if chunk.kind == "prompt":
             break
-        said.append(chunk.text)
-    lines = [line.rstrip() for line in clean("".join(reversed(said))).splitlines()]
+        texts.append(chunk.text)
+    lines = [line.rstrip() for line in clean("".join(reversed(texts))).splitlines()]
     telling = [line for line in lines if line.strip("-=~_ ")]
     return "\n".join(telling[-LAST_WORDS:])
 
@@ -386,7 +405,3 @@ def _shortened(lines: list[str]) -> str:
     """The first lines, and how many more there are."""
     more = len(lines) - RESULT_LINES
     return "\n".join(lines[:RESULT_LINES] + ([f"… {more} more lines"] if more > 0 else []))
-
-
-def _mind_line(line: Line) -> MindLine:
-    return MindLine(line.ref, _MIND_KINDS[line.kind], f"{line.text}", line.time)

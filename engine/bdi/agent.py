@@ -1,4 +1,4 @@
-"""One BDI agent: its beliefs, plans and intentions, and the cycle that runs them (spec §1.6).
+"""One BDI agent: its beliefs, plans and intentions, and the cycle that runs them.
 
 The host drives it: percepts, messages and feedback go in, `cycle` runs one reasoning cycle, and what the
 agent wants done comes back in the cycle's report. Nothing runs by itself, and time is what the host says.
@@ -7,35 +7,42 @@ agent wants done comes back in the cycle's report. Nothing runs by itself, and t
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Callable, Iterable
 from random import Random
 
-from engine.bdi import alarms, believing, control, goal_states, messages, progress, saving, waiting
+from engine.bdi import belief_revision as believing
+from engine.bdi import body_compiler as _body_compiler  # noqa: F401  (it lets plans compile their bodies)
+from engine.bdi import control, goal_states, messages
+from engine.bdi import goal_states as progress
+from engine.bdi import saved_state as saving
 from engine.bdi import trace as record
-from engine.bdi.actions import Call, InternalActions
-from engine.bdi.alarms import Alarms
-from engine.bdi.beliefs import BeliefBase
-from engine.bdi.cycle import RESTED, SENSE, WORKED, CycleReport, Phase, act, sense
-from engine.bdi.deliberation import Selection, by_priority, deliberate
+from engine.bdi import waits as alarms
+from engine.bdi import waits as waiting
+from engine.bdi.beliefs import Answer
+from engine.bdi.cycle import RESTED, SENSE, WORKED, CycleReport, act, deliberate, sense
+from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.goal_states import GoalState
 from engine.bdi.instructions import free_cells, fresh_copy
-from engine.bdi.intentions import Event, Frame, Intention, Waiting
-from engine.bdi.loading import LoadedProgram
-from engine.bdi.messages import Message, Society
-from engine.bdi.plans import CompiledPlan
-from engine.bdi.printing import text_of
-from engine.bdi.problems import ErrorId, EvaluationError
-from engine.bdi.queries import Answer
-from engine.bdi.semantics import BeliefOrder, IntentionOrder, Limits, Semantics
-from engine.bdi.syntax import Position, Program
+from engine.bdi.intentions import (
+    Event,
+    Frame,
+    Intention,
+    Message,
+    Phase,
+    RunningAgent,
+    Waiting,
+)
+from engine.bdi.internal_actions import Call, InternalActions
+from engine.bdi.library.terms import STANDARD
+from engine.bdi.plans import CompiledPlan, LoadedProgram
+from engine.bdi.semantics import Limits, Semantics
+from engine.bdi.syntax import Program
 from engine.bdi.terms import FALSE, Struct, Term
 from engine.bdi.trace import Change, TraceEvent
 from engine.bdi.unification import Trail
-from engine.bdi.waiting import ActionRequest
 
 
-class BdiAgent:
+class BdiAgent(RunningAgent):
     """An AgentSpeak(L) agent.
 
     Args:
@@ -65,71 +72,13 @@ class BdiAgent:
         random: Random | None = None,
         tag_goals: bool = False,
     ) -> None:
-        from engine.bdi.library import STANDARD
-
         loaded = program if isinstance(program, LoadedProgram) else LoadedProgram(program)
-        self.name = name
-        self.semantics = semantics or Semantics()
-        self.limits = limits or Limits()
-        self.query_steps = self.limits.query_steps
-        self.actions = actions
-        self.internal = internal or STANDARD
-        self.say = say or (lambda text: None)
-        self.warn = warn or (lambda text: None)
-        self.tracer = tracer
-        self.random = random or Random(0)
-        by_order = self.semantics.intention_order is IntentionOrder.PRIORITY
-        self.selection = Selection(intention=by_priority if by_order else None)
-        self.on_missing_plan: Callable[[Event], bool] | None = None
-        """Asked when no plan is relevant for a goal; True when one is being made (spec §2.3)."""
-        self.on_generate_plan: Callable[[Intention, Term], bool] | None = None
-        """Asked by the step `generate_plan(E)`; True when a plan is being made."""
-
-        self.beliefs = BeliefBase(
-            limit=self.limits.beliefs, newest_first=self.semantics.belief_order is BeliefOrder.NEWEST_FIRST
+        super().__init__(
+            name, loaded, semantics or Semantics(), limits or Limits(), actions, random or Random(0)
         )
-        self.rules = loaded.rules
-        self.plans = loaded.plans.copy()
+        self.internal = internal or STANDARD
+        self.say, self.warn, self.tracer = say or self.say, warn or self.warn, tracer
         self.plans.watch = self._plans_changed
-        self.cycles = 0
-        """Cycles begun."""
-        self.phase = Phase.SENSE
-        """What runs next."""
-        self.society: Society | None = None
-        """What runs several agents, for the internal actions that concern others."""
-        self.epoch = 0.0
-        """What the host's calendar says at time 0, in milliseconds since 1970."""
-        self.now = 0.0
-        """Logical time in milliseconds."""
-        self.events: deque[Event] = deque()
-        self.intentions: dict[int, Intention] = {}
-        self.ready: deque[Intention] = deque()
-        self.atomics: list[Intention] = []
-        """Intentions with a plan that must not be interleaved."""
-        self.mail: deque[Message] = deque()
-        self.percepts: tuple[Struct, ...] | None = None
-        """What is to be perceived in the next cycle."""
-        self.pending: dict[int, Intention] = {}
-        """Intentions that wait for feedback, time or an answer, by the number of what they wait for."""
-        self.conditions: set[int] = set()
-        """Numbers of those that wait for a formula to hold."""
-        self.watchers: set[int] = set()
-        """Numbers of those that wait for an event."""
-        self.suspensions: set[int] = set()
-        """Intentions that somebody holds back."""
-        self.timers: list[tuple[float, int]] = []
-        """A heap of logical times and the numbers whose wait ends then."""
-        self.alarms: Alarms = []
-        """Deadlines of goals, and events to be raised at a time."""
-        self.numbers = 0
-        """Numbers given to intentions, requests, messages and timers."""
-        self.belief_version = 0
-        """Counts changes of beliefs, so that conditions are looked at again only when one may hold."""
-        self.checked_version = 0
-        self.requests: list[ActionRequest] = []
-        self.sent: list[Message] = []
-        """What the next report hands to the host."""
-
         believing.begin(self, loaded.beliefs)
         for number, goal in enumerate(loaded.program.goals, 1):
             self.achieve(goal.literal, sign=f"+{goal.kind}", tag=f"goal{number}" if tag_goals else "")
@@ -182,8 +131,8 @@ class BdiAgent:
 
     def tags(self) -> set[str]:
         """Tags of the goals that wait to be pursued, are pursued, or whose failure is being handled."""
-        pursued = {one.tag for one in self.intentions.values()}
-        return (pursued | {one.tag for one in self.events}) - {""}
+        pursued = {intention.tag for intention in self.intentions.values()}
+        return (pursued | {event.tag for event in self.events}) - {""}
 
     # ------------------------------------------------------------------ the cycle
 
@@ -194,7 +143,7 @@ class BdiAgent:
             now: logical time in milliseconds, never less than before.
 
         Raises:
-            ValueError: a cycle is under way, which `finish_cycle` ends.
+            ValueError: a cycle is under way, which `advance` goes on with.
         """
         if self.phase is not SENSE:
             raise ValueError(f"{self.name} is in the middle of a cycle, before {self.phase}")
@@ -227,17 +176,6 @@ class BdiAgent:
             self.phase, worked = Phase.SENSE, act(self)
         return self._report(worked)
 
-    def finish_cycle(self) -> CycleReport:
-        """Run what is left of a cycle that is under way; nothing where none is."""
-        parts: list[CycleReport] = []
-        while self.phase is not Phase.SENSE:
-            parts.append(self.advance())
-        return CycleReport(
-            any(one.worked for one in parts),
-            tuple(request for one in parts for request in one.requests),
-            tuple(message for one in parts for message in one.messages),
-        )
-
     def _report(self, worked: bool) -> CycleReport:
         if self.requests or self.sent:
             report = CycleReport(True, tuple(self.requests), tuple(self.sent))
@@ -253,10 +191,10 @@ class BdiAgent:
             return False
         due = self.next_timer
         return not (
-            any(one.intention is None or not one.intention.suspended for one in self.events)
+            any(event.intention is None or not event.intention.suspended for event in self.events)
             or self.mail
             or self.percepts is not None
-            or any(not one.suspended for one in self.ready)
+            or any(not intention.suspended for intention in self.ready)
             or (due is not None and due <= self.now)
             or (self.conditions and self.checked_version != self.belief_version)
         )
@@ -271,16 +209,7 @@ class BdiAgent:
             return alarm if due is None else min(due, alarm)
         return due
 
-    def atomic(self) -> Intention | None:
-        """The intention that must not be interleaved with others, if one can go on."""
-        return next((one for one in self.atomics if one.pending is None and not one.suspended), None)
-
     # ------------------------------------------------------------------ intentions
-
-    def number(self) -> int:
-        """A new number."""
-        self.numbers += 1
-        return self.numbers
 
     def post(self, event: Event, *, again: bool = False) -> None:
         """Let an event wait to be handled; an internal one's intention waits for it.
@@ -303,16 +232,9 @@ class BdiAgent:
             waiting.happened(self, event.sign, event.literal)
         if self.tracer is not None:
             number = event.intention.id if event.intention else 0
-            self.tracer(record.EventQueued(self.name, self.cycles, event.text, number))
+            self.trace(record.EventQueued, event.text, number)
         if self.plans.meta and not again and event.sign[1:]:
-            goal_states.tell(self, event.sign, event.literal, GoalState.STARTED)
-
-    def go_on(self, intention: Intention) -> None:
-        """Let an intention run its next step when its turn comes."""
-        if intention.suspended:
-            intention.parked = True
-        else:
-            self.ready.append(intention)
+            goal_states.announce_state(self, event.sign, event.literal, GoalState.STARTED)
 
     def step_done(self, intention: Intention) -> None:
         """The step that an intention waited for is through."""
@@ -336,7 +258,7 @@ class BdiAgent:
         while frames and frames[-1].pc == len(frames[-1].code):
             done = intention.pop()
             if self.plans.meta:
-                goal_states.tell(self, done.sign, done.literal, GoalState.FINISHED)
+                goal_states.announce_state(self, done.sign, done.literal, GoalState.FINISHED)
             if self.tracer is not None:
                 progress.frame_done(self, intention, done, cut_short=cut_short)
             cut_short = False
@@ -348,11 +270,6 @@ class BdiAgent:
             self.go_on(intention)
         else:
             self.end(intention, Change.FINISHED)
-
-    def interleave(self, intention: Intention) -> None:
-        """Let others run between its steps again, when none of its plans is atomic any more."""
-        if not intention.atomic and intention in self.atomics:
-            self.atomics.remove(intention)
 
     def end(self, intention: Intention, change: Change, reason: str = "") -> None:
         """Forget an intention."""
@@ -370,9 +287,9 @@ class BdiAgent:
     def changed_intention(self, intention: Intention, change: Change, reason: str = "") -> None:
         """Trace it."""
         if self.tracer is not None:
-            self.tracer(record.IntentionChanged(self.name, self.cycles, intention.id, change, reason))
+            self.trace(record.IntentionChanged, intention.id, change, reason)
         if self.plans.meta and change in (Change.SUSPENDED, Change.RESUMED):
-            goal_states.tell_of_all(self, intention, GoalState(change.value), reason)
+            goal_states.announce_state_of_all(self, intention, GoalState(change.value), reason)
 
     # ------------------------------------------------------------------ from outside
 
@@ -404,25 +321,11 @@ class BdiAgent:
     def _plans_changed(self, added: CompiledPlan | None, removed: CompiledPlan | None) -> None:
         if self.tracer is not None:
             if removed is not None:
-                self.tracer(record.PlanRemoved(self.name, self.cycles, removed.name))
+                self.trace(record.PlanRemoved, removed.name)
             if added is not None:
-                self.tracer(record.PlanAdded(self.name, self.cycles, added.name, added.text))
+                self.trace(record.PlanAdded, added.name, added.text)
 
     # ------------------------------------------------------------------ actions
-
-    def request(self, action: Struct, intention: Intention, position: Position) -> None:
-        """Ask the environment for an action; the intention waits for the feedback."""
-        self.requests.append(waiting.for_action(self, action, intention, position))
-
-    def send(self, message: Message) -> None:
-        """Give a message to the host."""
-        self.sent.append(message)
-        if self.tracer is not None:
-            self.tracer(
-                record.MessageSent(
-                    self.name, self.cycles, message.receiver, message.performative, text_of(message.content)
-                )
-            )
 
     def invoke(
         self, name: str, args: tuple[Term, ...], trail: Trail, intention: Intention | None = None

@@ -1,4 +1,4 @@
-"""Arithmetic as Jason does it (spec §1.3): integers are exact up to 2**53, larger numbers floating point."""
+"""Arithmetic as Jason does it: integers are exact up to 2**53, larger numbers floating point."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import TypeAlias
 
-from engine.bdi.problems import ErrorId, EvaluationError, unbound
+from engine.bdi.errors import ErrorId, EvaluationError, unbound
 from engine.bdi.terms import Cell, Cons, Term, Var, deref, items_of
 
 Number: TypeAlias = int | float
@@ -19,7 +19,7 @@ def _invalid(message: str) -> EvaluationError:
     return EvaluationError(ErrorId.EVALUATION_FAILED, message)
 
 
-def settled(value: Number) -> Number:
+def normalized(value: Number) -> Number:
     """A result in its range.
 
     Raises:
@@ -38,14 +38,14 @@ def number(term: Term) -> Number:
     Raises:
         EvaluationError: it is unbound or something else.
     """
-    found = deref(term)
-    if isinstance(found, int | float):
-        return found
-    if isinstance(found, Cell | Var):
+    result = deref(term)
+    if isinstance(result, int | float):
+        return result
+    if isinstance(result, Cell | Var):
         raise unbound("a variable in arithmetic")
-    from engine.bdi.printing import text_of
+    from engine.bdi.printer import text_of
 
-    raise _invalid(f"{text_of(found)} is not a number")
+    raise _invalid(f"{text_of(result)} is not a number")
 
 
 def _divide(left: Number, right: Number) -> Number:
@@ -92,10 +92,10 @@ BINARY: dict[str, Callable[[Number, Number], Number]] = {
 
 
 def _length(term: Term) -> Number:
-    found = deref(term)
-    if isinstance(found, str):
-        return len(found)
-    items = items_of(found)
+    result = deref(term)
+    if isinstance(result, str):
+        return len(result)
+    items = items_of(result)
     if items is None:
         raise _invalid("the length of something that is neither list nor text")
     return len(items)
@@ -105,7 +105,7 @@ def _extreme(choose: Callable[[list[Number]], Number]) -> Callable[..., Number]:
     def chosen(*terms: Term) -> Number:
         first = deref(terms[0])
         listed = items_of(first) if isinstance(first, Cons) else None
-        return choose([number(one) for one in (listed if listed is not None else terms)])
+        return choose([number(term) for term in (listed if listed is not None else terms)])
 
     return chosen
 
@@ -121,13 +121,9 @@ def _of_number(function: Callable[[Number], Number]) -> Callable[..., Number]:
     return applied
 
 
-def _round(value: Number) -> Number:
-    return math.floor(value + 0.5)
-
-
 FUNCTIONS: dict[tuple[str, int], Callable[..., Number]] = {
     ("math.abs", 1): _of_number(abs),
-    ("math.round", 1): _of_number(_round),
+    ("math.round", 1): _of_number(lambda value: math.floor(value + 0.5)),
     ("math.floor", 1): _of_number(math.floor),
     ("math.ceil", 1): _of_number(math.ceil),
     ("math.sqrt", 1): _of_number(math.sqrt),

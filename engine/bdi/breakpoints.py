@@ -1,4 +1,4 @@
-"""Breakpoints: which records of a trace come to where an operator wants the agent held (spec §5, §7: 60).
+"""Breakpoints: which records of a trace come to where an operator wants the agent held.
 
 Nothing here holds an agent; the host asks after each phase. A record carries its literals as text, which is
 read back (some 10 microseconds) only where the functor is that of a pattern. What cannot be read back,
@@ -14,12 +14,12 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from engine.bdi import trace as record
-from engine.bdi.actions import nearest
 from engine.bdi.beliefs import is_source
-from engine.bdi.formulas import is_literal
+from engine.bdi.errors import ErrorId, ProgramError
+from engine.bdi.internal_actions import nearest
 from engine.bdi.parser import parse_literal, parse_term, parse_trigger
-from engine.bdi.printing import atom_text, text_of
-from engine.bdi.problems import ErrorId, ProgramError
+from engine.bdi.printer import atom_text, text_of
+from engine.bdi.syntax import is_literal
 from engine.bdi.terms import SELF, VARIABLE_LITERAL, Struct, Term, Var, instantiated
 from engine.bdi.trace import Change, TraceEvent
 from engine.bdi.unification import annotations_within, unify
@@ -88,23 +88,23 @@ class Breakpoints:
 
     def __init__(self, breakpoints: Iterable[Breakpoint] = ()) -> None:
         self._by_record: dict[type, list[Breakpoint]] = {}
-        for one in breakpoints:
-            for kind in _RECORDS[one.kind]:
-                self._by_record.setdefault(kind, []).append(one)
+        for item in breakpoints:
+            for kind in _RECORDS[item.kind]:
+                self._by_record.setdefault(kind, []).append(item)
 
     def hits(self, records: Sequence[TraceEvent]) -> list[Hit]:
         """Which records came to which breakpoints, in the order of the records."""
-        found: list[Hit] = []
+        hits: list[Hit] = []
         failed: set[int] = set()
-        for one in records:
-            if isinstance(one, record.PlanSelected) and one.breakpoint:
-                words = f"plan {one.plan}, labelled [breakpoint], was selected for {one.event}"
-                found.append(Hit(None, one, words))
-            for place in self._by_record.get(type(one), ()):
-                words = place.told(one)
-                if words and not (place.kind is Kind.ERROR and _told_already(one, failed)):
-                    found.append(Hit(place, one, words))
-        return found
+        for item in records:
+            if isinstance(item, record.PlanSelected) and item.breakpoint:
+                words = f"plan {item.plan}, labelled [breakpoint], was selected for {item.event}"
+                hits.append(Hit(None, item, words))
+            for place in self._by_record.get(type(item), ()):
+                words = place.told(item)
+                if words and not (place.kind is Kind.ERROR and _told_already(item, failed)):
+                    hits.append(Hit(place, item, words))
+        return hits
 
 
 def _told_already(one: TraceEvent, failed: set[int]) -> bool:
@@ -133,24 +133,18 @@ class _Pattern:
         if isinstance(self.literal, Var):
             return True
         try:
-            found = instantiated(parse_literal(text))
+            result = instantiated(parse_literal(text))
         except ProgramError:
             return True
-        wanted = instantiated(self.literal)
-        assert isinstance(found, Struct)
-        assert isinstance(wanted, Struct)
-        notes = found.annotations
+        term = instantiated(self.literal)
+        assert isinstance(result, Struct)
+        assert isinstance(term, Struct)
+        notes = result.annotations
         if not any(map(is_source, notes)):
-            found = found.with_annotations((*notes, SELF))
-        if wanted.functor == VARIABLE_LITERAL:
-            return annotations_within(wanted.annotations, found.annotations, [])
-        return unify(wanted, found, [])
-
-
-def _pattern(literal: Struct | Var) -> _Pattern:
-    if isinstance(literal, Var) or literal.functor == VARIABLE_LITERAL:
-        return _Pattern(literal, "")
-    return _Pattern(literal, f"{'~' if literal.negated else ''}{atom_text(literal.functor)}")
+            result = result.with_annotations((*notes, SELF))
+        if term.functor == VARIABLE_LITERAL:
+            return annotations_within(term.annotations, result.annotations, [])
+        return unify(term, result, [])
 
 
 def _read(text: str, kind: Kind, signs: tuple[str, ...]) -> tuple[str, _Pattern]:
@@ -168,9 +162,11 @@ def _read(text: str, kind: Kind, signs: tuple[str, ...]) -> tuple[str, _Pattern]
             f"not a {kind}: expected {problem.expected}, found {problem.found} {where}"
         ) from None
     if sign and sign not in signs:
-        wanted = ", ".join(signs)
-        raise ValueError(f"a {kind} begins with one of {wanted} or with its name, not with {sign}")
-    return sign, _pattern(term)
+        expected = ", ".join(signs)
+        raise ValueError(f"a {kind} begins with one of {expected} or with its name, not with {sign}")
+    if isinstance(term, Var) or term.functor == VARIABLE_LITERAL:
+        return sign, _Pattern(term, "")
+    return sign, _Pattern(term, f"{'~' if term.negated else ''}{atom_text(term.functor)}")
 
 
 def _literal(term: Term) -> Struct | Var:

@@ -1,4 +1,7 @@
-"""Formulas and rules compiled to the nodes that a query walks."""
+"""Formulas and rules compiled to the nodes that a query walks.
+
+`math.random` in terms: drawn from the agent's own source of chance before the term is made.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
-from engine.bdi.chance import drawn
-from engine.bdi.formulas import ARITHMETIC, CONNECTIVES, NESTING_LIMIT
-from engine.bdi.held import Held, Meant
+from engine.bdi.beliefs import RETURN, Clause, Node, Query, Reasoner
+from engine.bdi.errors import ErrorId, EvaluationError, unbound
 from engine.bdi.nodes import (
     Absent,
+    BeliefNode,
     Either,
     Found,
     Gather,
@@ -23,14 +26,32 @@ from engine.bdi.nodes import (
     Test,
     Truth,
     Unify,
+    VariableNode,
     Write,
     as_set,
 )
-from engine.bdi.ordering import compare
-from engine.bdi.patterns import (
+from engine.bdi.printer import text_of
+from engine.bdi.syntax import ARITHMETIC, CONNECTIVES, NESTING_LIMIT, Rule, is_body
+from engine.bdi.terms import (
+    FALSE,
+    TRUE,
+    VARIABLE_LITERAL,
+    Cell,
+    Cons,
+    Struct,
+    Term,
+    Var,
+    compare,
+    list_of,
+    nests_within,
+    rewrite,
+    same,
+)
+from engine.bdi.unification import (
     Builder,
     Env,
     Scope,
+    Trail,
     builder,
     is_computed,
     is_constant,
@@ -38,24 +59,58 @@ from engine.bdi.patterns import (
     matcher,
     matchers,
 )
-from engine.bdi.printing import text_of
-from engine.bdi.problems import ErrorId, EvaluationError, unbound
-from engine.bdi.queries import RETURN, Clause, Node, Query, Reasoner
-from engine.bdi.syntax import Rule
-from engine.bdi.terms import (
-    FALSE,
-    TRUE,
-    VARIABLE_LITERAL,
-    Cell,
-    Struct,
-    Term,
-    Var,
-    list_of,
-    nests_within,
-    rewrite,
-    same,
-)
-from engine.bdi.unification import Trail
+
+
+def extract_random(term: Term, scope: Scope) -> tuple[Term, tuple[Struct, ...]]:
+    """The term with a variable for each `math.random` in it, and the calls that give these their values.
+
+    The variables are new in the scope. `math.random(N)` is a number from 0 up to N. A quoted body is left as
+    it is: it draws when it is run.
+    """
+    if not _draws(term):
+        return term, ()
+    calls: list[Struct] = []
+    return _replaced(term, calls, scope), tuple(calls)
+
+
+def _draws(term: Term) -> bool:
+    waiting = [term]
+    while waiting:
+        item = waiting.pop()
+        if type(item) is Struct:
+            if _is_random(item):
+                return True
+            waiting += item.args
+            waiting += item.annotations
+        elif type(item) is Cons:
+            waiting += (item.head, item.tail)
+    return False
+
+
+def _is_random(term: Struct) -> bool:
+    return term.functor == "math.random" and len(term.args) < 2
+
+
+def _replaced(term: Term, calls: list[Struct], scope: Scope) -> Term:
+    """Recurses on the nesting of a program's text, which is limited, and not on the length of lists."""
+    if isinstance(term, Cons):
+        items: list[Term] = []
+        rest: Term = term
+        while isinstance(rest, Cons):
+            items.append(_replaced(rest.head, calls, scope))
+            rest = rest.tail
+        return list_of(items, rest)
+    if not isinstance(term, Struct) or is_body(term):
+        return term
+    args = tuple([_replaced(arg, calls, scope) for arg in term.args])
+    if _is_random(term):
+        # No name of a program's own holds a space, and the size grows with each name that is used.
+        value = Var(f"random {scope.size + len(calls)}")
+        calls.append(Struct(".random", (value,)))
+        return Struct("*", (value, *args)) if args else value
+    notes = [_replaced(annotation, calls, scope) for annotation in term.annotations]
+    return Struct(term.functor, args, notes, term.negated)
+
 
 FORMULAS_INSIDE = frozenset({".findall", ".setof", ".count", ".eval"})
 """Internal actions that are compiled as formulas, because they ask one."""
@@ -129,39 +184,23 @@ def compile_rule(rule: Rule) -> Clause:
 
 def _fragment(term: Term, scope: Scope) -> Fragment:
     if isinstance(term, Var):
-        return _alone(Meant(builder(term, scope), _compile_meant))
+        return _alone(VariableNode(builder(term, scope), _compile_meant))
     if not isinstance(term, Struct) or (term.functor in ARITHMETIC and term.args):
         return _alone(Invalid(text_of(term)))
     if term.functor not in CONNECTIVES and term.functor not in FORMULAS_INSIDE:
-        replaced, draws = drawn(term, scope)
+        replaced, draws = extract_random(term, scope)
         if draws:
             return _conjunction((*draws, replaced), scope)
-    if term == TRUE:
-        return _alone(Succeed())
-    if term == FALSE:
-        return _alone(Test(lambda env: False))
-    match term.functor, len(term.args):
-        case "&", _:
-            return _conjunction(term.args, scope)
-        case "|", _:
-            return _disjunction(term.args, scope)
-        case "not", 1:
-            return _negation(term.args[0], scope)
-        case (("=" | "\\="), 2):
-            return _alone(_unification(term, scope))
-        case (("==" | "\\==" | "<" | "<=" | ">" | ">="), 2):
-            return _alone(_comparison(term, scope))
-        case "=..", 2:
-            return _alone(Internal("=..", [builder(one, scope) for one in term.args]))
-        case ((".findall" | ".setof"), 3) | (".count", 2):
-            return _gathering(term, scope)
-        case ".eval", 2:
-            return _truth(term, scope)
+    if term.functor == "&":
+        return _conjunction(term.args, scope)
+    if term.functor == "|":
+        return _disjunction(term.args, scope)
     if term.functor == VARIABLE_LITERAL:
-        return _alone(Meant(builder(term, scope), _compile_meant))
-    if term.functor[0] == ".":
-        return _alone(Internal(term.functor, [builder(one, scope) for one in term.args]))
-    return _alone(_held(term, scope))
+        return _alone(VariableNode(builder(term, scope), _compile_meant))
+    if term in (TRUE, FALSE):
+        return _alone(Succeed() if term == TRUE else Test(lambda env: False))
+    make = _SPECIAL.get(term.indicator) or (_internal if term.functor[0] == "." else _held)
+    return _alone(make(term, scope))
 
 
 def _alone(node: Node) -> Fragment:
@@ -185,39 +224,35 @@ def _disjunction(parts: tuple[Term, ...], scope: Scope) -> Fragment:
     return Fragment(start, tuple(tail for branch in branches for tail in branch.tails))
 
 
-def _negation(part: Term, scope: Scope) -> Fragment:
+def _enclosed(condition: Term, scope: Scope, last: Callable[[int], Node]) -> tuple[Node, int]:
+    """A formula inside of another, whose new variables stay inside, with its last node; entry and slot."""
     slot = scope.hidden()
     written = set(scope.written)
-    inner = _fragment(part, scope)
+    inner = _fragment(condition, scope)
+    inner.then(last(slot))
     scope.written = written
-    inner.then(Present(slot))
-    return _alone(Absent(inner.entry, slot))
+    return inner.entry, slot
 
 
-def _gathering(term: Struct, scope: Scope) -> Fragment:
-    """`.findall(T, F, L)`, `.setof(T, F, L)`, `.count(F, N)`; variables new in T and F stay inside."""
+def _gathering(term: Struct, scope: Scope) -> Node:
+    """`.findall(T, F, L)`, `.setof(T, F, L)`, `.count(F, N)`."""
     *template, condition, result = term.args
-    slot = scope.hidden()
-    written = set(scope.written)
-    inner = _fragment(condition, scope)
-    inner.then(Found(slot, builder(template[0] if template else TRUE, scope)))
-    scope.written = written
-    node = Gather(inner.entry, slot, _VALUES[term.functor])
-    node.result = matcher(result, scope)
-    return _alone(node)
+
+    def last(slot: int) -> Node:
+        return Found(slot, builder(template[0] if template else TRUE, scope))
+
+    entry, slot = _enclosed(condition, scope, last)
+    return Gather(entry, slot, _VALUES[term.functor], matcher(result, scope))
 
 
-def _truth(term: Struct, scope: Scope) -> Fragment:
-    """`.eval(T, formula)`; variables new in the formula stay inside."""
-    result, condition = term.args
-    slot = scope.hidden()
-    written = set(scope.written)
-    inner = _fragment(condition, scope)
-    scope.written = written
-    node = Truth(inner.entry, slot)
-    inner.then(Proved(node))
-    node.result = matcher(result, scope)
-    return _alone(node)
+def _truth(term: Struct, scope: Scope) -> Node:
+    """`.eval(T, formula)`."""
+    entry, slot = _enclosed(term.args[1], scope, Proved)
+    return Truth(entry, slot, matcher(term.args[0], scope))
+
+
+def _internal(term: Struct, scope: Scope) -> Node:
+    return Internal(term.functor, [builder(arg, scope) for arg in term.args])
 
 
 _VALUES: dict[str, Callable[[list[Term]], Term]] = {".findall": list_of, ".setof": as_set, ".count": len}
@@ -226,12 +261,12 @@ _VALUES: dict[str, Callable[[list[Term]], Term]] = {".findall": list_of, ".setof
 def _unification(term: Struct, scope: Scope) -> Node:
     left, right = term.args
     if term.functor == "=":
-        for one, other in ((left, right), (right, left)):
-            if isinstance(one, Var) and not one.anonymous and scope.slot(one) not in scope.written:
+        for item, other in ((left, right), (right, left)):
+            if isinstance(item, Var) and not item.anonymous and scope.slot(item) not in scope.written:
                 make = builder(other, scope)
-                slot = scope.slot(one)
+                slot = scope.slot(item)
                 if slot in scope.written:  # `X = f(X)`: the other side has made X already
-                    return Unify(builder(one, scope), make)
+                    return Unify(builder(item, scope), make)
                 scope.written.add(slot)
                 return Write(slot, make)
     return Unify(builder(left, scope), builder(right, scope), bind=term.functor == "=")
@@ -246,10 +281,10 @@ _ORDERS: dict[str, Callable[[int | float, int | float], bool]] = {
 
 
 def _comparison(term: Struct, scope: Scope) -> Node:
-    left, right = (builder(one, scope) for one in term.args)
+    left, right = (builder(arg, scope) for arg in term.args)
     if term.functor in ("==", "\\=="):
-        wanted = term.functor == "=="
-        return Test(lambda env: same(left(env), right(env)) is wanted)
+        expected = term.functor == "=="
+        return Test(lambda env: same(left(env), right(env)) is expected)
     order = _ORDERS[term.functor]
     text = text_of(term)
 
@@ -269,10 +304,21 @@ def _held(term: Struct, scope: Scope) -> Node:
     before = set(scope.written)
     match = matchers(term.args, scope)
     after, scope.written = scope.written, before
-    args = [builder(one, scope) for one in term.args]
+    args = [builder(arg, scope) for arg in term.args]
     scope.written = after
-    notes = [builder(one, scope) for one in term.annotations]
-    return Held(term.indicator, first, match, args, notes)
+    notes = [builder(annotation, scope) for annotation in term.annotations]
+    return BeliefNode(term.indicator, first, match, args, notes)
+
+
+_SPECIAL: dict[str, Callable[[Struct, Scope], Node]] = {
+    "not/1": lambda term, scope: Absent(*_enclosed(term.args[0], scope, Present)),
+    **dict.fromkeys(("=/2", "\\=/2"), _unification),
+    **dict.fromkeys(("==/2", "\\==/2", "</2", "<=/2", ">/2", ">=/2"), _comparison),
+    "=../2": _internal,
+    **dict.fromkeys((".findall/3", ".setof/3", ".count/2"), _gathering),
+    ".eval/2": _truth,
+}
+"""What is not asked of the belief base, by functor and number of arguments."""
 
 
 def _known_first(term: Struct, scope: Scope) -> Builder | None:

@@ -1,19 +1,17 @@
-"""The steps of compiled bodies: each works on an agent and says whether its intention can go on (§1.5)."""
+"""The steps of compiled bodies: each works on an agent and says whether its intention can go on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from engine.bdi import believing, waiting
-from engine.bdi.body_terms import body_of
+from engine.bdi import belief_revision as believing
+from engine.bdi import waits as waiting
 from engine.bdi.compiler import Formula
-from engine.bdi.intentions import Event, Frame, Intention, Loop, Waiting
-from engine.bdi.patterns import Builder
-from engine.bdi.plans import CompiledPlan
-from engine.bdi.printing import headline, text_of
-from engine.bdi.problems import ErrorId, EvaluationError, unbound
-from engine.bdi.syntax import BodyItem, Operation, Plan, Trigger, TriggerKind
+from engine.bdi.errors import ErrorId, EvaluationError, unbound
+from engine.bdi.intentions import Event, Frame, Intention, Loop, RunningAgent, Waiting
+from engine.bdi.plans import CompiledPlan, Instruction
+from engine.bdi.printer import text_of
+from engine.bdi.syntax import BodyItem, Operation, Plan, Trigger, TriggerKind, body_of
 from engine.bdi.terms import (
     Cell,
     Cons,
@@ -27,38 +25,7 @@ from engine.bdi.terms import (
     rewrite,
     subterms,
 )
-
-if TYPE_CHECKING:
-    from engine.bdi.agent import BdiAgent
-
-
-class Instruction:
-    """One step of a body."""
-
-    __slots__ = ("_text", "at", "item", "next")
-
-    def __init__(self, item: BodyItem) -> None:
-        self._text = ""
-        self.item = item
-        self.at = 0
-        """Its place in the code."""
-        self.next = 0
-        """Place of the step that follows."""
-
-    @property
-    def text(self) -> str:
-        """The step on one line."""
-        if not self._text:
-            self._text = headline(self.item)
-        return self._text
-
-    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
-        """Run it; False when the intention has to wait, True when the frame stands at its next step.
-
-        Raises:
-            EvaluationError: the step fails.
-        """
-        raise NotImplementedError
+from engine.bdi.unification import Builder
 
 
 class Literal(Instruction):
@@ -75,8 +42,8 @@ class Literal(Instruction):
         made = self.make(frame.env)
         if type(made) is not Struct or not made.functor:
             raise _no_literal(made)
-        for one in made.args:
-            if (type(one) is Struct or type(one) is Cons) and not one.ground:
+        for term in made.args:
+            if (type(term) is Struct or type(term) is Cons) and not term.ground:
                 return _settled(made)
         return _settled(made) if made.annotations else made
 
@@ -95,9 +62,9 @@ def _settled(literal: Struct) -> Struct:
 
 def free_cells(literal: Struct) -> tuple[Cell, ...]:
     """The variables of a literal that have no value."""
-    for one in literal.args:
-        if type(one) is Cell or ((type(one) is Struct or type(one) is Cons) and not one.ground):
-            return tuple(one for one in subterms(literal) if isinstance(one, Cell))
+    for term in literal.args:
+        if type(term) is Cell or ((type(term) is Struct or type(term) is Cons) and not term.ground):
+            return tuple(cell for cell in subterms(literal) if isinstance(cell, Cell))
     return ()
 
 
@@ -106,7 +73,7 @@ class Achieve(Literal):
 
     __slots__ = ()
 
-    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         literal = self.literal(frame)
         agent.post(Event("+!", literal, intention, free_cells(literal)))
         return False
@@ -117,7 +84,7 @@ class Spawn(Literal):
 
     __slots__ = ()
 
-    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         agent.achieve(self.literal(frame))
         frame.pc = self.next
         return True
@@ -135,13 +102,14 @@ def fresh_copy(literal: Struct) -> Struct:
 class Test(Literal):
     """`?formula`: the belief base first, then a plan for `+?`."""
 
-    __slots__ = ("formula",)
+    __slots__ = ()
+    formula: Formula
 
     def __init__(self, item: BodyItem, make: Builder, formula: Formula) -> None:
         super().__init__(item, make)
         self.formula = formula
 
-    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         if self.formula.holds(frame.env, agent):
             frame.pc = self.next
             return True
@@ -158,7 +126,7 @@ class Add(Literal):
 
     __slots__ = ()
 
-    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         change = believing.believe(agent, self.literal(frame))
         return believing.step_changed(agent, change, intention, frame, self)
 
@@ -168,7 +136,7 @@ class Remove(Literal):
 
     __slots__ = ()
 
-    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         change = believing.forget(agent, self.literal(frame))
         return believing.step_changed(agent, change, intention, frame, self)
 
@@ -178,7 +146,7 @@ class Update(Literal):
 
     __slots__ = ()
 
-    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         literal = self.literal(frame)
         gone = believing.replaced(agent, literal)
         if gone is not None:
@@ -189,14 +157,15 @@ class Update(Literal):
 class Constraint(Instruction):
     """A formula that must hold."""
 
-    __slots__ = ("error", "formula")
+    __slots__ = "error"
+    formula: Formula
 
     def __init__(self, item: BodyItem, formula: Formula, error: ErrorId) -> None:
         super().__init__(item)
         self.formula = formula
         self.error = error
 
-    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         if not self.formula.holds(frame.env, agent):
             raise EvaluationError(self.error, "the condition does not hold")
         frame.pc = self.next
@@ -212,7 +181,7 @@ class Perform(Instruction):
         super().__init__(item)
         self.make = make
 
-    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         meant = self.make(frame.env)
         if isinstance(meant, Cell) or (isinstance(meant, Struct) and not meant.functor):
             raise unbound("a variable that stands for a step")
@@ -242,8 +211,8 @@ class External(Literal):
 
     __slots__ = ()
 
-    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
-        agent.request(self.literal(frame), intention, self.item.position)
+    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
+        agent.requests.append(waiting.for_action(agent, self.literal(frame), intention, self.item.position))
         return False
 
 
@@ -257,7 +226,7 @@ class Internal(Instruction):
         self.name = name
         self.args = args
 
-    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         args = tuple([make(frame.env) for make in self.args])
         answer = agent.invoke(self.name, args, [], intention)
         if isinstance(answer, Iterator):
@@ -277,14 +246,15 @@ _NO_ANSWER = object()
 class WaitFor(Instruction):
     """`.wait(formula)` and `.wait(formula, milliseconds)`: pending until it holds."""
 
-    __slots__ = ("formula", "milliseconds")
+    __slots__ = "milliseconds"
+    formula: Formula
 
     def __init__(self, item: BodyItem, formula: Formula, milliseconds: Builder | None) -> None:
         super().__init__(item)
         self.formula = formula
         self.milliseconds = milliseconds
 
-    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         if self.formula.holds(frame.env, agent):
             frame.pc = self.next
             return True
@@ -305,7 +275,7 @@ class Branch(Instruction):
         """Slots of variables that occur here first and may be read behind the `if`."""
         self.otherwise = 0
 
-    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         for slot in self.fresh:
             frame.env[slot] = Cell()
         frame.pc = self.next if self.condition.holds(frame.env, agent) else self.otherwise
@@ -324,7 +294,7 @@ class While(Instruction):
         """Slots of variables from outside that occur in the loop."""
         self.body = 0
 
-    def execute(self, agent: BdiAgent, intention: Intention, frame: Frame) -> bool:
+    def execute(self, agent: RunningAgent, intention: Intention, frame: Frame) -> bool:
         loop = self.begin_round(frame)
         if self.another(loop, agent, frame):
             loop.rounds += 1
@@ -341,12 +311,17 @@ class While(Instruction):
             for cell in loop.cells:
                 cell.ref = None
             return loop
-        cells = [one for slot in self.outer for one in subterms(frame.env[slot]) if isinstance(one, Cell)]
+        cells = [
+            subterm
+            for slot in self.outer
+            for subterm in subterms(frame.env[slot])
+            if isinstance(subterm, Cell)
+        ]
         loop = Loop(self.at, None, cells)
         frame.loops.append(loop)
         return loop
 
-    def another(self, loop: Loop, agent: BdiAgent, frame: Frame) -> bool:
+    def another(self, loop: Loop, agent: RunningAgent, frame: Frame) -> bool:
         """True when the body runs once more."""
         return self.condition.holds(frame.env, agent)
 
@@ -356,7 +331,7 @@ class For(While):
 
     __slots__ = ()
 
-    def another(self, loop: Loop, agent: BdiAgent, frame: Frame) -> bool:
+    def another(self, loop: Loop, agent: RunningAgent, frame: Frame) -> bool:
         if loop.answers is None:
             loop.answers = self.condition.answers(frame.env, agent)
         return loop.answers.advance()

@@ -1,21 +1,70 @@
-"""Intentions: stacks of plans being carried out, and the events and others they wait for (spec §1.6)."""
+"""What an agent works on: intentions, the events and messages they handle, and what they wait for.
+
+An intention is a stack of frames; a frame is a plan being carried out for an event. `RunningAgent` is what
+the steps, phases and internal actions see of the agent, so that none of them imports the agent itself.
+"""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from random import Random
+from typing import Protocol, TypeAlias
 
-from engine.bdi.patterns import Env
-from engine.bdi.printing import text_of
+from engine.bdi.beliefs import Answer, BeliefBase, Query, Reasoner
+from engine.bdi.errors import Position
+from engine.bdi.plans import CompiledPlan, Instruction, LoadedProgram
+from engine.bdi.printer import text_of
+from engine.bdi.semantics import BeliefOrder, IntentionOrder, Limits, Semantics
 from engine.bdi.terms import Cell, Struct, Term
+from engine.bdi.trace import Change, MessageSent, TraceEvent
+from engine.bdi.unification import Env, Trail
 
-if TYPE_CHECKING:
-    from engine.bdi.alarms import Deadline
-    from engine.bdi.instructions import Instruction
-    from engine.bdi.messages import Message
-    from engine.bdi.plans import CompiledPlan
-    from engine.bdi.queries import Query
+
+class Performative(StrEnum):
+    """What a message is meant to do."""
+
+    TELL = "tell"
+    UNTELL = "untell"
+    ACHIEVE = "achieve"
+    UNACHIEVE = "unachieve"
+    ASK_ONE = "askOne"
+    ASK_ALL = "askAll"
+    TELL_HOW = "tellHow"
+    UNTELL_HOW = "untellHow"
+    ASK_HOW = "askHow"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message; its content holds no variables but those of `canonical`."""
+
+    sender: str
+    receiver: str
+    performative: Performative
+    content: Term
+    number: int
+    """Given by the sender; an answer names it."""
+    answers: int = 0
+    """Number of the question that this answers, 0 when it answers none."""
+
+
+class Society(Protocol):
+    """What runs several agents."""
+
+    def names(self) -> Iterable[str]:
+        """All agents."""
+
+    def create(self, name: str, path: str) -> None:
+        """Start an agent from a file; raises ValueError where that cannot be done."""
+
+    def kill(self, name: str) -> bool:
+        """End an agent; False when there is none."""
+
+    def stop(self) -> None:
+        """End them all behind this cycle."""
 
 
 class Event:
@@ -176,7 +225,7 @@ class Intention:
     @property
     def priority(self) -> int | float:
         """That of the topmost plan that has one, 0 without such."""
-        return next((one.plan.priority for one in reversed(self.frames) if one.plan.priority), 0)
+        return next((frame.plan.priority for frame in reversed(self.frames) if frame.plan.priority), 0)
 
     def push(self, frame: Frame) -> None:
         """Put a frame on top."""
@@ -194,7 +243,7 @@ class Intention:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a step or goal failed (spec §1.7)."""
+    """Why a step or goal failed."""
 
     id: str
     message: str
@@ -217,3 +266,191 @@ class Failure:
             Struct("code_line", (self.line,)),
             *self.details,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRequest:
+    """An external action that the agent wants done; `feedback` with its number ends the wait."""
+
+    number: int
+    action: Struct
+    """Variables without a value are those of `canonical`; an answer may give them one."""
+    intention: int
+    position: Position
+
+
+class Alarm:
+    """Something that happens at a time unless it is over before; `waits.ring_alarm` does it."""
+
+    __slots__ = ("number", "over")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.over = False
+
+
+Alarms: TypeAlias = list[tuple[float, int, Alarm]]
+"""A heap of logical times, numbers and what happens then."""
+
+
+class Appointment(Alarm):
+    """Raises its event."""
+
+    __slots__ = ("event",)
+
+    def __init__(self, number: int, event: Event) -> None:
+        super().__init__(number)
+        self.event = event
+
+
+class Deadline(Alarm):
+    """Lets a goal fail: its event while no plan has taken it up, later the frame that pursues it."""
+
+    __slots__ = ("event", "intention", "limit")
+
+    def __init__(self, number: int, limit: float) -> None:
+        super().__init__(number)
+        self.event: Event | None = None
+        """The goal's."""
+        self.intention: Intention | None = None
+        """The one that has a plan for the goal."""
+        self.limit = limit
+        """Milliseconds."""
+
+
+class Phase(StrEnum):
+    """A part of the cycle."""
+
+    SENSE = "sense"
+    """Waits that are over, percepts, one message."""
+    DELIBERATE = "deliberate"
+    """One event, and a plan for it."""
+    ACT = "act"
+    """One step of one intention."""
+
+
+class RunningAgent(Reasoner):
+    """The state of an agent, and what steps, phases and internal actions do with it.
+
+    `BdiAgent` says how it is done; arguments as there.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        loaded: LoadedProgram,
+        semantics: Semantics,
+        limits: Limits,
+        actions: dict[str, frozenset[int]] | None,
+        random: Random,
+    ) -> None:
+        self.name = name
+        self.semantics, self.limits, self.actions, self.random = semantics, limits, actions, random
+        self.query_steps = limits.query_steps
+        self.by_priority = semantics.intention_order is IntentionOrder.PRIORITY
+        self.say: Callable[[str], None] = lambda text: None
+        self.warn: Callable[[str], None] = lambda text: None
+        self.tracer: Callable[[TraceEvent], None] | None = None
+        self.on_missing_plan: Callable[[Event], bool] | None = None
+        """Asked when no plan is relevant for a goal; True when one is being made."""
+        self.on_generate_plan: Callable[[Intention, Term], bool] | None = None
+        """Asked by the step `generate_plan(E)`; True when a plan is being made."""
+        self.beliefs = BeliefBase(
+            limit=limits.beliefs, newest_first=semantics.belief_order is BeliefOrder.NEWEST_FIRST
+        )
+        self.rules = loaded.rules
+        self.plans = loaded.plans.copy()
+        self.cycles = 0
+        """Cycles begun."""
+        self.phase: Phase = Phase.SENSE
+        """What runs next."""
+        self.society: Society | None = None
+        """What runs several agents, for the internal actions that concern others."""
+        self.epoch = 0.0
+        """What the host's calendar says at time 0, in milliseconds since 1970."""
+        self.now = 0.0
+        """Logical time in milliseconds."""
+        self.events: deque[Event] = deque()
+        self.intentions: dict[int, Intention] = {}
+        self.ready: deque[Intention] = deque()
+        self.atomics: list[Intention] = []
+        """Intentions with a plan that must not be interleaved."""
+        self.mail: deque[Message] = deque()
+        self.percepts: tuple[Struct, ...] | None = None
+        """What is to be perceived in the next cycle."""
+        self.pending: dict[int, Intention] = {}
+        """Intentions that wait for feedback, time or an answer, by the number of what they wait for."""
+        self.conditions: set[int] = set()
+        """Numbers of those that wait for a formula to hold."""
+        self.watchers: set[int] = set()
+        """Numbers of those that wait for an event."""
+        self.suspensions: set[int] = set()
+        """Intentions that somebody holds back."""
+        self.timers: list[tuple[float, int]] = []
+        """A heap of logical times and the numbers whose wait ends then."""
+        self.alarms: Alarms = []
+        """Deadlines of goals, and events to be raised at a time."""
+        self.numbers = 0
+        """Numbers given to intentions, requests, messages and timers."""
+        self.belief_version = 0
+        """Counts changes of beliefs, so that conditions are looked at again only when one may hold."""
+        self.checked_version = 0
+        self.requests: list[ActionRequest] = []
+        self.sent: list[Message] = []
+        """What the next report hands to the host."""
+
+    def atomic(self) -> Intention | None:
+        """The intention that must not be interleaved with others, if one can go on."""
+        return next((item for item in self.atomics if item.pending is None and not item.suspended), None)
+
+    def number(self) -> int:
+        """A new number."""
+        self.numbers += 1
+        return self.numbers
+
+    def go_on(self, intention: Intention) -> None:
+        """Let an intention run its next step when its turn comes."""
+        if intention.suspended:
+            intention.parked = True
+        else:
+            self.ready.append(intention)
+
+    def interleave(self, intention: Intention) -> None:
+        """Let others run between its steps again when none of its plans is atomic any more."""
+        if not intention.atomic and intention in self.atomics:
+            self.atomics.remove(intention)
+
+    def trace(self, kind: Callable[..., TraceEvent], *details: object) -> None:
+        """Report a record of this kind, where somebody follows."""
+        if self.tracer is not None:
+            self.tracer(kind(self.name, self.cycles, *details))
+
+    def send(self, message: Message) -> None:
+        """Give a message to the host."""
+        self.sent.append(message)
+        if self.tracer is not None:
+            self.trace(MessageSent, message.receiver, message.performative, text_of(message.content))
+
+    def achieve(self, literal: Struct, *, sign: str = "+!", tag: str = "") -> None:
+        """Adopt a goal, or a test, as an intention of its own."""
+
+    def post(self, event: Event, *, again: bool = False) -> None:
+        """Let an event wait to be handled."""
+
+    def step_done(self, intention: Intention) -> None:
+        """End the step that an intention waited for."""
+
+    def settle(self, intention: Intention, *, cut_short: bool = False) -> None:
+        """Take away frames whose bodies are through."""
+
+    def end(self, intention: Intention, change: Change, reason: str = "") -> None:
+        """Forget an intention."""
+
+    def changed_intention(self, intention: Intention, change: Change, reason: str = "") -> None:
+        """Trace a change."""
+
+    def invoke(
+        self, name: str, args: tuple[Term, ...], trail: Trail, intention: Intention | None = None
+    ) -> Answer:
+        """Run an internal action."""
+        raise NotImplementedError

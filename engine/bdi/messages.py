@@ -1,21 +1,21 @@
-"""Messages between agents and what they do to the receiver (spec §1.9)."""
+"""Messages between agents and what they do to the receiver."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
 
-from engine.bdi import believing, control, waiting
+from engine.bdi import belief_revision as believing
+from engine.bdi import control
+from engine.bdi import goal_states as failures
 from engine.bdi import trace as record
+from engine.bdi import waits as waiting
 from engine.bdi.beliefs import is_source
 from engine.bdi.compiler import compile_formula
+from engine.bdi.errors import ErrorId, EvaluationError
 from engine.bdi.instructions import free_cells, fresh_copy
-from engine.bdi.intentions import Event, Intention, Pending, Waiting
-from engine.bdi.patterns import Scope
-from engine.bdi.printing import text_of
-from engine.bdi.problems import EvaluationError
+from engine.bdi.intentions import Event, Intention, Message, Pending, Performative, RunningAgent, Waiting
+from engine.bdi.plans import CompiledPlan, as_term, quoted_text, read_plan
+from engine.bdi.printer import text_of
 from engine.bdi.terms import (
     FALSE,
     QUOTED_PLAN,
@@ -31,69 +31,17 @@ from engine.bdi.terms import (
     list_of,
     resolved,
 )
-from engine.bdi.unification import unify
-
-if TYPE_CHECKING:
-    from engine.bdi.agent import BdiAgent
-    from engine.bdi.plans import CompiledPlan
+from engine.bdi.unification import Scope, unify
 
 
-class Performative(StrEnum):
-    """What a message is meant to do."""
-
-    TELL = "tell"
-    UNTELL = "untell"
-    ACHIEVE = "achieve"
-    UNACHIEVE = "unachieve"
-    ASK_ONE = "askOne"
-    ASK_ALL = "askAll"
-    TELL_HOW = "tellHow"
-    UNTELL_HOW = "untellHow"
-    ASK_HOW = "askHow"
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message; its content holds no variables but those of `canonical`."""
-
-    sender: str
-    receiver: str
-    performative: Performative
-    content: Term
-    number: int
-    """Given by the sender; an answer names it."""
-    answers: int = 0
-    """Number of the question that this answers, 0 when it answers none."""
-
-
-class Society(Protocol):
-    """What runs several agents."""
-
-    def names(self) -> Iterable[str]:
-        """All agents."""
-
-    def create(self, name: str, path: str) -> None:
-        """Start an agent from a file; raises ValueError where that cannot be done."""
-
-    def kill(self, name: str) -> bool:
-        """End an agent; False when there is none."""
-
-    def stop(self) -> None:
-        """End them all behind this cycle."""
-
-
-def handle(agent: BdiAgent, message: Message) -> None:
+def handle(agent: RunningAgent, message: Message) -> None:
     """Do what a message says, or leave it to the agent's own plans for `+!kqml_received`.
 
     An answer that somebody waits for goes to the waiting intention. What cannot be done is traced and
     dropped: a sender must not be able to stop the receiver.
     """
     if agent.tracer is not None:
-        agent.tracer(
-            record.MessageReceived(
-                agent.name, agent.cycles, message.sender, message.performative, text_of(message.content)
-            )
-        )
+        agent.trace(record.MessageReceived, message.sender, message.performative, text_of(message.content))
     if message.answers:
         asker = agent.pending.get(message.answers)
         pending = asker.pending if asker is not None else None
@@ -109,23 +57,23 @@ def handle(agent: BdiAgent, message: Message) -> None:
 RECEIVED = "kqml_received/4"
 """Sender, performative, content and number of a message, as a goal that a program's own plans may handle."""
 
-_Effect = Callable[["BdiAgent", "Message"], None]
+_Effect = Callable[["RunningAgent", "Message"], None]
 
 
-def _received(agent: BdiAgent, message: Message) -> None:
+def _received(agent: RunningAgent, message: Message) -> None:
     sender, performative = atom(message.sender), atom(message.performative)
     content = instantiated(message.content)
     agent.achieve(Struct("kqml_received", (sender, performative, content, message.number)))
 
 
-def by_default(agent: BdiAgent, event: Event) -> bool:
+def by_default(agent: RunningAgent, event: Event) -> bool:
     """Do what a message says that no plan of the agent's own takes; False when the event is no message.
 
     Jason has plans for this behind those of the program.
     """
     if event.literal.indicator != RECEIVED or event.sign != "+!" or event.intention is not None:
         return False
-    match [resolved(one) for one in event.literal.args]:
+    match [resolved(term) for term in event.literal.args]:
         case [Struct(functor=sender), Struct(functor=kind), content, int(number)] if kind in _KINDS:
             message = Message(sender, agent.name, Performative(kind), canonical(content), number)
             _perform(agent, message, _EFFECTS[message.performative])
@@ -136,17 +84,15 @@ def by_default(agent: BdiAgent, event: Event) -> bool:
 _KINDS = frozenset(Performative)
 
 
-def _perform(agent: BdiAgent, message: Message, effect: _Effect) -> None:
+def _perform(agent: RunningAgent, message: Message, effect: _Effect) -> None:
     try:
         effect(agent, message)
     except EvaluationError as error:
         if agent.tracer is not None:
-            agent.tracer(
-                record.EventDropped(agent.name, agent.cycles, f"message from {message.sender}", str(error))
-            )
+            agent.trace(record.EventDropped, f"message from {message.sender}", str(error))
 
 
-def _answered(agent: BdiAgent, asker: Intention, pending: Pending, message: Message) -> None:
+def _answered(agent: RunningAgent, asker: Intention, pending: Pending, message: Message) -> None:
     waiting.over(agent, asker)
     answer = message.content
     if isinstance(answer, Struct) and answer != FALSE and message.performative is Performative.TELL:
@@ -154,13 +100,14 @@ def _answered(agent: BdiAgent, asker: Intention, pending: Pending, message: Mess
     if unify(pending.what, instantiated(answer), []):
         agent.step_done(asker)
     else:
-        waiting.ask_failed(agent, asker, f"the answer of {message.sender} is {text_of(message.content)}")
+        why = f"the answer of {message.sender} is {text_of(message.content)}"
+        failures.fail_step(agent, asker, EvaluationError(ErrorId.ASK_FAILED, why))
 
 
 def with_origin(literal: Struct, sender: str) -> Struct:
     """The literal with its sender as source; earlier sources become sources of that."""
-    earlier = [one for one in literal.annotations if is_source(one)]
-    others = [one for one in literal.annotations if not is_source(one)]
+    earlier = [term for term in literal.annotations if is_source(term)]
+    others = [term for term in literal.annotations if not is_source(term)]
     return literal.with_annotations((*others, Struct("source", (atom(sender),), earlier)))
 
 
@@ -168,12 +115,12 @@ def for_sending(content: Term) -> Term:
     """Content as it leaves an agent: values filled in, `source(self)` left out."""
     made = canonical(resolved(content))
     if isinstance(made, Struct) and SELF in made.annotations:
-        return made.with_annotations([one for one in made.annotations if one != SELF])
+        return made.with_annotations([term for term in made.annotations if term != SELF])
     return made
 
 
 def reply(
-    agent: BdiAgent, question: Message, content: Term, performative: Performative = Performative.TELL
+    agent: RunningAgent, question: Message, content: Term, performative: Performative = Performative.TELL
 ) -> None:
     """Send an answer."""
     answer = for_sending(content)
@@ -186,17 +133,17 @@ def reply(
 
 def _literals(content: Term) -> list[Struct]:
     listed = items_of(content)
-    return [one for one in ([content] if listed is None else listed) if isinstance(one, Struct)]
+    return [term for term in ([content] if listed is None else listed) if isinstance(term, Struct)]
 
 
-def _tell(agent: BdiAgent, message: Message) -> None:
+def _tell(agent: RunningAgent, message: Message) -> None:
     for literal in _literals(message.content):
         change = believing.believe(agent, with_origin(literal, message.sender))
         if change is not None:
             believing.announce(agent, change)
 
 
-def _untell(agent: BdiAgent, message: Message) -> None:
+def _untell(agent: RunningAgent, message: Message) -> None:
     for literal in _literals(message.content):
         pattern = instantiated(with_origin(literal, message.sender))
         assert isinstance(pattern, Struct)
@@ -205,25 +152,23 @@ def _untell(agent: BdiAgent, message: Message) -> None:
             believing.announce(agent, change)
 
 
-def _achieve(agent: BdiAgent, message: Message) -> None:
+def _achieve(agent: RunningAgent, message: Message) -> None:
     for literal in _literals(message.content):
         agent.achieve(with_origin(literal, message.sender))
 
 
-def _unachieve(agent: BdiAgent, message: Message) -> None:
+def _unachieve(agent: RunningAgent, message: Message) -> None:
     for literal in _literals(message.content):
         control.drop_goal(agent, fresh_copy(literal), events=True)
 
 
-def _ask_one(agent: BdiAgent, message: Message) -> None:
+def _ask_one(agent: RunningAgent, message: Message) -> None:
     question = instantiated(message.content)
-    found = _answers(agent, question, limit=1)
-    if found:
-        reply(agent, message, found[0])
+    terms = _answers(agent, question, limit=1)
+    if terms:
+        reply(agent, message, terms[0])
     elif isinstance(question, Struct) and agent.plans.knows("+?", question.indicator):
-        from engine.bdi.deliberation import new_intention
-
-        intention = new_intention(agent)
+        intention = waiting.new_intention(agent)
         intention.question = message
         intention.asked = question
         agent.post(Event("+?", question, intention, free_cells(question)))
@@ -231,12 +176,12 @@ def _ask_one(agent: BdiAgent, message: Message) -> None:
         reply(agent, message, FALSE)
 
 
-def _ask_all(agent: BdiAgent, message: Message) -> None:
-    found = _answers(agent, instantiated(message.content), limit=agent.limits.size)
-    reply(agent, message, list_of(found))
+def _ask_all(agent: RunningAgent, message: Message) -> None:
+    terms = _answers(agent, instantiated(message.content), limit=agent.limits.size)
+    reply(agent, message, list_of(terms))
 
 
-def _answers(agent: BdiAgent, question: Term, limit: int) -> list[Term]:
+def _answers(agent: RunningAgent, question: Term, limit: int) -> list[Term]:
     """Copies of the question for what is believed, facts before rules."""
     scope = Scope()
     literal = Var("Question")
@@ -246,18 +191,16 @@ def _answers(agent: BdiAgent, question: Term, limit: int) -> list[Term]:
     env = scope.environment()
     env[slot] = question
     query = formula.answers(env, agent)
-    found: list[Term] = []
-    while len(found) < limit and query.advance():
-        found.append(resolved(question))
-    return found
+    terms: list[Term] = []
+    while len(terms) < limit and query.advance():
+        terms.append(resolved(question))
+    return terms
 
 
-def _tell_how(agent: BdiAgent, message: Message) -> None:
-    from engine.bdi.library.plans import quoted_text, read_plan
-
+def _tell_how(agent: RunningAgent, message: Message) -> None:
     listed = items_of(message.content)
-    for one in [message.content] if listed is None else listed:
-        text = quoted_text(one)
+    for term in [message.content] if listed is None else listed:
+        text = quoted_text(term)
         if text is not None:
             try:
                 agent.plans.add(read_plan(text, message.sender, message.sender))
@@ -265,7 +208,7 @@ def _tell_how(agent: BdiAgent, message: Message) -> None:
                 continue  # it has the plan already
 
 
-def _untell_how(agent: BdiAgent, message: Message) -> None:
+def _untell_how(agent: RunningAgent, message: Message) -> None:
     """Only a plan that this sender has told; nobody takes away what is not his."""
     name = message.content.functor if isinstance(message.content, Struct) else str(message.content)
     plan = agent.plans.get(name.removeprefix("@"))
@@ -274,16 +217,14 @@ def _untell_how(agent: BdiAgent, message: Message) -> None:
         agent.plans.remove(plan.name)
 
 
-def _ask_how(agent: BdiAgent, message: Message) -> None:
-    from engine.bdi.library.plans import as_term
-
+def _ask_how(agent: RunningAgent, message: Message) -> None:
     content = message.content
-    found: list[CompiledPlan] = []
+    plans: list[CompiledPlan] = []
     if isinstance(content, Struct) and content.functor == QUOTED_PLAN and len(content.args) == 2:
         sign, literal = content.args
         if isinstance(sign, str) and isinstance(literal := instantiated(literal), Struct):
-            found = agent.plans.relevant(sign, literal)
-    reply(agent, message, list_of(map(as_term, found)), Performative.TELL_HOW)
+            plans = agent.plans.relevant(sign, literal)
+    reply(agent, message, list_of(map(as_term, plans)), Performative.TELL_HOW)
 
 
 _EFFECTS: dict[Performative, _Effect] = {

@@ -1,15 +1,32 @@
-"""Programs, plans and terms read from text; every clause that can be read is, and every problem is named."""
+"""Programs, plans and terms read from text; every clause that can be read is, and every problem is named.
+
+Programs of several files: `{ include("other.asl") }` stands for what the other file says.
+
+An included file lies beneath the folder of the one that names it, links followed. A file that is named
+several times is read once; one that includes itself, directly or through others, is an error.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
-from engine.bdi.body_terms import body_term, step_kind
-from engine.bdi.expressions import RELATION, ExpressionParser, UnexpectedError
-from engine.bdi.lexing import END, NAME, STRING, VARIABLE, Lines, Tokens, unescaped
-from engine.bdi.printing import on_one_line, plan_text, text_of
-from engine.bdi.problems import ProgramError, SyntaxProblem
+from engine.bdi.errors import Position, ProgramError, SyntaxProblem
+from engine.bdi.expressions import (
+    END,
+    NAME,
+    RELATION,
+    STRING,
+    VARIABLE,
+    ExpressionParser,
+    Lines,
+    Tokens,
+    UnexpectedError,
+    unescaped,
+)
+from engine.bdi.printer import on_one_line, plan_text, text_of
 from engine.bdi.syntax import (
     Belief,
     Body,
@@ -22,7 +39,6 @@ from engine.bdi.syntax import (
     Include,
     Operation,
     Plan,
-    Position,
     Program,
     Rule,
     Step,
@@ -31,6 +47,8 @@ from engine.bdi.syntax import (
     Trigger,
     TriggerKind,
     While,
+    body_term,
+    step_kind,
 )
 from engine.bdi.terms import TRUE, Struct, Term, Var
 
@@ -62,8 +80,8 @@ class Parser(ExpressionParser):
     def complain(self, error: UnexpectedError) -> None:
         """Note a problem at the present token."""
         place = self.place()
-        found = error.found or self.found()
-        self.problems.append(SyntaxProblem(self.source, place.line, place.column, error.expected, found))
+        result = error.found or self.found()
+        self.problems.append(SyntaxProblem(self.source, place.line, place.column, error.expected, result))
 
     def program(self) -> Program:
         """Read to the end, going on behind the next full stop after each problem."""
@@ -144,7 +162,9 @@ class Parser(ExpressionParser):
         start = self.at
         label = Struct("", (), self.annotations()) if self.kinds[start] == "[" else self.literal("a label")
         for note in label.annotations:
-            if isinstance(note, Struct) and note.functor == "priority" and not _is_priority(note):
+            if not isinstance(note, Struct) or note.functor != "priority":
+                continue
+            if len(note.args) != 1 or not isinstance(note.args[0], int | float):
                 self.at = start
                 raise UnexpectedError("a number in 'priority(…)'", f"'{text_of(note)}'")
         return label
@@ -164,9 +184,9 @@ class Parser(ExpressionParser):
     def _target(self, expected: str) -> Struct | Var:
         """A literal, or a variable that stands for one."""
         if self.kinds[self.at] == VARIABLE:
-            found = self.primary()
-            assert isinstance(found, Var | Struct)
-            return found
+            term = self.primary()
+            assert isinstance(term, Var | Struct)
+            return term
         return self.literal(expected)
 
     def quoted(self) -> tuple[Term, ...]:
@@ -283,10 +303,6 @@ class Parser(ExpressionParser):
         return Doc(kind, text, subject, literal, position)
 
 
-def _is_priority(note: Struct) -> bool:
-    return len(note.args) == 1 and isinstance(note.args[0], int | float)
-
-
 _SIGNS = {"!", "!!", "?", "+", "-"}
 
 
@@ -312,13 +328,13 @@ def parse_program(text: str, source: str = "") -> Program:
 def _whole(text: str, source: str, read: Callable[[Parser], T]) -> T:
     parser = Parser(text, source)
     try:
-        found = read(parser)
+        result = read(parser)
         parser.take(".")
         parser.expect(END, "the end of the text")
     except UnexpectedError as error:
         parser.complain(error)
         raise ProgramError(tuple(parser.problems)) from None
-    return found
+    return result
 
 
 def parse_term(text: str, source: str = "") -> Term:
@@ -341,6 +357,96 @@ def parse_plan(text: str, source: str = "") -> Plan:
     return _whole(text, source, lambda parser: parser.plan())
 
 
-def parse_body(text: str, source: str = "") -> Body:
-    """Read the steps of a body; raises ProgramError."""
-    return _whole(text, source, lambda parser: parser.body())
+DEEPEST = 50
+"""Files that may include each other in a row."""
+
+
+def load_program(
+    path: str, read: Callable[[str], str], real: Callable[[str], str] = posixpath.normpath
+) -> tuple[Program, tuple[SyntaxProblem, ...]]:
+    """A program with what it includes in the places of the directives, and every problem found.
+
+    Args:
+        path: of its file.
+        read: gives a file's text; OSError and ValueError of an included one become problems.
+        real: a path without links, by which files are told apart.
+
+    Raises:
+        OSError, ValueError: the first file cannot be read.
+    """
+    loader = _Loader(read, real)
+    loader.seen.add(real(path))
+    program = loader.program(path, read(path), (real(path),))
+    return program, tuple(loader.problems)
+
+
+class _Loader:
+    def __init__(self, read: Callable[[str], str], real: Callable[[str], str]) -> None:
+        self.read = read
+        self.real = real
+        self.seen: set[str] = set()
+        """Real paths of the files that were read."""
+        self.problems: list[SyntaxProblem] = []
+
+    def program(self, path: str, text: str, within: tuple[str, ...]) -> Program:
+        """One file and what it includes; `within` are real paths: those that include it, itself last."""
+        program, problems = read_program(text, path)
+        self.problems += problems
+        included: list[tuple[Position, Program]] = []
+        for include in program.includes:
+            result = self._included(path, include, within)
+            if result is not None:
+                included.append((include.position, result))
+        return _merged(program, included)
+
+    def _included(self, path: str, include: Include, within: tuple[str, ...]) -> Program | None:
+        file = posixpath.join(posixpath.dirname(path), include.path)
+        try:
+            real = self.real(file)
+            problem = self._refusal(path, include, real, within)
+            if problem is None and real not in self.seen:
+                self.seen.add(real)
+                return self.program(file, self.read(file), (*within, real))
+        except FileNotFoundError:
+            problem = "a file that exists"
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            problem = f"a file that can be read ({reason})"
+        if problem is not None:
+            line, column = include.position
+            self.problems.append(SyntaxProblem(path, line, column, problem, f"'{include.path}'"))
+        return None
+
+    def _refusal(self, path: str, include: Include, real: str, within: tuple[str, ...]) -> str | None:
+        """What should have been there instead; None when the file may be read."""
+        folder = self.real(posixpath.dirname(path) or ".")
+        if posixpath.isabs(include.path) or not _beneath(folder, real):
+            return "a file beneath the folder of this one"
+        if real in within:
+            return "a file that does not include this one"
+        if len(within) >= DEEPEST:
+            return f"at most {DEEPEST} files that include each other"
+        return None
+
+
+def _beneath(folder: str, file: str) -> bool:
+    above = [part for part in folder.split("/") if part not in ("", ".")]
+    parts = [part for part in file.split("/") if part not in ("", ".")]
+    return parts[: len(above)] == above and ".." not in parts[len(above) :]
+
+
+def _merged(program: Program, included: Sequence[tuple[Position, Program]]) -> Program:
+    """A file's own items with those of each included file where its directive stands."""
+
+    def merged(kind: str) -> Iterator[Any]:
+        own, begun = getattr(program, kind), Position()
+        for place, other in included:
+            yield from (item for item in own if begun <= item.position < place)
+            yield from getattr(other, kind)
+            begun = place
+        yield from (item for item in own if begun <= item.position)
+
+    parts: dict[str, Any] = {
+        kind: tuple(merged(kind)) for kind in ("beliefs", "rules", "goals", "plans", "docs")
+    }
+    return replace(program, **parts)

@@ -1,24 +1,83 @@
-"""The plan library: compiled plans in their order, indexed by trigger and its first argument (spec §1.4)."""
+"""The plan library: compiled plans in their order, indexed by trigger and its first argument.
+
+A program made ready to run; many agents share one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import Any, ClassVar
 
-from engine.bdi.beliefs import is_source
-from engine.bdi.compiler import Formula, compile_formula
-from engine.bdi.patterns import UNWRITTEN, Env, Scope, annotation_matcher, is_constant, key_of, matchers
-from engine.bdi.printing import plan_text
-from engine.bdi.syntax import Plan
-from engine.bdi.terms import SELF, TRUE, VARIABLE_LITERAL, Struct, Term
-from engine.bdi.unification import Trail, undo
+from engine.bdi.beliefs import Clause, is_source, sourced
+from engine.bdi.compiler import Formula, compile_formula, compile_rule
+from engine.bdi.errors import ErrorId, EvaluationError, ProgramError
+from engine.bdi.parser import parse_plan
+from engine.bdi.printer import headline, on_one_line, plan_text, text_of
+from engine.bdi.syntax import Body, BodyItem, Plan, Program
+from engine.bdi.terms import (
+    QUOTED_PLAN,
+    SELF,
+    TRUE,
+    VARIABLE_LITERAL,
+    Struct,
+    Term,
+    atom,
+    canonical,
+    is_ground,
+    without_open_tail,
+)
+from engine.bdi.unification import (
+    UNWRITTEN,
+    Env,
+    Scope,
+    Trail,
+    annotation_matcher,
+    is_constant,
+    key_of,
+    matchers,
+    undo,
+)
 
-if TYPE_CHECKING:
-    from engine.bdi.instructions import Instruction
+
+class Instruction:
+    """One step of a body."""
+
+    __slots__ = ("_text", "at", "formula", "item", "next")
+
+    def __init__(self, item: BodyItem) -> None:
+        self._text = ""
+        self.item = item
+        self.at = 0
+        """Its place in the code."""
+        self.next = 0
+        """Place of the step that follows."""
+        self.formula: Formula | None = None
+        """What the step asks or waits for, where it does."""
+
+    @property
+    def text(self) -> str:
+        """The step on one line."""
+        if not self._text:
+            self._text = headline(self.item)
+        return self._text
+
+    def execute(self, agent: Any, intention: Any, frame: Any) -> bool:
+        """Run it; False when the intention has to wait, True when the frame stands at its next step.
+
+        Subclasses narrow the types to `RunningAgent`, `Intention` and `Frame`, which stand above this module.
+
+        Raises:
+            EvaluationError: the step fails.
+        """
+        raise NotImplementedError
 
 
 class CompiledPlan:
     """A plan ready to run, shared by all agents that have it; compiled when it is first tried."""
+
+    compile_body: ClassVar[Callable[[Body, Scope], list[Instruction]]]
+    """Set by `engine.bdi.body_compiler`, which needs the instructions and so stands above this module."""
 
     __slots__ = (
         "_head",
@@ -73,8 +132,6 @@ class CompiledPlan:
         """Make it ready to run, if that has not been done."""
         if self._size >= 0:
             return
-        from engine.bdi.bodies import compile_body
-
         scope = Scope()
         literal = self.plan.trigger.literal
         args: tuple[Term, ...] = literal.args if isinstance(literal, Struct) else (literal,)
@@ -83,7 +140,7 @@ class CompiledPlan:
         self._notes = annotation_matcher(annotations, scope) if annotations else None
         if self.plan.context != TRUE:
             self.context = compile_formula(self.plan.context, scope)
-        self.code = compile_body(self.plan.body, scope)
+        self.code = CompiledPlan.compile_body(self.plan.body, scope)
         self.slots = scope.slots
         self._size = scope.size
 
@@ -96,14 +153,13 @@ class CompiledPlan:
         for place, match in self._head:
             if not match(args[place], env, trail):
                 return None
-        if self._notes is not None and not self._notes(_with_source(literal.annotations), env, trail):
-            return None
+        if self._notes is not None:
+            notes = literal.annotations
+            if not any(map(is_source, notes)):  # what is not said to come from elsewhere is the agent's own
+                notes = (*notes, SELF)
+            if not self._notes(notes, env, trail):
+                return None
         return env
-
-
-def _with_source(annotations: tuple[Term, ...]) -> tuple[Term, ...]:
-    """What is not said to come from elsewhere comes from the agent itself."""
-    return annotations if any(map(is_source, annotations)) else (*annotations, SELF)
 
 
 class _Options:
@@ -190,7 +246,11 @@ class PlanLibrary:
         if made.name != name and made.name in self._named:
             raise ValueError(f"there is a plan '{made.name}' already")
         gone = self._named[name]
-        self._set(tuple(made if one is gone else one for one in self._plans), made, gone)
+        self._set(
+            tuple(made if compiled_plan is gone else compiled_plan for compiled_plan in self._plans),
+            made,
+            gone,
+        )
         return made
 
     def remove(self, name: str) -> CompiledPlan:
@@ -199,11 +259,13 @@ class PlanLibrary:
         Raises:
             KeyError: there is no plan with this name.
         """
-        found = self._named.get(name)
-        if found is None:
+        plan = self._named.get(name)
+        if plan is None:
             raise KeyError(f"there is no plan '{name}'")
-        self._set(tuple(one for one in self._plans if one is not found), None, found)
-        return found
+        self._set(
+            tuple(compiled_plan for compiled_plan in self._plans if compiled_plan is not plan), None, plan
+        )
+        return plan
 
     def load(self, plans: Iterable[Plan]) -> None:
         """Put many plans behind the others at once; a label that is taken is replaced by a given name."""
@@ -251,13 +313,13 @@ class PlanLibrary:
 
     def relevant(self, sign: str, literal: Struct) -> list[CompiledPlan]:
         """Plans whose trigger fits an event: `+!` and a goal, for example."""
-        found: list[CompiledPlan] = []
+        plans: list[CompiledPlan] = []
         for plan in self.candidates(sign, literal):
             trail: Trail = []
             if plan.enter(literal, trail) is not None:
-                found.append(plan)
+                plans.append(plan)
             undo(trail, 0)
-        return found
+        return plans
 
     def knows(self, sign: str, indicator: str) -> bool:
         """True when some plan may handle such an event."""
@@ -291,3 +353,55 @@ def _by_indicator(plans: list[CompiledPlan]) -> dict[str | None, _Options]:
     if for_any:
         sorted_plans[None] = for_any
     return {indicator: _Options(listed) for indicator, listed in sorted_plans.items()}
+
+
+class LoadedProgram:
+    """A program with its plans and rules compiled and its beliefs in the form in which they are stored."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.plans = PlanLibrary()
+        self.plans.load(program.plans)
+        self.rules: dict[str, list[Clause]] = {}
+        for rule in program.rules:
+            self.rules.setdefault(rule.head.indicator, []).append(compile_rule(rule))
+        self.beliefs: list[tuple[Struct, tuple[Term, ...]]] = [
+            (stored_form(belief.literal), sourced(without_open_tail(belief.literal.annotations)))
+            for belief in program.beliefs
+        ]
+
+
+def stored_form(literal: Struct) -> Struct:
+    """The literal as the belief base keeps it: without annotations, variables in canonical form."""
+    plain = literal.with_annotations(()) if literal.annotations else literal
+    if is_ground(plain):
+        return plain
+    made = canonical(plain)
+    assert isinstance(made, Struct)
+    return made
+
+
+def as_term(plan: CompiledPlan) -> Term:
+    """A plan as a quoted term."""
+    return Struct(QUOTED_PLAN, (on_one_line(plan.text.removesuffix(".")),))
+
+
+def quoted_text(term: Term) -> str | None:
+    """What a term in braces or a string says; None for anything else."""
+    if isinstance(term, Struct) and term.functor == QUOTED_PLAN:
+        return text_of(term)[2:-2]
+    return term if isinstance(term, str) else None
+
+
+def read_plan(text: str, origin: str, source: str) -> Plan:
+    """A plan from text, with the agent that it comes from as an annotation of its label."""
+    try:
+        plan = parse_plan(text, origin)
+    except ProgramError as error:
+        raise EvaluationError(ErrorId.INTERNAL_ACTION_FAILED, f"not a plan: {error.problems[0]}") from None
+    if source == "self":
+        return plan
+    label = plan.label or Struct("")
+    return replace(
+        plan, label=label.with_annotations((*label.annotations, Struct("source", (atom(source),))))
+    )

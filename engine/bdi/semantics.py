@@ -1,4 +1,4 @@
-"""The points on which engines differ (spec §1.10) as settings, and the limits of a program."""
+"""The points on which engines differ as settings, and the limits of a program."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PerceptRemovals(StrEnum):
 
     ALL = "all"
     LAST_ONLY = "last_only"
-    """Only the last of a sense step: a bug of the thesis' engine on which its numbers depend (§3.5)."""
+    """Only the last of a sense step: a bug of the thesis' engine on which its numbers depend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,6 @@ class Semantics:
     belief_focus: BeliefFocus = BeliefFocus.SAME
     belief_order: BeliefOrder = BeliefOrder.NEWEST_FIRST
     percept_removals: PerceptRemovals = PerceptRemovals.ALL
-    tail_recursion: bool = True
-    """A goal that is the last step of a plan for the same goal takes over its frame."""
     intention_order: IntentionOrder = IntentionOrder.ROUND_ROBIN
 
     @classmethod
@@ -67,7 +65,7 @@ class Semantics:
 
     @classmethod
     def compat(cls) -> Semantics:
-        """As the thesis' JaKtA agents, which gives GAT 33 for the baseline (§3.5)."""
+        """As the thesis' JaKtA agents, which gives GAT 33 for the baseline."""
         return cls(
             EventPolicy.ONE_PER_CYCLE,
             BeliefFocus.NEW,

@@ -1,17 +1,59 @@
 """A program as it was written: beliefs, rules, goals, plans and documentation, with places in the text.
 
 Places and provenance do not count when two programs or plans are compared.
+
+Logical formulas and arithmetic as structures: the operators, and taking conjunctions apart.
+
+Bodies as terms: `{ !g(X); .print(X) }` is a value that a step can run.
+
+The term is a structure `{}` with a structure for each item: `{!}` of the goal for `!g(X)`, and so for the
+other signs; `{do}` for an action, internal action or formula, since its term says which it is; `{if}`,
+`{while}` and `{for}`. Its variables are those of the clause around it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from engine.bdi.position import Position as Position
-from engine.bdi.terms import TRUE, Struct, Term, Var
+from engine.bdi.errors import ErrorId, EvaluationError, Position
+from engine.bdi.terms import QUOTED_PLAN, TRUE, VARIABLE_LITERAL, Struct, Term, Var, nests_within
+
+RELATIONS = frozenset({"<", "<=", ">", ">=", "==", "\\==", "=", "\\=", "=.."})
+"""Operators that compare or unify; `!=` is read as `\\=`."""
+
+ARITHMETIC = frozenset({"+", "-", "*", "/", "div", "mod", "**"})
+"""Operators whose value is a number."""
+
+CONNECTIVES = frozenset({"&", "|", "not"})
+"""Operators of logical formulas."""
+
+NESTING_LIMIT = 100
+"""How deep brackets, arguments and blocks of a program may lie in each other."""
+
+OPERATORS = RELATIONS | ARITHMETIC | CONNECTIVES
+
+
+def is_literal(term: Term) -> bool:
+    """True for a structure that is no operator: a belief, goal or action."""
+    return type(term) is Struct and term.functor not in OPERATORS
+
+
+def conjuncts(formula: Term, operator: str = "&") -> tuple[Term, ...]:
+    """The parts of a conjunction (or of another connective); a single formula is its own only part."""
+    if type(formula) is Struct and formula.functor == operator and len(formula.args) > 1:
+        return formula.args
+    return (formula,)
+
+
+def conjunction(parts: Iterable[Term], operator: str = "&") -> Term:
+    """These formulas joined; nested ones of the same operator are laid flat, none at all is `true`."""
+    flat = tuple(leaf for part in parts for leaf in conjuncts(part, operator))
+    if not flat:
+        return TRUE
+    return flat[0] if len(flat) == 1 else Struct(operator, flat)
 
 
 class Operation(StrEnum):
@@ -47,7 +89,7 @@ class Trigger:
 
 
 class StepKind(StrEnum):
-    """What a body step does (spec §1.5)."""
+    """What a body step does."""
 
     ACHIEVE = "!"
     SPAWN = "!!"
@@ -144,9 +186,9 @@ class Plan:
 
     def note(self, functor: str) -> Struct | None:
         """The label's annotation with this functor, None when there is none."""
-        for one in self.label.annotations if self.label else ():
-            if isinstance(one, Struct) and one.functor == functor:
-                return one
+        for term in self.label.annotations if self.label else ():
+            if isinstance(term, Struct) and term.functor == functor:
+                return term
         return None
 
 
@@ -177,7 +219,7 @@ class Goal:
 
 
 class DocKind(StrEnum):
-    """What a documentation comment gives (spec §2.8)."""
+    """What a documentation comment gives."""
 
     MEANING = "meaning"
     ADMISSIBLE = "admissible"
@@ -225,3 +267,87 @@ class Program:
     docs: tuple[Doc, ...] = ()
     includes: tuple[Include, ...] = ()
     source: str = field(default="", compare=False)
+
+
+SIGNED = {f"{{{kind}}}": kind for kind in StepKind if not kind.isalpha()}
+"""Functors of steps that begin with a sign."""
+
+
+def is_body(term: Term) -> bool:
+    """True for a quoted body, not for a quoted plan or event."""
+    return (
+        isinstance(term, Struct)
+        and term.functor == QUOTED_PLAN
+        and not any(isinstance(arg, str) for arg in term.args[:1])
+    )
+
+
+def step_kind(term: Term) -> StepKind:
+    """What a step without a sign does."""
+    if isinstance(term, Struct) and term.functor not in _NO_ACTIONS:
+        if term.functor in ("true", "false") and not term.args:
+            return StepKind.CONSTRAINT
+        return StepKind.INTERNAL if term.functor[0] == "." else StepKind.ACTION
+    return StepKind.CONSTRAINT
+
+
+_NO_ACTIONS = OPERATORS | {VARIABLE_LITERAL, QUOTED_PLAN}
+
+
+def body_term(body: Body) -> Struct:
+    """A body as a term."""
+    return Struct(QUOTED_PLAN, tuple(map(_item_term, body)))
+
+
+def _item_term(item: BodyItem) -> Struct:
+    if isinstance(item, Step):
+        sign = f"{{{item.kind}}}"
+        return Struct(sign if sign in SIGNED else "{do}", (item.term,))
+    if isinstance(item, If):
+        arms = [part for condition, block in item.branches for part in (condition, body_term(block))]
+        return Struct("{if}", (*arms, body_term(item.otherwise)))
+    return Struct("{while}" if isinstance(item, While) else "{for}", (item.condition, body_term(item.body)))
+
+
+def body_of(term: Term, position: Position) -> Body:
+    """The body that a term stands for; anything but a quoted body is its only step.
+
+    Args:
+        term: variables in it are written ones.
+        position: where all steps are said to stand.
+
+    Raises:
+        EvaluationError: it nests too deeply, or was put together otherwise than by writing a body.
+    """
+    if not nests_within(term, NESTING_LIMIT):
+        raise EvaluationError(ErrorId.LIMIT_EXCEEDED, f"a body nests deeper than {NESTING_LIMIT} levels")
+    if is_body(term):
+        return _block(term, position)
+    return (Step(step_kind(term), term, position),)
+
+
+def _block(term: Term, position: Position) -> Body:
+    if not (isinstance(term, Struct) and is_body(term)):
+        raise _malformed()
+    return tuple(_item(arg, position) for arg in term.args)
+
+
+def _item(term: Term, position: Position) -> BodyItem:
+    match term:
+        case Struct(functor=sign, args=(what,)) if sign in SIGNED:
+            return Step(SIGNED[sign], what, position)
+        case Struct(functor="{do}", args=(what,)):
+            return Step(step_kind(what), what, position)
+        case Struct(functor="{while}", args=(condition, block)):
+            return While(condition, _block(block, position), position)
+        case Struct(functor="{for}", args=(condition, block)):
+            return For(condition, _block(block, position), position)
+        case Struct(functor="{if}", args=(_, _, _, *_) as parts) if len(parts) % 2:
+            arms = zip(parts[:-1:2], parts[1::2], strict=True)
+            branches = tuple((condition, _block(block, position)) for condition, block in arms)
+            return If(branches, _block(parts[-1], position), position)
+    raise _malformed()
+
+
+def _malformed() -> EvaluationError:
+    return EvaluationError(ErrorId.EVALUATION_FAILED, "a term in braces is not a body")

@@ -1,4 +1,4 @@
-"""Several agents run together, one cycle each in turn, on a clock of their own (spec §1.9).
+"""Several agents run together, one cycle each in turn, on a clock of their own.
 
 The same programs, environment and seed give the same run.
 """
@@ -6,24 +6,22 @@ The same programs, environment and seed give the same run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
 from engine.bdi.agent import BdiAgent
-from engine.bdi.including import load_program
-from engine.bdi.loading import LoadedProgram
-from engine.bdi.messages import Message
-from engine.bdi.problems import ProgramError
+from engine.bdi.errors import ProgramError
+from engine.bdi.parser import load_program
+from engine.bdi.plans import LoadedProgram
 from engine.bdi.semantics import Limits, Semantics
 from engine.bdi.syntax import Program
 from engine.bdi.terms import Struct
 from engine.bdi.trace import TraceEvent
-from engine.bdi.waiting import ActionRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ActionResult:
     """How an action went."""
 
     success: bool
@@ -33,7 +31,7 @@ class Outcome:
     """The action with values for its variables."""
 
 
-DONE = Outcome(True)
+DONE = ActionResult(True)
 
 
 class Environment(Protocol):
@@ -46,42 +44,8 @@ class Environment(Protocol):
     def percepts(self, agent: str) -> Iterable[Struct] | None:
         """All that an agent perceives now; None when that is what it was."""
 
-    def act(self, agent: str, action: Struct) -> Outcome:
+    def act(self, agent: str, action: Struct) -> ActionResult:
         """Do something at once."""
-
-
-@dataclass(slots=True)
-class Actions:
-    """An environment made of Python functions: nothing is perceived, each action is a function's call."""
-
-    known: dict[str, Callable[[str, Struct], Outcome]] = field(default_factory=dict)
-    counts: dict[str, frozenset[int]] = field(default_factory=dict)
-
-    @property
-    def actions(self) -> Mapping[str, frozenset[int]]:
-        """What was registered."""
-        return self.counts
-
-    def action(self, name: str, *counts: int) -> Callable[[_Act], _Act]:
-        """Register a function of agent and action under a name with these numbers of arguments."""
-
-        def declare(act: _Act) -> _Act:
-            self.known[name] = act
-            self.counts[name] = frozenset(counts)
-            return act
-
-        return declare
-
-    def percepts(self, agent: str) -> Iterable[Struct] | None:
-        """Nothing."""
-        return None
-
-    def act(self, agent: str, action: Struct) -> Outcome:
-        """Call the function."""
-        return self.known[action.functor](agent, action)
-
-
-_Act = Callable[[str, Struct], Outcome]
 
 
 class System:
@@ -203,9 +167,12 @@ class System:
             report = agent.cycle(self.now)
             worked = worked or report.worked
             for message in report.messages:
-                self._deliver(message)
+                if message.receiver in self.agents:
+                    self.agents[message.receiver].receive(message)
             for request in report.requests:
-                self._act(agent, request)
+                assert self.environment is not None
+                result = self.environment.act(name, request.action)
+                agent.feedback(request.number, result.success, result.reason, result.answer)
         self.now += self.tick
         return worked
 
@@ -218,13 +185,3 @@ class System:
         for agent in self.agents.values():
             agent.now = self.now
         return True
-
-    def _deliver(self, message: Message) -> None:
-        receiver = self.agents.get(message.receiver)
-        if receiver is not None:
-            receiver.receive(message)
-
-    def _act(self, agent: BdiAgent, request: ActionRequest) -> None:
-        assert self.environment is not None
-        outcome = self.environment.act(agent.name, request.action)
-        agent.feedback(request.number, outcome.success, outcome.reason, outcome.answer)

@@ -1,13 +1,16 @@
-"""Terms of AgentSpeak(L): numbers, strings, structures, lists, variables (bdi-and-plan-generation.md §1.1).
+"""Terms of AgentSpeak(L): numbers, strings, structures, lists, variables.
 
 Numbers and strings are Python's own. Logical formulas and arithmetic are structures too, with the operator
 as functor (`&` and `|` take any number of arguments). Nothing here recurses on depth, so lists of 100,000
 elements and terms nested 50,000 deep are ordinary values.
+
+The total order of terms: numbers, strings, lists, then structures (settled with Jason).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cmp_to_key
 from typing import TypeAlias, TypeGuard
 
 QUOTED_PLAN = "{}"
@@ -111,9 +114,7 @@ class Struct:
         return self._hash  # type: ignore[return-value]  # just computed
 
     def __repr__(self) -> str:
-        from engine.bdi.printing import text_of
-
-        return f"<{text_of(self)}>"
+        return f"Struct({self.functor!r}, {self.args!r})"
 
 
 class Nil:
@@ -145,9 +146,7 @@ class Cons:
         return self._hash  # type: ignore[return-value]  # just computed
 
     def __repr__(self) -> str:
-        from engine.bdi.printing import text_of
-
-        return f"<{text_of(self)}>"
+        return f"Cons({self.head!r}, {self.tail!r})"
 
 
 Term: TypeAlias = int | float | str | Struct | Nil | Cons | Var | Cell
@@ -208,14 +207,14 @@ def subterms(term: Term) -> Iterator[Term]:
     """The term and everything inside it, outermost first, left to right."""
     waiting = [term]
     while waiting:
-        one = deref(waiting.pop())
-        yield one
-        waiting.extend(reversed(children(one)))
+        item = deref(waiting.pop())
+        yield item
+        waiting.extend(reversed(children(item)))
 
 
 def variables(term: Term) -> list[Var]:
     """The variables of a source term, each once, in order of first occurrence."""
-    return list(dict.fromkeys(one for one in subterms(term) if type(one) is Var))
+    return list(dict.fromkeys(var for var in subterms(term) if type(var) is Var))
 
 
 def is_ground(term: Term) -> bool:
@@ -223,18 +222,18 @@ def is_ground(term: Term) -> bool:
     visited: list[Struct | Cons] = []
     waiting: list[Term] = [term]
     while waiting:
-        one = waiting.pop()
-        if type(one) is Struct:
-            if not one.ground:
-                visited.append(one)
-                waiting.extend(one.args)
-                waiting.extend(one.annotations)
-        elif type(one) is Cons:
-            if not one.ground:
-                visited.append(one)
-                waiting.append(one.head)
-                waiting.append(one.tail)
-        elif type(one) is Cell or type(one) is Var:
+        item = waiting.pop()
+        if type(item) is Struct:
+            if not item.ground:
+                visited.append(item)
+                waiting.extend(item.args)
+                waiting.extend(item.annotations)
+        elif type(item) is Cons:
+            if not item.ground:
+                visited.append(item)
+                waiting.append(item.head)
+                waiting.append(item.tail)
+        elif type(item) is Cell or type(item) is Var:
             return False
     for part in visited:
         part.ground = True
@@ -245,14 +244,14 @@ def nests_within(term: Term, levels: int) -> bool:
     """True when nothing lies deeper than so many levels; the elements of a list lie equally deep."""
     waiting = [(term, levels)]
     while waiting:
-        one, left = waiting.pop()
-        one = deref(one)
+        item, left = waiting.pop()
+        item = deref(item)
         if left < 0:
             return False
-        if isinstance(one, Cons):
-            waiting += [(one.head, left - 1), (one.tail, left)]
+        if isinstance(item, Cons):
+            waiting += [(item.head, left - 1), (item.tail, left)]
         else:
-            waiting.extend((part, left - 1) for part in children(one))
+            waiting.extend((part, left - 1) for part in children(item))
     return True
 
 
@@ -261,19 +260,19 @@ def rewrite(term: Term, leaf: Callable[[Term], Term]) -> Term:
     done: list[Term] = []
     waiting: list[tuple[Term, bool]] = [(term, False)]
     while waiting:
-        one, ready = waiting.pop()
-        if type(one) is Cell:
-            one = deref(one)
+        item, ready = waiting.pop()
+        if type(item) is Cell:
+            item = deref(item)
         if ready:
-            first = len(done) - len(children(one))
-            done[first:] = [_rebuilt(one, done[first:])]
-        elif type(one) is Cell or type(one) is Var:
-            done.append(leaf(one))
-        elif (type(one) is Struct or type(one) is Cons) and not one.ground:
-            waiting.append((one, True))
-            waiting.extend((part, False) for part in reversed(children(one)))
+            first = len(done) - len(children(item))
+            done[first:] = [_rebuilt(item, done[first:])]
+        elif type(item) is Cell or type(item) is Var:
+            done.append(leaf(item))
+        elif (type(item) is Struct or type(item) is Cons) and not item.ground:
+            waiting.append((item, True))
+            waiting.extend((part, False) for part in reversed(children(item)))
         else:
-            done.append(one)
+            done.append(item)
     return done[0]
 
 
@@ -314,18 +313,17 @@ def _rebuilt(term: Term, parts: list[Term]) -> Term:
 def annotation_set(annotations: Iterable[Term]) -> tuple[Term, ...]:
     """Without duplicates, in the total order of terms; a tail that has a value is replaced by that."""
     given = tuple(annotations)
-    for one in given:
-        if type(one) is Struct and one.functor == ANNOTATION_TAIL:
-            given = tuple(spread(given))
+    for term in given:
+        if type(term) is Struct and term.functor == ANNOTATION_TAIL:
+            given = tuple(expanded_annotations(given))
             break
     if len(given) < 2:
         return given
-    from engine.bdi.ordering import in_order
 
     sorted_set: list[Term] = []
-    for one in in_order(given):
-        if not sorted_set or not same(sorted_set[-1], one):
-            sorted_set.append(one)
+    for term in in_order(given):
+        if not sorted_set or not same(sorted_set[-1], term):
+            sorted_set.append(term)
     return tuple(sorted_set)
 
 
@@ -334,19 +332,19 @@ def is_tail(annotation: Term) -> TypeGuard[Struct]:
     return type(annotation) is Struct and annotation.functor == ANNOTATION_TAIL and len(annotation.args) == 1
 
 
-def closed(annotations: tuple[Term, ...]) -> tuple[Term, ...]:
+def without_open_tail(annotations: tuple[Term, ...]) -> tuple[Term, ...]:
     """The annotations without a tail that has no value."""
-    return tuple(one for one in annotations if not is_tail(one)) if annotations else ()
+    return tuple(term for term in annotations if not is_tail(term)) if annotations else ()
 
 
-def spread(annotations: Iterable[Term]) -> list[Term]:
+def expanded_annotations(annotations: Iterable[Term]) -> list[Term]:
     """The annotations with the elements of a tail in its place, as far as it has a value."""
     made: list[Term] = []
-    for one in annotations:
-        if not is_tail(one):
-            made.append(one)
+    for term in annotations:
+        if not is_tail(term):
+            made.append(term)
             continue
-        rest = deref(one.args[0])
+        rest = deref(term.args[0])
         while type(rest) is Cons:
             made.append(rest.head)
             rest = deref(rest.tail)
@@ -383,15 +381,67 @@ def _hash_parts(term: Struct | Cons) -> None:
     """Give a term its hash, inner parts first, so that no part has to ask another for it."""
     waiting: list[tuple[Term, bool]] = [(term, False)]
     while waiting:
-        one, ready = waiting.pop()
-        if not isinstance(one, Struct | Cons) or one._hash is not None:
+        item, ready = waiting.pop()
+        if not isinstance(item, Struct | Cons) or item._hash is not None:
             continue
-        parts = tuple(map(deref, children(one)))
+        parts = tuple(map(deref, children(item)))
         if ready:
-            one._hash = hash((one.indicator, parts) if isinstance(one, Struct) else parts)
+            item._hash = hash((item.indicator, parts) if isinstance(item, Struct) else parts)
         else:
-            waiting.append((one, True))
+            waiting.append((item, True))
             waiting.extend((part, False) for part in parts)
 
 
 hash(SELF), hash(PERCEPT)  # known hashes tell the two apart without a look inside
+
+
+def compare(left: Term, right: Term) -> int:
+    """Negative, zero or positive as `left` stands before, with or after `right`.
+
+    Structures go by functor, then arguments, then their number, positive before `~`, then annotations;
+    variables come last.
+    """
+    waiting = [(left, right)]
+    while waiting:
+        a, b = waiting.pop()
+        a, b = deref(a), deref(b)
+        if a is b:
+            continue
+        rank, other = _RANK[type(a)], _RANK[type(b)]
+        if rank != other:
+            return -1 if rank < other else 1
+        if isinstance(a, Struct) and isinstance(b, Struct):
+            if a.functor != b.functor:
+                return -1 if a.functor < b.functor else 1
+            waiting.append((len(a.annotations), len(b.annotations)))
+            waiting.extend(_backwards(a.annotations, b.annotations))
+            waiting.append((a.negated, b.negated))
+            waiting.append((len(a.args), len(b.args)))
+            waiting.extend(_backwards(a.args, b.args))
+        elif isinstance(a, Cons) and isinstance(b, Cons):
+            waiting.append((a.tail, b.tail))
+            waiting.append((a.head, b.head))
+        elif isinstance(a, Cons | Nil):
+            return 1 if isinstance(a, Cons) else -1
+        elif (key := _leaf(a)) != (with_ := _leaf(b)):
+            return -1 if key < with_ else 1  # type: ignore[operator]  # of one rank, so of one type
+    return 0
+
+
+_RANK: dict[type, int] = {bool: 0, int: 0, float: 0, str: 1, Nil: 2, Cons: 2, Struct: 3, Var: 4, Cell: 5}
+
+
+def _backwards(left: tuple[Term, ...], right: tuple[Term, ...]) -> list[tuple[Term, Term]]:
+    """Pairs, the first of them last, as a stack wants them."""
+    return list(zip(left, right, strict=False))[::-1]
+
+
+def _leaf(term: Term) -> int | float | str:
+    if isinstance(term, Var):
+        return term.name
+    return id(term) if isinstance(term, Cell) else term  # type: ignore[return-value]
+
+
+def in_order(terms: Iterable[Term]) -> list[Term]:
+    """The terms sorted; equal ones keep their places."""
+    return sorted(terms, key=cmp_to_key(compare))

@@ -1,7 +1,7 @@
-"""The crew: agents that hand work to each other, under one manager (ontology spec §1.8–§1.15).
+"""The crew: agents that hand work to each other, under one manager.
 
-`Engine` opens it when it is first needed. Commands come in by `carry_out`, runs come to the `desk`,
-everything that happens is an event of the stream `workspace@crew`, and `state` is the fold of it.
+`Engine` opens it when it is first needed. Commands are carried out by `engine.crew.command_handlers`, runs
+call `service`, everything that happens is an event of the stream `workspace@crew`, and `state` is its fold.
 """
 
 from __future__ import annotations
@@ -9,52 +9,40 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
-from engine.agents.human import HumanRequest
-from engine.agents.result import HandoffResult
-from engine.crew import carrying
-from engine.crew.answering import Answers
-from engine.crew.checking import Checks
-from engine.crew.clocks import Alarms, Deadlines, moment
-from engine.crew.contexts import Setting
-from engine.crew.desk import CrewDesk
-from engine.crew.escalating import Escalations
-from engine.crew.floor import Floor
-from engine.crew.graphing import GraphSelect
-from engine.crew.groups import Groups
-from engine.crew.handoffs import Handoffs
-from engine.crew.parts import Health, Select, Worker
-from engine.crew.queue import Permits
-from engine.crew.recovering import leave, recover
-from engine.crew.registering import Registry
-from engine.crew.requests import CONVERSATION, Requests
-from engine.crew.returning import Returns
-from engine.crew.selecting import Selective
-from engine.crew.server_health import ServerHealth
-from engine.crew.spine import Spine
+from engine.agent.steering.budget_status import BudgetStatus
+from engine.core.command import Command, Receipt
+from engine.core.crew import CrewSettings
+from engine.core.ports import Clock
+from engine.core.store.port import JournalStore
+from engine.crew.choice import SelectiveMode
+from engine.crew.event_stream import EventStream
+from engine.crew.groups import HandoffGroups
+from engine.crew.handoffs.admission import AdmissionChecks, AgentRegistry, ServerHealth, key_by_prefix
+from engine.crew.handoffs.contexts import SessionContext
+from engine.crew.handoffs.lifecycle import Handoffs
+from engine.crew.handoffs.results import OperatorAnswers, ResultReceiver
+from engine.crew.handoffs.schedule import Alarms, Deadlines, Permits, utc_after
+from engine.crew.ontology.context import HumanRequest
+from engine.crew.ontology.results import HandoffResult
+from engine.crew.operator_requests import CONVERSATION, Escalations, OperatorRequests
+from engine.crew.ports import CrewBuilds, ToolAvailability, Worker
+from engine.crew.run_service import CrewRunService, recover, suspend
+from engine.crew.speaker import SpeakerStack
 from engine.crew.state import CrewState, Handoff
-from engine.domain.command import Command, Receipt
-from engine.domain.crew import CrewSettings
-from engine.domain.crew_commands import ForCrew
-from engine.domain.ports import Clock
-from engine.domain.text import clean_line
-from engine.journal.store import DATA_DIRECTORY, JournalStore
-from engine.selection import FrameworkGraph, GraphFault
-from engine.steering.standing import Standing
 
 if TYPE_CHECKING:
-    from engine.crew.builds.builds import Builds
-    from engine.mcp.fleet import Servers
-
-ROOMS = ("engine.crew.runs", "engine.crew.builds")
-"""Parts that are plugged in where they are there: `ROOM.wiring.register(crew)`, which may be a coroutine."""
+    from engine.tools.mcp.workspace_servers import Servers
 
 
-class Ground(Protocol):
-    """What a crew stands on; the engine is one."""
+PLUGINS = ("engine.crew.worker", "engine.crew.builder.builds")
+"""Modules that extend an opened crew: `plug_in(crew)`, which may return a coroutine."""
+
+
+class CrewEngine(Protocol):
+    """What a crew needs of the engine."""
 
     workspace: Path
     root: Path
@@ -77,77 +65,68 @@ class Ground(Protocol):
     async def submit(self, command: Command, *, operator: str = "operator") -> Receipt:
         """Carry a command to an agent of the engine out."""
 
-    def budgets(self, agent: str, goal: str = "") -> tuple[Standing, ...]:
+    def budgets(self, agent: str, goal: str = "") -> tuple[BudgetStatus, ...]:
         """The budgets that a run draws on; without one, the workspace's."""
 
 
 class Crew:
     """Open it with `open`, and always `close` it."""
 
-    def __init__(self, ground: Ground, spine: Spine) -> None:
-        self.ground, self.spine = ground, spine
-        clock, settings = ground.clock, ground.crew_settings
+    def __init__(self, engine: CrewEngine, stream: EventStream) -> None:
+        self.engine, self.stream = engine, stream
+        clock, settings = engine.clock, engine.crew_settings
         self._alarms = Alarms(clock)
-        self._graph: GraphSelect | None = None
-        self.selection_trouble = ""
-        """Why nothing can be selected; empty where it can."""
-        self.checks = Checks(clock.monotonic, self._no_budget)
-        self.permits = Permits(settings.model_calls, clock.monotonic, self._priority)
-        setting = Setting(ground.session, lambda: moment(clock))
-        self.handoffs = Handoffs(spine, clock, setting, self.checks, self.permits)
-        self.handoffs.deadlines = Deadlines(
+        self.checks = AdmissionChecks(clock.monotonic, self._no_budget)
+        self.permits = Permits(
+            settings.model_calls, clock.monotonic, lambda name: self.handoffs.moves.priority(name)
+        )
+        setting = SessionContext(engine.session, lambda: utc_after(clock))
+        self.handoffs = Handoffs(stream, clock, setting, self.checks, self.permits)
+        self.handoffs.moves.deadlines = Deadlines(
             clock,
             self._alarms,
-            lambda name: [one.id for one in self.state.ancestors(name)],
-            self.handoffs.time_is_over,
+            lambda name: [handoff.id for handoff in self.state.ancestors(name)],
+            self.handoffs.endings.time_is_over,
         )
-        self.requests = Requests(self.handoffs, self._alarms, ground.session)
+        self.requests = OperatorRequests(self.handoffs, self._alarms, engine.session)
         self.escalations = Escalations(self.requests)
-        self.returns = Returns(self.handoffs, self.requests)
-        self.registry = Registry(spine)
-        self.floor = Floor(self.handoffs, self.requests, self.escalations)
-        self.groups = Groups(self.handoffs, self.requests)
-        self.selective = Selective(self.handoffs, self.requests, self.groups, self.returns)
-        self.answers = Answers(
+        self.returns = ResultReceiver(self.handoffs, self.requests)
+        self.registry = AgentRegistry(stream)
+        self.floor = SpeakerStack(self.handoffs, self.requests, self.escalations)
+        self.groups = HandoffGroups(self.handoffs)
+        self.selective = SelectiveMode(self.handoffs, self.requests, self.groups, self.returns)
+        self.answers = OperatorAnswers(
             self.handoffs, self.requests, self.returns, self.escalations, self.floor, self.groups
         )
-        self.desk = CrewDesk(self.handoffs, self.requests, self.returns, self.groups, self.floor)
-        self.handoffs.ended += [self.floor.ended, self.escalations.ended, self._budget_looked_at]
+        self.service = CrewRunService(self.handoffs, self.requests, self.returns, self.groups, self.floor)
+        self.handoffs.moves.ended += [self.floor.ended, self.escalations.ended, self._budget_looked_at]
         self.attended = settings.attended
-        self.builds: Builds | None = None
-        """Who builds agents; None where nobody does."""
+        self.builds: CrewBuilds | None = None
+        """Builds agents; None where none are built (`engine.crew.builder.builds.builds_of`)."""
 
     @classmethod
     async def open(
         cls,
-        ground: Ground,
+        engine: CrewEngine,
         *,
         worker: Worker | None = None,
-        select: Select | None = None,
-        health: Health | None = None,
+        health: ToolAvailability | None = None,
     ) -> Self:
         """Read what there is, plug in the parts that are there, and settle what the last session left.
 
         Raises:
             JournalError: the stream cannot be read or written.
         """
-        crew = cls(ground, await Spine.open(ground.store, ground.clock))
-        if select is None:
-            try:
-                crew._graph = await GraphSelect.open(ground.workspace / DATA_DIRECTORY, ground.store)
-            except GraphFault as error:
-                crew.selection_trouble = clean_line(str(error))
-            select = crew._graph
-        if health is None and ground.servers is not None:
-            health = ServerHealth(ground.servers, spine=crew.spine)
-            ground.servers.follow(lambda _view: crew.checks.forget())
-        for room in ROOMS if worker is None else ():
-            if find_spec(room) and find_spec(f"{room}.wiring"):
-                wiring = await asyncio.to_thread(import_module, f"{room}.wiring")
-                registered = wiring.register(crew)
-                if registered is not None:
-                    await registered
-        crew.plug(worker=worker, select=select, health=health)
+        crew = cls(engine, await EventStream.open(engine.store, engine.clock))
+        if health is None and engine.servers is not None:
+            health = ServerHealth(engine.servers, stream=crew.stream)
+            engine.servers.follow(lambda _view: crew.checks.forget())
+        for name in PLUGINS if worker is None else ():
+            plugin = await asyncio.to_thread(import_module, name)
+            registered = plugin.plug_in(crew)
+            if registered is not None:
+                await registered
+        crew.plug(worker=worker, health=health)
         await recover(crew.handoffs, crew.requests)
         if crew.builds is not None:
             crew.builds.begin()
@@ -157,46 +136,30 @@ class Crew:
         """End what runs, in good order; what waits, rests or is queued is there in the next session."""
         if self.builds is not None:
             await self.builds.close()
-        await leave(self.handoffs)
+        await suspend(self.handoffs)
         await self._alarms.close()
-        if self._graph is not None:
-            await self._graph.close()
-        await self.spine.close()
+        await self.stream.close()
 
     def plug(
-        self, *, worker: Worker | None = None, select: Select | None = None, health: Health | None = None
+        self,
+        *,
+        worker: Worker | None = None,
+        health: ToolAvailability | None = None,
     ) -> None:
         """Take a part in; it takes the place of the one before."""
-        self.handoffs.worker = worker or self.handoffs.worker
-        self.selective.select = select or self.selective.select
+        self.handoffs.moves.worker = worker or self.handoffs.moves.worker
         self.checks.health = health or self.checks.health
 
     # -------------------------------------------------------------- what there is
 
     @property
-    def graph(self) -> FrameworkGraph | None:
-        """The selection graph; None where it cannot be had."""
-        return self._graph.graph if self._graph is not None else None
-
-    async def graph_caught_up(self) -> None:
-        """Let the graph hold what the stream holds, where there is one.
-
-        Raises:
-            GraphFault: the graph cannot be written.
-            JournalError: the journal cannot be read.
-        """
-        if self._graph is not None:
-            await self.spine.commit()
-            await self._graph.caught_up()
-
-    @property
     def state(self) -> CrewState:
         """Everything that it knows; it goes on changing."""
-        return self.spine.state
+        return self.stream.state
 
     @property
     def attended(self) -> bool:
-        """Whether somebody is there to be asked about ties and failures."""
+        """Whether an operator can be asked about ties and failures."""
         return self.groups.attended
 
     @attended.setter
@@ -207,9 +170,9 @@ class Crew:
     def needs(self) -> tuple[HumanRequest, ...]:
         """What waits for the operator, the most severe first, then the oldest; no turns of a conversation."""
         handoffs = self.state.handoffs
-        proofs = {one.id for one in handoffs.values() if one.open and one.proof}
-        asked = (one for one in self.state.open_requests() if one.handoff_id not in proofs)
-        return tuple(one for one in asked if one.reason_code != CONVERSATION)
+        proofs = {handoff.id for handoff in handoffs.values() if handoff.open and handoff.proof}
+        asked = (request for request in self.state.open_requests() if request.handoff_id not in proofs)
+        return tuple(request for request in asked if request.reason_code != CONVERSATION)
 
     def handoff(self, name: str) -> Handoff:
         """A handoff by its id, or a unique beginning of it.
@@ -217,7 +180,7 @@ class Crew:
         Raises:
             HandoffError: none or several are meant.
         """
-        return carrying.handoff_named(self, name)
+        return self.state.handoffs[key_by_prefix("handoff", name, self.state.handoffs, "h-")]
 
     async def wait(self, handoff: str) -> HandoffResult:
         """Wait for the end of a handoff.
@@ -234,21 +197,17 @@ class Crew:
             KeyError: there is none.
         """
         while not self.state.groups[group].ended:
-            await self.spine.changed()
-        found = [self.state.handoffs[one].result for one in self.state.groups[group].handoffs]
-        return tuple(one for one in found if one is not None)
-
-    async def carry_out(self, command: ForCrew, actor: str) -> Receipt:
-        """Carry out a command; see `engine.crew.carrying.carry_out`."""
-        return await carrying.carry_out(self, command, actor)
+            await self.stream.changed()
+        results = [self.state.handoffs[result].result for result in self.state.groups[group].handoffs]
+        return tuple(result for result in results if result is not None)
 
     # -------------------------------------------------------------- budgets
 
     def _priority(self, name: str) -> int:
-        return self.handoffs.priority(name)
+        return self.handoffs.moves.priority(name)
 
     def _no_budget(self, run: str) -> str:
-        for standing in self.ground.budgets(run):
+        for standing in self.engine.budgets(run):
             for line in standing.lines:
                 if line.limit and line.left is not None and line.left <= 0:
                     return f"nothing is left of the budget of {standing.budget}: {line.kind}"
@@ -257,7 +216,7 @@ class Crew:
     def _budget_looked_at(self, _handoff: Handoff, _result: HandoffResult) -> None:
         shares = [
             line.taken / line.limit
-            for standing in self.ground.budgets("")
+            for standing in self.engine.budgets("")
             for line in standing.lines
             if line.limit
         ]

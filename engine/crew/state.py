@@ -1,4 +1,4 @@
-"""Everything that a crew knows: the fold of its stream (`engine.crew.fold`), as values."""
+"""Everything that a crew knows: the fold of its stream (`engine.crew.event_stream`), as values."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from engine.agents.context import ORCHESTRATOR, HandoffContext
-from engine.agents.human import HumanRequest
-from engine.agents.kinds import HandoffState, Priority, RequestState
-from engine.agents.result import HandoffResult
-from engine.agents.spec import AgentSpec
-from engine.crew.parts import Running
-from engine.domain.running import PROOF
+from engine.core.agents import PROOF
+from engine.crew.ontology.context import ORCHESTRATOR, HandoffContext, HumanRequest
+from engine.crew.ontology.kinds import HandoffState, Priority, RequestState
+from engine.crew.ontology.results import HandoffResult
+from engine.crew.ontology.spec import AgentSpec
+from engine.crew.ports import RunningHandoff
 
 LIVE, SCRIPTED = "live", "scripted"
 
@@ -99,11 +98,11 @@ class Handoff:
 
     @property
     def open(self) -> bool:
-        """Whether something can still come of it."""
+        """Whether it can still change."""
         return not self.state.terminal
 
     @property
-    def as_running(self) -> Running:
+    def as_running(self) -> RunningHandoff:
         """As its run sees it.
 
         Raises:
@@ -111,7 +110,7 @@ class Handoff:
         """
         if self.spec is None:
             raise ValueError(f"{self.id} has no spec")
-        return Running(
+        return RunningHandoff(
             self.context, self.spec, self.state, self.run, self.progress, self.result, self.stepping
         )
 
@@ -148,7 +147,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Idea:
-    """What came up in a conversation and waits (ontology spec §1.12, ROLE)."""
+    """What came up in a conversation and waits."""
 
     id: str
     text: str
@@ -172,13 +171,13 @@ class Build:
     message: str
     data: dict[str, Any]
     at: str
-    """When it was told last."""
+    """When it was reported last."""
     phases: tuple[dict[str, Any], ...] = ()
-    """The records of the phases that are over (`engine.building.findings.PhaseRecord`), as JSON."""
+    """The records of the phases that are over (`engine.crew.builder.findings.PhaseRecord`), as JSON."""
 
     @property
     def over(self) -> bool:
-        """Whether nothing more comes of it."""
+        """Whether it has ended."""
         return self.state not in ("begun", "passed", "failed") or (self.state == "failed" and not self.phase)
 
 
@@ -204,6 +203,8 @@ class CrewState:
     """By the event that registered it."""
     removed: dict[str, str] = field(default_factory=dict)
     """Agents that were taken out, with what their source was."""
+    uses: dict[tuple[str, str], bool] = field(default_factory=dict)
+    """By agent and session, whether the use succeeded; the last word counts."""
     handoffs: dict[str, Handoff] = field(default_factory=dict)
     by_run: dict[str, str] = field(default_factory=dict)
     """The handoff of each run."""
@@ -217,7 +218,7 @@ class CrewState:
     permissions: dict[tuple[str, str], bool] = field(default_factory=dict)
     """What was allowed (or rejected) always, by agent and tool."""
     clarity: dict[str, Any] = field(default_factory=dict)
-    """What is known of the problem, as the conversation's role told it last."""
+    """What is known of the problem, as the conversation's role noted it last."""
     ideas: dict[str, Idea] = field(default_factory=dict)
     """Those that were parked, with what became of them."""
     builds: dict[str, Build] = field(default_factory=dict)
@@ -227,11 +228,13 @@ class CrewState:
 
     def registered(self, handoff: Handoff) -> bool:
         """Whether a handoff runs by a spec that was registered, and not by one that a run made for it."""
-        return handoff.spec is None or any(handoff.spec is one for one in self.specs.values())
+        return handoff.spec is None or any(handoff.spec is spec for spec in self.specs.values())
 
     def parked(self, agent: str = "") -> tuple[Idea, ...]:
         """The ideas that wait, of one role or of all, oldest first."""
-        return tuple(one for one in self.ideas.values() if one.state == "parked" and agent in ("", one.agent))
+        return tuple(
+            idea for idea in self.ideas.values() if idea.state == "parked" and agent in ("", idea.agent)
+        )
 
     def handoff_of(self, run: str) -> Handoff | None:
         """The handoff that a run works on."""
@@ -239,11 +242,11 @@ class CrewState:
 
     def open(self) -> Iterator[Handoff]:
         """All handoffs of which something can still come, oldest first."""
-        return (one for one in self.handoffs.values() if one.open)
+        return (handoff for handoff in self.handoffs.values() if handoff.open)
 
     def children(self, handoff: str) -> tuple[Handoff, ...]:
         """What was handed over on the way of a handoff, oldest first."""
-        return tuple(one for one in self.handoffs.values() if one.context.parent_id == handoff)
+        return tuple(child for child in self.handoffs.values() if child.context.parent_id == handoff)
 
     def ancestors(self, handoff: str) -> Iterator[Handoff]:
         """The handoffs above one, the nearest first."""
@@ -258,12 +261,12 @@ class CrewState:
         Args:
             handoff: only what is asked about this one; None for all.
         """
-        found = [
-            one
-            for one in self.requests.values()
-            if one.state is RequestState.OPEN and handoff in (None, one.handoff_id)
+        requests = [
+            request
+            for request in self.requests.values()
+            if request.state is RequestState.OPEN and handoff in (None, request.handoff_id)
         ]
-        return tuple(sorted(found, key=lambda one: (-one.severity, one.created_at)))
+        return tuple(sorted(requests, key=lambda request: (-request.severity, request.created_at)))
 
     @property
     def holder(self) -> str:
@@ -272,6 +275,6 @@ class CrewState:
 
     def finished(self) -> tuple[str, ...]:
         """Agents that ended with success, in the order in which they did first."""
-        ended = (one for one in self.handoffs.values() if one.state is HandoffState.COMPLETED)
-        done = (one.agent for one in ended if not one.proof)
+        ended = (handoff for handoff in self.handoffs.values() if handoff.state is HandoffState.COMPLETED)
+        done = (handoff.agent for handoff in ended if not handoff.proof)
         return tuple(dict.fromkeys(done))

@@ -3,7 +3,6 @@
 A goal's accepted plan is the one that the operator accepted, else the one that was adopted for it; what is
 decided for an open (abstract) step of it is part of it. Everything else that is put in later leaves it, and
 the answer says by whom.
-Source: spec steering §6 idea 10.
 """
 
 from __future__ import annotations
@@ -13,15 +12,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from engine.domain.plan import PlanStep
-from engine.domain.rewinding import Course as Standing
-from engine.domain.thinking import DecisionKind
-from engine.inquiry.plan_difference import PlanDifference, difference
-from engine.journal import events as ev
-from engine.journal.event import Event
+from engine.core import events as ev
+from engine.core.journal import Event
+from engine.core.plan import PlanDifference, PlanStep, plan_difference
+from engine.core.rewind import GoalCourse as Standing
+from engine.core.thinking import DecisionKind
 
 
-class CourseKind(StrEnum):
+class DeviationKind(StrEnum):
     """How an action stands to the plan."""
 
     ON_PLAN = "on plan"
@@ -31,11 +29,11 @@ class CourseKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class PlanDeviation:
     """One action beside the plan."""
 
     action: str
-    kind: CourseKind
+    kind: DeviationKind
     why: str
     call: str
     """Tool and command."""
@@ -86,33 +84,35 @@ def revisions(events: Iterable[Event], goal: str = "") -> tuple[Revision, ...]:
         events: the agent's events in their order.
         goal: only those for this goal; all where it is empty.
     """
-    found: list[Revision] = []
+    revisions_: list[Revision] = []
     newest: dict[str, Revision] = {}
     for event in events:
         if event.kind not in (ev.PlanAdopted.kind, ev.PlanRevised.kind):
             continue
-        said = ev.payload_of(event)
-        if not isinstance(said, ev.PlanAdopted | ev.PlanRevised) or goal not in ("", said.goal):
+        payload = ev.payload_of(event)
+        if not isinstance(payload, ev.PlanAdopted | ev.PlanRevised) or goal not in ("", payload.goal):
             continue
-        before = newest.get(said.goal)
-        change = said.change if isinstance(said, ev.PlanRevised) else ("planned anew" if before else "")
-        changed = difference(before.steps if before else (), said.steps)
+        before = newest.get(payload.goal)
+        change = payload.change if isinstance(payload, ev.PlanRevised) else ("planned anew" if before else "")
+        changed = plan_difference(before.steps if before else (), payload.steps)
         number = before.number + 1 if before else 1
-        revision = Revision(said.plan, said.goal, number, change, event.actor, event.ref, said.steps, changed)
-        newest[said.goal] = revision
-        found.append(revision)
-    return tuple(found)
+        revision = Revision(
+            payload.plan, payload.goal, number, change, event.actor, event.ref, payload.steps, changed
+        )
+        newest[payload.goal] = revision
+        revisions_.append(revision)
+    return tuple(revisions_)
 
 
-def course_of(events: Iterable[Event]) -> tuple[Course, ...]:
+def plan_deviations(events: Iterable[Event]) -> tuple[PlanDeviation, ...]:
     """Every action of an agent beside the plan of its goal, in the order requested; not those withdrawn.
 
     Args:
         events: the agent's events in their order.
     """
     seen = _Seen()
-    found = [course for event in events if event.kind in _KINDS for course in _go(seen, event)]
-    return tuple(course for course in found if course.action not in seen.withdrawn)
+    deviations = [course for event in events if event.kind in _KINDS for course in _go(seen, event)]
+    return tuple(course for course in deviations if course.action not in seen.withdrawn)
 
 
 _KINDS = frozenset(
@@ -124,33 +124,33 @@ _KINDS = frozenset(
 )
 
 
-def _go(seen: _Seen, event: Event) -> Iterator[Course]:
-    said = ev.payload_of(event)
-    match said:
+def _go(seen: _Seen, event: Event) -> Iterator[PlanDeviation]:
+    payload = ev.payload_of(event)
+    match payload:
         case ev.GoalAdopted():
-            seen.live.add(said.goal)
+            seen.live.add(payload.goal)
         case ev.GoalEnded():
-            seen.live.discard(said.goal)
+            seen.live.discard(payload.goal)
         case ev.GoalChanged():
-            seen.accepted.pop(said.goal, None)
-        case ev.DecisionMade() if said.decision.kind in (DecisionKind.CALL, DecisionKind.SUBGOAL):
+            seen.accepted.pop(payload.goal, None)
+        case ev.DecisionMade() if payload.decision.kind in (DecisionKind.CALL, DecisionKind.SUBGOAL):
             seen.decided.add(event.ref)
         case ev.PlanAdopted():
-            seen.accepted[said.goal] = {step.id: step for step in said.steps}
-            seen.now |= {step.id: step for step in said.steps}
+            seen.accepted[payload.goal] = {step.id: step for step in payload.steps}
+            seen.now |= {step.id: step for step in payload.steps}
         case ev.PlanAccepted():
-            seen.accepted[said.goal] = {step.id: step for step in said.steps}
-            seen.now |= seen.accepted[said.goal]
+            seen.accepted[payload.goal] = {step.id: step for step in payload.steps}
+            seen.now |= seen.accepted[payload.goal]
         case ev.PlanRevised():
-            _revise(seen, said, event)
-        case ev.Rewound() | ev.AgentForked() if said.course is not None:
-            _bring_back(seen, said.course)
+            _revise(seen, payload, event)
+        case ev.Rewound() | ev.AgentForked() if payload.course is not None:
+            _bring_back(seen, payload.course)
         case ev.ActionWithdrawn():
-            seen.withdrawn.add(said.action)
+            seen.withdrawn.add(payload.action)
         case ev.ActionRequested():
-            kind, why = _course(seen, said, event)
-            call = f"{said.tool}.{said.command}"
-            yield Course(said.action, kind, why, call, said.step, said.goal, event.ref)
+            kind, why = _course(seen, payload, event)
+            call = f"{payload.tool}.{payload.command}"
+            yield PlanDeviation(payload.action, kind, why, call, payload.step, payload.goal, event.ref)
 
 
 def _bring_back(seen: _Seen, course: Standing) -> None:
@@ -169,10 +169,10 @@ def _bring_back(seen: _Seen, course: Standing) -> None:
     seen.accepted = {goal: steps for goal, steps in seen.accepted.items() if goal in plans}
 
 
-def _revise(seen: _Seen, said: ev.PlanRevised, event: Event) -> None:
-    accepted = seen.accepted.setdefault(said.goal, {})
+def _revise(seen: _Seen, payload: ev.PlanRevised, event: Event) -> None:
+    accepted = seen.accepted.setdefault(payload.goal, {})
     elaborates = not seen.decided.isdisjoint(event.causes)
-    for step in said.steps:
+    for step in payload.steps:
         if step.id in seen.now and _call(seen.now[step.id]) == _call(step):
             continue
         seen.now[step.id] = step
@@ -180,24 +180,24 @@ def _revise(seen: _Seen, said: ev.PlanRevised, event: Event) -> None:
             accepted[step.id] = step
         else:
             who = "the operator" if event.actor.startswith("operator") else "decided anew"
-            seen.put_in[step.id] = f"{who}: {said.change}"
+            seen.put_in[step.id] = f"{who}: {payload.change}"
 
 
-def _course(seen: _Seen, said: ev.ActionRequested, event: Event) -> tuple[CourseKind, str]:
-    if not said.step:
+def _course(seen: _Seen, payload: ev.ActionRequested, event: Event) -> tuple[DeviationKind, str]:
+    if not payload.step:
         who = "the operator's own call" if event.actor.startswith("operator") else f"a call of {event.actor}"
-        return CourseKind.OFF_PLAN, who
-    if said.goal not in seen.live:
-        return CourseKind.NO_LIVE_GOAL, f"{said.goal or 'no goal'} is not being pursued"
-    step, accepted = seen.now.get(said.step), seen.accepted.get(said.goal, {}).get(said.step)
+        return DeviationKind.OFF_PLAN, who
+    if payload.goal not in seen.live:
+        return DeviationKind.NO_LIVE_GOAL, f"{payload.goal or 'no goal'} is not being pursued"
+    step, accepted = seen.now.get(payload.step), seen.accepted.get(payload.goal, {}).get(payload.step)
     if step is None:
-        return CourseKind.OFF_PLAN, f"no plan has {said.step}"
+        return DeviationKind.OFF_PLAN, f"no plan has {payload.step}"
     if accepted is None or _call(accepted) != _call(step):
-        return CourseKind.OFF_PLAN, seen.put_in.get(said.step, "the plan was accepted without it")
+        return DeviationKind.OFF_PLAN, seen.put_in.get(payload.step, "the plan was accepted without it")
     tool, command = ("mind", step.op.value) if not step.tool else (step.tool, step.command)
-    if (said.tool, said.command) != (tool, command):
-        return CourseKind.OFF_PLAN, f"{said.step} was to call {tool}.{command}"
-    return CourseKind.ON_PLAN, f"as {said.step} of the plan says"
+    if (payload.tool, payload.command) != (tool, command):
+        return DeviationKind.OFF_PLAN, f"{payload.step} was to call {tool}.{command}"
+    return DeviationKind.ON_PLAN, f"as {payload.step} of the plan says"
 
 
 def _call(step: PlanStep) -> tuple[Any, ...]:

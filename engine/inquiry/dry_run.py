@@ -2,7 +2,6 @@
 
 What holds a live agent holds here, by the same functions; nothing is written. An agent that is held looks at
 what has come before whatever would come next, so what came in one breath counts as one hold.
-Source: spec steering §3 idea 1.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.domain.breakpoints import Breakpoint, BreakSpec, Reached
-from engine.domain.state import AgentState
-from engine.journal import break_fold
-from engine.journal import events as ev
-from engine.journal.event import Event
-from engine.journal.fold import apply, handled
-from engine.journal.past import Past
-from engine.journal.store import JournalStore
+from engine.core import events as ev
+from engine.core.breakpoints import Breakpoint, BreakSpec, Reached
+from engine.core.fold import apply, handled
+from engine.core.folds import breakpoints as break_fold
+from engine.core.journal import Event
+from engine.core.state import AgentState
+from engine.core.store.port import JournalStore
+from engine.core.streams import StreamHistory
 
 PAGE = 1_000
 """Events folded at a time."""
@@ -80,8 +79,8 @@ class DryRun:
         self.events = 0
         self._state = state if state is not None else AgentState()
         self._state.points, self._state.came, self._state.watched, self._state.reached = {}, {}, {}, ()
-        for ident, one in self.results.items():
-            break_fold.put(self._state, Breakpoint(ident, one.spec))
+        for ident, result in self.results.items():
+            break_fold.put_breakpoint(self._state, Breakpoint(ident, result.spec))
 
     def take(self, events: Iterable[Event]) -> None:
         """Bring the run forward."""
@@ -94,22 +93,22 @@ class DryRun:
 
     def _take(self, event: Event) -> None:
         state, waits = self._state, event.kind in self._state.watched
-        said = ev.payload_of(event)
-        if isinstance(said, ev.BreakpointHit) and said.breakpoint:
+        payload = ev.payload_of(event)
+        if isinstance(payload, ev.BreakpointHit) and payload.breakpoint:
             return
         known = state.reached
-        before = break_fold.due(state, break_fold.step_begun(state, said)) if waits else ()
-        apply(state, event, said)
-        for came in (*before, *(one for one in state.reached if one not in known)):
+        before = break_fold.due(state, break_fold.step_begun(state, payload)) if waits else ()
+        apply(state, event, payload)
+        for came in (*before, *(reached for reached in state.reached if reached not in known)):
             self._stop(came, event)
 
     def _stop(self, came: Reached, event: Event) -> None:
-        result, one = self.results[came.breakpoint], self._state.points[came.breakpoint]
+        result, point = self.results[came.breakpoint], self._state.points[came.breakpoint]
         result.stopped += 1
         if len(result.stops) < STOPS_TOLD:
             result.stops.append(DryStop(came.event, event.at, came.what))
-        if one.spec.once and one.enabled:
-            break_fold.put(self._state, replace(one, enabled=False))
+        if point.spec.once and point.enabled:
+            break_fold.put_breakpoint(self._state, replace(point, enabled=False))
 
     def told(self) -> tuple[DryResult, ...]:
         """What each breakpoint would have done so far, in the order given."""
@@ -134,7 +133,7 @@ async def dry_run_of(
     """
     head = (await store.head(stream)).version
     before = max(0, head - last) if last is not None else 0
-    run = DryRun(specs, await Past(store, stream).state(before) if before else None)
+    run = DryRun(specs, await StreamHistory(store, stream).state(before) if before else None)
     for first in range(before + 1, head + 1, PAGE):
         page = await store.read(stream, first, min(first + PAGE - 1, head))
         await asyncio.to_thread(run.take, page)

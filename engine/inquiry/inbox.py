@@ -1,7 +1,4 @@
-"""Everything that needs the operator: a pure function of an agent's state, and the order to take it in.
-
-Source: spec steering §1 row 47, §3 idea 15; a question that nobody sees blocks silently (§2).
-"""
+"""Everything that needs the operator: a pure function of an agent's state, and the order to take it in."""
 
 from __future__ import annotations
 
@@ -10,18 +7,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from engine.domain.action import Undo
-from engine.domain.approval import Question
-from engine.domain.improvement import CampaignStatus, ItemStatus
-from engine.domain.mastermind import JobStatus, MastermindState
-from engine.domain.reasoning import GenerationStage
-from engine.domain.state import AgentState, RunState
+from engine.agent.steering.rules import rule_text, shape
+from engine.core.actions import Reversibility
+from engine.core.agents import RunState
+from engine.core.approvals import Question
+from engine.core.folds.metacognition import STUCK
+from engine.core.improvement import CampaignStatus, ItemStatus, JobStatus, MastermindState
+from engine.core.reasoner import GenerationStage
+from engine.core.state import AgentState
 from engine.inquiry.waiting import BUDGET
-from engine.journal.meta_fold import STUCK
-from engine.steering.rules import rule_text, shape
 
 if TYPE_CHECKING:
-    from engine.agents.human import HumanRequest
+    from engine.crew.ontology.context import HumanRequest
+
 
 SYSTEM = "Mastermind"
 """Who needs the operator where it is no agent; no agent bears such an id."""
@@ -120,7 +118,9 @@ def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:
     """The needs of all agents: what is urgent first, then by kind, then the longest wait."""
     kinds = list(NeedKind)
     return tuple(
-        sorted(needs, key=lambda one: (not one.urgent, kinds.index(one.kind), one.since or "~", one.agent))
+        sorted(
+            needs, key=lambda need: (not need.urgent, kinds.index(need.kind), need.since or "~", need.agent)
+        )
     )
 
 
@@ -150,12 +150,12 @@ def _needs(state: AgentState) -> Iterator[Need]:
             question.event,
             group=shape(question.call),
             offered=rule_text(question.offered),
-            urgent=question.call.undo is Undo.IRREVERSIBLE,
+            urgent=question.call.undo is Reversibility.IRREVERSIBLE,
         )
     turn = state.intervention
     if turn is not None and not state.shell_taken:
-        found = state.find_step(turn.step)
-        unknown = found is not None and found[1].summary == UNKNOWN
+        step = state.find_step(turn.step)
+        unknown = step is not None and step[1].summary == UNKNOWN
         kind = NeedKind.UNKNOWN if unknown else NeedKind.TURN
         yield Need(agent, kind, turn.step or turn.goal, turn.reason, event=turn.event, urgent=unknown)
     for held in approvals.held.values():
@@ -185,28 +185,28 @@ def _paused(state: AgentState) -> Iterator[Need]:
 
 
 def _campaigns(state: MastermindState) -> Iterator[Need]:
-    for one in state.campaigns.values():
-        worse = one.status is CampaignStatus.APPLIED and bool(one.told)
-        if one.status is CampaignStatus.NEEDS_OPERATOR or worse:
-            stage = one.stages[-1]
-            what = one.told if worse else one.message
-            yield Need(SYSTEM, NeedKind.CAMPAIGN, one.id, what, stage.at, stage.event, urgent=worse)
+    for campaign in state.campaigns.values():
+        worse = campaign.status is CampaignStatus.APPLIED and bool(campaign.told)
+        if campaign.status is CampaignStatus.NEEDS_OPERATOR or worse:
+            stage = campaign.stages[-1]
+            what = campaign.told if worse else campaign.message
+            yield Need(SYSTEM, NeedKind.CAMPAIGN, campaign.id, what, stage.at, stage.event, urgent=worse)
 
 
 def _items(state: MastermindState) -> Iterator[Need]:
-    for one in state.items.values():
-        if one.status is ItemStatus.PENDING_APPROVAL:
-            what = f"{one.id} on {one.target}: {one.suggestion}"
-            yield Need(SYSTEM, NeedKind.BACKLOG, one.id, what, one.changed)
+    for item in state.items.values():
+        if item.status is ItemStatus.PENDING_APPROVAL:
+            what = f"{item.id} on {item.target}: {item.suggestion}"
+            yield Need(SYSTEM, NeedKind.BACKLOG, item.id, what, item.changed)
 
 
 def _questions(state: MastermindState) -> Iterator[Need]:
     """The newest jobs that ended with a question which no later job answered by asking the same again."""
     asked: set[tuple[str, str]] = set()
-    for one in list(reversed(state.jobs.values()))[:QUESTIONS_LOOKED]:
-        mine = (one.verb, one.argument)
-        asks = any(one.answer.get(name) for name in ("choices", "approve", "argument"))
-        if asks and one.status is JobStatus.NEEDS_OPERATOR and mine not in asked:
-            what = f"{one.verb} {one.argument}: {one.message.partition(chr(10))[0]}"
-            yield Need(SYSTEM, NeedKind.QUESTION, one.id, what, one.ended, one.event)
+    for job in list(reversed(state.jobs.values()))[:QUESTIONS_LOOKED]:
+        mine = (job.verb, job.argument)
+        asks = any(job.answer.get(name) for name in ("choices", "approve", "argument"))
+        if asks and job.status is JobStatus.NEEDS_OPERATOR and mine not in asked:
+            what = f"{job.verb} {job.argument}: {job.message.partition(chr(10))[0]}"
+            yield Need(SYSTEM, NeedKind.QUESTION, job.id, what, job.ended, job.event)
         asked.add(mine)

@@ -1,20 +1,18 @@
-"""What happened between two places of the journal, for an operator who comes back; pure.
-
-Source: spec steering §1 row 52, §5 story "leave 10 minutes; recap on return matches the log".
-"""
+"""What happened between two places of the journal, for an operator who comes back; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from engine.domain.action import ResultStatus
-from engine.domain.goal import GoalStatus
-from engine.domain.reasoning import GenerationStage
-from engine.domain.state import AgentState, Mode
-from engine.journal import events as ev
-from engine.journal.event import Event, of_agent
-from engine.memory import noting
+from engine.core import events as ev
+from engine.core.actions import ResultStatus
+from engine.core.agents import Mode
+from engine.core.goals import GoalStatus
+from engine.core.journal import Event, of_agent
+from engine.core.reasoner import GenerationStage
+from engine.core.state import AgentState
+from engine.memory import notes as noting
 
 KINDS = noting.KINDS | {
     ev.FailureRecorded.kind,
@@ -40,7 +38,7 @@ class EndedGoal:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class FailureSummary:
     """A failure; those that a sub-goal handed up are counted where they came from."""
 
     agent: str
@@ -48,7 +46,7 @@ class Trouble:
     event: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Recap:
     """What happened; texts are as they were recorded."""
 
@@ -57,30 +55,30 @@ class Recap:
     until: int = 0
     """The place of its last event."""
     events: int = 0
-    goals: tuple[EndedGoal, ...] = ()
+    goals: list[EndedGoal] = field(default_factory=list)
     actions: int = 0
     """Actions that came to an end."""
     failed_actions: int = 0
     failures: int = 0
     recovered: int = 0
     """Recoveries that worked."""
-    troubles: tuple[Trouble, ...] = ()
+    troubles: list[FailureSummary] = field(default_factory=list)
     """The newest failures, the newest first."""
     waiting: tuple[tuple[str, str], ...] = ()
     """Agents that wait for the operator at the end of it, and for what."""
-    stuck: tuple[Trouble, ...] = ()
+    stuck: list[FailureSummary] = field(default_factory=list)
     """When agents were seen to be stuck, the newest first, and by what."""
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0
     """Calls whose price nobody knows; they are not in the cost."""
-    files: tuple[tuple[str, str], ...] = ()
+    files: list[tuple[str, str]] = field(default_factory=list)
     """Agents and the files that their actions wrote, each once; what programs wrote is not known."""
 
     @property
     def quiet(self) -> bool:
-        """Whether there is nothing that an operator would want to be told."""
+        """Whether there is nothing that an operator would want to know."""
         return not (self.goals or self.failures or self.waiting or self.stuck or self.calls or self.files)
 
 
@@ -102,31 +100,24 @@ def recap(
     Raises:
         JournalError: this version does not know what an event says.
     """
-    told = _Told(now, before or {})
-    count, until = 0, since
+    summary, noters, before = Recap(since, since), dict[str, noting.NoteCollector](), before or {}
     for event in events:
-        count, until = count + 1, event.seq
-        if of_agent(event.stream) and event.kind in KINDS:
-            told.take(event, ev.payload_of(event))
-    waiting = tuple((agent, why) for agent, state in now.items() if (why := waits_for(state)))
-    return Recap(
-        since,
-        until,
-        count,
-        tuple(told.goals),
-        told.actions,
-        told.failed,
-        told.failures,
-        told.recovered,
-        tuple(told.troubles[: -LISTED - 1 : -1]),
-        waiting,
-        tuple(told.stuck[: -LISTED - 1 : -1]),
-        told.calls,
-        told.tokens,
-        told.usd,
-        told.unpriced,
-        tuple(told.files),
-    )
+        summary.events, summary.until = summary.events + 1, event.seq
+        agent = event.stream
+        if not of_agent(agent) or event.kind not in KINDS:
+            continue
+        payload = ev.payload_of(event)
+        _take(summary, event, payload, now.get(agent))
+        if agent not in noters:
+            state = before.get(agent)
+            noters[agent] = noting.NoteCollector.after(state) if state else noting.NoteCollector()
+        note = noters[agent].note(payload)
+        if isinstance(note, noting.ActionEndNote) and note.file is not None:
+            summary.files.append((agent, note.file.path))
+    summary.waiting = tuple((agent, why) for agent, state in now.items() if (why := waits_for(state)))
+    summary.troubles, summary.stuck = summary.troubles[: -LISTED - 1 : -1], summary.stuck[: -LISTED - 1 : -1]
+    summary.files = list(dict.fromkeys(summary.files))
+    return summary
 
 
 def waits_for(state: AgentState) -> str:
@@ -137,60 +128,41 @@ def waits_for(state: AgentState) -> str:
         return state.intervention.reason
     if state.handover is not None:
         return "what it is to know of the changes at the shell"
-    held = [one for one in state.generations.values() if one.stage is GenerationStage.HELD]
+    held = [
+        generation for generation in state.generations.values() if generation.stage is GenerationStage.HELD
+    ]
     if held:
         return f"plans of {held[0].id} to be approved"
     return "an action to be approved" if state.mode is Mode.WAITING else ""
 
 
-class _Told:
-    """What the events say, gathered as they come."""
-
-    def __init__(self, now: Mapping[str, AgentState], before: Mapping[str, AgentState]) -> None:
-        self._now = now
-        self._before = before
-        self._noters: dict[str, noting.Noter] = {}
-        self.goals: list[EndedGoal] = []
-        self.troubles: list[Trouble] = []
-        self.stuck: list[Trouble] = []
-        self.files: dict[tuple[str, str], None] = {}
-        self.actions = self.failed = self.failures = self.recovered = 0
-        self.calls = self.tokens = self.unpriced = 0
-        self.usd = 0.0
-
-    def take(self, event: Event, said: ev.Payload) -> None:
-        """Bring in an event of an agent."""
-        agent = event.stream
-        match said:
-            case ev.GoalEnded():
-                state = self._now.get(agent)
-                goal = state.goals.get(said.goal) if state is not None else None
-                if goal is None or goal.parent is None:
-                    text = goal.text if goal is not None else ""
-                    self.goals.append(EndedGoal(agent, said.goal, text, said.status, said.reason, event.ref))
-            case ev.FailureRecorded(escalated_from=""):
-                self.failures += 1
-                self.troubles.append(Trouble(agent, f"{said.failure}: {said.message}", event.ref))
-            case ev.StuckNoticed() if said.signs:
-                self.stuck.append(Trouble(agent, "; ".join(sign.text for sign in said.signs), event.ref))
-            case ev.RecoveryEnded(success=True):
-                self.recovered += 1
-            case ev.ActionFinished():
-                self.actions += 1
-                self.failed += said.status is not ResultStatus.SUCCESS
-            case ev.ActionCancelled() | ev.ActionOutcomeUnknown():
-                self.actions += 1
-            case ev.ModelCalled():
-                self.calls += 1
-                self.tokens += said.tokens
-                self.usd += said.cost_usd or 0.0
-                self.unpriced += said.cost_usd is None
-        self._note(agent, said)
-
-    def _note(self, agent: str, said: ev.Payload) -> None:
-        if agent not in self._noters:
-            before = self._before.get(agent)
-            self._noters[agent] = noting.Noter.after(before) if before is not None else noting.Noter()
-        note = self._noters[agent].note(said)
-        if isinstance(note, noting.DeedEnded) and note.file is not None:
-            self.files[agent, note.file.path] = None
+def _take(summary: Recap, event: Event, payload: ev.Payload, state: AgentState | None) -> None:
+    """Bring in an event of an agent."""
+    agent = event.stream
+    match payload:
+        case ev.GoalEnded():
+            goal = state.goals.get(payload.goal) if state is not None else None
+            if goal is None or goal.parent is None:
+                text = goal.text if goal is not None else ""
+                summary.goals.append(
+                    EndedGoal(agent, payload.goal, text, payload.status, payload.reason, event.ref)
+                )
+        case ev.FailureRecorded(escalated_from=""):
+            summary.failures += 1
+            summary.troubles.append(FailureSummary(agent, f"{payload.failure}: {payload.message}", event.ref))
+        case ev.StuckNoticed() if payload.signs:
+            summary.stuck.append(
+                FailureSummary(agent, "; ".join(sign.text for sign in payload.signs), event.ref)
+            )
+        case ev.RecoveryEnded(success=True):
+            summary.recovered += 1
+        case ev.ActionFinished():
+            summary.actions += 1
+            summary.failed_actions += payload.status is not ResultStatus.SUCCESS
+        case ev.ActionCancelled() | ev.ActionOutcomeUnknown():
+            summary.actions += 1
+        case ev.ModelCalled():
+            summary.calls += 1
+            summary.tokens += payload.tokens
+            summary.cost_usd += payload.cost_usd or 0.0
+            summary.unpriced += payload.cost_usd is None

@@ -1,6 +1,10 @@
-"""Recorded events with what each stands on: the causes that it records, and what its body names besides.
+"""Recorded events with what each depends on: the causes that it records, and what its body names besides.
 
-Source: spec steering §6 idea 6 (every link is an event id; no model asked).
+What a tool writes by name is on record. What `run` or the operator's shell did to files is known from the
+next snapshot (`SnapshotTaken.since`), which is compared with the one before. All agents share one root, so
+where
+two acted at once the change counts for the one whose snapshot came before it, and for none where one snapshot
+was for several.
 """
 
 from __future__ import annotations
@@ -11,10 +15,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from engine.inquiry.changed_files import touched_files
-from engine.inquiry.naming import Basis, Names, body_of, plain_path, texts
-from engine.journal.dispute_events import ResultDisputed
-from engine.journal.event import Event
+from engine.core.actions import SnapshotTaken
+from engine.core.beliefs import ResultDisputed
+from engine.core.journal import Event
+from engine.inquiry.relations import Basis, EventRelations, TouchedFiles, body_of, plain_path, texts
+
+
+def touched_files(events: Iterable[Event]) -> dict[tuple[str, str], TouchedFiles]:
+    """The files that actions changed without naming them, by stream and action."""
+    files: dict[tuple[str, str], TouchedFiles] = {}
+    for event in events:
+        body = body_of(event) if event.kind == SnapshotTaken.kind else {}
+        stream, _, action = str(body.get("since") or "").rpartition(":")
+        if stream:
+            files[stream, action] = TouchedFiles(
+                tuple(texts(body.get("written"))), tuple(texts(body.get("removed")))
+            )
+    return files
+
 
 _ID = re.compile(r"(?:[asgpqj]|bg)[0-9]+", re.I)
 _ERRORS = re.compile(r"errors?(?:\s+(\d{1,6}))?", re.I)
@@ -47,11 +65,11 @@ class Subject:
 
 
 class Record:
-    """Events by reference, with what they stand on and what stands on them."""
+    """Events by reference, with what they depend on and what depends on them."""
 
-    def __init__(self, names: Names | None = None) -> None:
+    def __init__(self) -> None:
         self._known: dict[str, Event] = {}
-        self._names = names or Names()
+        self._names = EventRelations()
         self._bases: dict[str, tuple[Basis, ...]] = {}
         self._followers: dict[str, list[Basis]] = {}
 
@@ -73,10 +91,9 @@ class Record:
         for event in events:
             self.add(event)
 
-    @property
-    def events(self) -> Mapping[str, Event]:
-        """All events by reference, in their order."""
-        return self._known
+    def event(self, ref: str) -> Event | None:
+        """The event with this reference, or None."""
+        return self._known.get(ref)
 
     def add(self, event: Event) -> None:
         """Take the next event in; one that is here already changes nothing."""
@@ -87,9 +104,9 @@ class Record:
     def _take(self, event: Event) -> None:
         recorded = {event.ref, *event.causes}
         named = [basis for basis in self._names.note(event) if basis.ref and basis.ref not in recorded]
-        found = dict.fromkeys([*(Basis(ref) for ref in event.causes if ref != event.ref), *named])
-        self._bases[event.ref] = tuple(found)
-        for basis in found:
+        bases = dict.fromkeys([*(Basis(ref) for ref in event.causes if ref != event.ref), *named])
+        self._bases[event.ref] = tuple(bases)
+        for basis in bases:
             self._followers.setdefault(basis.ref, []).append(Basis(event.ref, basis.relation))
 
     @property
@@ -107,19 +124,19 @@ class Record:
         """The events that the operator marked as wrong, to why."""
         marked: dict[str, str] = {}
         for event in self.of_kind(ResultDisputed.kind):
-            said = body_of(event)
-            if said.get("lifted"):
-                marked.pop(str(said.get("event")), None)
+            body = body_of(event)
+            if body.get("lifted"):
+                marked.pop(str(body.get("event")), None)
             else:
-                marked[str(said.get("event"))] = str(said.get("reason", ""))
+                marked[str(body.get("event"))] = str(body.get("reason", ""))
         return marked
 
     def bases(self, ref: str) -> tuple[Basis, ...]:
-        """What an event stands on: recorded causes first."""
+        """What an event depends on: recorded causes first."""
         return self._bases.get(ref, ())
 
     def followers(self, ref: str) -> tuple[Basis, ...]:
-        """What stands on an event, in the order of the record."""
+        """What depends on an event, in the order of the record."""
         return tuple(self._followers.get(ref, ()))
 
     def newest(self, kind: str, agent: str = "") -> Event | None:
@@ -143,8 +160,8 @@ class Record:
         """The steps of an agent that are not completed, each with the steps that it depends on."""
         known = self._names.of(stream)
         done = set(known.done)
-        for step in [one for one in known.steps if one not in done]:
-            yield step, tuple(texts(known.steps[step][1].get("depends_on")))
+        for step in [step for step in known.steps if step not in done]:
+            yield step, tuple(known.steps[step][2])
 
     def subject(self, what: str, agent: str = "") -> Subject:
         """What is meant by a reference, an id, a belief's key, `error` (or `error N`), or a file's path.
@@ -157,10 +174,10 @@ class Record:
             UnknownSubjectError: nothing here is called so.
         """
         what = what.strip()
-        if what in self.events:
+        if self.event(what) is not None:
             return Subject("event", what, (what,))
-        if what.isdecimal() and f"{agent}:{int(what)}" in self.events:
-            return Subject("event", f"{agent}:{int(what)}", (f"{agent}:{int(what)}",))
+        if what.isdecimal() and self.event(ref := f"{agent}:{int(what)}") is not None:
+            return Subject("event", ref, (ref,))
         if _ID.fullmatch(what) and (refs := self._find(agent, what.lower())):
             return Subject(_KINDS[what.lower().rstrip("0123456789")], what.lower(), tuple(refs))
         if match := _ERRORS.fullmatch(what):
@@ -205,5 +222,5 @@ class Record:
 
     def _owners(self, names: Iterable[str]) -> list[str]:
         """The agents that have something of one of these names."""
-        wanted = set(names)
-        return list(dict.fromkeys(owner for owner, name in self._names.named if owner and name in wanted))
+        owners = set(names)
+        return list(dict.fromkeys(owner for owner, name in self._names.named if owner and name in owners))

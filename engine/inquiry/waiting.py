@@ -1,7 +1,4 @@
-"""What an agent waits for right now: a pure function of its state, which always has an answer.
-
-Source: spec steering §2 row 25 and §3 (silent blocking): a wait that shows nothing is worse than none.
-"""
+"""What an agent waits for right now: a pure function of its state, which always has an answer."""
 
 from __future__ import annotations
 
@@ -9,16 +6,18 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from engine.domain.plan import Op
-from engine.domain.reasoning import GenerationStage
-from engine.domain.state import AgentState, Mode, RunState
-from engine.journal import events as ev
-from engine.journal.event import Event
-from engine.journal.events import payload_of
+from engine.core import events as ev
+from engine.core.agents import Mode, RunState
+from engine.core.events import payload_of
+from engine.core.journal import Event
+from engine.core.plan import Op
+from engine.core.reasoner import GenerationStage
+from engine.core.state import AgentState
 
 if TYPE_CHECKING:
-    from engine.journal.store import JournalStore
-    from engine.models.client import Rest
+    from engine.core.store.port import JournalStore
+    from engine.models.client import RetryWait
+
 
 BUDGET = "BUDGET"
 """How the reason of a pause begins that a budget brought about."""
@@ -76,8 +75,6 @@ class Waiting:
     """When the wait began, ISO 8601 UTC; empty where only the event is known."""
     event: str = ""
     """The event by which it waits; empty where there is none to be named."""
-    until_s: float | None = None
-    """Seconds that it waits in all, where that is known."""
 
 
 def waiting_for(state: AgentState, *, trouble: str = "") -> Waiting:
@@ -93,37 +90,44 @@ def waiting_for(state: AgentState, *, trouble: str = "") -> Waiting:
         return Waiting(WaitKind.NOTHING, "the agent was deleted", event=state.run_event)
     if state.frozen:
         return Waiting(WaitKind.GATE, "you: its processes are frozen; thaw or run it", event=state.run_event)
-    found = _on_what_runs(state) or _on_the_operator(state) or _on_its_own(state) or _on_nothing(state)
-    if state.meta.stuck is not None and found.kind in _GOING_ON:
-        return replace(found, what=f"{found.what}; it may be stuck: {state.meta.stuck.text}")
-    return found
+    waiting = _on_what_runs(state) or _on_the_operator(state) or _on_its_own(state) or _on_nothing(state)
+    if state.meta.stuck is not None and waiting.kind in _GOING_ON:
+        return replace(waiting, what=f"{waiting.what}; it may be stuck: {state.meta.stuck.text}")
+    return waiting
 
 
-def in_particular(found: Waiting, newest: Event | None) -> Waiting:
+def with_newest_event(waiting: Waiting, newest: Event | None) -> Waiting:
     """The same, told more exactly by the newest event of the agent's stream.
 
     Args:
-        found: what the state says.
+        waiting: what the state says.
         newest: the newest durable event; None where there is none.
     """
-    if newest is None or found.kind not in (WaitKind.TOOL, WaitKind.WORKSPACE, WaitKind.MODEL, WaitKind.GATE):
-        return found
+    if newest is None or waiting.kind not in (
+        WaitKind.TOOL,
+        WaitKind.WORKSPACE,
+        WaitKind.MODEL,
+        WaitKind.GATE,
+    ):
+        return waiting
     match payload_of(newest):
-        case ev.ParametersAsked() as said:
-            what = f"{said.model} is asked for {', '.join(said.missing)} of {said.action}"
+        case ev.ParametersAsked() as payload:
+            what = f"{payload.model} is asked for {', '.join(payload.missing)} of {payload.action}"
             return Waiting(WaitKind.MODEL, what, newest.at, newest.ref)
-        case ev.SnapshotTaken() as said:
-            what = f"{said.action} is about to start: the files are saved"
+        case ev.SnapshotTaken() as payload:
+            what = f"{payload.action} is about to start: the files are saved"
             return Waiting(WaitKind.TOOL, what, newest.at, newest.ref)
-        case ev.ActionHeld() as said if found.kind is WaitKind.WORKSPACE:
-            return Waiting(WaitKind.GATE, f"{said.action} is held: {said.reason}", newest.at, newest.ref)
-        case ev.ModelSaid() if found.kind is WaitKind.MODEL:
-            return replace(found, what=f"{found.what}; its answer is coming in")
-    return found
+        case ev.ActionHeld() as payload if waiting.kind is WaitKind.WORKSPACE:
+            return Waiting(
+                WaitKind.GATE, f"{payload.action} is held: {payload.reason}", newest.at, newest.ref
+            )
+        case ev.ModelSaid() if waiting.kind is WaitKind.MODEL:
+            return replace(waiting, what=f"{waiting.what}; its answer is coming in")
+    return waiting
 
 
 async def waiting_now(
-    store: JournalStore, state: AgentState, *, trouble: str = "", rest: Rest | None = None
+    store: JournalStore, state: AgentState, *, trouble: str = "", rest: RetryWait | None = None
 ) -> Waiting:
     """What an agent waits for, told by its state and its newest durable events, with since when.
 
@@ -136,22 +140,22 @@ async def waiting_now(
     Raises:
         JournalError: the journal cannot be read.
     """
-    found = waiting_for(state, trouble=trouble)
+    waiting = waiting_for(state, trouble=trouble)
     last = await store.last(1, state.agent_id)
-    found = in_particular(found, last[0] if last else None)
-    if found.kind is WaitKind.MODEL and rest is not None:
-        what = f"{found.what}; it answered {rest.why}, and is asked again after {rest.seconds:.1f} s"
-        return replace(found, what=what, since=rest.at, until_s=rest.seconds)
-    if found.kind is WaitKind.MODEL and not found.since:
+    waiting = with_newest_event(waiting, last[0] if last else None)
+    if waiting.kind is WaitKind.MODEL and rest is not None:
+        what = f"{waiting.what}; it answered {rest.why}, and is asked again after {rest.seconds:.1f} s"
+        return replace(waiting, what=what, since=rest.at)
+    if waiting.kind is WaitKind.MODEL and not waiting.since:
         kinds = (ev.PlanAsked.kind, ev.DecisionAsked.kind)
         asked = [event for kind in kinds for event in await store.last(1, state.agent_id, kind=kind)]
         if asked:
             newest = max(asked, key=lambda event: event.version)
-            return replace(found, since=newest.at, event=newest.ref)
-    if not found.since:
-        event = await store.get(found.event) if found.event else None
-        found = replace(found, since=event.at if event is not None else state.at)
-    return found
+            return replace(waiting, since=newest.at, event=newest.ref)
+    if not waiting.since:
+        event = await store.get(waiting.event) if waiting.event else None
+        waiting = replace(waiting, since=event.at if event is not None else state.at)
+    return waiting
 
 
 def _on_what_runs(state: AgentState) -> Waiting | None:
@@ -192,6 +196,10 @@ def _on_the_operator(state: AgentState) -> Waiting | None:
     turn = state.intervention
     if turn is not None:
         return Waiting(WaitKind.OPERATOR, f"you: {turn.reason}", event=turn.event)
+    return _on_an_approval(state) or _on_its_gate(state)
+
+
+def _on_an_approval(state: AgentState) -> Waiting | None:
     question = state.approvals.question
     if question is not None and state.run is not RunState.STOPPED:
         what = f"you: may {question.action} {question.call.name} run? {question.why}"
@@ -200,11 +208,16 @@ def _on_the_operator(state: AgentState) -> Waiting | None:
         replan = next(iter(state.approvals.held.values()))
         what = f"you: the plan of {replan.goal} is another than you accepted: {replan.change}"
         return Waiting(WaitKind.OPERATOR, what, replan.at, replan.told or replan.event)
-    held = next((one for one in state.generations.values() if one.stage is GenerationStage.HELD), None)
+    held = next((made for made in state.generations.values() if made.stage is GenerationStage.HELD), None)
     if held is not None:
         return Waiting(
             WaitKind.OPERATOR, f"you: plans for {held.goal} wait for your approval", event=held.event
         )
+    return None
+
+
+def _on_its_gate(state: AgentState) -> Waiting | None:
+    """Which of the operator's commands keeps it from going on."""
     if state.run is RunState.STOPPED:
         what = f"you: it is stopped ({state.run_reason})"
         return Waiting(WaitKind.GATE, what, event=state.run_event)
@@ -228,12 +241,12 @@ def _on_its_own(state: AgentState) -> Waiting | None:
     if retry is not None:
         what = f"the plan for {retry.goal}" if not retry.step else retry.step
         words = f"{what} is tried again, {retry.attempt} of {retry.of}, after {retry.delay_s:g} s"
-        return Waiting(WaitKind.RETRY, words, retry.at, retry.event, until_s=retry.delay_s)
+        return Waiting(WaitKind.RETRY, words, retry.at, retry.event)
     action = state.action
     if action is not None:
         what = f"{action.id} {action.tool}.{action.command} is made ready: checked, and the files saved first"
         return Waiting(WaitKind.WORKSPACE, what, action.at, action.event)
-    made = next((one for one in state.generations.values() if not one.stage.over), None)
+    made = next((generation for generation in state.generations.values() if not generation.stage.over), None)
     if made is not None:
         return Waiting(WaitKind.MODEL, _GENERATING[made.stage].format(goal=made.goal), event=made.event)
     if not state.has_work:
@@ -243,7 +256,11 @@ def _on_its_own(state: AgentState) -> Waiting | None:
     mind = state.mind
     if mind is not None and mind.idle and mind.due_ms is not None and not state.wanted:
         what = "a moment that its program waits for"
-        return Waiting(WaitKind.TIME, what, state.at, until_s=max(0.0, mind.due_ms - mind.now_ms) / 1000)
+        return Waiting(WaitKind.TIME, what, state.at)
+    return _on_its_thinker(state) or Waiting(WaitKind.ITSELF, "nobody: it is about to go on", state.at)
+
+
+def _on_its_thinker(state: AgentState) -> Waiting | None:
     thinker = state.model or state.config.thinker
     goal = state.goal
     if not state.reasons and goal is not None and not goal.status.terminal:
@@ -253,7 +270,7 @@ def _on_its_own(state: AgentState) -> Waiting | None:
             )
         if state.plan is None or state.needs_replan or goal.id in state.replans:
             return Waiting(WaitKind.MODEL, f"{thinker} plans {goal.id}", event=goal.event)
-    return Waiting(WaitKind.ITSELF, "nobody: it is about to go on", state.at)
+    return None
 
 
 def _on_nothing(state: AgentState) -> Waiting:

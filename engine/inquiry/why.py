@@ -1,24 +1,134 @@
-"""Why something is as it is, and what stands on it: chains of recorded events.
+"""Why something is as it is: chains of recorded events, forward and backward from one of them.
 
-Source: spec steering §6 idea 6; every line of an answer names the event that it is.
+Here is also what shows that a goal was achieved (its criteria with the steps that show them, and its last
+results), and what depends on results that the operator marked as wrong.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from engine.inquiry.naming import Basis, Relation, body_of
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from engine.core.journal import Event
+from engine.core.memory_events import MemoriesForgotten, MemoryStored
+from engine.core.plan import StepStatus
+from engine.core.thinking import DecisionKind
 from engine.inquiry.record import Record
-from engine.journal import events as ev
-from engine.journal.event import Event
-from engine.journal.memory_events import MemoriesForgotten, MemoryStored
+from engine.inquiry.relations import Basis, Relation, body_of
+
+RESULTS = 5
+"""Newest results that are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceItem:
+    """A step's result; for a criterion where one is named."""
+
+    criterion: str
+    """Empty for a result that stands for no criterion."""
+    step: str
+    """Empty where nothing shows the criterion."""
+    summary: str = ""
+    ref: str = ""
+    """The event by which the step was completed; empty where it never was."""
+
+    @property
+    def holds(self) -> bool:
+        """True where a completed step stands behind it."""
+        return bool(self.ref)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What there is to show for a goal."""
+
+    goal: str
+    text: str
+    status: GoalStatus
+    reason: str
+    ref: str
+    """The event by which it ended; that by which it was adopted while it is open."""
+    criteria: tuple[EvidenceItem, ...] = ()
+    results: tuple[EvidenceItem, ...] = ()
+    """The newest results, oldest first."""
+
+    @property
+    def complete(self) -> bool:
+        """True where every criterion is shown, and without criteria where there is any result."""
+        return all(item.holds for item in self.criteria) if self.criteria else bool(self.results)
+
+
+@dataclass(slots=True)
+class _Ends:
+    adopted: ev.GoalAdopted | None = None
+    text: str = ""
+    ref: str = ""
+    status: GoalStatus = GoalStatus.ACTIVE
+    reason: str = ""
+    named: tuple[str, ...] = ()
+    done: dict[str, EvidenceItem] = field(default_factory=dict)
+
+
+def evidence_of(events: Iterable[Event], goal: str) -> Evidence | None:
+    """What there is to show for a goal; None when the events have no such goal.
+
+    Args:
+        events: the agent's events in their order.
+        goal: the goal's id.
+    """
+    ends = _Ends()
+    for event in events:
+        if event.kind in _KINDS:
+            _see(ends, event, goal)
+    if ends.adopted is None:
+        return None
+    criteria = ends.adopted.criteria
+    steps = (*ends.named, *("" for _ in criteria))[: len(criteria)]
+    return Evidence(
+        goal,
+        ends.text,
+        ends.status,
+        ends.reason,
+        ends.ref,
+        tuple(_shown(ends, text, step) for text, step in zip(criteria, steps, strict=True)),
+        tuple(ends.done.values())[-RESULTS:],
+    )
+
+
+_KINDS = frozenset(
+    kind.kind for kind in (ev.GoalAdopted, ev.GoalChanged, ev.GoalEnded, ev.DecisionMade, ev.StepEnded)
+)
+
+
+def _see(ends: _Ends, event: Event, goal: str) -> None:
+    payload = ev.payload_of(event)
+    match payload:
+        case ev.GoalAdopted(goal=ident) if ident == goal:
+            ends.adopted, ends.text, ends.ref = payload, payload.text, event.ref
+        case ev.GoalChanged(goal=ident) if ident == goal:
+            ends.text = payload.text
+        case ev.GoalEnded(goal=ident) if ident == goal:
+            ends.status, ends.reason, ends.ref = payload.status, payload.reason, event.ref
+        case ev.DecisionMade(goal=ident) if ident == goal and payload.decision.kind is DecisionKind.FINISH:
+            ends.named = payload.decision.evidence
+        case ev.StepEnded(goal=ident) if ident == goal:
+            ends.done.pop(payload.step, None)
+            if payload.status is StepStatus.COMPLETED:
+                ends.done[payload.step] = EvidenceItem("", payload.step, payload.summary, event.ref)
+
+
+def _shown(ends: _Ends, criterion: str, step: str) -> EvidenceItem:
+    done = ends.done.get(step)
+    return EvidenceItem(criterion, step, done.summary if done else "", done.ref if done else "")
+
 
 LINES = 200
 """Events that a chain lists unless told otherwise, the nearest; the rest is counted."""
 LOOKED_AT = 5
-"""Times as many events as it lists are looked at: in a long session, all stands on nearly all before."""
+"""Times as many events as it lists are looked at: in a long session, all depends on nearly all before."""
 QUIET = frozenset(
     kind.kind for kind in (ev.ActionOutput, ev.JobOutput, ev.ModelSaid, ev.ShellTyped, ev.ShellResized)
 )
@@ -62,8 +172,8 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Something that holds now and stands on what was asked about."""
+class Dependent:
+    """Something that holds now and depends on what was asked about."""
 
     kind: str
     """`belief`, `file`, `step`, `waiting step`, `goal`, `memory`."""
@@ -78,7 +188,7 @@ class Cascade:
     """What would be in doubt if something recorded were wrong; looking at it changes nothing."""
 
     chain: Chain
-    standing: tuple[Standing, ...]
+    standing: tuple[Dependent, ...]
 
 
 def backward(record: Record, ref: str, *, limit: int = LINES) -> Chain:
@@ -93,7 +203,7 @@ def backward(record: Record, ref: str, *, limit: int = LINES) -> Chain:
 
 
 def forward(record: Record, refs: Iterable[str], *, limit: int = LINES) -> Chain:
-    """From events on to all that stand on them, directly or through others.
+    """From events on to all that depend on them, directly or through others.
 
     Args:
         record: the events.
@@ -104,7 +214,7 @@ def forward(record: Record, refs: Iterable[str], *, limit: int = LINES) -> Chain
 
 
 def cascade(record: Record, refs: Iterable[str], *, limit: int = LINES) -> Cascade:
-    """What stands on these events, and which of it still holds.
+    """What depends on these events, and which of it still holds.
 
     Args:
         record: the events.
@@ -129,25 +239,25 @@ def _walk(
 ) -> Chain:
     listed, left_off, whole = _nearest(record, roots, onward, limit)
     tops: list[_Node] = []
-    found: list[tuple[_Node, _Node | None]] = []
+    nodes: list[tuple[_Node, _Node | None]] = []
     seen: set[str] = set()
     todo: list[tuple[Basis, _Node | None]] = [(Basis(ref), None) for ref in reversed(roots)]
     while todo:
         basis, above = todo.pop()
         if basis.ref not in listed:
             continue
-        event = record.events.get(basis.ref)
+        event = record.event(basis.ref)
         relation = basis.relation if above is not None else None
         again = basis.ref in seen
         if again and relation is not Relation.CAUSE:
             continue  # only what was recorded is worth a line a second time
         node = _Node(Link(basis.ref, above.link.depth + 1 if above else 0, relation, event, again), [])
         (tops if above is None else above.below).append(node)
-        found.append((node, above))
+        nodes.append((node, above))
         if not again:
             seen.add(basis.ref)
             todo += [(each, node) for each in reversed(onward(basis.ref))]
-    for node, above in reversed(found):
+    for node, above in reversed(nodes):
         if above is not None:
             above.size += node.size
     return Chain(tuple(_trunk_last(tops)), left_off, whole)
@@ -174,7 +284,7 @@ def _nearest(
     todo = deque(seen)
     while todo and len(seen) < LOOKED_AT * limit:
         ref = todo.popleft()
-        event = record.events.get(ref)
+        event = record.event(ref)
         if len(listed) < limit and (ref in roots or event is None or event.kind not in QUIET):
             listed.add(ref)
         for basis in onward(ref):
@@ -185,45 +295,124 @@ def _nearest(
 
 
 def _cone(record: Record, roots: tuple[str, ...]) -> set[str]:
-    """The events and all that stand on them."""
-    found: set[str] = set()
+    """The events and all that depend on them."""
+    cone: set[str] = set()
     todo = list(roots)
     while todo:
         ref = todo.pop()
-        if ref not in found:
-            found.add(ref)
+        if ref not in cone:
+            cone.add(ref)
             todo += [basis.ref for basis in record.followers(ref)]
-    return found
+    return cone
 
 
-def _standing(record: Record, cone: set[str]) -> Iterable[Standing]:
+def _standing(record: Record, cone: set[str]) -> Iterable[Dependent]:
     for (agent, key), ref in record.beliefs.items():
         if ref in cone:
-            yield Standing("belief", key, ref, agent)
+            yield Dependent("belief", key, ref, agent)
     for path, ref in record.files.items():
         if ref in cone:
-            yield Standing("file", path, ref, record.events[ref].stream)
-    for agent in dict.fromkeys(record.events[ref].stream for ref in cone if ref in record.events):
+            yield Dependent("file", path, ref, ref.rpartition(":")[0])
+    yield from _standing_steps(record, cone)
+    yield from _standing_results(record, cone)
+
+
+def _standing_steps(record: Record, cone: set[str]) -> Iterable[Dependent]:
+    for agent in dict.fromkeys(ref.rpartition(":")[0] for ref in cone):
         doubted = {step: ref for step, ref in record.done_steps(agent).items() if ref in cone}
-        yield from (Standing("step", step, ref, agent) for step, ref in doubted.items())
+        yield from (Dependent("step", step, ref, agent) for step, ref in doubted.items())
         for step, needs in record.open_steps(agent):
-            for need in needs:
-                if need in doubted:
-                    yield Standing("waiting step", step, doubted[need], agent)
-                    break
+            if need := next((need for need in needs if need in doubted), ""):
+                yield Dependent("waiting step", step, doubted[need], agent)
+
+
+def _standing_results(record: Record, cone: set[str]) -> Iterable[Dependent]:
     forgotten = {
-        str(one)
+        str(memory_id)
         for event in record.of_kind(MemoriesForgotten.kind)
-        for one in body_of(event).get("memories", ())
+        for memory_id in body_of(event).get("memories", ())
     }
-    for ref in sorted(cone, key=lambda one: record.events[one].seq if one in record.events else 0):
-        event = record.events.get(ref)
-        if event is None:
-            continue
+    events = [event for ref in cone if (event := record.event(ref)) is not None]
+    for event in sorted(events, key=lambda event: event.seq):
         if event.kind == ev.GoalEnded.kind and body_of(event).get("status") == "achieved":
-            yield Standing("goal", str(body_of(event).get("goal", "")), ref, event.stream)
+            yield Dependent("goal", str(body_of(event).get("goal", "")), event.ref, event.stream)
         elif event.kind == MemoryStored.kind:
             memory = body_of(event).get("memory")
             name = str(memory.get("id", "")) if isinstance(memory, dict) else ""
             if name not in forgotten:
-                yield Standing("memory", name, ref)
+                yield Dependent("memory", name, event.ref)
+
+
+_EVIDENCE = frozenset(
+    kind.kind
+    for kind in (ev.ActionFinished, ev.WorldPerceived, ev.MessageHeard, ev.CommandReceived, ev.ChangesSettled)
+)
+"""Events by which something comes to be known."""
+_OF_CONTENT = frozenset({Relation.AFTER, Relation.BELIEF, Relation.FILE})
+"""How an act of the mind itself depends on what it was made of; plan and goal only say what it is for."""
+
+
+def doubted_events(record: Record) -> Mapping[str, str]:
+    """The events that depend on one that is marked as wrong, each with the marked one, without these."""
+    doubted: dict[str, str] = {}
+    marked = record.disputes
+    for root in marked:
+        todo = [basis.ref for basis in record.followers(root)]
+        while todo:
+            ref = todo.pop()
+            if ref not in doubted and ref not in marked:
+                doubted[ref] = root
+                todo += [basis.ref for basis in record.followers(ref)]
+    return doubted
+
+
+def unsupported_beliefs(record: Record, refs: Iterable[str]) -> tuple[Dependent, ...]:
+    """The beliefs held now that nothing speaks for but these events.
+
+    A belief that came out of a later action is not among them, though that action may have been done for the
+    wrong reason: what it saw, it saw.
+
+    Args:
+        record: the events.
+        refs: what is taken to be wrong.
+    """
+    wrong = set(refs)
+    return tuple(
+        dependent
+        for dependent in cascade(record, wrong).standing
+        if dependent.kind == "belief" and (known := _evidence(record, dependent.ref)) and known <= wrong
+    )
+
+
+def _evidence(record: Record, ref: str) -> set[str]:
+    """The nearest events by which something came to be known, on which an event stands."""
+    evidence: set[str] = set()
+    seen = {ref}
+    todo = [ref]
+    while todo:
+        at = todo.pop()
+        event = record.event(at)
+        if event is None:
+            continue
+        own = at != ref and event.kind == ev.ActionFinished.kind and _of_the_mind(record, at)
+        if at != ref and event.kind in _EVIDENCE and not own:
+            evidence.add(at)
+            continue
+        requested = event.kind == ev.ActionRequested.kind
+        for basis in record.bases(at):
+            if basis.ref not in seen and (not requested or basis.relation in _OF_CONTENT):
+                seen.add(basis.ref)
+                todo.append(basis.ref)
+    return evidence
+
+
+def _of_the_mind(record: Record, finished: str) -> bool:
+    """Whether an action was one of the agent's own mind, which finds nothing out."""
+    todo = [finished]
+    for _ in range(4):
+        todo = [basis.ref for ref in todo for basis in record.bases(ref)]
+        for ref in todo:
+            event = record.event(ref)
+            if event is not None and event.kind == ev.ActionRequested.kind:
+                return body_of(event).get("tool") == "mind"
+    return False

@@ -1,18 +1,16 @@
-"""The commands of memory as a tool, described without memory itself, so that a replay and a prompt need none.
+"""The commands of memory as a tool, described without loading memory, as replays and prompts need them.
 
-They are the requests that agents may make, with less to say: a workflow that is not named is that of the goal
-at hand, and keys against doing a thing twice are the engine's.
-Source: spec master-loop-and-memory §2, the tools that a model needs.
+They are the requests that agents may make, under short names; the original names are understood as well. A
+workflow that is not named is that of the current goal.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from enum import StrEnum
-from typing import Any
 
-from engine.domain.memory import (
+from engine.core.memory import (
     ActionStatus,
     ActionType,
     ArtifactType,
@@ -22,39 +20,23 @@ from engine.domain.memory import (
     ThoughtType,
     WorkflowStatus,
 )
-from engine.domain.ports import CommandSpec, Parameter
-from engine.memory.names import NAMES
+from engine.core.ports import CommandSpec, Parameter
+
+OWNER_PREFIX = "agent:"
+"""With this a workflow's tags begin that say whose it is."""
+RECORDED_PREFIX = "@"
+"""With this the idempotency keys begin of what is written from the journal, and no others."""
 
 
-def _one_of(kind: type[StrEnum] | Iterable[str]) -> str:
+def owner_tag(agent: str) -> str:
+    """The tag of a workflow that is an agent's; one with tags of several is theirs together."""
+    return f"{OWNER_PREFIX}{agent}"
+
+
+def _one_of(kind: Iterable[str]) -> str:
     return f"one of {', '.join(kind)}"
 
 
-def _need(name: str, words: str = "", kind: str = "string") -> Parameter:
-    return Parameter(name, words or name.replace("_", " "), kind)
-
-
-def _may(name: str, words: str = "", kind: str = "string", default: Any = "") -> Parameter:
-    return Parameter(name, words or name.replace("_", " "), kind, required=False, default=default)
-
-
-_TEXTS = ("description", "reasoning", "source")
-_TAGS = _may("tags", kind="array", default=[])
-_WORKFLOW = _may("workflow_id", "the goal's own if left out")
-_MIND = _may("context_id", "the goal's own workflow if left out")
-_TYPES = "a memory type, as store has them"
-_MEMORY = _need("memory_id")
-_FILTERS = (
-    _may("workflow_id", "all if left out"),
-    _may("memory_level", _one_of(MemoryLevel), default=None),
-    _may("memory_type", _TYPES, default=None),
-    _may("tags", "all of them", "array", []),
-    _may("min_importance", "0 to 10", "number", 0.0),
-    _may("max_importance", "0 to 10", "number", 10.0),
-    _may("min_confidence", "0 to 1", "number", 0.0),
-    _may("created_after", "seconds since 1970", "number", None),
-    _may("created_before", "seconds since 1970", "number", None),
-)
 _SORTS = (
     "relevance",
     "importance",
@@ -64,239 +46,152 @@ _SORTS = (
     "last_accessed",
     "access_count",
 )
-
-
-def _limit(count: int) -> Parameter:
-    return _may("limit", "1 to 500", "integer", count)
-
-
-_OFFSET = _may("offset", kind="integer", default=0)
-
-_SPECS = (
-    CommandSpec(
-        "begin_workflow",
-        "begin a piece of work that actions, thoughts and memories belong to; each goal has one already",
-        (
-            _need("title"),
-            _may("description"),
-            _may("goal"),
-            _TAGS,
-            _may("metadata", kind="object", default=None),
-            _may("parent_workflow_id"),
-        ),
-    ),
-    CommandSpec(
-        "set_workflow",
-        "pause, resume or end a workflow, with a closing thought",
-        (
-            _WORKFLOW,
-            _need("status", _one_of(WorkflowStatus)),
-            _may("completion_message"),
-            _may("update_tags", "added to those it has", "array", []),
-        ),
-    ),
-    CommandSpec(
-        "action",
-        "look at actions by id, with what they depend on",
-        (
-            _may("action_id"),
-            _may("action_ids", kind="array", default=[]),
-            _may("include_dependencies", kind="boolean", default=False),
-        ),
-    ),
-    CommandSpec(
-        "actions",
-        "look at a workflow's newest actions and what came of them",
-        (
-            _WORKFLOW,
-            _limit(5),
-            _may("action_type", _one_of(ActionType), default=None),
-            _may("status", _one_of(ActionStatus), default=None),
-        ),
-    ),
-    CommandSpec(
-        "need",
-        "say that an action needs another one first",
-        (
-            _need("source_action_id"),
-            _need("target_action_id"),
-            _may("dependency_type", default="requires"),
-        ),
-    ),
-    CommandSpec(
-        "keep",
-        "keep something that the work has brought forth",
-        (
-            _WORKFLOW,
-            _need("name"),
-            _need("artifact_type", _one_of(ArtifactType)),
-            _may("action_id"),
-            _may("description"),
-            _may("path"),
-            _may("content"),
-            _may("metadata", kind="object", default=None),
-            _may("is_output", kind="boolean", default=False),
-            _TAGS,
-        ),
-    ),
-    CommandSpec(
-        "artifacts",
-        "list what a workflow has brought forth, newest first",
-        (
-            _WORKFLOW,
-            _may("artifact_type", "as keep has them", default=None),
-            _may("tag"),
-            _may("is_output", kind="boolean", default=None),
-            _limit(10),
-        ),
-    ),
-    CommandSpec("artifact", "look at one artifact", (_need("artifact_id"),)),
-    CommandSpec(
-        "think",
-        "write a thought down in a line of thought",
-        (
-            _WORKFLOW,
-            _need("content"),
-            _may("thought_type", _one_of(ThoughtType), default="inference"),
-            _may("thought_chain_id", "the main one if left out"),
-            _may("parent_thought_id"),
-            _may("relevant_action_id"),
-            _may("relevant_artifact_id"),
-            _may("relevant_memory_id"),
-        ),
-    ),
-    CommandSpec(
-        "begin_chain",
-        "begin another line of thought",
-        (
-            _WORKFLOW,
-            _need("title"),
-            _may("initial_thought"),
-            _may("initial_thought_type", "as think has them", default="goal"),
-        ),
-    ),
-    CommandSpec(
-        "chain",
-        "read a line of thought",
-        (_need("thought_chain_id"), _may("include_thoughts", kind="boolean", default=True)),
-    ),
-    CommandSpec(
-        "store",
-        "remember something",
-        (
-            _WORKFLOW,
-            _need("content"),
-            _need("memory_type", _one_of(MemoryType)),
-            _may("memory_level", _one_of(MemoryLevel), default="episodic"),
-            _may("importance", "0 to 10", "number", 5.0),
-            _may("confidence", "0 to 1", "number", 1.0),
-            *map(_may, _TEXTS),
-            _TAGS,
-            _may("ttl", "seconds to keep it, 0 for ever; its level's if left out", "integer", None),
-            _may("context_data", kind="object", default=None),
-            _may("action_id"),
-            _may("thought_id"),
-            _may("artifact_id"),
-        ),
-    ),
-    CommandSpec(
-        "update",
-        "correct a memory, or say how much it matters",
-        (
-            _MEMORY,
-            _may("content", default=None),
-            _may("memory_type", _TYPES, default=None),
-            _may("importance", "0 to 10", "number", None),
-            _may("confidence", "0 to 1", "number", None),
-            *(_may(name, default=None) for name in _TEXTS),
-            _may("tags", "all of them", "array", None),
-            _may("ttl", "seconds to keep it, 0 for ever", "integer", None),
-            _may("context_data", kind="object", default=None),
-        ),
-    ),
-    CommandSpec(
-        "link",
-        "say how one memory bears on another",
-        (
-            _need("source_memory_id"),
-            _need("target_memory_id"),
-            _may("link_type", _one_of(LinkType), default="related"),
-            _may("strength", "0 to 1", "number", 1.0),
-            _may("description"),
-        ),
-    ),
-    CommandSpec(
-        "search",
-        "find memories by words and likeness",
-        (
-            *_FILTERS,
-            _need("query"),
-            _limit(10),
-            _OFFSET,
-            _may("semantic_weight", "0 to 1", "number", 0.6),
-            _may("keyword_weight", "0 to 1", "number", 0.4),
-        ),
-    ),
-    CommandSpec(
-        "like",
-        "find memories that are like a text",
-        (*_FILTERS, _need("query"), _limit(5), _may("threshold", "0 to 1", "number", 0.75)),
-    ),
-    CommandSpec(
-        "query",
-        "list memories by level, type, tags, importance, time",
-        (
-            *_FILTERS,
-            _may("search_text"),
-            _may("sort_by", _one_of(_SORTS), default="relevance"),
-            _may("sort_order", "asc or desc", default="desc"),
-            _limit(10),
-            _OFFSET,
-        ),
-    ),
-    CommandSpec(
-        "get",
-        "look at one memory; this counts as using it",
-        (
-            _MEMORY,
-            _may("include_links", kind="boolean", default=True),
-            _may("include_context", kind="boolean", default=False),
-            _may("context_limit", kind="integer", default=5),
-        ),
-    ),
-    CommandSpec(
-        "linked",
-        "follow the links of a memory",
-        (
-            _MEMORY,
-            _may("direction", "outgoing, incoming or both", default="both"),
-            _may("link_type", "as link has them", default=None),
-            _limit(10),
-        ),
-    ),
-    CommandSpec("working", "see what is in mind, and what is in focus", (_MIND,)),
-    CommandSpec(
-        "focus",
-        "bring a memory into focus",
-        (_MEMORY, _MIND, _may("add_to_working", kind="boolean", default=True)),
-    ),
+_FILTERS = (
+    "workflow_id memory_level:string memory_type:string tags=[] min_importance=0.0 max_importance=10.0 "
+    "min_confidence=0.0 created_after:number created_before:number"
 )
+_TABLE = """
+*begin_workflow = create_workflow
+  begin a piece of work that actions, thoughts and memories belong to; each goal has one already
+    title! description goal tags=[] metadata:object parent_workflow_id
+*set_workflow = update_workflow_status
+  pause, resume or end a workflow, with a closing thought
+    workflow_id status! completion_message update_tags=[]
+action = get_action_details
+  look at actions by id, with what they depend on
+    action_id action_ids=[] include_dependencies=false
+actions = get_recent_actions
+  look at a workflow's newest actions and their results
+    workflow_id limit=5 action_type:string status:string
+*need = add_action_dependency
+  say that an action needs another one first
+    source_action_id! target_action_id! dependency_type="requires"
+*keep = record_artifact
+  keep something that the work has made
+    workflow_id name! artifact_type! action_id description path content metadata:object is_output=false
+    tags=[]
+artifacts = get_artifacts
+  list what a workflow has made, newest first
+    workflow_id artifact_type:string tag is_output:boolean limit=10
+artifact = get_artifact_by_id
+  look at one artifact
+    artifact_id!
+*think = record_thought
+  write a thought down in a line of thought
+    workflow_id content! thought_type="inference" thought_chain_id parent_thought_id relevant_action_id
+    relevant_artifact_id relevant_memory_id
+*begin_chain = create_thought_chain
+  begin another line of thought
+    workflow_id title! initial_thought initial_thought_type="goal"
+chain = get_thought_chain
+  read a line of thought
+    thought_chain_id! include_thoughts=true
+*store = store_memory
+  remember something
+    workflow_id content! memory_type! memory_level="episodic" importance=5.0 confidence=1.0 description
+    reasoning source tags=[] ttl:integer context_data:object action_id thought_id artifact_id
+*update = update_memory
+  correct a memory, or say how much it matters
+    memory_id! content:string memory_type:string importance:number confidence:number description:string
+    reasoning:string source:string tags:array ttl:integer context_data:object
+*link = create_memory_link
+  say how one memory bears on another
+    source_memory_id! target_memory_id! link_type="related" strength=1.0 description
+search = hybrid_search_memories
+  find memories by words and likeness
+    {filters} query! limit=10 offset=0 semantic_weight=0.6 keyword_weight=0.4
+like = search_semantic_memories
+  find memories that are like a text
+    {filters} query! limit=5 threshold=0.75
+query = query_memories
+  list memories by level, type, tags, importance, time
+    {filters} search_text sort_by="relevance" sort_order="desc" limit=10 offset=0
+get = get_memory_by_id
+  look at one memory; this counts as using it
+    memory_id! include_links=true include_context=false context_limit=5
+linked = get_linked_memories
+  follow the links of a memory
+    memory_id! direction="both" link_type:string limit=10
+working = get_working_memory
+  see what is in working memory, and what is in focus
+    context_id
+*focus = focus_memory
+  bring a memory into focus
+    memory_id! context_id add_to_working=true
+"""
+"""Each command with the request that it makes, what it is for and its parameters; `*` for those that
+write.
+
+A parameter is `name` (a text, empty unless given), `name!` (required), `name=JSON` (with this default) or
+`name:type` (without a default).
+"""
+_COMMAND = re.compile(r"^(\*?)(\w+) = (\w+)\n  (.+)\n((?:    .+\n)+)", re.MULTILINE)
+
+_LEVELS, _TYPES = _one_of(MemoryLevel), "a memory type, as store has them"
+_MEANINGS = {
+    "workflow_id": "the goal's own if left out",
+    "context_id": "the goal's own workflow if left out",
+    "update_tags": "added to those it has",
+    "limit": "1 to 500",
+    "memory_level": _LEVELS,
+    "memory_type": _TYPES,
+    "created_after": "seconds since 1970",
+    "created_before": "seconds since 1970",
+    "sort_by": _one_of(_SORTS),
+    "sort_order": "asc or desc",
+    "direction": "outgoing, incoming or both",
+    "action_type": _one_of(ActionType),
+    "thought_type": _one_of(ThoughtType),
+    "initial_thought_type": "as think has them",
+    "ttl": "seconds to keep it, 0 for ever",
+    **dict.fromkeys(("importance", "min_importance", "max_importance"), "0 to 10"),
+    **dict.fromkeys(("confidence", "min_confidence", "strength", "threshold"), "0 to 1"),
+    **dict.fromkeys(("semantic_weight", "keyword_weight"), "0 to 1"),
+    **{f"{command}.workflow_id": "all if left out" for command in ("search", "like", "query")},
+    **{f"{command}.tags": "all of them" for command in ("search", "like", "query", "update")},
+    "set_workflow.status": _one_of(WorkflowStatus),
+    "actions.status": _one_of(ActionStatus),
+    "keep.artifact_type": _one_of(ArtifactType),
+    "artifacts.artifact_type": "as keep has them",
+    "think.thought_chain_id": "the main one if left out",
+    "store.memory_type": _one_of(MemoryType),
+    "store.ttl": "seconds to keep it, 0 for ever; its level's if left out",
+    "link.link_type": _one_of(LinkType),
+    "linked.link_type": "as link has them",
+}
+"""What a parameter stands for, by its name or by command and name; otherwise its name says it."""
+_JSON_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array"}
+_PARAMETER = re.compile(r"(?P<name>\w+)(?P<needed>!)?(?::(?P<type>\w+))?(?:=(?P<default>\S+))?")
 
 
-_WRITES = frozenset(
-    {
-        *("begin_workflow", "set_workflow", "need", "keep", "think", "begin_chain", "store", "update"),
-        *("link", "focus"),
-    }
-)
-"""Commands that change what is remembered."""
+def _parameter(command: str, match: re.Match[str]) -> Parameter:
+    name, needed, kind, default = match["name"], match["needed"], match["type"], match["default"]
+    meaning = _MEANINGS.get(f"{command}.{name}") or _MEANINGS.get(name) or name.replace("_", " ")
+    value = None if needed or kind else json.loads(default or '""')
+    type_name = kind or ("string" if needed else _JSON_TYPES[type(value)])
+    return Parameter(name, meaning, type_name, required=bool(needed), default=value)
+
+
+NAMES = {name: verb for _, name, verb, _, _ in _COMMAND.findall(_TABLE)}
+"""Our names of the requests that agents may make, and the seed's."""
 
 
 class Commands(Mapping[str, CommandSpec]):
     """Commands by our names; the seed's names are understood and not offered."""
 
     def __init__(self) -> None:
-        self._specs = {spec.name: replace(spec, writes=spec.name in _WRITES) for spec in _SPECS}
+        self._specs = {
+            name: CommandSpec(
+                name,
+                description,
+                tuple(
+                    _parameter(name, match)
+                    for match in _PARAMETER.finditer(parameters.replace("{filters}", _FILTERS))
+                ),
+                writes=bool(writes),
+            )
+            for writes, name, _, description, parameters in _COMMAND.findall(_TABLE)
+        }
         self._ours = {verb: name for name, verb in NAMES.items()}
 
     def __getitem__(self, name: str) -> CommandSpec:

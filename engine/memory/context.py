@@ -1,136 +1,356 @@
-"""Gathering what a thinker is to know: all parts at once, each stamped, and one that fails alone.
+"""What memory has for a prompt: parts read at once, each failing alone, packed into a budget of tokens.
 
-What was read lately and cannot have changed is kept from the package before; what should have been read
-again and could not be is kept as well, and marked as stale.
-Source: spec master-loop-and-memory §1.8, §3.7, §5 items 37, 38 and 51.
+Reading does not count as using a memory, and memories come with their content. A packed part is always valid
+JSON. Where all is too long, lists are cut first, then long texts to their beginnings and ends, and then whole
+parts are left out, the last of `Part` first.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any
 
-from engine.domain.goal import Goal
-from engine.domain.ports import Clock
-from engine.journal.errors import JournalError
-from engine.memory.context_parts import LINE, MEMORY_HEAD, READERS, head
+from engine.core.journal import JournalError, canonical
+from engine.core.memory import MemoryItem, MemoryLevel, MemoryLink, MemoryType
+from engine.core.state import AgentState
 from engine.memory.errors import MemoryFault
-from engine.memory.fold import seconds
+from engine.memory.memories import GetLinkedMemories, HybridSearch, QueryMemories
 from engine.memory.memory import Memory
-from engine.memory.package import ContextPackage, ContextQuestion, Item, Part, PartError, Section
-from engine.memory.upkeep import RecentOperations
+from engine.memory.workflows import GetKeyThoughts, GetWorkflow
+from engine.memory.working_memory import GetWorkingMemory
+from engine.models.request import estimate_tokens
 
+MEMORY_HEAD = 800
+"""Characters of a memory's content that are shown; of the one in focus and of procedures more."""
+FOCUS_HEAD = 2_400
+LINE = 400
+"""Characters of titles and descriptions."""
+QUERY = 2_000
+"""Characters of a query."""
+POOL = 60
+"""Memories among which the important ones and those that come up by themselves are looked for: what other
+parts show anyway is passed over."""
 PART_TIMEOUT_S = 5.0
 """Seconds that one part may take."""
 
-_DEFAULT_AGE_S = 60.0
-MAX_AGE_S: Mapping[Part, float] = MappingProxyType(
-    {**dict.fromkeys(READERS, _DEFAULT_AGE_S), Part.CORE: 600.0, Part.PROCEDURES: 600.0}
-)
-"""Seconds for which a part that no write has touched is as good as new; relevance fades with time."""
+_SHOWN_ELSEWHERE = frozenset({MemoryType.ACTION_LOG, MemoryType.REASONING_STEP})
+"""Types of memories that only repeat the actions and thoughts of their workflow."""
 
-_SEARCHED = frozenset({Part.PROACTIVE, Part.PROCEDURES})
-"""Parts that depend on what is searched for, and on other workflows where these are searched too."""
+Item = Mapping[str, Any]
+"""One entry of a part, as JSON."""
+
+
+class Part(StrEnum):
+    """The parts in the order in which a prompt shows them; the last is left out first."""
+
+    WORKING = "working"
+    CORE = "core"
+    IMPORTANT = "important"
+    THOUGHTS = "thoughts"
+    LINKS = "links"
+    PROACTIVE = "proactive"
+    PROCEDURES = "procedures"
+
+
+Parts = Mapping[Part, Sequence[Item]]
+"""What was read, in the order of the parts."""
+FETCH = {Part.IMPORTANT: 7, Part.THOUGHTS: 7, Part.PROACTIVE: 5, Part.PROCEDURES: 3, Part.LINKS: 5}
+"""Entries that are read of each part."""
+SHOW = {
+    Part.WORKING: 10,
+    Part.IMPORTANT: 5,
+    Part.THOUGHTS: 5,
+    Part.LINKS: 3,
+    Part.PROACTIVE: 3,
+    Part.PROCEDURES: 2,
+}
+"""Entries that stay of each part where the budget is short."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """What all parts of one gathering have in common."""
+class ContextQuestion:
+    """What a prompt is about."""
 
-    memory: Memory
-    question: ContextQuestion
-    now: str
-    clock: Clock
-    as_of: int | None
-    timeout_s: float
-    previous: Mapping[Part, Section]
+    workflow: str
+    goal: str = ""
+    """The current goal's text."""
+    next_step: str = ""
+    """What the step to run next is to do; empty where there is none."""
+
+    @classmethod
+    def of(cls, workflow: str, state: AgentState) -> ContextQuestion:
+        """The question for an agent as it is now."""
+        goal, step = state.goal, state.step
+        words = (step.description or f"{step.tool} {step.command}") if step is not None else ""
+        return cls(workflow, goal.text if goal is not None else "", words.strip())
+
+    @property
+    def query(self) -> str:
+        """What memory is searched for: the next step, else the goal, and no words around them."""
+        return self.next_step.strip() or self.goal.strip()
 
 
-async def gather(
-    memory: Memory,
-    question: ContextQuestion,
-    clock: Clock,
-    *,
-    previous: ContextPackage | None = None,
-    as_of: int | None = None,
-    timeout_s: float = PART_TIMEOUT_S,
-) -> ContextPackage:
-    """What a thinker is to know for a question; nothing counts as used by it.
+# ------------------------------------------------------------------ reading
+
+
+async def gather(memory: Memory, question: ContextQuestion) -> Parts:
+    """What memory has for a question; parts that cannot be read, or are empty, are left out."""
+    async with asyncio.TaskGroup() as group:
+        tasks = {
+            part: group.create_task(_read(memory, question, part), name=f"context {part}")
+            for part in _READERS
+        }
+    return {part: items for part, task in tasks.items() if (items := task.result())}
+
+
+async def _read(memory: Memory, question: ContextQuestion, part: Part) -> Sequence[Item]:
+    try:
+        async with asyncio.timeout(PART_TIMEOUT_S):
+            return await _READERS[part](memory, question)
+    except (MemoryFault, JournalError, TimeoutError):
+        return ()
+
+
+async def _working(memory: Memory, question: ContextQuestion) -> Sequence[Item]:
+    """Working memory: the focus, what is pinned, then the most relevant first."""
+    mind = await memory.do(GetWorkingMemory(context_id=question.workflow))
+    ranked = sorted(mind.items, key=lambda item: (item.focal, item.pinned, item.relevance), reverse=True)
+    return [
+        {
+            **_memory(item.memory, question, FOCUS_HEAD if item.focal else MEMORY_HEAD),
+            **{name: True for name in ("focal", "pinned") if getattr(item, name)},
+        }
+        for item in ranked
+    ]
+
+
+async def _core(memory: Memory, question: ContextQuestion) -> Sequence[Item]:
+    """The workflow itself."""
+    workflow = await memory.do(GetWorkflow(workflow_id=question.workflow))
+    fields = {
+        "id": workflow.id,
+        "title": head(workflow.title, LINE),
+        "description": head(workflow.description, MEMORY_HEAD),
+        "goal": head(workflow.goal, FOCUS_HEAD),
+        "status": str(workflow.status),
+        "tags": list(workflow.tags),
+    }
+    return [{name: value for name, value in fields.items() if value}]
+
+
+async def _important(memory: Memory, question: ContextQuestion) -> Sequence[Item]:
+    """The workflow's most important memories that no other part shows."""
+    asked = QueryMemories(workflow_id=question.workflow, sort_by="importance", limit=POOL)
+    memories = [match.memory for match in await memory.do(asked)]
+    # A consolidated memory is shown by its consolidation.
+    mine = [item for item in memories if item.type not in _SHOWN_ELSEWHERE and not item.consolidated]
+    return [_memory(item, question, MEMORY_HEAD) for item in mine[: FETCH[Part.IMPORTANT]]]
+
+
+async def _thoughts(memory: Memory, question: ContextQuestion) -> Sequence[Item]:
+    """Key thoughts of all lines of thought, newest first."""
+    asked = GetKeyThoughts(workflow_id=question.workflow, limit=FETCH[Part.THOUGHTS])
+    return [
+        {"id": thought.id, "type": str(thought.type), "content": head(thought.content, MEMORY_HEAD)}
+        for thought in await memory.do(asked)
+    ]
+
+
+async def _links(memory: Memory, question: ContextQuestion) -> Sequence[Item]:
+    """What bears on the memory in focus; without one on the first in mind, else on the most important."""
+    mind = await memory.do(GetWorkingMemory(context_id=question.workflow))
+    starts = [item.memory.id for item in sorted(mind.items, key=lambda item: not item.focal)]
+    starts = starts or [str(item["id"]) for item in await _important(memory, question)]
+    if not starts:
+        return ()
+    asked = GetLinkedMemories(memory_id=starts[0], direction="both", limit=FETCH[Part.LINKS])
+    return [
+        {**_memory(other.memory, question, MEMORY_HEAD), "link": _link(other.link, starts[0])}
+        for other in await memory.do(asked)
+    ]
+
+
+def _link(link: MemoryLink, start: str) -> Item:
+    outgoing = link.source == start
+    fields = {
+        "type": str(link.type),
+        "from": "this" if not outgoing else start,
+        "to": start if not outgoing else "this",
+        "strength": round(link.strength, 3),
+        "description": head(link.description, LINE),
+    }
+    return {name: value for name, value in fields.items() if value != ""}
+
+
+async def _proactive(memory: Memory, question: ContextQuestion) -> Sequence[Item]:
+    """Memories of all workflows that may help with the next step or the goal, best first."""
+    items = await _search(memory, question, MEMORY_HEAD, limit=POOL, semantic_weight=0.7, keyword_weight=0.3)
+    return items[: FETCH[Part.PROACTIVE]]
+
+
+async def _procedures(memory: Memory, question: ContextQuestion) -> Sequence[Item]:
+    """Settled ways of doing such things, best first."""
+    level, limit = MemoryLevel.PROCEDURAL, FETCH[Part.PROCEDURES]
+    return await _search(memory, question, FOCUS_HEAD, memory_level=level, limit=limit)
+
+
+async def _search(memory: Memory, question: ContextQuestion, text: int, **how: Any) -> Sequence[Item]:
+    if not question.query:
+        return ()
+    query = question.query[:QUERY].encode("utf-8", "replace").decode()
+    return [
+        {**_memory(match.memory, question, text), "score": round(match.score, 3)}
+        for match in await memory.do(HybridSearch(query=query, **how))
+        if not _is_no_news(match.memory, question)
+    ]
+
+
+def _is_no_news(memory: MemoryItem, question: ContextQuestion) -> bool:
+    """Whether a memory repeats the question, or the actions that a prompt shows anyway."""
+    if memory.type is MemoryType.ACTION_LOG:
+        return memory.workflow == question.workflow
+    return memory.content.strip() in (question.query, question.goal.strip())
+
+
+_READERS: Mapping[Part, Callable[[Memory, ContextQuestion], Awaitable[Sequence[Item]]]] = {
+    Part.WORKING: _working,
+    Part.CORE: _core,
+    Part.IMPORTANT: _important,
+    Part.THOUGHTS: _thoughts,
+    Part.LINKS: _links,
+    Part.PROACTIVE: _proactive,
+    Part.PROCEDURES: _procedures,
+}
+
+
+def _memory(memory: MemoryItem, question: ContextQuestion, limit: int) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "id": memory.id,
+        "type": str(memory.type),
+        "level": str(memory.level),
+        "importance": round(memory.importance, 2),
+        "content": head(memory.content, limit),
+    }
+    if memory.description and memory.description not in memory.content:
+        fields["description"] = head(memory.description, LINE)
+    if memory.confidence < 1:
+        fields["confidence"] = round(memory.confidence, 2)
+    if memory.workflow != question.workflow:
+        fields["workflow"] = memory.workflow
+    return fields
+
+
+# ------------------------------------------------------------------ packing
+
+Estimate = Callable[[str], int]
+"""Tokens that a block's text will take in the prompt."""
+TEXTS = (2_000, 1_000, 500)
+"""Characters that stay of each text of an entry, before whole parts go."""
+_UNCUT = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PackedBlock:
+    """One part as it stands in a prompt."""
+
+    part: Part
+    text: str
+    """JSON."""
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """How much is shown."""
+
+    parts: Sequence[Part]
+    shrunk: frozenset[Part] = frozenset()
+    """Lists that are cut to what is to be shown of them."""
+    texts: int = _UNCUT
+    """Characters of each text of an entry."""
+
+
+def pack(parts: Parts, budget_tokens: int, estimate: Estimate = estimate_tokens) -> tuple[PackedBlock, ...]:
+    """The parts as blocks of JSON whose tokens are within a budget.
 
     Args:
-        memory: where it is read.
-        question: for whom.
-        clock: says when each part was read.
-        previous: the package before this one, whose parts are kept where they are as good as new.
-        as_of: the place in the journal (`seq`) of the last event that counts; None for all. With it
-            nothing is kept.
-        timeout_s: seconds that one part may take.
-
-    Never raises for what memory cannot answer: such a part is one entry of `errors`.
+        parts: what was gathered.
+        budget_tokens: tokens that all blocks together may take.
+        estimate: tokens of a block's text, with whatever stands around it in the prompt.
     """
-    now = clock.now()
-    kept = previous if previous is not None and as_of is None and _alike(previous, question) else None
-    sections = {one.part: one for one in kept.sections} if kept is not None else {}
-    look = _Look(memory, question, now, clock, as_of, timeout_s, MappingProxyType(sections))
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_read(look, part), name=f"context {part}") for part in READERS]
-    answers = [task.result() for task in tasks]
-    told = (Section(Part.SITUATION, (), now), Section(Part.GOALS, _goals(question), now))
-    found = {one.part: one for one in (*told, *(section for section, _ in answers if section is not None))}
-    return ContextPackage(
-        question,
-        now,
-        tuple(found[part] for part in Part if part in found),
-        tuple(error for _, error in answers if error is not None),
-    )
+    # Most parts stay as they are from one cut to the next.
+    estimated = cache(estimate)
+    for cut in _cuts(list(parts)):
+        blocks = _rendered(parts, cut, estimated)
+        if sum(block.tokens for block in blocks) <= budget_tokens:
+            return blocks
+    return ()
 
 
-def _alike(previous: ContextPackage, question: ContextQuestion) -> bool:
-    """Whether parts of an earlier package may be kept at all."""
-    before = previous.question
-    return (before.workflow, before.everywhere) == (question.workflow, question.everywhere)
+def _cuts(parts: list[Part]) -> Iterator[_Cut]:
+    """Ways of showing the parts, each smaller than the one before."""
+    yield _Cut(parts)
+    shrinkable = [part for part in reversed(parts) if part in SHOW]
+    for count in range(1, len(shrinkable) + 1):
+        yield _Cut(parts, frozenset(shrinkable[:count]))
+    shrunk = frozenset(shrinkable)
+    for texts in TEXTS:
+        yield _Cut(parts, shrunk, texts)
+    for left in reversed(range(len(parts))):
+        yield _Cut(parts[:left], shrunk, TEXTS[-1])
 
 
-async def _read(look: _Look, part: Part) -> tuple[Section | None, PartError | None]:
-    """A part, or the one before it marked as stale, or none; and what went wrong."""
-    before = look.previous.get(part)
-    query = look.question.query if part in _SEARCHED else ""
-    if before is not None and before.query != query:
-        before = None
-    try:
-        async with asyncio.timeout(look.timeout_s):
-            # Read first: what is written meanwhile makes the part old and never too new.
-            version = await _version(look, part)
-            if before is not None and _is_fresh(before, version, look):
-                return replace(before, digest=None), None
-            items = await READERS[part](look.memory, look.question, look.as_of)
-    except (MemoryFault, JournalError, TimeoutError) as error:
-        why = str(error) or f"no answer within {look.timeout_s:g} s"
-        stale = replace(before, stale=True, digest=None) if before is not None else None
-        return stale, PartError(part, why, look.clock.now())
-    return Section(part, items, look.clock.now(), version, query), None
+def _rendered(parts: Parts, cut: _Cut, estimate: Estimate) -> tuple[PackedBlock, ...]:
+    blocks = []
+    seen: dict[str, Part] = {}
+    for part in cut.parts:
+        items = parts[part]
+        shown = items[: SHOW[part]] if part in cut.shrunk else items
+        value: dict[str, Any] = {"items": [_shortened(_once(item, part, seen), cut.texts) for item in shown]}
+        if len(shown) < len(items):
+            value["omitted"] = len(items) - len(shown)
+        text = canonical(value)
+        blocks.append(PackedBlock(part, text, estimate(text)))
+    return tuple(blocks)
 
 
-async def _version(look: _Look, part: Part) -> int:
-    """The number of the newest write that may have touched a part."""
-    workflow = "" if part in _SEARCHED and look.question.everywhere else look.question.workflow
-    newest = await look.memory.do(RecentOperations(workflow_id=workflow, limit=1), as_of=look.as_of)
-    return newest[0].number if newest else 0
+def _once(item: Item, part: Part, seen: dict[str, Part]) -> Item:
+    """An entry; of a memory that an earlier part shows, only where it stands."""
+    if part in (Part.CORE, Part.THOUGHTS):
+        return item
+    ident = str(item.get("id", ""))
+    before = seen.setdefault(ident, part)
+    if before is part:
+        return item
+    return {"id": ident, "see": str(before), **({"link": item["link"]} if "link" in item else {})}
 
 
-def _is_fresh(section: Section, version: int, look: _Look) -> bool:
-    if section.stale or section.version != version:
-        return False
-    return seconds(look.now) - seconds(section.retrieved_at) < MAX_AGE_S[section.part]
+def _shortened(value: Any, limit: int) -> Any:
+    """An entry whose texts are cut to their beginnings and ends."""
+    if isinstance(value, str):
+        return head_and_tail(value, limit)
+    if isinstance(value, Mapping):
+        return {name: _shortened(inner, limit) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_shortened(inner, limit) for inner in value]
+    return value
 
 
-def _goals(question: ContextQuestion) -> tuple[Item, ...]:
-    """The goals above the current one, nearest first."""
-    return tuple(_goal(goal) for goal in question.situation.above)
+def head(text: str, limit: int) -> str:
+    """The beginning of a text; a cut one says how much is left out."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}… [{len(text) - limit} more characters]"
 
 
-def _goal(goal: Goal) -> Item:
-    told = {"id": goal.id, "goal": head(goal.text, MEMORY_HEAD), "status": str(goal.status)}
-    return {**told, "reason": head(goal.reason, LINE)} if goal.reason else told
+def head_and_tail(text: str, limit: int) -> str:
+    """Beginning and end of a text; a cut one says how much is left out."""
+    if len(text) <= limit:
+        return text
+    last = limit // 3
+    first = limit - last
+    return f"{text[:first]}\n… [{len(text) - limit} characters left out] …\n{text[-last:]}"

@@ -1,9 +1,9 @@
 """What can go wrong with memory, each with a message that says what was wrong and what to do."""
 
+from __future__ import annotations
+
 # Named after what happened, as the journal's are.
 # ruff: noqa: N818
-
-from __future__ import annotations
 
 
 class MemoryFault(Exception):

@@ -1,20 +1,20 @@
-"""Memory as a fold of events: the only place where rows of `memory.db` are born and die."""
+"""Memory as a fold of events: the only module that inserts and ends rows of `memory.db`."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from operator import attrgetter
+from typing import Any
 
-from engine.domain.memory import MemoryItem, Tagging, Usage
-from engine.journal import memory_events as ev
-from engine.journal.event import Event
-from engine.journal.payload import Payload
+from engine.core import memory_events as ev
+from engine.core.journal import Event, Payload
+from engine.core.memory import CognitiveState, MemoryItem, Tagging, Usage
+from engine.memory.embedding import DIMENSION, hashed, pack, signature
 from engine.memory.errors import MemoryUnavailable
-from engine.memory.reading import Reading
-from engine.memory.scoring import expiry, scope_words, text_digest
+from engine.memory.scoring import embedded_text, expiry, scope_words, text_digest
 from engine.memory.tables import (
     ACTIONS,
     ARTIFACTS,
@@ -28,18 +28,10 @@ from engine.memory.tables import (
     THOUGHTS,
     USAGES,
     WORKFLOWS,
+    Reading,
     Table,
+    encoded,
 )
-
-P = TypeVar("P", bound=Payload)
-
-
-class Touched(NamedTuple):
-    """What an event was about."""
-
-    workflow: str
-    subject: str
-    key: str = ""
 
 
 class Rows:
@@ -61,7 +53,7 @@ class Rows:
         return self._insert(table, table.row_of(value))
 
     def change(self, table: Table[Any], key: str, changes: Mapping[str, Any]) -> int:
-        """A value goes on with other fields.
+        """A value gets other fields.
 
         Raises:
             MemoryUnavailable: there is none; the events do not fit together.
@@ -72,7 +64,7 @@ class Rows:
         if row is None:
             raise MemoryUnavailable(f"Event {self.number} changes {key}, which is not in {table.name}.")
         self._die(table, [key])
-        fresh = [table.encode(changes[name]) if name in changes else row[name] for name in table.columns]
+        fresh = [encoded(changes[name]) if name in changes else row[name] for name in table.columns]
         return self._insert(table, fresh)
 
     def end(self, table: Table[Any], *key: str) -> None:
@@ -87,7 +79,7 @@ class Rows:
 
     def tag(self, owner: str, tags: Iterable[str]) -> None:
         """These are all tags of something now."""
-        old = {one.tag for one in self.reading.many(TAGGINGS, "t.owner = ?", (owner,))}
+        old = {tagging.tag for tagging in self.reading.many(TAGGINGS, "t.owner = ?", (owner,))}
         new = dict.fromkeys(tags)
         for tag in sorted(old - set(new)):
             self.end(TAGGINGS, owner, tag)
@@ -102,7 +94,7 @@ class Rows:
         self.connection.executemany(TAGGINGS.birth, tags)
 
     def alter(self, ident: str, changes: Mapping[str, Any]) -> None:
-        """A memory goes on with other fields; its words are indexed anew with it."""
+        """A memory gets other fields; its words are indexed anew with it."""
         row = self.change(MEMORIES, ident, changes)
         (memory,) = self.reading.memories("m.id = ?", (ident,), expired=True)
         self._index(row, memory)
@@ -121,6 +113,24 @@ class Rows:
                 " ".join(scope_words(memory.workflow, memory.level, memory.type)),
             ),
         )
+        known = self.connection.execute("select 1 from vectors where digest = ?", (memory.digest,))
+        if not known.fetchone():
+            vector = hashed(embedded_text(memory.description, memory.content))
+            signs = signature(vector).to_bytes(DIMENSION // 8, "big")
+            self.connection.execute(
+                "insert into vectors(digest, signature, vector) values(?, ?, ?)",
+                (memory.digest, signs, pack(vector)),
+            )
+
+
+def without(state: CognitiveState, gone: Collection[str]) -> CognitiveState:
+    """What a workflow has in mind without some memories."""
+    return replace(
+        state,
+        working=tuple(ident for ident in state.working if ident not in gone),
+        pinned=tuple(ident for ident in state.pinned if ident not in gone),
+        focal="" if state.focal in gone else state.focal,
+    )
 
 
 def seconds(at: str) -> float:
@@ -135,170 +145,119 @@ def apply(connection: sqlite3.Connection, event: Event, payload: Payload) -> Non
         MemoryUnavailable: the event does not fit what came before.
     """
     rows = Rows(connection, event.version, seconds(event.at))
-    handler = _handlers.get(type(payload))
-    if handler is None:
+    if put := _PUTS.get(type(payload)):
+        value, workflow, subject = put[1](payload)
+        rows.put(put[0], value)
+        if put[0] in (WORKFLOWS, ACTIONS, ARTIFACTS):
+            rows.tag(value.id, value.tags)
+    elif fold := _FOLDS.get(type(payload)):
+        workflow, subject = fold(rows, payload)
+    else:
         raise MemoryUnavailable(f"Event {event.ref} ({event.kind}) is none of memory's.")
-    touched = handler(rows, payload)
+    about = (workflow, subject or workflow, getattr(payload, "key", ""))
     connection.execute(
         "insert into operations values(?, ?, ?, ?, ?, ?, ?, ?)",
-        (event.version, event.seq or None, rows.at, event.actor, event.kind, *touched),
+        (event.version, event.seq or None, rows.at, event.actor, event.kind, *about),
     )
 
 
-_handlers: dict[type[Payload], Callable[[Rows, Any], Touched]] = {}
+_PUTS: dict[type[Payload], tuple[Table[Any], attrgetter[Any]]] = {
+    ev.WorkflowCreated: (WORKFLOWS, attrgetter("workflow", "workflow.id", "workflow.id")),
+    ev.ActionRecorded: (ACTIONS, attrgetter("action", "action.workflow", "action.id")),
+    ev.DependencyAdded: (DEPENDENCIES, attrgetter("dependency", "workflow", "dependency.source")),
+    ev.ArtifactRecorded: (ARTIFACTS, attrgetter("artifact", "artifact.workflow", "artifact.id")),
+    ev.ThoughtChainCreated: (CHAINS, attrgetter("chain", "chain.workflow", "chain.id")),
+    ev.ThoughtAdded: (THOUGHTS, attrgetter("thought", "workflow", "thought.id")),
+    ev.MemoriesLinked: (LINKS, attrgetter("link", "workflow", "link.source")),
+    ev.MindSet: (STATES, attrgetter("state", "state.workflow", "state.focal")),
+    ev.ReflectionRecorded: (REFLECTIONS, attrgetter("reflection", "reflection.workflow", "reflection.id")),
+}
+"""Events by which a value is born: its table, and the value, workflow and subject of the event."""
 
 
-def _on(kind: type[P]) -> Callable[[Callable[[Rows, P], Touched]], None]:
-    def register(handler: Callable[[Rows, P], Touched]) -> None:
-        _handlers[kind] = handler
-
-    return register
-
-
-# ------------------------------------------------------------------ workflows, actions, thoughts
+def _workflow_changed(rows: Rows, payload: ev.WorkflowChanged) -> tuple[str, str]:
+    ended = rows.at if payload.status.terminal else None
+    changes = {"status": payload.status, "tags": payload.tags, "updated_at": rows.at, "completed_at": ended}
+    rows.change(WORKFLOWS, payload.workflow, changes)
+    rows.tag(payload.workflow, payload.tags)
+    return payload.workflow, payload.workflow
 
 
-@_on(ev.WorkflowCreated)
-def _workflow_created(rows: Rows, said: ev.WorkflowCreated) -> Touched:
-    rows.put(WORKFLOWS, said.workflow)
-    rows.tag(said.workflow.id, said.workflow.tags)
-    return Touched(said.workflow.id, said.workflow.id, said.key)
+def _action_ended(rows: Rows, payload: ev.ActionEnded) -> tuple[str, str]:
+    changes = {"status": payload.status, "result": payload.result, "summary": payload.summary}
+    rows.change(ACTIONS, payload.action, {**changes, "completed_at": rows.at})
+    return payload.workflow, payload.action
 
 
-@_on(ev.WorkflowChanged)
-def _workflow_changed(rows: Rows, said: ev.WorkflowChanged) -> Touched:
-    ended = rows.at if said.status.terminal else None
-    changes = {"status": said.status, "tags": said.tags, "updated_at": rows.at, "completed_at": ended}
-    rows.change(WORKFLOWS, said.workflow, changes)
-    rows.tag(said.workflow, said.tags)
-    return Touched(said.workflow, said.workflow, said.key)
+def _stored(rows: Rows, payload: ev.MemoryStored) -> tuple[str, str]:
+    rows.remember(payload.memory)
+    return payload.memory.workflow, payload.memory.id
 
 
-@_on(ev.ActionRecorded)
-def _action_recorded(rows: Rows, said: ev.ActionRecorded) -> Touched:
-    rows.put(ACTIONS, said.action)
-    rows.tag(said.action.id, said.action.tags)
-    return Touched(said.action.workflow, said.action.id, said.key)
-
-
-@_on(ev.ActionEnded)
-def _action_ended(rows: Rows, said: ev.ActionEnded) -> Touched:
-    changes = {"status": said.status, "result": said.result, "summary": said.summary}
-    rows.change(ACTIONS, said.action, {**changes, "completed_at": rows.at})
-    return Touched(said.workflow, said.action, said.key)
-
-
-@_on(ev.DependencyAdded)
-def _dependency_added(rows: Rows, said: ev.DependencyAdded) -> Touched:
-    rows.put(DEPENDENCIES, said.dependency)
-    return Touched(said.workflow, said.dependency.source)
-
-
-@_on(ev.ArtifactRecorded)
-def _artifact_recorded(rows: Rows, said: ev.ArtifactRecorded) -> Touched:
-    rows.put(ARTIFACTS, said.artifact)
-    rows.tag(said.artifact.id, said.artifact.tags)
-    return Touched(said.artifact.workflow, said.artifact.id, said.key)
-
-
-@_on(ev.ThoughtChainCreated)
-def _chain_created(rows: Rows, said: ev.ThoughtChainCreated) -> Touched:
-    rows.put(CHAINS, said.chain)
-    return Touched(said.chain.workflow, said.chain.id)
-
-
-@_on(ev.ThoughtAdded)
-def _thought_added(rows: Rows, said: ev.ThoughtAdded) -> Touched:
-    rows.put(THOUGHTS, said.thought)
-    return Touched(said.workflow, said.thought.id, said.key)
-
-
-# ------------------------------------------------------------------ memories
-
-
-@_on(ev.MemoryStored)
-def _stored(rows: Rows, said: ev.MemoryStored) -> Touched:
-    rows.remember(said.memory)
-    return Touched(said.memory.workflow, said.memory.id, said.key)
-
-
-@_on(ev.MemoryChanged)
-def _changed(rows: Rows, said: ev.MemoryChanged) -> Touched:
-    changes = {**said.changes, "updated_at": rows.at}
+def _changed(rows: Rows, payload: ev.MemoryChanged) -> tuple[str, str]:
+    changes = {**payload.changes, "updated_at": rows.at}
     if "content" in changes or "description" in changes:
-        (old,) = rows.reading.memories("m.id = ?", (said.memory,), expired=True)
+        (old,) = rows.reading.memories("m.id = ?", (payload.memory,), expired=True)
         texts = (changes.get("description", old.description), changes.get("content", old.content))
         changes["digest"] = text_digest(*texts)
-    rows.alter(said.memory, changes)
-    return Touched(said.workflow, said.memory)
+    rows.alter(payload.memory, changes)
+    return payload.workflow, payload.memory
 
 
-@_on(ev.MemoryPromoted)
-def _promoted(rows: Rows, said: ev.MemoryPromoted) -> Touched:
-    changes = {"level": said.level, "ttl": said.ttl, "expires_at": expiry(rows.at, said.ttl)}
-    rows.alter(said.memory, {**changes, "tags": said.tags, "updated_at": rows.at})
-    return Touched(said.workflow, said.memory)
+def _promoted(rows: Rows, payload: ev.MemoryPromoted) -> tuple[str, str]:
+    changes = {"level": payload.level, "ttl": payload.ttl, "expires_at": expiry(rows.at, payload.ttl)}
+    rows.alter(payload.memory, {**changes, "tags": payload.tags, "updated_at": rows.at})
+    return payload.workflow, payload.memory
 
 
-@_on(ev.MemoriesUsed)
-def _used(rows: Rows, said: ev.MemoriesUsed) -> Touched:
-    for ident in said.memories:
+def _used(rows: Rows, payload: ev.MemoriesUsed) -> tuple[str, str]:
+    for ident in payload.memories:
         known = rows.reading.find(USAGES, ident)
         rows.put(USAGES, Usage(ident, known.count + 1 if known else 1, rows.at))
-    return Touched(said.workflow, said.memories[0])
+    return payload.workflow, payload.memories[0]
 
 
-@_on(ev.MemoriesForgotten)
-def _forgotten(rows: Rows, said: ev.MemoriesForgotten) -> Touched:
-    gone = set(said.memories)
-    for ident in said.memories:
+def _forgotten(rows: Rows, payload: ev.MemoriesForgotten) -> tuple[str, str]:
+    gone = set(payload.memories)
+    for ident in payload.memories:
         for link in rows.reading.many(LINKS, "(t.source = ? or t.target = ?)", (ident, ident)):
             rows.end(LINKS, link.source, link.target, link.type)
         rows.tag(ident, ())
         rows.end(USAGES, ident)
         rows.end(MEMORIES, ident)
-    state = rows.reading.find(STATES, said.workflow)
+    state = rows.reading.find(STATES, payload.workflow)
     if state is not None and gone & {*state.working, *state.pinned, state.focal}:
-        rest = tuple(one for one in state.working if one not in gone)
-        pinned = tuple(one for one in state.pinned if one not in gone)
-        focal = "" if state.focal in gone else state.focal
-        rows.put(STATES, replace(state, working=rest, pinned=pinned, focal=focal))
-    return Touched(said.workflow, said.memories[0])
+        rows.put(STATES, without(state, gone))
+    return payload.workflow, payload.memories[0]
 
 
-@_on(ev.MemoriesLinked)
-def _linked(rows: Rows, said: ev.MemoriesLinked) -> Touched:
-    rows.put(LINKS, said.link)
-    return Touched(said.workflow, said.link.source)
-
-
-@_on(ev.LinksWeakened)
-def _weakened(rows: Rows, said: ev.LinksWeakened) -> Touched:
-    for link in said.links:
+def _weakened(rows: Rows, payload: ev.LinksWeakened) -> tuple[str, str]:
+    for link in payload.links:
         if link.strength > 0:
             rows.put(LINKS, link)
         else:
             rows.end(LINKS, link.source, link.target, link.type)
-    return Touched(said.workflow, said.links[0].source)
+    return payload.workflow, payload.links[0].source
 
 
-@_on(ev.MemoriesConsolidated)
-def _consolidated(rows: Rows, said: ev.MemoriesConsolidated) -> Touched:
-    until = expiry(rows.at, said.ttl)
-    for ident in said.sources:
+def _consolidated(rows: Rows, payload: ev.MemoriesConsolidated) -> tuple[str, str]:
+    until = expiry(rows.at, payload.ttl)
+    for ident in payload.sources:
         (old,) = rows.reading.memories("m.id = ?", (ident,), expired=True)
-        times = [one for one in (old.expires_at, until) if one is not None]
-        rows.alter(ident, {"consolidated": said.memory, "expires_at": min(times, default=None)})
-    return Touched(said.workflow, said.memory)
+        times = [time for time in (old.expires_at, until) if time is not None]
+        rows.alter(ident, {"consolidated": payload.memory, "expires_at": min(times, default=None)})
+    return payload.workflow, payload.memory
 
 
-@_on(ev.MindSet)
-def _mind_set(rows: Rows, said: ev.MindSet) -> Touched:
-    rows.put(STATES, said.state)
-    return Touched(said.state.workflow, said.state.focal or said.state.workflow)
-
-
-@_on(ev.ReflectionRecorded)
-def _reflected(rows: Rows, said: ev.ReflectionRecorded) -> Touched:
-    rows.put(REFLECTIONS, said.reflection)
-    return Touched(said.reflection.workflow, said.reflection.id)
+_FOLDS: dict[type[Payload], Callable[[Rows, Any], tuple[str, str]]] = {
+    ev.WorkflowChanged: _workflow_changed,
+    ev.ActionEnded: _action_ended,
+    ev.MemoryStored: _stored,
+    ev.MemoryChanged: _changed,
+    ev.MemoryPromoted: _promoted,
+    ev.MemoriesUsed: _used,
+    ev.MemoriesForgotten: _forgotten,
+    ev.LinksWeakened: _weakened,
+    ev.MemoriesConsolidated: _consolidated,
+}
+"""What other events change; each gives workflow and subject of the event."""

@@ -1,7 +1,7 @@
-"""Storing, changing, using and linking memories.
+"""Requests that store, change, use, link, show and search memories.
 
-Finding and showing a memory is no use of it: only what an agent says it used counts towards promotion.
-Source: spec master-loop-and-memory §1.7, §1.9 U9 to U11 and U22, §2.
+Finding and showing a memory does not count as using it: only what an agent says it used counts towards
+promotion.
 """
 
 from __future__ import annotations
@@ -11,37 +11,16 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from engine.domain.memory import LinkType, MemoryItem, MemoryLevel, MemoryLink
-from engine.journal import memory_events as ev
+from engine.core import memory_events as ev
+from engine.core.memory import LinkType, MemoryItem, MemoryLevel, MemoryLink, MemoryType, Workflow
+from engine.memory import requests as rq
 from engine.memory import scoring
 from engine.memory.errors import MemoryInputError
-from engine.memory.finding import Filters, Found
-from engine.memory.reading import Reading
-from engine.memory.remembering import forget, remember
-from engine.memory.requests import (
-    Ident,
-    Idents,
-    Importance,
-    Json,
-    Key,
-    Level,
-    Limit,
-    Line,
-    Link,
-    MaybeIdent,
-    Memo,
-    Request,
-    Seconds,
-    Share,
-    Tags,
-    Text,
-    Type,
-    View,
-    answers,
-    writes,
-)
-from engine.memory.tables import ACTIONS, ARTIFACTS, CHAINS, LINKS, THOUGHTS
-from engine.memory.writing import Unit
+from engine.memory.requests import Request, View
+from engine.memory.search import Filters, SearchMatch, Weights
+from engine.memory.tables import ACTIONS, ARTIFACTS, CHAINS, LINKS, MEMORIES, THOUGHTS, Reading
+from engine.memory.working_memory import WorkingMemory, working_memory
+from engine.memory.writer import Unit, forget, remember
 
 Direction = Literal["outgoing", "incoming", "both"]
 
@@ -49,136 +28,118 @@ Direction = Literal["outgoing", "incoming", "both"]
 class StoreMemory(Request[MemoryItem]):
     """Something is to be remembered; its type and level become tags of it."""
 
-    verb: ClassVar[str] = "store_memory"
-    purpose: ClassVar[str] = "remember something"
-    workflow_id: Ident
-    content: Memo
-    memory_type: Type
-    memory_level: Level = MemoryLevel.EPISODIC
-    importance: Importance = 5.0
-    confidence: Share = 1.0
-    description: Text = ""
-    reasoning: Text = ""
-    source: Line = ""
-    tags: Tags = ()
-    ttl: Seconds | None = None
+    workflow_id: rq.Ident
+    content: rq.Memo
+    memory_type: rq.Word[MemoryType]
+    memory_level: rq.Word[MemoryLevel] = MemoryLevel.EPISODIC
+    importance: rq.Importance = 5.0
+    confidence: rq.Share = 1.0
+    description: rq.Text = ""
+    reasoning: rq.Text = ""
+    source: rq.Line = ""
+    tags: rq.Tags = ()
+    ttl: rq.Seconds | None = None
     """Seconds to keep it, 0 for ever; the level's own when left out."""
-    context_data: Json = Field(default_factory=dict)
-    action_id: MaybeIdent = ""
-    thought_id: MaybeIdent = ""
-    artifact_id: MaybeIdent = ""
-    idempotency_key: Key = ""
+    context_data: rq.Json = Field(default_factory=dict)
+    action_id: rq.MaybeIdent = ""
+    thought_id: rq.MaybeIdent = ""
+    artifact_id: rq.MaybeIdent = ""
+    idempotency_key: rq.Key = ""
 
-
-@writes(StoreMemory)
-def _store(unit: Unit, asked: StoreMemory) -> MemoryItem:
-    reading = unit.reading
-    workflow = reading.require_workflow(asked.workflow_id)
-    made = unit.made_before(ev.MemoryStored, asked.idempotency_key, workflow)
-    if made:
-        return reading.need_memory(made, "idempotency_key")
-    if asked.action_id:
-        reading.need(ACTIONS, asked.action_id, "action_id", workflow)
-    if asked.artifact_id:
-        reading.need(ARTIFACTS, asked.artifact_id, "artifact_id", workflow)
-    if asked.thought_id:
-        thought = reading.need(THOUGHTS, asked.thought_id, "thought_id")
-        # A thought knows its chain, and the chain its workflow.
-        if reading.need(CHAINS, thought.chain, "thought_id").workflow != workflow:
-            raise MemoryInputError("thought_id", f"thought_id: {thought.id} belongs to another workflow.")
-    memory = MemoryItem(
-        id="",
-        workflow=workflow,
-        content=asked.content,
-        level=asked.memory_level,
-        type=asked.memory_type,
-        importance=asked.importance,
-        confidence=asked.confidence,
-        description=asked.description,
-        reasoning=asked.reasoning,
-        source=asked.source,
-        context=asked.context_data,
-        tags=asked.tags,
-        ttl=scoring.TTL_S[asked.memory_level] if asked.ttl is None else asked.ttl,
-        action=asked.action_id,
-        thought=asked.thought_id,
-        artifact=asked.artifact_id,
-    )
-    return remember(unit, memory, asked.idempotency_key)
+    def write(self, unit: Unit) -> MemoryItem:
+        reading = unit.reading
+        workflow = reading.require_workflow(self.workflow_id)
+        made = unit.made_before(ev.MemoryStored, self.idempotency_key, workflow)
+        if made:
+            return reading.need_memory(made, "idempotency_key")
+        reading.check(ACTIONS, self.action_id, "action_id", workflow)
+        reading.check(ARTIFACTS, self.artifact_id, "artifact_id", workflow)
+        if self.thought_id:
+            thought = reading.need(THOUGHTS, self.thought_id, "thought_id")
+            # A thought knows its chain, and the chain its workflow.
+            if reading.need(CHAINS, thought.chain, "thought_id").workflow != workflow:
+                raise MemoryInputError("thought_id", f"thought_id: {thought.id} belongs to another workflow.")
+        memory = MemoryItem(
+            id="",
+            workflow=workflow,
+            content=self.content,
+            level=self.memory_level,
+            type=self.memory_type,
+            importance=self.importance,
+            confidence=self.confidence,
+            description=self.description,
+            reasoning=self.reasoning,
+            source=self.source,
+            context=self.context_data,
+            tags=self.tags,
+            ttl=scoring.TTL_S[self.memory_level] if self.ttl is None else self.ttl,
+            action=self.action_id,
+            thought=self.thought_id,
+            artifact=self.artifact_id,
+        )
+        return remember(unit, memory, self.idempotency_key)
 
 
 class UpdateMemory(Request[MemoryItem]):
     """A memory says something else; what is left out stays. Its level changes by promotion only."""
 
-    verb: ClassVar[str] = "update_memory"
-    purpose: ClassVar[str] = "correct a memory, or say how much it matters"
-    memory_id: Ident
-    content: Memo | None = None
-    memory_type: Type | None = None
-    importance: Importance | None = None
-    confidence: Share | None = None
-    description: Text | None = None
-    reasoning: Text | None = None
-    source: Line | None = None
-    tags: Tags | None = None
+    memory_id: rq.Ident
+    content: rq.Memo | None = None
+    memory_type: rq.Word[MemoryType] | None = None
+    importance: rq.Importance | None = None
+    confidence: rq.Share | None = None
+    description: rq.Text | None = None
+    reasoning: rq.Text | None = None
+    source: rq.Line | None = None
+    tags: rq.Tags | None = None
     """In the place of those it has; type and level stay among them."""
-    ttl: Seconds | None = None
+    ttl: rq.Seconds | None = None
     """Seconds from now on, 0 for ever."""
-    context_data: Json | None = None
+    context_data: rq.Json | None = None
 
-
-@writes(UpdateMemory)
-def _update(unit: Unit, asked: UpdateMemory) -> MemoryItem:
-    memory = unit.reading.need_memory(asked.memory_id)
-    told = asked.model_dump(exclude_none=True, exclude={"memory_id"})
-    if not told:
-        raise MemoryInputError("", "update_memory: nothing to change: name at least one field.")
-    changes = {
-        {"memory_type": "type", "context_data": "context"}.get(name, name): told[name] for name in told
-    }
-    kind = asked.memory_type or memory.type
-    tags = memory.tags if asked.tags is None else asked.tags
-    kept = (tag for tag in tags if tag != memory.type)
-    changes["tags"] = tuple(dict.fromkeys((*kept, str(kind), str(memory.level))))
-    if changes["tags"] == memory.tags:
-        del changes["tags"]
-    if asked.ttl is not None:
-        changes["expires_at"] = scoring.expiry(unit.now, asked.ttl)
-    unit.emit(ev.MemoryChanged(workflow=memory.workflow, memory=memory.id, changes=changes))
-    return unit.reading.need_memory(memory.id)
+    def write(self, unit: Unit) -> MemoryItem:
+        memory = unit.reading.need_memory(self.memory_id)
+        given = self.model_dump(exclude_none=True, exclude={"memory_id"})
+        if not given:
+            raise MemoryInputError("", "update_memory: nothing to change: name at least one field.")
+        changes = {
+            {"memory_type": "type", "context_data": "context"}.get(name, name): given[name] for name in given
+        }
+        kind = self.memory_type or memory.type
+        tags = memory.tags if self.tags is None else self.tags
+        kept = (tag for tag in tags if tag != memory.type)
+        changes["tags"] = tuple(dict.fromkeys((*kept, str(kind), str(memory.level))))
+        if changes["tags"] == memory.tags:
+            del changes["tags"]
+        if self.ttl is not None:
+            changes["expires_at"] = scoring.expiry(unit.now, self.ttl)
+        unit.emit(ev.MemoryChanged(workflow=memory.workflow, memory=memory.id, changes=changes))
+        return unit.reading.need_memory(memory.id)
 
 
 class ForgetMemories(Request[int]):
     """Memories go, with their links; the journal still holds them."""
 
-    verb: ClassVar[str] = "forget_memories"
-    for_agents: ClassVar[bool] = False
-    memory_ids: Idents = Field(min_length=1)
+    memory_ids: rq.Idents = Field(min_length=1)
 
-
-@writes(ForgetMemories)
-def _forget(unit: Unit, asked: ForgetMemories) -> int:
-    memories = [unit.reading.need_memory(ident, "memory_ids") for ident in dict.fromkeys(asked.memory_ids)]
-    forget(unit, memories, expired=False)
-    return len(memories)
+    def write(self, unit: Unit) -> int:
+        memories = [unit.reading.need_memory(ident, "memory_ids") for ident in dict.fromkeys(self.memory_ids)]
+        forget(unit, memories, expired=False)
+        return len(memories)
 
 
 class UseMemories(Request[int]):
     """An agent used memories for what it decided; this counts towards promotion."""
 
-    verb: ClassVar[str] = "use_memories"
-    for_agents: ClassVar[bool] = False
-    memory_ids: Idents = Field(min_length=1)
+    memory_ids: rq.Idents = Field(min_length=1)
 
-
-@writes(UseMemories)
-def _use(unit: Unit, asked: UseMemories) -> int:
-    mine: dict[str, list[str]] = {}
-    for ident in dict.fromkeys(asked.memory_ids):
-        mine.setdefault(unit.reading.need_memory(ident, "memory_ids").workflow, []).append(ident)
-    for workflow, idents in mine.items():
-        unit.emit(ev.MemoriesUsed(workflow=workflow, memories=tuple(idents)))
-    return sum(map(len, mine.values()))
+    def write(self, unit: Unit) -> int:
+        mine: dict[str, list[str]] = {}
+        for ident in dict.fromkeys(self.memory_ids):
+            mine.setdefault(unit.reading.need_memory(ident, "memory_ids").workflow, []).append(ident)
+        for workflow, idents in mine.items():
+            unit.emit(ev.MemoriesUsed(workflow=workflow, memories=tuple(idents)))
+        return sum(map(len, mine.values()))
 
 
 # ------------------------------------------------------------------ links
@@ -187,24 +148,20 @@ def _use(unit: Unit, asked: UseMemories) -> int:
 class CreateMemoryLink(Request[MemoryLink]):
     """A memory bears on another one; a link of the same type takes the new strength."""
 
-    verb: ClassVar[str] = "create_memory_link"
-    purpose: ClassVar[str] = "say how one memory bears on another"
-    source_memory_id: Ident
-    target_memory_id: Ident
-    link_type: Link = LinkType.RELATED
+    source_memory_id: rq.Ident
+    target_memory_id: rq.Ident
+    link_type: rq.Word[LinkType] = LinkType.RELATED
     strength: Annotated[float, Field(gt=0, le=1)] = 1.0
-    description: Text = ""
+    description: rq.Text = ""
 
-
-@writes(CreateMemoryLink)
-def _link(unit: Unit, asked: CreateMemoryLink) -> MemoryLink:
-    if asked.source_memory_id == asked.target_memory_id:
-        raise MemoryInputError("target_memory_id", "target_memory_id: a memory has no link to itself.")
-    source = unit.reading.need_memory(asked.source_memory_id, "source_memory_id")
-    target = unit.reading.need_memory(asked.target_memory_id, "target_memory_id", source.workflow)
-    link = MemoryLink(source.id, target.id, asked.link_type, asked.strength, asked.description, unit.now)
-    unit.emit(ev.MemoriesLinked(workflow=source.workflow, link=link))
-    return link
+    def write(self, unit: Unit) -> MemoryLink:
+        if self.source_memory_id == self.target_memory_id:
+            raise MemoryInputError("target_memory_id", "target_memory_id: a memory has no link to itself.")
+        source = unit.reading.need_memory(self.source_memory_id, "source_memory_id")
+        target = unit.reading.need_memory(self.target_memory_id, "target_memory_id", source.workflow)
+        link = MemoryLink(source.id, target.id, self.link_type, self.strength, self.description, unit.now)
+        unit.emit(ev.MemoriesLinked(workflow=source.workflow, link=link))
+        return link
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,37 +175,31 @@ class LinkedMemory:
 class GetLinkedMemories(Request[tuple[LinkedMemory, ...]]):
     """What a memory is linked with, strongest first."""
 
-    verb: ClassVar[str] = "get_linked_memories"
-    purpose: ClassVar[str] = "follow the links of a memory"
-    memory_id: Ident
+    memory_id: rq.Ident
     direction: Direction = "both"
-    link_type: Link | None = None
-    limit: Limit = 10
+    link_type: rq.Word[LinkType] | None = None
+    limit: rq.Limit = 10
 
-
-@answers(GetLinkedMemories)
-def _linked(view: View, asked: GetLinkedMemories) -> tuple[LinkedMemory, ...]:
-    memory = view.reading.need_memory(asked.memory_id)
-    return linked(view.reading, memory.id, asked.direction, asked.link_type, asked.limit)
+    def answer(self, view: View) -> tuple[LinkedMemory, ...]:
+        memory = view.reading.need_memory(self.memory_id)
+        return linked(view.reading, memory.id, self.direction, self.link_type, self.limit)
 
 
 def linked(
     reading: Reading, ident: str, direction: Direction, kind: LinkType | None, limit: int
 ) -> tuple[LinkedMemory, ...]:
     """The links of a memory whose other end is there, strongest first."""
-    ends = {"outgoing": "t.source = ?", "incoming": "t.target = ?", "both": "(t.source = ? or t.target = ?)"}
-    values = [ident] * (2 if direction == "both" else 1)
-    condition = ends[direction]
-    if kind is not None:
-        condition += " and t.type = ?"
-        values.append(str(kind))
-    links = reading.many(LINKS, condition, values, order="t.strength desc, t.row")
+    ends = {"outgoing": "t.source = ?", "incoming": "t.target = ?", "both": "? in (t.source, t.target)"}
+    condition, values = reading.where(type=kind)
+    links = reading.many(
+        LINKS, f"{ends[direction]} and {condition}", (ident, *values), order="t.strength desc, t.row"
+    )
     others = [link.target if link.source == ident else link.source for link in links]
-    there = {one.id: one for one in reading.all_memories(list(dict.fromkeys(others)))}
-    found = [
+    there = {memory.id: memory for memory in reading.all_memories(list(dict.fromkeys(others)))}
+    neighbours = [
         LinkedMemory(link, there[other]) for link, other in zip(links, others, strict=True) if other in there
     ]
-    return tuple(found[:limit])
+    return tuple(neighbours[:limit])
 
 
 # ------------------------------------------------------------------ reading
@@ -260,39 +211,245 @@ class MemoryDetails:
 
     memory: MemoryItem
     links: tuple[LinkedMemory, ...] = ()
-    context: tuple[Found, ...] = ()
+    context: tuple[SearchMatch, ...] = ()
 
 
 class GetMemory(Request[MemoryDetails]):
     """A memory by id."""
 
     verb: ClassVar[str] = "get_memory_by_id"
-    purpose: ClassVar[str] = "look at one memory; this counts as using it"
-    memory_id: Ident
+    memory_id: rq.Ident
     include_links: bool = True
     include_context: bool = False
-    context_limit: Limit = 5
+    context_limit: rq.Limit = 5
+
+    def answer(self, view: View) -> MemoryDetails:
+        memory = view.reading.need_memory(self.memory_id)
+        links = linked(view.reading, memory.id, "both", None, 50) if self.include_links else ()
+        context: tuple[SearchMatch, ...] = ()
+        if self.include_context:
+            context = similar(view, memory, self.context_limit, CONTEXT_THRESHOLD)
+        return MemoryDetails(memory, links, context)
 
 
 CONTEXT_THRESHOLD = 0.9 * 0.75
-"""Likeness of what is shown beside a memory (§2, 0.9 of the threshold of similarity)."""
+"""Likeness of what is shown beside a memory."""
 
 
-@answers(GetMemory)
-def _get(view: View, asked: GetMemory) -> MemoryDetails:
-    memory = view.reading.need_memory(asked.memory_id)
-    links = linked(view.reading, memory.id, "both", None, 50) if asked.include_links else ()
-    context: tuple[Found, ...] = ()
-    if asked.include_context:
-        context = similar(view, memory, asked.context_limit, CONTEXT_THRESHOLD)
-    return MemoryDetails(memory, links, context)
+def similar(view: View, memory: MemoryItem, limit: int, threshold: float) -> tuple[SearchMatch, ...]:
+    """Other memories of the workflow that are like this one."""
+    filters, text = (
+        Filters(workflow=memory.workflow),
+        scoring.embedded_text(memory.description, memory.content),
+    )
+    matches = view.finder.semantic(view.reading, text, filters, limit + 1, threshold)
+    return tuple(match for match in matches if match.memory.id != memory.id)[:limit]
 
 
-def similar(view: View, memory: MemoryItem, limit: int, threshold: float) -> tuple[Found, ...]:
-    """Other memories of the workflow that are like this one; none while it has no vector."""
-    vector = view.finder.vectors(view.reading, [memory.digest]).get(memory.digest)
-    if vector is None:
-        return ()
-    filters = Filters(workflow=memory.workflow)
-    found = view.finder.semantic(view.reading, vector, filters, limit + 1, threshold)
-    return tuple(one for one in found if one.memory.id != memory.id)[:limit]
+@dataclass(frozen=True, slots=True)
+class MemoryVersion:
+    """A memory as it was from one event on."""
+
+    number: int
+    """Version in the memory's stream of the event that made it so."""
+    at: float
+    """Seconds since 1970."""
+    actor: str
+    kind: str
+    """What sort of event that was."""
+    memory: MemoryItem
+
+
+def versions_of(reading: Reading, ident: str, limit: int) -> tuple[MemoryVersion, ...]:
+    """The newest versions of a memory, newest first."""
+    until = "" if reading.as_of is None else f"and o.number <= {reading.as_of}"
+    made = reading.rows(
+        f"""select m.*, o.number as op_number, o.at as op_at, o.actor as op_actor, o.kind as op_kind
+        from memories m join operations o on o.number = m.born
+        where m.id = ? {until} order by m.born desc limit ?""",
+        ident,
+        limit,
+    )
+    return tuple(
+        MemoryVersion(row["op_number"], row["op_at"], row["op_actor"], row["op_kind"], MEMORIES.decode(row))
+        for row in made
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCard:
+    """A memory with all that surrounds it, at one event."""
+
+    memory: MemoryItem
+    links: tuple[LinkedMemory, ...]
+    versions: tuple[MemoryVersion, ...]
+    """Newest first."""
+    workflow: Workflow
+    working: WorkingMemory
+    """What that workflow has in mind."""
+
+
+class ShowMemory(Request[MemoryCard]):
+    """A memory with its links, its versions and its work; looking at it does not count as using it."""
+
+    memory_id: rq.Ident
+    limit: rq.Limit = 50
+    """Links and versions at most, of each."""
+
+    def answer(self, view: View) -> MemoryCard:
+        reading = view.reading
+        memory = reading.need_memory(self.memory_id)
+        return MemoryCard(
+            memory,
+            linked(reading, memory.id, "both", None, self.limit),
+            versions_of(reading, memory.id, self.limit),
+            reading.need_workflow(memory.workflow),
+            working_memory(reading, memory.workflow),
+        )
+
+
+class _Filtered(Request[tuple[SearchMatch, ...]]):
+    """What the searches have in common."""
+
+    workflow_id: rq.MaybeIdent = ""
+    memory_level: rq.Word[MemoryLevel] | None = None
+    memory_type: rq.Word[MemoryType] | None = None
+    tags: rq.Tags = ()
+    """All of them."""
+    min_importance: rq.Importance = 0.0
+    max_importance: rq.Importance = 10.0
+    min_confidence: rq.Share = 0.0
+    created_after: float | None = None
+    """Seconds since 1970."""
+    created_before: float | None = None
+
+    def check(self, view: View) -> None:
+        """Refuse a workflow that there is not."""
+        if self.workflow_id:
+            view.reading.need_workflow(self.workflow_id)
+
+    @property
+    def filters(self) -> Filters:
+        """The filters that both halves of a search pass."""
+        created = (self.created_after or 0.0, 1e18 if self.created_before is None else self.created_before)
+        return Filters(
+            self.workflow_id,
+            self.memory_level,
+            self.memory_type,
+            self.tags,
+            (self.min_importance, self.max_importance),
+            self.min_confidence,
+            None if self.created_after is None and self.created_before is None else created,
+        )
+
+
+class HybridSearch(_Filtered):
+    """Memories by words and likeness, best first."""
+
+    verb: ClassVar[str] = "hybrid_search_memories"
+    query: rq.Text = Field(min_length=1)
+    limit: rq.Limit = 10
+    offset: rq.Offset = 0
+    semantic_weight: rq.Share = Weights().semantic
+    keyword_weight: rq.Share = Weights().keyword
+
+    def answer(self, view: View) -> tuple[SearchMatch, ...]:
+        self.check(view)
+        if not self.semantic_weight + self.keyword_weight:
+            raise MemoryInputError(
+                "semantic_weight", "semantic_weight and keyword_weight cannot both be 0: raise one of them."
+            )
+        weights = Weights(self.semantic_weight, self.keyword_weight)
+        matches = view.finder.hybrid(view.reading, self.query, self.filters, weights, self.limit, self.offset)
+        return tuple(matches)
+
+
+class SemanticSearch(_Filtered):
+    """Memories by likeness alone."""
+
+    verb: ClassVar[str] = "search_semantic_memories"
+    query: rq.Text = Field(min_length=1)
+    limit: rq.Limit = 5
+    threshold: rq.Share = 0.75
+
+    def answer(self, view: View) -> tuple[SearchMatch, ...]:
+        self.check(view)
+        return tuple(view.finder.semantic(view.reading, self.query, self.filters, self.limit, self.threshold))
+
+
+SORTED_BY = {
+    "importance": "m.importance",
+    "created_at": "m.created_at",
+    "updated_at": "m.updated_at",
+    "confidence": "m.confidence",
+    "last_accessed": "u.at",
+    "access_count": "access_count",
+}
+RELEVANCE_POOL = 500
+"""Most important memories among which those of most relevance are looked for."""
+
+
+class QueryMemories(_Filtered):
+    """Memories that pass filters, sorted."""
+
+    search_text: rq.Text = ""
+    sort_by: Literal[
+        "relevance", "importance", "created_at", "updated_at", "confidence", "last_accessed", "access_count"
+    ] = "relevance"
+    sort_order: Literal["asc", "desc"] = "desc"
+    limit: rq.Limit = 10
+    offset: rq.Offset = 0
+
+    def answer(self, view: View) -> tuple[SearchMatch, ...]:
+        reading = view.reading
+        self.check(view)
+        if self.search_text:
+            matches = view.finder.keyword(reading, self.search_text, self.filters, self.limit + self.offset)
+            return tuple(matches[self.offset :])
+        condition, values = self.filters.condition(reading)
+        if self.sort_by == "relevance":
+            memories = _most_relevant(reading, condition, values, self)
+        else:
+            order = f"{SORTED_BY[self.sort_by]} {self.sort_order}, m.row {self.sort_order}"
+            memories = reading.memories(condition, values, order=order, limit=self.limit, offset=self.offset)
+        return tuple(SearchMatch(memory, scoring.relevance(memory, reading.now) / 10) for memory in memories)
+
+
+def _most_relevant(
+    reading: Reading, condition: str, values: list[object], asked: QueryMemories
+) -> list[MemoryItem]:
+    # Relevance changes with every moment and has no index: it is looked at among the most important.
+    pool = max(RELEVANCE_POOL, asked.limit + asked.offset)
+    memories = reading.memories(condition, values, order="m.importance desc, m.row desc", limit=pool)
+    memories.sort(
+        key=lambda memory: (scoring.relevance(memory, reading.now), memory.created_at),
+        reverse=asked.sort_order == "desc",
+    )
+    return memories[asked.offset : asked.offset + asked.limit]
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedLink:
+    """A link that two similar memories suggest."""
+
+    target: MemoryItem
+    type: LinkType
+    likeness: float
+
+
+class SuggestLinks(Request[tuple[SuggestedLink, ...]]):
+    """Links that a memory might have; none is made."""
+
+    memory_id: rq.Ident
+    threshold: rq.Share = 0.7
+    max_links: rq.Limit = 3
+
+    def answer(self, view: View) -> tuple[SuggestedLink, ...]:
+        memory = view.reading.need_memory(self.memory_id)
+        known = {other.memory.id for other in linked(view.reading, memory.id, "both", None, 500)}
+        matches = similar(view, memory, self.max_links + len(known), self.threshold)
+        fresh = [match for match in matches if match.memory.id not in known][: self.max_links]
+        return tuple(
+            SuggestedLink(match.memory, scoring.suggested_link(memory, match.memory), match.semantic)
+            for match in fresh
+        )

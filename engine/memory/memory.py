@@ -1,53 +1,30 @@
-"""The memory of a workspace, as everybody else sees it: there at once, answering once it is open.
+"""The memory of a workspace as others use it: available at once, answering once it is open.
 
-Opening takes longer than a first screen may (what is missing in the tables is folded from the journal), so it
-goes on in the background, and whoever asks meanwhile waits for it. Nothing heavy is imported before that.
+Opening takes longer than the first screen may wait (what is missing in the tables is folded from the
+journal), so it runs in the background, and callers wait for it. Nothing heavy is imported before that.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from engine.domain.memory import Content
-from engine.domain.ports import Clock
-from engine.journal.store import JournalStore
-from engine.memory.embedding import Embedder
-from engine.memory.errors import MemoryUnavailable
+from engine.core.memory import MemoryStatus
+from engine.core.ports import Clock
+from engine.core.store.port import JournalStore
+from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
+from engine.memory.notes import Noted
 
 if TYPE_CHECKING:
-    from engine.memory.opened import OpenedMemory
+    from engine.memory.open_memory import OpenedMemory
     from engine.memory.requests import Request
-    from engine.memory.writing import Unit, Written
+    from engine.memory.writer import WriteResult
+
 
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryStatus:
-    """How memory is doing."""
-
-    embedder: str = ""
-    """Whose vectors are compared; empty for none."""
-    vectors: int = 0
-    """Texts that have one."""
-    waiting: bool = False
-    """Whether texts wait to be embedded."""
-    note: str = ""
-    """Why likeness says less than it could; empty when all is well."""
-    open: bool = True
-    """False while memory is being opened, and where it could not be."""
-    trouble: str = ""
-    """Why it could not be opened."""
-
-    @property
-    def degraded(self) -> bool:
-        """True when a search goes by words and spelling alone."""
-        return bool(self.note)
 
 
 class Memory:
@@ -55,35 +32,30 @@ class Memory:
 
     def __init__(self, opening: asyncio.Task[OpenedMemory]) -> None:
         self._opening = opening
-        # Whoever asks is told, and the status says so as well.
+        # Callers get the error, and the status says it as well.
         opening.add_done_callback(lambda task: task.cancelled() or task.exception())
         self._closed = False
 
     @classmethod
-    def begin(
-        cls, directory: Path, store: JournalStore, *, clock: Clock, embedder: Embedder | None = None
-    ) -> Self:
+    def begin(cls, directory: Path, store: JournalStore, *, clock: Clock) -> Self:
         """Begin to open the memory of a workspace, and return at once.
 
         Args:
             directory: the workspace; the tables are `.pilothouse/memory.db` in it.
             store: its journal, open for writing.
             clock: what time it is.
-            embedder: makes vectors; by hashing unless something better is given.
         """
-        return cls(asyncio.create_task(_opened(directory, store, clock, embedder), name="memory opening"))
+        return cls(asyncio.create_task(_open(directory, store, clock), name="memory opening"))
 
     @classmethod
-    async def open(
-        cls, directory: Path, store: JournalStore, *, clock: Clock, embedder: Embedder | None = None
-    ) -> Self:
+    async def open(cls, directory: Path, store: JournalStore, *, clock: Clock) -> Self:
         """Open the memory of a workspace; arguments as for `begin`.
 
         Raises:
             MemoryUnavailable: the journal is open for reading only, or the database cannot be made.
             JournalError: the journal could not be read, or holds what this version does not know.
         """
-        memory = cls.begin(directory, store, clock=clock, embedder=embedder)
+        memory = cls.begin(directory, store, clock=clock)
         try:
             await asyncio.shield(memory._opening)
         except BaseException:
@@ -97,10 +69,10 @@ class Memory:
         Raises:
             MemoryUnavailable: it could not be opened, or is closed.
         """
-        await self._here()
+        await self._opened()
 
     async def close(self) -> None:
-        """Finish what waits, and give up threads and connections; may be called again."""
+        """Finish what waits, and close threads and connections; may be called again."""
         self._closed = True
         if not self._opening.done():
             self._opening.cancel()
@@ -116,7 +88,6 @@ class Memory:
         *,
         actor: str = "agent",
         causes: tuple[str, ...] = (),
-        tick: int = 0,
         as_of: int | None = None,
     ) -> R:
         """Answer a request.
@@ -125,7 +96,6 @@ class Memory:
             request: what is asked.
             actor: who asks, for the journal.
             causes: references of the events that a write follows from.
-            tick: the agent's tick.
             as_of: the place in the journal (`seq`) of the last event that counts, for reading only.
 
         Raises:
@@ -134,25 +104,12 @@ class Memory:
             MemoryUnavailable: the database could not be opened, or not be read or written just now.
             JournalError: the journal refused; nothing was written.
         """
-        here = await self._here()
-        return await here.do(request, actor=actor, causes=causes, tick=tick, as_of=as_of)
-
-    async def call(self, verb: str, arguments: Mapping[str, Any], **how: Any) -> Any:
-        """Answer a request by name and arguments, as a model or a person gives them.
-
-        Raises:
-            MemoryInputError: there is no such request, or its arguments do not fit.
-            MemoryFault, JournalError: as `do`.
-        """
-        return await (await self._here()).call(verb, arguments, **how)
-
-    @overload
-    async def recall(self, request: Request[R], *, as_of: int | None = None) -> R: ...
-
-    @overload
-    async def recall(
-        self, request: str, arguments: Mapping[str, Any] | None = None, *, as_of: int | None = None
-    ) -> Any: ...
+        opened = await self._opened()
+        if not request.writes:
+            return await opened.ask(request, as_of=as_of)
+        if as_of is not None:
+            raise MemoryInputError("as_of", "as_of: the past can be read and not written.")
+        return (await opened.write(request, actor=actor, causes=causes)).answer
 
     async def recall(
         self,
@@ -164,68 +121,47 @@ class Memory:
         """Answer a request that only reads, made already or given by its name and arguments.
 
         Raises:
+            MemoryInputError: there is no such request, or its arguments do not fit.
             MemoryRefused: it writes.
             MemoryFault, JournalError: as `do`.
         """
-        here = await self._here()
-        if isinstance(request, str):
-            # Importing it takes memory's whole room, which is there by now.
-            from engine.memory.requests import named
+        opened = await self._opened()
+        request = opened.named(request, arguments or {}) if isinstance(request, str) else request
+        if request.writes:
+            raise MemoryRefused(f"{request.verb} writes: submit the command Remember for that.")
+        return await opened.ask(request, as_of=as_of)
 
-            request = named(request, arguments or {})
-        return await here.recall(request, as_of=as_of)
+    async def workflow_of(self, agent: str, goal: str) -> str:
+        """Id of the workflow that a goal of an agent's has; empty when there is none.
 
-    async def write(
-        self, request: Request[R], *, actor: str, causes: tuple[str, ...] = (), tick: int = 0
-    ) -> Written[R]:
+        Raises:
+            MemoryFault: memory refused.
+        """
+        return await (await self._opened()).workflow_of(agent, goal)
+
+    async def write(self, request: Request[R], *, actor: str, causes: tuple[str, ...] = ()) -> WriteResult[R]:
         """Answer a request that writes, and say by which event; arguments as for `do`.
 
         Raises:
             MemoryFault, JournalError: as `do`; also MemoryInputError for a request that only reads.
         """
-        return await (await self._here()).write(request, actor=actor, causes=causes, tick=tick)
+        return await (await self._opened()).write(request, actor=actor, causes=causes)
 
-    async def work(
-        self,
-        work: Callable[[Unit], R],
-        *,
-        actor: str,
-        causes: tuple[str, ...] = (),
-        tick: int = 0,
-        at: str = "",
-        contents: Mapping[str, Content] | None = None,
-    ) -> Written[R]:
-        """Do a unit of work: all that it emits is written, or nothing; for the engine's own writes.
-
-        Args:
-            work: runs in the database's thread.
-            actor: who does it, for the journal.
-            causes: references of the events that it follows from.
-            tick: the agent's tick.
-            at: when it happened, as an event's time; empty for now.
-            contents: texts that came with it as they are kept, by name; see `spill`.
+    async def last_recorded(self) -> int:
+        """Number of the last event of memory's that was written of an agent's; 0 when there is none.
 
         Raises:
             MemoryFault, JournalError: as `do`.
         """
-        here = await self._here()
-        return await here.work(work, actor=actor, causes=causes, tick=tick, at=at, contents=contents)
+        return await (await self._opened()).last_recorded()
 
-    async def spill(self, text: str) -> Content:
-        """A text as memory keeps it: one that is too long for an event becomes a blob.
-
-        Raises:
-            BlobError: there is no room for it.
-        """
-        return await (await self._here()).spill(text)
-
-    async def whole(self, content: Content) -> str:
-        """The whole text of a result or an artifact, byte for byte.
+    async def write_notes(self, noted: Sequence[Noted]) -> list[str]:
+        """Write what was noted of agents' events in one unit of work; says of which ones nothing was kept.
 
         Raises:
-            BlobError: its blob is missing or damaged.
+            MemoryFault, JournalError: as `do`.
         """
-        return await (await self._here()).whole(content)
+        return await (await self._opened()).write_notes(noted)
 
     @property
     def status(self) -> MemoryStatus:
@@ -239,11 +175,7 @@ class Memory:
             return MemoryStatus(note="memory is not to be had", open=False, trouble=str(error))
         return self._opening.result().status
 
-    async def embedded(self) -> None:
-        """Wait until every text has its vector, or the embedder cannot answer."""
-        await (await self._here()).embedded()
-
-    async def _here(self) -> OpenedMemory:
+    async def _opened(self) -> OpenedMemory:
         """Memory once it is open; one caller's cancellation does not stop the opening."""
         if not self._opening.done():
             await asyncio.wait([self._opening])
@@ -255,9 +187,7 @@ class Memory:
         return self._opening.result()
 
 
-async def _opened(
-    directory: Path, store: JournalStore, clock: Clock, embedder: Embedder | None
-) -> OpenedMemory:
-    module = await asyncio.to_thread(import_module, "engine.memory.opened")
+async def _open(directory: Path, store: JournalStore, clock: Clock) -> OpenedMemory:
+    module = await asyncio.to_thread(import_module, "engine.memory.open_memory")
     opened = cast("type[OpenedMemory]", module.OpenedMemory)
-    return await opened.open(directory, store, clock=clock, embedder=embedder)
+    return await opened.open(directory, store, clock)

@@ -1,4 +1,4 @@
-"""What may be asked of memory: one model a request, checked at the border, and who answers it.
+"""The requests that memory takes: one model a request, checked at the border, with the method that serves it.
 
 A request's fields have the names of the seed's parameters, so that a call written for the original fits.
 """
@@ -6,39 +6,26 @@ A request's fields have the names of the seed's parameters, so that a call writt
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, is_dataclass
+from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from engine.domain.memory import (
-    ActionStatus,
-    ActionType,
-    ArtifactType,
-    ConsolidationKind,
-    LinkType,
-    MemoryLevel,
-    MemoryType,
-    ReflectionKind,
-    ThoughtType,
-    WorkflowStatus,
-    WorkingStrategy,
-)
-from engine.domain.strict_json import NESTING_LIMIT, too_deep
-from engine.journal.event import canonical
-from engine.memory.embedding import Vector
+from engine.core.journal import canonical
+from engine.core.text import NESTING_LIMIT, too_deep
+from engine.memory.commands import NAMES, RECORDED_PREFIX
 from engine.memory.errors import MemoryInputError
-from engine.memory.finding import Finder
-from engine.memory.names import KEPT, NAMES
-from engine.memory.reading import Reading
-from engine.memory.writing import Unit
+from engine.memory.search import MemorySearcher
+from engine.memory.tables import Reading
+from engine.memory.writer import Unit
 
-R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 JSON_BYTES = 64_000
-"""Bytes that metadata, arguments and context may have (§1.1)."""
+"""Bytes that metadata, arguments and context may have."""
 MEMORY_CHARACTERS = 256_000
 """Characters that a memory may have; what is longer belongs into an artifact."""
 BIG_CHARACTERS = 64 * 1024 * 1024
@@ -62,7 +49,7 @@ _Whole = BeforeValidator(_whole)
 
 def _small_json(value: dict[str, Any]) -> dict[str, Any]:
     if too_deep(value):
-        raise ValueError(f"lies more than {NESTING_LIMIT} lists and objects deep: make it flatter")
+        raise ValueError(f"is more than {NESTING_LIMIT} lists and objects deep: make it flatter")
     try:
         size = len(canonical(value).encode())
     except (TypeError, ValueError) as error:
@@ -95,34 +82,9 @@ Seconds = Annotated[int, Field(ge=0, le=10**10)]
 Limit = Annotated[int, Field(ge=1, le=500)]
 Offset = Annotated[int, Field(ge=0, le=10**9)]
 
-Status = Annotated[WorkflowStatus, Field(strict=False)]
-Ended = Annotated[ActionStatus, Field(strict=False)]
-Deed = Annotated[ActionType, Field(strict=False)]
-Ware = Annotated[ArtifactType, Field(strict=False)]
-ThoughtKind = Annotated[ThoughtType, Field(strict=False)]
-Level = Annotated[MemoryLevel, Field(strict=False)]
-Type = Annotated[MemoryType, Field(strict=False)]
-Link = Annotated[LinkType, Field(strict=False)]
-Looking = Annotated[ReflectionKind, Field(strict=False)]
-Merging = Annotated[ConsolidationKind, Field(strict=False)]
-Strategy = Annotated[WorkingStrategy, Field(strict=False)]
-
-
-class Request(BaseModel, Generic[R_co]):
-    """Something asked of memory; `R_co` is what it answers."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
-    verb: ClassVar[str] = ""
-    """What it is called; the seed's name for it."""
-    purpose: ClassVar[str] = ""
-    """What it is for, as an agent reads it."""
-    for_agents: ClassVar[bool] = True
-    """False for what only the engine and the operator ask."""
-    writes: ClassVar[bool] = False
-    big: ClassVar[tuple[str, ...]] = ()
-    """Fields whose text may be of any size."""
-    searches: ClassVar[str] = ""
-    """The field whose text is looked for by its vector."""
+E = TypeVar("E", bound=StrEnum)
+Word = Annotated[E, Field(strict=False)]
+"""A word of an enumeration, as a member or as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,46 +92,49 @@ class View:
     """What a reading request is answered from."""
 
     reading: Reading
-    finder: Finder
-    vector: Vector | None = None
-    """That of the text which is looked for; None where there is none to be had."""
+    finder: MemorySearcher
+
+
+class Request(BaseModel, Generic[R_co]):
+    """Something asked of memory; `R_co` is its result.
+
+    A subclass that defines `answer` only reads, one that defines `write` changes memory; either is then known
+    by its name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
+    verb: ClassVar[str] = ""
+    """What it is called; the class's name in small letters unless it says otherwise."""
+    writes: ClassVar[bool] = False
+    big: ClassVar[tuple[str, ...]] = ()
+    """Fields whose text may be of any size."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        super().__pydantic_init_subclass__(**options)
+        own = vars(cls)
+        if "answer" in own or "write" in own:
+            cls.writes = "write" in own
+            if "verb" not in own:
+                cls.verb = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+            _requests[cls.verb] = cls
+
+    def answer(self, view: View) -> R_co:
+        """The result of a request that only reads."""
+        raise NotImplementedError
+
+    def write(self, unit: Unit) -> R_co:
+        """Do what the request asks for, within a unit of work, and give its result."""
+        raise NotImplementedError
 
 
 Q = TypeVar("Q", bound=Request[Any])
-_answers: dict[type[Request[Any]], Callable[[Any, Any], Any]] = {}
-
-
-def answers(
-    kind: type[Q],
-) -> Callable[[Callable[[View, Q], Any]], None]:
-    """Register who answers a request that only reads."""
-
-    def register(handler: Callable[[View, Q], Any]) -> None:
-        _answers[kind] = handler
-
-    return register
-
-
-def writes(
-    kind: type[Q],
-) -> Callable[[Callable[[Unit, Q], Any]], None]:
-    """Register who answers a request that writes."""
-
-    def register(handler: Callable[[Unit, Q], Any]) -> None:
-        kind.writes = True
-        _answers[kind] = handler
-
-    return register
-
-
-def handler_of(request: Request[Any]) -> Callable[[Any, Any], Any]:
-    """Who answers a request."""
-    return _answers[type(request)]
+_requests: dict[str, type[Request[Any]]] = {}
 
 
 def every_request() -> Mapping[str, type[Request[Any]]]:
     """All requests by name."""
-    return {kind.verb: kind for kind in _answers}
+    return _requests
 
 
 def build(kind: type[Q], arguments: Mapping[str, Any]) -> Q:
@@ -179,14 +144,16 @@ def build(kind: type[Q], arguments: Mapping[str, Any]) -> Q:
         MemoryInputError: an argument is missing, unknown or not as it must be; all are named.
     """
     key = arguments.get("idempotency_key")
-    if isinstance(key, str) and key.startswith(KEPT):
+    if isinstance(key, str) and key.startswith(RECORDED_PREFIX):
         # Such keys say what was written from the journal already.
-        raise MemoryInputError("idempotency_key", f"idempotency_key: it cannot begin with {KEPT!r}.")
+        raise MemoryInputError(
+            "idempotency_key", f"idempotency_key: it cannot begin with {RECORDED_PREFIX!r}."
+        )
     try:
         return kind.model_validate(dict(arguments))
     except ValidationError as error:
-        faults = [_in_words(kind, one) for one in error.errors(include_url=False)]
-        wrong = {str(one["loc"][0]) for one in error.errors(include_url=False) if one["loc"]}
+        faults = [_in_words(kind, fault) for fault in error.errors(include_url=False)]
+        wrong = {str(fault["loc"][0]) for fault in error.errors(include_url=False) if fault["loc"]}
         parameter = wrong.pop() if len(wrong) == 1 else ""
         raise MemoryInputError(parameter, f"{kind.verb}: {'; '.join(faults[:5])}.") from None
 
@@ -209,7 +176,7 @@ def named(verb: str, arguments: Mapping[str, Any]) -> Request[Any]:
 def as_json(answer: Any) -> dict[str, Any]:
     """An answer as JSON: a value's fields, or a list of them."""
     if isinstance(answer, tuple):
-        return {"items": [as_json(one) for one in answer]}
+        return {"items": [as_json(item) for item in answer]}
     if is_dataclass(answer) and not isinstance(answer, type):
         return asdict(answer)
     return {"answer": answer}

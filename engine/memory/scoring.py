@@ -1,23 +1,13 @@
-"""The numbers by which memories stay, come to mind, settle and go: pure functions.
-
-Where the eras of the original differ, the choice is that of spec master-loop-and-memory §6.
-"""
+"""The numbers by which memories are kept, become relevant, are promoted and expire: pure functions."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from engine.domain.memory import (
-    LinkType,
-    MemoryItem,
-    MemoryLevel,
-    MemoryLink,
-    MemoryType,
-    WorkingStrategy,
-)
+from engine.core.memory import LinkType, MemoryItem, MemoryLevel, MemoryLink, MemoryType
 
 HOUR_S = 3_600.0
 DAY_S = 86_400.0
@@ -28,7 +18,7 @@ DECAY_PER_HOUR = {
     MemoryLevel.SEMANTIC: 0.001,
     MemoryLevel.PROCEDURAL: 0.0003,
 }
-"""How fast relevance decays; one rate for all would bury procedures in days (§6)."""
+"""How fast relevance decays; one rate for all would bury procedures in days."""
 
 TTL_S = {
     MemoryLevel.WORKING: 1_800,
@@ -36,13 +26,13 @@ TTL_S = {
     MemoryLevel.SEMANTIC: 2_592_000,
     MemoryLevel.PROCEDURAL: 7_776_000,
 }
-"""Seconds a memory of each level is kept unless it says otherwise (§1.5)."""
+"""Seconds a memory of each level is kept unless it says otherwise."""
 
 CAPACITY = 20
-"""Memories that a workflow has in mind at a time (§1.8)."""
+"""Memories that a workflow's working memory holds at most."""
 
 CONSOLIDATED_TTL_S = 86_400
-"""Seconds for which a memory stays at most once it went into another (§3.16 W14)."""
+"""Seconds for which a memory stays at most once it went into another."""
 
 KEY_TYPES = frozenset({MemoryType.QUESTION, MemoryType.PLAN, MemoryType.INSIGHT})
 """Types that draw the focus."""
@@ -54,17 +44,17 @@ def text_digest(description: str, content: str) -> str:
 
 
 def embedded_text(description: str, content: str) -> str:
-    """The text of a memory that a vector stands for (§1.7)."""
+    """The text of a memory from which its vector is made."""
     return f"{description}: {content}" if description else content
 
 
 def scope_words(workflow: str, level: str | None, kind: str | None) -> tuple[str, ...]:
     """The words by which the full-text index itself holds a search to a workflow, a level or a type.
 
-    Nobody says such words, so they need no column of their own in a query.
+    Such words never occur in texts, so they need no column of their own in a query.
     """
-    told = {"scopeworkflow": workflow, "scopelevel": level, "scopetype": (kind or "").replace("_", "")}
-    return tuple(f"{name}{value}" for name, value in told.items() if value)
+    words = {"scopeworkflow": workflow, "scopelevel": level, "scopetype": (kind or "").replace("_", "")}
+    return tuple(f"{name}{value}" for name, value in words.items() if value)
 
 
 def expiry(at: float, ttl: int) -> float | None:
@@ -88,7 +78,6 @@ def decayed(
         idle_d: days since it was used, or made.
         decay: rate an hour.
 
-    Source: §1.6, the exponential form.
     """
     faded = importance * math.exp(-decay * max(0.0, age_h))
     value = faded * (1 + math.log1p(uses) / 10) * confidence / (1 + max(0.0, idle_d))
@@ -136,11 +125,6 @@ def relevance(memory: Weighed, now: float) -> float:
     )
 
 
-def recency(memory: Weighed, now: float) -> float:
-    """1 for a memory just used or made, towards 0 with the days since (§1.6)."""
-    return 1 / (1 + _idle_days(memory, now))
-
-
 def _idle_days(memory: Weighed, now: float) -> float:
     last = memory.created_at if memory.accessed_at is None else memory.accessed_at
     return max(0.0, now - last) / DAY_S
@@ -150,10 +134,10 @@ def _idle_days(memory: Weighed, now: float) -> float:
 
 
 def focus_score(memory: MemoryItem, now: float, recent_actions: Collection[str]) -> float:
-    """How strongly a memory draws the focus (§1.6, focus score [A/M]).
+    """How strongly a memory draws the focus.
 
     Args:
-        memory: one of those in mind.
+        memory: one of those in working memory.
         now: seconds since 1970.
         recent_actions: ids of the workflow's last three actions.
     """
@@ -164,69 +148,31 @@ def focus_score(memory: MemoryItem, now: float, recent_actions: Collection[str])
 
 
 def to_evict(items: Sequence[MemoryItem], kept: Collection[str], now: float) -> str:
-    """The memory that leaves when room is needed: the least relevant that is not kept; empty if all are."""
-    free = [one for one in items if one.id not in kept]
-    return min(free, key=lambda one: relevance(one, now)).id if free else ""
+    """The memory to evict from a full working memory: the least relevant not kept; empty if all are."""
+    free = [memory for memory in items if memory.id not in kept]
+    return min(free, key=lambda memory: relevance(memory, now)).id if free else ""
 
 
-def optimized(
-    items: Sequence[MemoryItem], target: int, strategy: WorkingStrategy, kept: Collection[str], now: float
-) -> tuple[str, ...]:
-    """Which memories stay in mind when it is cut down, in the order in which they came.
+def optimized(items: Sequence[MemoryItem], target: int, kept: Collection[str], now: float) -> tuple[str, ...]:
+    """Which memories stay when working memory is cut down, in the order in which they were added.
 
     Args:
-        items: all in mind.
-        target: how many shall stay; those that are kept stay even beyond that.
-        strategy: by what they are chosen.
+        items: all in working memory.
+        target: how many shall stay, the most relevant; those that are kept stay even beyond that.
         kept: the focal and the pinned ones.
         now: seconds since 1970.
-
-    Source: §1.6, optimise to target size, scores [M].
     """
-    if len(items) <= target:
-        return tuple(one.id for one in items)
-    score = _SCORES[strategy]
-    ranked = sorted(items, key=lambda one: -score(one, now))
-    if strategy is WorkingStrategy.DIVERSITY:
-        ranked = _round_robin(ranked)
-    ranked.sort(key=lambda one: one.id not in kept)
-    fixed = sum(one.id in kept for one in items)
-    stays = {one.id for one in ranked[: max(target, fixed)]}
-    return tuple(one.id for one in items if one.id in stays)
-
-
-def _by_importance(memory: MemoryItem, now: float) -> float:
-    settled = 0.6 * memory.importance + 0.2 * memory.confidence
-    return settled + 0.1 * relevance(memory, now) + 0.1 * recency(memory, now)
-
-
-def _by_recency(memory: MemoryItem, now: float) -> float:
-    used = 0.2 * min(1.0, memory.access_count / 5)
-    return 0.5 * recency(memory, now) + used + 0.3 * relevance(memory, now)
-
-
-_SCORES: Mapping[WorkingStrategy, Callable[[MemoryItem, float], float]] = {
-    WorkingStrategy.BALANCED: relevance,
-    WorkingStrategy.IMPORTANCE: _by_importance,
-    WorkingStrategy.RECENCY: _by_recency,
-    WorkingStrategy.DIVERSITY: relevance,
-}
-
-
-def _round_robin(ranked: Iterable[MemoryItem]) -> list[MemoryItem]:
-    """One of each type in turn, the best of each type first."""
-    groups: dict[MemoryType, list[MemoryItem]] = {}
-    for one in ranked:
-        groups.setdefault(one.type, []).append(one)
-    depth = max(map(len, groups.values()), default=0)
-    return [group[turn] for turn in range(depth) for group in groups.values() if turn < len(group)]
+    ranked = sorted(items, key=lambda memory: (memory.id not in kept, -relevance(memory, now)))
+    fixed = sum(memory.id in kept for memory in items)
+    stays = {memory.id for memory in ranked[: max(target, fixed)]}
+    return tuple(memory.id for memory in items if memory.id in stays)
 
 
 # ------------------------------------------------------------------ promotion and consolidation
 
 
 def next_level(memory: MemoryItem) -> MemoryLevel | None:
-    """The level that a memory has earned, or None (§1.8, promotion)."""
+    """The level that a memory has earned, or None."""
     uses, sure = memory.access_count, memory.confidence
     if memory.level is MemoryLevel.EPISODIC and uses >= 5 and sure >= 0.8:
         return MemoryLevel.SEMANTIC
@@ -237,12 +183,12 @@ def next_level(memory: MemoryItem) -> MemoryLevel | None:
 
 
 def consolidated_importance(importances: Sequence[float]) -> float:
-    """Importance of what comes of several memories: a little above the greatest, at most 10 (§1.8)."""
+    """Importance of a consolidation of several memories: a little above the greatest, at most 10."""
     return min(max(importances) + 0.5, 10.0)
 
 
 def consolidated_confidence(confidences: Sequence[float]) -> float:
-    """Confidence of what comes of several memories: their mean, less with every one more (§1.8 [A/M])."""
+    """Confidence of a consolidation of several memories: their mean, less with every one more."""
     mean = math.fsum(confidences) / len(confidences)
     return max(0.1, mean * (1 - min(0.2, 0.02 * (len(confidences) - 1))))
 
@@ -257,16 +203,16 @@ THOUGHT_IMPORTANCE = {
     "hypothesis": 6.5,
     "insight": 6.5,
 }
-"""Thoughts that become memories, and how much they matter (§1.4)."""
+"""Thoughts that become memories, and how much they matter."""
 
 
 def ended_importance(importance: float, status: str) -> float:
-    """Importance of an action's memory at its end: failures matter more, what was skipped less (§1.4)."""
+    """Importance of an action's memory at its end: failures matter more, what was skipped less."""
     return min(10.0, max(0.0, importance * {"failed": 1.2, "skipped": 0.8}.get(status, 1.0)))
 
 
 def suggested_link(source: MemoryItem, target: MemoryItem) -> LinkType:
-    """What type of link two similar memories suggest (§1.7, link suggestions)."""
+    """What type of link two similar memories suggest."""
     if source.type == target.type:
         return LinkType.SEQUENTIAL if source.level is MemoryLevel.EPISODIC else LinkType.SUPPORTS
     if (source.type, target.type) == (MemoryType.INSIGHT, MemoryType.FACT):
@@ -280,7 +226,7 @@ LINK_MINIMUM = 0.1
 
 
 def weakened(link: MemoryLink, now: float) -> float | None:
-    """The strength of a link after one round of decay; 0 when it goes, None when it is too young (§1.6)."""
+    """The strength of a link after one round of decay; 0 when it goes, None when it is too young."""
     if now - link.created_at <= LINK_DECAY_AFTER_S:
         return None
     strength = link.strength * LINK_DECAY

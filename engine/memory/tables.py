@@ -1,25 +1,27 @@
-"""The tables of `memory.db`: one for each value, each row with the events at which it was born and died.
+"""The tables of `memory.db`, one for each value, and reading them as they are or as they were at an event.
 
-A row is never changed: its successor is born where it dies. So what was true at any event is a condition on
-two columns, and the rows that are true now have an index of their own.
-Source: design ARCHITECTURE §5 (memory as of event N); spec master-loop-and-memory §1.1.
+Each row has the events at which it was born and died. A row is never changed: its successor is born where it
+dies. So what was true at any event is a condition on two columns, and the rows that are true now have an
+index of their own.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from enum import StrEnum
 from operator import attrgetter
 from types import UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from engine.domain import memory as values
-from engine.journal.event import canonical
+from engine.core import memory as values
+from engine.core.journal import canonical
+from engine.core.memory import CognitiveState, MemoryItem, ThoughtChain, Workflow
+from engine.memory.errors import MemoryNotFound
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever a table changes; a database of another format is built again from the journal."""
 
 V = TypeVar("V")
@@ -34,9 +36,9 @@ class Table(Generic[V]):
         self.key = key
         self.indexes = indexes
         hints = get_type_hints(value)
-        stored = [one for one in fields(value) if not one.metadata.get("joined")]  # type: ignore[arg-type]
-        self.columns = tuple(one.name for one in stored)
-        self._kinds = {one.name: _plain(hints[one.name]) for one in fields(value)}  # type: ignore[arg-type]
+        stored = [field for field in fields(value) if not field.metadata.get("joined")]  # type: ignore[arg-type]
+        self.columns = tuple(field.name for field in stored)
+        self._kinds = {field.name: _plain(hints[field.name]) for field in fields(value)}  # type: ignore[arg-type]
         self._readers = {name: _reader(kind) for name, kind in self._kinds.items()}
         self._values = attrgetter(*self.columns)
         self._as_json = [
@@ -62,33 +64,34 @@ class Table(Generic[V]):
         for number, index in enumerate(self.indexes):
             yield f"create index {self.name}_{number} on {self.name}({index}) where died is null"
 
-    def encode(self, value: Any) -> Any:
-        """A field's value as SQLite keeps it."""
-        if value is None or isinstance(value, (str, int, float)):
-            return str(value) if isinstance(value, StrEnum) else value
-        return canonical(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value)
-
     def row_of(self, value: V) -> list[Any]:
         """A value's columns as SQLite keeps them; a word of an enumeration is a text to it."""
         row = list(self._values(value))
         for place in self._as_json:
-            row[place] = self.encode(row[place])
+            row[place] = encoded(row[place])
         return row
 
     def decode(self, row: sqlite3.Row) -> V:
         """The value that a row keeps; columns that are no fields are passed over."""
-        found = {
+        stored = {
             name: self._readers[name](row[name])
             for name in row.keys()  # noqa: SIM118 - a row iterates over its values
             if name in self._readers
         }
-        return self.value(**found)
+        return self.value(**stored)
+
+
+def encoded(value: Any) -> Any:
+    """A field's value as SQLite keeps it."""
+    if value is None or isinstance(value, (str, int, float)):
+        return str(value) if isinstance(value, StrEnum) else value
+    return canonical(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value)
 
 
 def _plain(hint: Any) -> Any:
     """The type without `None`."""
     if get_origin(hint) in (Union, UnionType):
-        (hint,) = (one for one in get_args(hint) if one is not type(None))
+        (hint,) = (kind for kind in get_args(hint) if kind is not type(None))
     return hint
 
 
@@ -172,11 +175,10 @@ _OTHERS = (
         content, description, reasoning, tags, scope, content = '', tokenize = '{TOKENIZER}'
     )""",
     "create virtual table vocabulary using fts5vocab(words, 'row')",
-    # A cache: not part of what the events say, and kept when the rest is built again.
+    # Of each text that was ever remembered.
     """create table vectors(
-        embedder text not null, digest text not null, signature blob not null, vector blob not null,
-        primary key(embedder, digest)
-    ) strict, without rowid""",
+        number integer primary key, digest text not null unique, signature blob not null, vector blob not null
+    ) strict""",
 )
 
 
@@ -187,3 +189,186 @@ def create(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
     for statement in _OTHERS:
         connection.execute(statement)
+
+
+RowValue = TypeVar("RowValue")
+
+
+class Reading:
+    """A view of memory at one event and one moment; used in one thread only."""
+
+    def __init__(self, connection: sqlite3.Connection, now: float, as_of: int | None = None) -> None:
+        """Look at memory.
+
+        Args:
+            connection: a connection whose rows have names.
+            now: seconds since 1970; memories whose time is over then are passed over.
+            as_of: version in the memory's stream of the last event that counts; None for all.
+        """
+        self.connection = connection
+        self.now = now
+        self.as_of = as_of
+
+    def live(self, alias: str) -> str:
+        """The condition that a row was true at the event."""
+        if self.as_of is None:
+            return f"{alias}.died is null"
+        return f"{alias}.born <= {self.as_of} and ({alias}.died is null or {alias}.died > {self.as_of})"
+
+    def rows(self, sql: str, *parameters: Any) -> list[sqlite3.Row]:
+        """All rows that a query answers."""
+        return self.connection.execute(sql, parameters).fetchall()
+
+    def where(self, tag: str = "", **columns: Any) -> tuple[str, list[Any]]:
+        """A condition on `t` and its values: columns that are not None, and a tag if any."""
+        given = {name: value for name, value in columns.items() if value is not None}
+        parts = ["1", *(f"t.{name} = ?" for name in given)]
+        if tag:
+            parts.append(self.tagged("t"))
+        return " and ".join(parts), [*map(encoded, given.values()), *([tag.strip().lower()] if tag else [])]
+
+    def tagged(self, alias: str) -> str:
+        """The condition that something has a tag; takes the tag."""
+        live = self.live("g")
+        return f"exists(select 1 from taggings g where g.owner = {alias}.id and g.tag = ? and {live})"
+
+    def find(self, table: Table[RowValue], *key: str) -> RowValue | None:
+        """The value with this key, or None."""
+        rows = self.many(table, " and ".join(f"t.{name} = ?" for name in table.key), key, limit=1)
+        return rows[0] if rows else None
+
+    def many(
+        self,
+        table: Table[RowValue],
+        condition: str = "1",
+        parameters: Sequence[Any] = (),
+        *,
+        order: str = "t.row",
+        limit: int = -1,
+        offset: int = 0,
+    ) -> list[RowValue]:
+        """Values that fit a condition on `t`, in an order; a limit of -1 is none."""
+        sql = f"select t.* from {table.name} t where {self.live('t')} and {condition}"
+        rows = self.connection.execute(
+            f"{sql} order by {order} limit ? offset ?", (*parameters, limit, offset)
+        )
+        return [table.decode(row) for row in rows]
+
+    # -------------------------------------------------------------- memories
+
+    @property
+    def alive(self) -> str:
+        """The condition that the time of the memory `m` is not over; takes `now`."""
+        return "(m.expires_at is null or m.expires_at > ?)"
+
+    def memories(
+        self,
+        condition: str = "1",
+        parameters: Sequence[Any] = (),
+        *,
+        order: str = "m.row",
+        limit: int = -1,
+        offset: int = 0,
+        expired: bool = False,
+    ) -> list[MemoryItem]:
+        """Memories that fit a condition on `m`, with how often they were used.
+
+        Args:
+            condition: of memories `m` and usages `u`.
+            parameters: what its question marks stand for.
+            order: by which the result is sorted.
+            limit: how many at most; -1 for all.
+            offset: how many are passed over.
+            expired: whether those whose time is over count as well.
+        """
+        alive, now = ("1", ()) if expired else (self.alive, (self.now,))
+        rows = self.connection.execute(
+            f"""select m.*, coalesce(u.count, 0) as access_count, u.at as accessed_at
+            from memories m left join usages u on u.memory = m.id and {self.live("u")}
+            where {self.live("m")} and {alive} and {condition} order by {order} limit ? offset ?""",
+            (*now, *parameters, limit, offset),
+        )
+        return [MEMORIES.decode(row) for row in rows]
+
+    def find_memory(self, ident: str) -> MemoryItem | None:
+        """The memory with this id whose time is not over, or None."""
+        memories = self.memories("m.id = ?", (ident,))
+        return memories[0] if memories else None
+
+    def all_memories(self, idents: Sequence[str]) -> list[MemoryItem]:
+        """The memories with these ids that are there, in the order of the ids."""
+        if not idents:
+            return []
+        marks = ", ".join("?" * len(idents))
+        by_id = {memory.id: memory for memory in self.memories(f"m.id in ({marks})", idents)}
+        return [by_id[ident] for ident in idents if ident in by_id]
+
+    # -------------------------------------------------------------- what must be there
+
+    def need(self, table: Table[RowValue], ident: str, parameter: str, workflow: str = "") -> RowValue:
+        """The value with this id, of the workflow if one is named.
+
+        Raises:
+            MemoryNotFound: there is none, or it belongs to another workflow.
+        """
+        value = self.find(table, ident)
+        if value is None:
+            raise MemoryNotFound(parameter, f"{parameter}: there is no {_noun(table)} {ident!r}.")
+        _same_workflow(value, ident, parameter, workflow)
+        return value
+
+    def check(self, table: Table[Any], ident: str, parameter: str, workflow: str) -> None:
+        """Refuse an id that is given and names nothing of the workflow; see `need`."""
+        if ident:
+            self.need(table, ident, parameter, workflow)
+
+    def need_memory(self, ident: str, parameter: str = "memory_id", workflow: str = "") -> MemoryItem:
+        """The memory with this id, of the workflow if one is named.
+
+        Raises:
+            MemoryNotFound: there is none, its time is over, or it belongs to another workflow.
+        """
+        memory = self.find_memory(ident)
+        if memory is None:
+            raise MemoryNotFound(
+                parameter, f"{parameter}: there is no memory {ident!r}, or its time is over: search for it."
+            )
+        _same_workflow(memory, ident, parameter, workflow)
+        return memory
+
+    def require_workflow(self, ident: str) -> str:
+        """The id, where there is such a workflow; cheaper than having it.
+
+        Raises:
+            MemoryNotFound: there is none.
+        """
+        if not self.rows(f"select 1 from workflows t where t.id = ? and {self.live('t')}", ident):
+            self.need_workflow(ident)
+        return ident
+
+    def need_workflow(self, ident: str) -> Workflow:
+        """The workflow with this id.
+
+        Raises:
+            MemoryNotFound: there is none.
+        """
+        return self.need(WORKFLOWS, ident, "workflow_id")
+
+    def state(self, workflow: str) -> CognitiveState:
+        """What a workflow has in mind; empty when nothing was ever in it."""
+        return self.find(STATES, workflow) or CognitiveState(workflow)
+
+    def first_chain(self, workflow: str) -> ThoughtChain:
+        """The workflow's main line of thought; every workflow has one from its beginning."""
+        return self.many(CHAINS, "t.workflow = ?", (workflow,), limit=1)[0]
+
+
+def _noun(table: Table[Any]) -> str:
+    return {"chains": "thought chain", "states": "cognitive state"}.get(table.name, table.name[:-1])
+
+
+def _same_workflow(value: Any, ident: str, parameter: str, workflow: str) -> None:
+    if workflow and value.workflow != workflow:
+        raise MemoryNotFound(
+            parameter, f"{parameter}: {ident} belongs to workflow {value.workflow}, not to {workflow}."
+        )

@@ -1,30 +1,50 @@
-"""Memory as a tool: what an agent may ask of it, under short names and the seed's.
+"""Memory as a tool of agents, and as what the operator writes to.
 
-Reflection, consolidation, promotion and upkeep are the engine's; goals and the plan are the loop's own.
-Source: spec master-loop-and-memory §2, the tools that a model needs; §3.9 (what is filled in).
+Reflection, consolidation, promotion and upkeep are the engine's; goals and the plan are the loop's own. What
+the operator writes is answered with a receipt and never with an exception.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
-from engine.domain.action import ErrorCode, ResultStatus, ToolResult
-from engine.domain.ports import CallContext, CommandSpec
-from engine.journal.errors import JournalError
+from engine.core import commands as cmd
+from engine.core.actions import ErrorCode, ResultStatus, ToolResult
+from engine.core.journal import JournalError
+from engine.core.ports import CallContext, CommandSpec
 from engine.memory.commands import COMMANDS
 from engine.memory.errors import MemoryFault, MemoryInputError, MemoryNotFound, MemoryRefused
 from engine.memory.memory import Memory
-from engine.memory.names import NAMES, owner_tag
 
-if TYPE_CHECKING:
-    from engine.memory.requests import Request
 
-OWNED = (
-    *("workflow_id", "context_id", "parent_workflow_id"),
-    *("memory_id", "source_memory_id", "source_action_id"),
-)
-"""Arguments of a write that name what it changes, or whose workflow it changes."""
+async def _calls(memory: Memory) -> ModuleType:
+    """What answers calls; imported once memory is open, as a start does not need to spend the time."""
+    await memory.ready()
+    from engine.memory import tool_calls
+
+    return tool_calls
+
+
+async def remember_for_operator(
+    memory: Memory, command: cmd.Remember, actor: str, goal: str, kept: Callable[[], Awaitable[None]]
+) -> cmd.Receipt:
+    """Write in the operator's name; the receipt names the event, and `data` is the answer.
+
+    Args:
+        memory: where to.
+        command: what was asked.
+        actor: the operator, as the journal names them.
+        goal: the goal that the command's agent pursues, whose workflow is meant where none is named.
+        kept: waits until memory holds what was done so far.
+    """
+    try:
+        calls = await _calls(memory)
+        receipt: cmd.Receipt = await calls.write_for_operator(memory, command, actor, goal, kept)
+    except (MemoryFault, JournalError) as error:
+        return cmd.Receipt(ok=False, message=str(error))
+    return receipt
 
 
 async def _at_once() -> None:
@@ -43,7 +63,7 @@ class MemoryTool:
 
         Args:
             memory: what is asked.
-            kept: waits until memory holds what was done so far, so that the goal at hand has its workflow.
+            kept: waits until memory holds what was done so far, so that the current goal has its workflow.
         """
         self._memory = memory
         self._kept = kept
@@ -51,53 +71,20 @@ class MemoryTool:
     async def call(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         """Answer a request; looking at a memory by id counts as using it, finding it does not."""
         try:
-            await self._memory.ready()
-            # The room is imported by now; it is not at the door, as opening a workspace does not need it.
-            from engine.memory.filling import AtHand, filled
-            from engine.memory.requests import as_json, named
-
-            at_hand = AtHand(context.agent, context.goal, context.workflow)
-            given = await filled(self._memory, command, args, at_hand, self._kept)
-            if NAMES.get(command, command) == "create_workflow" and context.agent and not context.by_operator:
-                given["tags"] = [*given.get("tags", ()), owner_tag(context.agent)]
-            request = named(command, given)
-            answer = await self._answer(request, context)
-            data = as_json(answer)
-        except MemoryNotFound as error:
-            return _refusal(ResultStatus.ERROR, error, ErrorCode.NOT_FOUND)
-        except MemoryInputError as error:
-            return _refusal(ResultStatus.ERROR, error, ErrorCode.BAD_ARGUMENTS)
-        except MemoryRefused as error:
-            return _refusal(ResultStatus.FAILURE, error, ErrorCode.NOT_ALLOWED)
+            calls = await _calls(self._memory)
+            answer = await calls.call_for_agent(self._memory, command, args, context, self._kept)
         except (MemoryFault, JournalError) as error:
-            return _refusal(ResultStatus.FAILURE, error, ErrorCode.INTERNAL)
-        return ToolResult(ResultStatus.SUCCESS, data)
-
-    async def _answer(self, request: Request[Any], context: CallContext) -> Any:
-        from engine.memory.memories import UseMemories
-
-        causes = (context.event,) if context.event else ()
-        if request.writes and not context.by_operator:
-            await self._check_owner(request, context.agent)
-        if request.writes:
-            return (await self._memory.write(request, actor=context.actor, causes=causes)).answer
-        answer = await self._memory.do(request)
-        if request.verb == "get_memory_by_id":
-            used = UseMemories(memory_ids=(answer.memory.id,))
-            await self._memory.write(used, actor=context.actor, causes=causes)
-        return answer
-
-    async def _check_owner(self, request: Request[Any], agent: str) -> None:
-        from engine.memory.keeping import FindOwners
-
-        idents = tuple(ident for name in OWNED if (ident := getattr(request, name, "")))
-        for workflow, owners in await self._memory.do(FindOwners(idents=idents)):
-            if owners and agent not in owners:
-                raise MemoryRefused(
-                    f"{workflow} is a workflow of {', '.join(owners)}: "
-                    f"{agent or 'this agent'} may read it and not write to it."
-                )
+            status, code = next(
+                (result for kind, result in _REFUSALS.items() if isinstance(error, kind)), _UNAVAILABLE
+            )
+            return ToolResult(status, {"message": str(error)}, code)
+        return ToolResult(ResultStatus.SUCCESS, answer)
 
 
-def _refusal(status: ResultStatus, error: Exception, code: ErrorCode) -> ToolResult:
-    return ToolResult(status, {"message": str(error)}, code)
+_REFUSALS: dict[type[Exception], tuple[ResultStatus, ErrorCode]] = {
+    MemoryNotFound: (ResultStatus.ERROR, ErrorCode.NOT_FOUND),
+    MemoryInputError: (ResultStatus.ERROR, ErrorCode.BAD_ARGUMENTS),
+    MemoryRefused: (ResultStatus.FAILURE, ErrorCode.NOT_ALLOWED),
+}
+"""The first that fits counts, as what is not found is a wrong input too."""
+_UNAVAILABLE = (ResultStatus.FAILURE, ErrorCode.INTERNAL)

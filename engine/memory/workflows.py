@@ -1,7 +1,4 @@
-"""Workflows and lines of thought.
-
-Source: spec master-loop-and-memory §1.2 to §1.4, §1.9 U16, U17 and U20, §2.
-"""
+"""Requests about workflows, their thoughts, actions and artifacts."""
 
 from __future__ import annotations
 
@@ -10,242 +7,179 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from engine.domain.memory import (
+from engine.core import memory_events as ev
+from engine.core.memory import (
+    ActionStatus,
+    ActionType,
+    Artifact,
+    ArtifactType,
     CognitiveState,
+    Dependency,
+    MemoryItem,
+    MemoryLevel,
+    MemoryType,
+    RecordedAction,
     Thought,
     ThoughtChain,
     ThoughtType,
     Workflow,
     WorkflowStatus,
 )
-from engine.journal import memory_events as ev
-from engine.memory.errors import MemoryRefused
-from engine.memory.remembering import think
-from engine.memory.requests import (
-    Ident,
-    Json,
-    Key,
-    Limit,
-    Line,
-    MaybeIdent,
-    Offset,
-    Request,
-    Status,
-    Tags,
-    Text,
-    ThoughtKind,
-    View,
-    answers,
-    writes,
-)
-from engine.memory.tables import ACTIONS, ARTIFACTS, CHAINS, THOUGHTS, WORKFLOWS
-from engine.memory.writing import Unit
-
-MAIN_CHAIN = "main reasoning"
-
-# ------------------------------------------------------------------ workflows
+from engine.memory import requests as rq
+from engine.memory import scoring
+from engine.memory.errors import MemoryInputError, MemoryRefused
+from engine.memory.requests import Request, View
+from engine.memory.tables import ACTIONS, ARTIFACTS, CHAINS, DEPENDENCIES, THOUGHTS, WORKFLOWS, Reading
+from engine.memory.writer import Unit, remember, think
 
 
 class CreateWorkflow(Request[Workflow]):
     """A piece of work begins, with a first line of thought and an empty mind."""
 
-    verb: ClassVar[str] = "create_workflow"
-    purpose: ClassVar[str] = "begin a piece of work that actions, thoughts and memories belong to"
-    title: Line = Field(min_length=1)
-    description: Text = ""
-    goal: Text = ""
-    tags: Tags = ()
-    metadata: Json = Field(default_factory=dict)
-    parent_workflow_id: MaybeIdent = ""
-    idempotency_key: Key = ""
+    title: rq.Line = Field(min_length=1)
+    description: rq.Text = ""
+    goal: rq.Text = ""
+    tags: rq.Tags = ()
+    metadata: rq.Json = Field(default_factory=dict)
+    parent_workflow_id: rq.MaybeIdent = ""
+    idempotency_key: rq.Key = ""
 
-
-@writes(CreateWorkflow)
-def _create_workflow(unit: Unit, asked: CreateWorkflow) -> Workflow:
-    made = unit.made_before(ev.WorkflowCreated, asked.idempotency_key)
-    if made:
-        return unit.reading.need_workflow(made)
-    if asked.parent_workflow_id:
-        unit.reading.need(WORKFLOWS, asked.parent_workflow_id, "parent_workflow_id")
-    workflow = Workflow(
-        id=unit.new_id("w"),
-        title=asked.title,
-        description=asked.description,
-        goal=asked.goal,
-        parent=asked.parent_workflow_id,
-        tags=asked.tags,
-        metadata=asked.metadata,
-        created_at=unit.now,
-        updated_at=unit.now,
-    )
-    unit.emit(ev.WorkflowCreated(workflow=workflow, key=asked.idempotency_key))
-    chain = ThoughtChain(unit.new_id("c"), workflow.id, MAIN_CHAIN, created_at=unit.now)
-    unit.emit(ev.ThoughtChainCreated(chain=chain))
-    unit.emit(ev.MindSet(state=CognitiveState(workflow.id, updated_at=unit.now), reason="new"))
-    if asked.goal:
-        think(unit, chain, ThoughtType.GOAL, asked.goal)
-    return workflow
+    def write(self, unit: Unit) -> Workflow:
+        made = unit.made_before(ev.WorkflowCreated, self.idempotency_key)
+        if made:
+            return unit.reading.need_workflow(made)
+        unit.reading.check(WORKFLOWS, self.parent_workflow_id, "parent_workflow_id", "")
+        workflow = Workflow(
+            id=unit.new_id("w"),
+            title=self.title,
+            description=self.description,
+            goal=self.goal,
+            parent=self.parent_workflow_id,
+            tags=self.tags,
+            metadata=self.metadata,
+            created_at=unit.now,
+            updated_at=unit.now,
+        )
+        unit.emit(ev.WorkflowCreated(workflow=workflow, key=self.idempotency_key))
+        chain = ThoughtChain(unit.new_id("c"), workflow.id, "main reasoning", created_at=unit.now)
+        unit.emit(ev.ThoughtChainCreated(chain=chain))
+        unit.emit(ev.MindSet(state=CognitiveState(workflow.id, updated_at=unit.now), reason="new"))
+        if self.goal:
+            think(unit, chain, ThoughtType.GOAL, self.goal)
+        return workflow
 
 
 class UpdateWorkflowStatus(Request[Workflow]):
     """A workflow stands elsewhere; what is over stays over."""
 
-    verb: ClassVar[str] = "update_workflow_status"
-    purpose: ClassVar[str] = "pause, resume or end a workflow, with a closing thought"
-    workflow_id: Ident
-    status: Status
-    completion_message: Text = ""
-    update_tags: Tags = ()
+    workflow_id: rq.Ident
+    status: rq.Word[WorkflowStatus]
+    completion_message: rq.Text = ""
+    update_tags: rq.Tags = ()
     """Added to those it has."""
-    idempotency_key: Key = ""
+    idempotency_key: rq.Key = ""
 
-
-@writes(UpdateWorkflowStatus)
-def _update_workflow(unit: Unit, asked: UpdateWorkflowStatus) -> Workflow:
-    workflow = unit.reading.need_workflow(asked.workflow_id)
-    if unit.made_before(ev.WorkflowChanged, asked.idempotency_key, workflow.id):
-        return workflow
-    if workflow.status.terminal:
-        raise MemoryRefused(f"Workflow {workflow.id} is {workflow.status} and stays so: create a new one.")
-    if asked.status is WorkflowStatus.COMPLETED:
-        open_ones = unit.reading.many(
-            WORKFLOWS, "t.parent = ? and t.status in ('active', 'paused')", (workflow.id,)
+    def write(self, unit: Unit) -> Workflow:
+        workflow = unit.reading.need_workflow(self.workflow_id)
+        if unit.made_before(ev.WorkflowChanged, self.idempotency_key, workflow.id):
+            return workflow
+        if workflow.status.terminal:
+            raise MemoryRefused(
+                f"Workflow {workflow.id} is {workflow.status} and stays so: create a new one."
+            )
+        if self.status is WorkflowStatus.COMPLETED:
+            names = ", ".join(child.id for child in open_below(unit.reading, workflow.id))
+            if names:
+                raise MemoryRefused(
+                    f"Workflow {workflow.id} has open sub-workflows ({names}): end them first."
+                )
+        tags = tuple(dict.fromkeys((*workflow.tags, *self.update_tags)))
+        unit.emit(
+            ev.WorkflowChanged(
+                workflow=workflow.id,
+                status=self.status,
+                message=self.completion_message,
+                tags=tags,
+                key=self.idempotency_key,
+            )
         )
-        if open_ones:
-            names = ", ".join(one.id for one in open_ones)
-            raise MemoryRefused(f"Workflow {workflow.id} has open sub-workflows ({names}): end them first.")
-    tags = tuple(dict.fromkeys((*workflow.tags, *asked.update_tags)))
-    unit.emit(
-        ev.WorkflowChanged(
-            workflow=workflow.id,
-            status=asked.status,
-            message=asked.completion_message,
-            tags=tags,
-            key=asked.idempotency_key,
-        )
-    )
-    if asked.completion_message:
-        think(unit, unit.reading.first_chain(workflow.id), ThoughtType.SUMMARY, asked.completion_message)
-    return unit.reading.need_workflow(workflow.id)
+        if self.completion_message:
+            think(unit, unit.reading.first_chain(workflow.id), ThoughtType.SUMMARY, self.completion_message)
+        return unit.reading.need_workflow(workflow.id)
 
 
-class ListWorkflows(Request[tuple[Workflow, ...]]):
-    """The workflows, newest first."""
-
-    verb: ClassVar[str] = "list_workflows"
-    purpose: ClassVar[str] = "list workflows, newest first"
-    for_agents: ClassVar[bool] = False
-    status: Status | None = None
-    tag: Line = ""
-    limit: Limit = 10
-    offset: Offset = 0
-
-
-@answers(ListWorkflows)
-def _list_workflows(view: View, asked: ListWorkflows) -> tuple[Workflow, ...]:
-    parts, values = ["1"], []
-    if asked.status is not None:
-        parts.append("t.status = ?")
-        values.append(str(asked.status))
-    if asked.tag:
-        live = view.reading.live("g")
-        parts.append(f"exists(select 1 from taggings g where g.owner = t.id and g.tag = ? and {live})")
-        values.append(asked.tag.strip().lower())
-    found = view.reading.many(
-        WORKFLOWS,
-        " and ".join(parts),
-        values,
-        order="t.created_at desc, t.id desc",
-        limit=asked.limit,
-        offset=asked.offset,
-    )
-    return tuple(found)
+def open_below(reading: Reading, workflow: str) -> list[Workflow]:
+    """The workflows begun below one that are not over."""
+    return reading.many(WORKFLOWS, "t.parent = ? and t.status in ('active', 'paused')", (workflow,))
 
 
 class GetWorkflow(Request[Workflow]):
     """A workflow by id."""
 
     verb: ClassVar[str] = "get_workflow_details"
-    purpose: ClassVar[str] = "look at one workflow"
-    for_agents: ClassVar[bool] = False
-    workflow_id: Ident
+    workflow_id: rq.Ident
 
-
-@answers(GetWorkflow)
-def _get_workflow(view: View, asked: GetWorkflow) -> Workflow:
-    return view.reading.need_workflow(asked.workflow_id)
-
-
-# ------------------------------------------------------------------ thoughts
+    def answer(self, view: View) -> Workflow:
+        return view.reading.need_workflow(self.workflow_id)
 
 
 class RecordThought(Request[Thought]):
     """A thought, word for word; one that matters becomes a memory as well."""
 
-    verb: ClassVar[str] = "record_thought"
-    purpose: ClassVar[str] = "write a thought down in a line of thought"
-    workflow_id: Ident
-    content: Text = Field(min_length=1)
-    thought_type: ThoughtKind = ThoughtType.INFERENCE
-    thought_chain_id: MaybeIdent = ""
-    parent_thought_id: MaybeIdent = ""
-    relevant_action_id: MaybeIdent = ""
-    relevant_artifact_id: MaybeIdent = ""
-    relevant_memory_id: MaybeIdent = ""
-    idempotency_key: Key = ""
+    workflow_id: rq.Ident
+    content: rq.Text = Field(min_length=1)
+    thought_type: rq.Word[ThoughtType] = ThoughtType.INFERENCE
+    thought_chain_id: rq.MaybeIdent = ""
+    parent_thought_id: rq.MaybeIdent = ""
+    relevant_action_id: rq.MaybeIdent = ""
+    relevant_artifact_id: rq.MaybeIdent = ""
+    relevant_memory_id: rq.MaybeIdent = ""
+    idempotency_key: rq.Key = ""
 
-
-@writes(RecordThought)
-def _record_thought(unit: Unit, asked: RecordThought) -> Thought:
-    reading = unit.reading
-    workflow = reading.need_workflow(asked.workflow_id).id
-    made = unit.made_before(ev.ThoughtAdded, asked.idempotency_key, workflow)
-    if made:
-        return reading.need(THOUGHTS, made, "idempotency_key")
-    chain = reading.first_chain(workflow)
-    if asked.thought_chain_id:
-        chain = reading.need(CHAINS, asked.thought_chain_id, "thought_chain_id", workflow)
-    if asked.parent_thought_id:
-        parent = reading.need(THOUGHTS, asked.parent_thought_id, "parent_thought_id")
-        reading.need(CHAINS, parent.chain, "parent_thought_id", workflow)
-    if asked.relevant_action_id:
-        reading.need(ACTIONS, asked.relevant_action_id, "relevant_action_id", workflow)
-    if asked.relevant_artifact_id:
-        reading.need(ARTIFACTS, asked.relevant_artifact_id, "relevant_artifact_id", workflow)
-    if asked.relevant_memory_id:
-        reading.need_memory(asked.relevant_memory_id, "relevant_memory_id", workflow)
-    return think(
-        unit,
-        chain,
-        asked.thought_type,
-        asked.content,
-        parent=asked.parent_thought_id,
-        action=asked.relevant_action_id,
-        artifact=asked.relevant_artifact_id,
-        memory=asked.relevant_memory_id,
-        key=asked.idempotency_key,
-    )
+    def write(self, unit: Unit) -> Thought:
+        reading = unit.reading
+        workflow = reading.need_workflow(self.workflow_id).id
+        made = unit.made_before(ev.ThoughtAdded, self.idempotency_key, workflow)
+        if made:
+            return reading.need(THOUGHTS, made, "idempotency_key")
+        chain = reading.first_chain(workflow)
+        if self.thought_chain_id:
+            chain = reading.need(CHAINS, self.thought_chain_id, "thought_chain_id", workflow)
+        if self.parent_thought_id:
+            parent = reading.need(THOUGHTS, self.parent_thought_id, "parent_thought_id")
+            reading.need(CHAINS, parent.chain, "parent_thought_id", workflow)
+        reading.check(ACTIONS, self.relevant_action_id, "relevant_action_id", workflow)
+        reading.check(ARTIFACTS, self.relevant_artifact_id, "relevant_artifact_id", workflow)
+        if self.relevant_memory_id:
+            reading.need_memory(self.relevant_memory_id, "relevant_memory_id", workflow)
+        return think(
+            unit,
+            chain,
+            self.thought_type,
+            self.content,
+            parent=self.parent_thought_id,
+            action=self.relevant_action_id,
+            artifact=self.relevant_artifact_id,
+            memory=self.relevant_memory_id,
+            key=self.idempotency_key,
+        )
 
 
 class CreateThoughtChain(Request[ThoughtChain]):
     """Another line of thought begins."""
 
-    verb: ClassVar[str] = "create_thought_chain"
-    purpose: ClassVar[str] = "begin another line of thought"
-    workflow_id: Ident
-    title: Line = Field(min_length=1)
-    initial_thought: Text = ""
-    initial_thought_type: ThoughtKind = ThoughtType.GOAL
+    workflow_id: rq.Ident
+    title: rq.Line = Field(min_length=1)
+    initial_thought: rq.Text = ""
+    initial_thought_type: rq.Word[ThoughtType] = ThoughtType.GOAL
 
-
-@writes(CreateThoughtChain)
-def _create_chain(unit: Unit, asked: CreateThoughtChain) -> ThoughtChain:
-    workflow = unit.reading.need_workflow(asked.workflow_id)
-    chain = ThoughtChain(unit.new_id("c"), workflow.id, asked.title, created_at=unit.now)
-    unit.emit(ev.ThoughtChainCreated(chain=chain))
-    if asked.initial_thought:
-        think(unit, chain, asked.initial_thought_type, asked.initial_thought)
-    return chain
+    def write(self, unit: Unit) -> ThoughtChain:
+        workflow = unit.reading.need_workflow(self.workflow_id)
+        chain = ThoughtChain(unit.new_id("c"), workflow.id, self.title, created_at=unit.now)
+        unit.emit(ev.ThoughtChainCreated(chain=chain))
+        if self.initial_thought:
+            think(unit, chain, self.initial_thought_type, self.initial_thought)
+        return chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,49 +193,303 @@ class ChainWithThoughts:
 class GetThoughtChain(Request[ChainWithThoughts]):
     """A line of thought by id."""
 
-    verb: ClassVar[str] = "get_thought_chain"
-    purpose: ClassVar[str] = "read a line of thought"
-    thought_chain_id: Ident
+    thought_chain_id: rq.Ident
     include_thoughts: bool = True
 
-
-@answers(GetThoughtChain)
-def _get_chain(view: View, asked: GetThoughtChain) -> ChainWithThoughts:
-    chain = view.reading.need(CHAINS, asked.thought_chain_id, "thought_chain_id")
-    if not asked.include_thoughts:
-        return ChainWithThoughts(chain)
-    thoughts = view.reading.many(THOUGHTS, "t.chain = ?", (chain.id,), order="t.sequence")
-    return ChainWithThoughts(chain, tuple(thoughts))
+    def answer(self, view: View) -> ChainWithThoughts:
+        chain = view.reading.need(CHAINS, self.thought_chain_id, "thought_chain_id")
+        if not self.include_thoughts:
+            return ChainWithThoughts(chain)
+        thoughts = view.reading.many(THOUGHTS, "t.chain = ?", (chain.id,), order="t.sequence")
+        return ChainWithThoughts(chain, tuple(thoughts))
 
 
 KEY_THOUGHTS = (
-    ThoughtType.GOAL,
-    ThoughtType.DECISION,
-    ThoughtType.SUMMARY,
-    ThoughtType.REFLECTION,
-    ThoughtType.REASONING,
-    ThoughtType.ANALYSIS,
-    ThoughtType.INSIGHT,
-    ThoughtType.USER_GUIDANCE,
+    *(ThoughtType.GOAL, ThoughtType.DECISION, ThoughtType.SUMMARY, ThoughtType.REFLECTION),
+    *(ThoughtType.REASONING, ThoughtType.ANALYSIS, ThoughtType.INSIGHT, ThoughtType.USER_GUIDANCE),
 )
-"""Types of thoughts that a thinker is told of (§1.8), with what the operator said (§4)."""
+"""Types of thoughts that a thinker gets, with what the operator said."""
 
 
 class GetKeyThoughts(Request[tuple[Thought, ...]]):
     """The thoughts that matter, of all lines of thought of a workflow, newest first."""
 
-    verb: ClassVar[str] = "get_key_thoughts"
-    purpose: ClassVar[str] = "see the thoughts that matter, newest first"
-    for_agents: ClassVar[bool] = False
-    workflow_id: Ident
-    limit: Limit = 7
+    workflow_id: rq.Ident
+    limit: rq.Limit = 7
+
+    def answer(self, view: View) -> tuple[Thought, ...]:
+        reading = view.reading
+        workflow = reading.need_workflow(self.workflow_id).id
+        kinds = ", ".join(f"'{kind}'" for kind in KEY_THOUGHTS)
+        condition = f"""t.type in ({kinds}) and t.chain in (
+            select c.id from chains c where c.workflow = ? and {reading.live("c")})"""
+        return tuple(reading.many(THOUGHTS, condition, (workflow,), order="t.row desc", limit=self.limit))
 
 
-@answers(GetKeyThoughts)
-def _key_thoughts(view: View, asked: GetKeyThoughts) -> tuple[Thought, ...]:
-    reading = view.reading
-    workflow = reading.need_workflow(asked.workflow_id).id
-    kinds = ", ".join(f"'{kind}'" for kind in KEY_THOUGHTS)
-    condition = f"""t.type in ({kinds}) and t.chain in (
-        select c.id from chains c where c.workflow = ? and {reading.live("c")})"""
-    return tuple(reading.many(THOUGHTS, condition, (workflow,), order="t.row desc", limit=asked.limit))
+class RecordActionStart(Request[RecordedAction]):
+    """An action begins; an episodic memory records it."""
+
+    workflow_id: rq.Ident
+    action_type: rq.Word[ActionType]
+    reasoning: rq.Text = ""
+    tool_name: rq.Line = ""
+    tool_args: rq.Json = Field(default_factory=dict)
+    title: rq.Line = ""
+    parent_action_id: rq.MaybeIdent = ""
+    tags: rq.Tags = ()
+    idempotency_key: rq.Key = ""
+
+    def write(self, unit: Unit) -> RecordedAction:
+        workflow = unit.reading.need_workflow(self.workflow_id)
+        made = unit.made_before(ev.ActionRecorded, self.idempotency_key, workflow.id)
+        if made:
+            return unit.reading.need(ACTIONS, made, "idempotency_key")
+        if workflow.status.terminal:
+            raise MemoryRefused(f"Workflow {workflow.id} is {workflow.status}: no action can begin in it.")
+        if self.action_type is ActionType.TOOL_USE and not self.tool_name:
+            raise MemoryInputError("tool_name", "tool_name: an action of type tool_use must name its tool.")
+        unit.reading.check(ACTIONS, self.parent_action_id, "parent_action_id", workflow.id)
+        ((before,),) = unit.reading.rows(
+            "select coalesce(max(sequence), 0) from actions where workflow = ? and died is null", workflow.id
+        )
+        title = self.title or self.tool_name or str(self.action_type)
+        memory = remember(
+            unit,
+            MemoryItem(
+                id="",
+                workflow=workflow.id,
+                content=f"Action {title}" + (f": {self.reasoning}" if self.reasoning else ""),
+                type=MemoryType.ACTION_LOG,
+                ttl=scoring.TTL_S[MemoryLevel.EPISODIC],
+                description=f"Action {title}",
+                tags=("action_start", str(self.action_type)),
+                action=unit.new_id("a", ahead=1),
+            ),
+        )
+        action = RecordedAction(
+            id=unit.new_id("a"),
+            workflow=workflow.id,
+            type=self.action_type,
+            title=title,
+            reasoning=self.reasoning,
+            tool=self.tool_name,
+            args=self.tool_args,
+            parent=self.parent_action_id,
+            memory=memory.id,
+            tags=self.tags,
+            sequence=before + 1,
+            started_at=unit.now,
+        )
+        unit.emit(ev.ActionRecorded(action=action, key=self.idempotency_key))
+        return action
+
+
+class RecordActionCompletion(Request[RecordedAction]):
+    """An action is over; its memory says how it went, and the result is kept whole."""
+
+    big: ClassVar[tuple[str, ...]] = ("tool_result",)
+    action_id: rq.Ident
+    status: rq.Word[ActionStatus] = ActionStatus.COMPLETED
+    tool_result: rq.Big = ""
+    summary: rq.Text = ""
+    conclusion_thought: rq.Text = ""
+    conclusion_thought_type: rq.Word[ThoughtType] = ThoughtType.INFERENCE
+    idempotency_key: rq.Key = ""
+
+    def write(self, unit: Unit) -> RecordedAction:
+        action = unit.reading.need(ACTIONS, self.action_id, "action_id")
+        if unit.made_before(ev.ActionEnded, self.idempotency_key, action.workflow):
+            return action
+        if not self.status.terminal:
+            raise MemoryInputError("status", "status: an action ends completed, failed or skipped.")
+        if action.status.terminal:
+            raise MemoryRefused(f"Action {action.id} is {action.status} already: it ends only once.")
+        unit.emit(
+            ev.ActionEnded(
+                workflow=action.workflow,
+                action=action.id,
+                status=self.status,
+                result=unit.content("tool_result", self.tool_result),
+                summary=self.summary,
+                key=self.idempotency_key,
+            )
+        )
+        memory = unit.reading.find_memory(action.memory)
+        if memory is not None:
+            parts = [f"{self.status}", self.summary, self.tool_result[:50]]
+            changes = {
+                "content": "\n".join([memory.content, *filter(None, parts)])[:64_000],
+                "importance": scoring.ended_importance(memory.importance, self.status),
+            }
+            unit.emit(ev.MemoryChanged(workflow=action.workflow, memory=memory.id, changes=changes))
+        if self.conclusion_thought:
+            chain = unit.reading.first_chain(action.workflow)
+            think(unit, chain, self.conclusion_thought_type, self.conclusion_thought, action=action.id)
+        return unit.reading.need(ACTIONS, action.id, "action_id")
+
+
+@dataclass(frozen=True, slots=True)
+class ActionDetails:
+    """An action with what it needs and what needs it."""
+
+    action: RecordedAction
+    needs: tuple[Dependency, ...] = ()
+    needed_by: tuple[Dependency, ...] = ()
+
+
+class GetActionDetails(Request[tuple[ActionDetails, ...]]):
+    """Actions by id."""
+
+    action_id: rq.MaybeIdent = ""
+    action_ids: tuple[rq.Ident, ...] = Field(default=(), strict=False, max_length=100)
+    include_dependencies: bool = False
+
+    def answer(self, view: View) -> tuple[ActionDetails, ...]:
+        idents = tuple(ident for ident in (self.action_id, *self.action_ids) if ident)
+        if not idents:
+            raise MemoryInputError("action_id", "action_id: name an action, or several in action_ids.")
+        reading = view.reading
+        details = [ActionDetails(reading.need(ACTIONS, ident, "action_id")) for ident in idents]
+        if self.include_dependencies:
+            ends = ("t.source = ?", "t.target = ?")
+            details = [
+                ActionDetails(action, *(tuple(reading.many(DEPENDENCIES, end, (action.id,))) for end in ends))
+                for action in (each.action for each in details)
+            ]
+        return tuple(details)
+
+
+class GetRecentActions(Request[tuple[RecordedAction, ...]]):
+    """The newest actions of a workflow, newest first, with their results."""
+
+    workflow_id: rq.Ident
+    limit: rq.Limit = 5
+    action_type: rq.Word[ActionType] | None = None
+    status: rq.Word[ActionStatus] | None = None
+
+    def answer(self, view: View) -> tuple[RecordedAction, ...]:
+        view.reading.need_workflow(self.workflow_id)
+        fits = view.reading.where(workflow=self.workflow_id, type=self.action_type, status=self.status)
+        return tuple(view.reading.many(ACTIONS, *fits, order="t.sequence desc", limit=self.limit))
+
+
+class AddActionDependency(Request[Dependency]):
+    """An action needs another one; saying so again changes nothing."""
+
+    source_action_id: rq.Ident
+    target_action_id: rq.Ident
+    dependency_type: rq.Line = Field(default="requires", min_length=1)
+
+    def write(self, unit: Unit) -> Dependency:
+        source = unit.reading.need(ACTIONS, self.source_action_id, "source_action_id")
+        unit.reading.need(ACTIONS, self.target_action_id, "target_action_id", source.workflow)
+        known = unit.reading.find(
+            DEPENDENCIES, self.source_action_id, self.target_action_id, self.dependency_type
+        )
+        if known is not None:
+            return known
+        if _reaches(unit.reading, self.target_action_id, self.source_action_id):
+            raise MemoryRefused(
+                f"{self.target_action_id} depends on {self.source_action_id} already: "
+                "two actions cannot wait for one another."
+            )
+        dependency = Dependency(self.source_action_id, self.target_action_id, self.dependency_type, unit.now)
+        unit.emit(ev.DependencyAdded(workflow=source.workflow, dependency=dependency))
+        return dependency
+
+
+def _reaches(reading: Reading, source: str, target: str) -> bool:
+    """Whether an action is, or depends on, another one."""
+    live = reading.live("d")
+    rows = reading.rows(
+        f"""with recursive reached(id) as (
+            values(?) union select d.target from dependencies d join reached r on d.source = r.id and {live}
+        ) select 1 from reached where id = ?""",
+        source,
+        target,
+    )
+    return bool(rows)
+
+
+class RecordArtifact(Request[Artifact]):
+    """The work made something; its text is kept byte for byte."""
+
+    big: ClassVar[tuple[str, ...]] = ("content",)
+    workflow_id: rq.Ident
+    name: rq.Line = Field(min_length=1)
+    artifact_type: rq.Word[ArtifactType]
+    action_id: rq.MaybeIdent = ""
+    description: rq.Text = ""
+    path: rq.Line = ""
+    content: rq.Big = ""
+    metadata: rq.Json = Field(default_factory=dict)
+    is_output: bool = False
+    tags: rq.Tags = ()
+    idempotency_key: rq.Key = ""
+
+    def write(self, unit: Unit) -> Artifact:
+        workflow = unit.reading.need_workflow(self.workflow_id)
+        made = unit.made_before(ev.ArtifactRecorded, self.idempotency_key, workflow.id)
+        if made:
+            return unit.reading.need(ARTIFACTS, made, "idempotency_key")
+        unit.reading.check(ACTIONS, self.action_id, "action_id", workflow.id)
+        title = f"Artifact {self.name} ({self.artifact_type})"
+        memory = remember(
+            unit,
+            MemoryItem(
+                id="",
+                workflow=workflow.id,
+                content=title + (f": {self.description}" if self.description else ""),
+                type=MemoryType.ARTIFACT_CREATION,
+                importance=6.0 if self.is_output else 5.0,
+                ttl=scoring.TTL_S[MemoryLevel.EPISODIC],
+                description=title,
+                tags=self.tags,
+                action=self.action_id,
+                artifact=unit.new_id("f", ahead=1),
+            ),
+        )
+        artifact = Artifact(
+            id=unit.new_id("f"),
+            workflow=workflow.id,
+            name=self.name,
+            type=self.artifact_type,
+            action=self.action_id,
+            description=self.description,
+            path=self.path,
+            content=unit.content("content", self.content) if self.content else None,
+            metadata=self.metadata,
+            is_output=self.is_output,
+            tags=self.tags,
+            memory=memory.id,
+            created_at=unit.now,
+        )
+        unit.emit(ev.ArtifactRecorded(artifact=artifact, key=self.idempotency_key))
+        return artifact
+
+
+class GetArtifacts(Request[tuple[Artifact, ...]]):
+    """Artifacts of a workflow, newest first."""
+
+    workflow_id: rq.Ident
+    artifact_type: rq.Word[ArtifactType] | None = None
+    tag: rq.Line = ""
+    is_output: bool | None = None
+    limit: rq.Limit = 10
+
+    def answer(self, view: View) -> tuple[Artifact, ...]:
+        view.reading.need_workflow(self.workflow_id)
+        fits = view.reading.where(
+            self.tag, workflow=self.workflow_id, type=self.artifact_type, is_output=self.is_output
+        )
+        return tuple(view.reading.many(ARTIFACTS, *fits, order="t.row desc", limit=self.limit))
+
+
+class GetArtifact(Request[Artifact]):
+    """An artifact by id."""
+
+    verb: ClassVar[str] = "get_artifact_by_id"
+    artifact_id: rq.Ident
+
+    def answer(self, view: View) -> Artifact:
+        return view.reading.need(ARTIFACTS, self.artifact_id, "artifact_id")

@@ -1,20 +1,52 @@
-"""Which model thinks, where it is asked, and what it may cost."""
+"""Which model thinks, where it is asked, and what it may cost.
+
+How often a model may put right what it said, checked where it comes in.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
+from engine.core.value import dataclass
 from engine.models.cost import Budget
 from engine.models.endpoint import Endpoint, Retries, Timeouts
-from engine.models.repairs import REPAIRS
 
 if TYPE_CHECKING:
     from engine.models.client import MessagesClient
 
-USUAL = "claude-sonnet-5-5"
-"""The model that is asked where nobody chose one."""
+
+REPAIRS_KEY = "repairs"
+"""Where the number stands in an agent's configuration."""
+REPAIRS = 2
+"""The usual number."""
+REPAIRS_LIMIT = 10
+
+
+class RepairsError(ValueError):
+    """The number cannot be used; the message says what it must be."""
+
+
+def read_repairs(meta: Mapping[str, Any], usual: int = REPAIRS) -> int:
+    """How often the model of an agent may put an answer right before it counts as failed; 0 for never.
+
+    Args:
+        meta: the agent's configuration.
+        usual: the number where the configuration has none, as the workspace's settings say.
+
+    Raises:
+        RepairsError: what stands there is no whole number, or out of range.
+    """
+    given = meta.get(REPAIRS_KEY, usual)
+    if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= REPAIRS_LIMIT:
+        most = f"a whole number from 0 to {REPAIRS_LIMIT}"
+        raise RepairsError(f"{REPAIRS_KEY}: it is {most}, not {str(given)[:40]!r}")
+    return given
+
+
+DEFAULT_MODEL = "claude-sonnet-5-5"
+"""The model that is asked where none was chosen."""
 TIERS = ("fast", "deep")
 """Tiers for which the environment may name a model: PILOTHOUSE_MODEL_FAST, PILOTHOUSE_MODEL_DEEP."""
 NO_MODEL = (
@@ -28,11 +60,11 @@ class ModelChoice:
     """A model that can be asked."""
 
     endpoint: Endpoint
-    name: str = USUAL
+    name: str = DEFAULT_MODEL
     budget: Budget = field(default_factory=Budget)
     """Of each agent."""
     tiers: Mapping[str, str] = field(default_factory=dict)
-    """Other models by how strong one is wanted: `fast`, `default`, `deep` (ontology spec §1.6)."""
+    """Other models by how strong one is wanted: `fast`, `default`, `deep`."""
     timeouts: Timeouts = field(default_factory=Timeouts)
     retries: Retries = field(default_factory=Retries)
     repairs: int = REPAIRS
@@ -56,9 +88,9 @@ class ModelChoice:
             ModelError: what it names cannot be used; the message says what to do.
         """
         named = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
-        if not any(environ.get(one, "").strip() for one in named):
+        if not any(environ.get(variable, "").strip() for variable in named):
             return None
-        chosen = name or environ.get("PILOTHOUSE_MODEL", "").strip() or USUAL
+        chosen = name or environ.get("PILOTHOUSE_MODEL", "").strip() or DEFAULT_MODEL
         tiers = {tier: environ.get(f"PILOTHOUSE_MODEL_{tier.upper()}", "").strip() for tier in TIERS}
         named_tiers = {tier: model for tier, model in tiers.items() if model}
         return cls(Endpoint.from_environment(environ), chosen, tiers=named_tiers)

@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import random
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager, aclosing
+from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from engine.domain.ports import Clock, Randomness, SystemClock
-from engine.domain.text import clean_line
-from engine.models.answer import ModelAnswer, TokenCount
-from engine.models.assembly import Assembly, Piece
-from engine.models.capabilities import Capabilities, ModelTable, shipped_models
-from engine.models.endpoint import Endpoint, Retries, Timeouts
+from engine.core.ports import Clock, Randomness, SystemClock
+from engine.core.text import clean_line
+from engine.core.value import dataclass
+from engine.models.capabilities import Capabilities, capabilities_of
+from engine.models.completion import PieceSink, Recorder, ignore_call, ignore_piece
+from engine.models.endpoint import Endpoint, Retries, Timeouts, create_arguments
 from engine.models.errors import RETRIED, ModelError, ModelErrorKind
-from engine.models.port import PieceSink, Recorder, unrecorded, unwatched
+from engine.models.messages import ModelAnswer, Piece
 from engine.models.request import ModelRequest
-from engine.models.sdk import count_arguments, create_arguments, open_sdk, plain_errors
-from engine.models.sse import EventReader
-from engine.models.wire import WireEvent, wire_event
+from engine.models.stream import Assembly, EventReader, WireEvent, wire_event
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
+
 
 _LETTING_GO_S = 0.2
 """Longest wait for a connection to close once an answer was cut off."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class RetryWait:
     """A call waits before it is tried again."""
 
     why: str
@@ -48,14 +49,12 @@ class MessagesClient:
         self,
         endpoint: Endpoint,
         *,
-        models: ModelTable | None = None,
         timeouts: Timeouts | None = None,
         retries: Retries | None = None,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
     ) -> None:
         self._endpoint = endpoint
-        self._models = models or shipped_models()
         self._timeouts = timeouts or Timeouts()
         self._retries = retries or Retries()
         self._clock: Clock = clock or SystemClock()
@@ -64,14 +63,12 @@ class MessagesClient:
         self._sdk: AsyncAnthropic | None = None
         self._opening = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
-        self.rests: list[Rest] = []
+        self.rests: list[RetryWait] = []
         """Calls that wait now before they are tried again, of all agents."""
-        self._uncounted: dict[str, str] = {}
-        """Why no tokens are counted, by model."""
 
     def capabilities(self, model: str) -> Capabilities:
         """See `ModelClient`."""
-        return self._models.of(model)
+        return capabilities_of(model)
 
     async def close(self) -> None:
         """Close all connections; whoever asks has ended their calls before."""
@@ -86,15 +83,14 @@ class MessagesClient:
         self,
         request: ModelRequest,
         *,
-        sink: PieceSink = unwatched,
-        record: Recorder = unrecorded,
-        cut: asyncio.Event | None = None,
+        sink: PieceSink = ignore_piece,
+        record: Recorder = ignore_call,
     ) -> ModelAnswer:
-        """See `ModelClient`; a call that is cut off or cancelled returns or goes on within 250 ms."""
+        """See `ModelClient`; a call that is cancelled ends within 250 ms."""
         fitted, notes = self.capabilities(request.model).fit(request)
         call = _Call(fitted, notes, sink, self._clock)
         try:
-            await self._until_cut(call, cut)
+            await self._until_cancelled(call)
         except ModelError as error:
             self._settle(error, call)
             record(fitted, error)
@@ -106,22 +102,15 @@ class MessagesClient:
         record(fitted, answer)
         return answer
 
-    async def _until_cut(self, call: _Call, cut: asyncio.Event | None) -> None:
-        """Run the call to its end, or until the operator has seen enough."""
-        if cut is not None and cut.is_set():
-            return
+    async def _until_cancelled(self, call: _Call) -> None:
+        """Run the call to its end; a cancelled one is waited for only a little."""
         work = asyncio.create_task(self._in_time(call), name="a model's answer")
-        waits: set[asyncio.Task[Any]] = {work}
-        if cut is not None:
-            waits.add(asyncio.create_task(cut.wait(), name="cutting an answer off"))
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            if work.done():
-                work.result()
+            await asyncio.wait({work})
+            work.result()
         finally:
-            for task in waits:
-                task.cancel()
             if not work.done():
+                work.cancel()
                 self._closing.add(work)
                 work.add_done_callback(self._let_go)
                 await asyncio.wait({work}, timeout=_LETTING_GO_S)
@@ -129,7 +118,7 @@ class MessagesClient:
     def _let_go(self, work: asyncio.Task[None]) -> None:
         self._closing.discard(work)
         if not work.cancelled():
-            work.exception()  # Nobody waits for it any more; asking marks it as seen.
+            work.exception()  # It is waited for no longer; asking marks it as seen.
 
     def _settle(self, error: ModelError, call: _Call) -> None:
         """Complete an error with what only the call knows, and make sure that it holds no key."""
@@ -161,7 +150,7 @@ class MessagesClient:
                 if wait is None:
                     raise
                 call.trouble = error.message
-                rest = Rest(error.kind.value, wait, self._clock.now())
+                rest = RetryWait(error.kind.value, wait, self._clock.now())
                 self.rests.append(rest)
                 try:
                     await self._clock.sleep(wait)
@@ -184,17 +173,17 @@ class MessagesClient:
         return error.retry_after_s + self._random.uniform(0.0, rules.base_s)
 
     async def _attempt(self, call: _Call) -> None:
-        sdk = await self._connected()
+        sdk, plain_errors = await self._connected()
         call.begin()
         first = asyncio.get_running_loop().time() + self._timeouts.first_byte_s
         try:
-            with plain_errors(self._endpoint, self._timeouts):
+            with plain_errors():
                 async with asyncio.timeout_at(first):
                     stream = await sdk.messages.create(**create_arguments(call.request), stream=True)
         except TimeoutError:
             raise self._silent() from None
         try:
-            with plain_errors(self._endpoint, self._timeouts):
+            with plain_errors():
                 call.request_id = clean_line(stream.response.headers.get("request-id", ""), limit=100)
                 await self._read(call, stream.response, first)
         except ModelError:
@@ -209,11 +198,13 @@ class MessagesClient:
                 f"the stream of {self._endpoint.host} ended before the answer did: try again",
             )
 
-    async def _connected(self) -> AsyncAnthropic:
+    async def _connected(self) -> tuple[AsyncAnthropic, Callable[[], AbstractContextManager[None]]]:
+        """The SDK's client, and what turns its errors into ours."""
         async with self._opening:
+            module = await asyncio.to_thread(importlib.import_module, "engine.models.sdk")
             if self._sdk is None:
-                self._sdk = await open_sdk(self._endpoint, self._timeouts)
-            return self._sdk
+                self._sdk = module.open_sdk(self._endpoint, self._timeouts)
+            return self._sdk, partial(module.plain_errors, self._endpoint, self._timeouts)
 
     async def _read(self, call: _Call, response: Any, first: float) -> None:
         kind = response.headers.get("content-type", "").lower()
@@ -259,32 +250,6 @@ class MessagesClient:
             ModelErrorKind.TIMEOUT,
             f"{self._endpoint.host} sent {what}: a slow model may need a longer limit",
         )
-
-    async def count_tokens(self, request: ModelRequest) -> TokenCount:
-        """See `ModelClient`."""
-        fitted, _ = self.capabilities(request.model).fit(request)
-        why = self._uncounted.get(request.model, "")
-        if not why:
-            try:
-                return TokenCount(await self._count(fitted))
-            except ModelError as error:
-                why = self._endpoint.without_key(error.message)
-                if error.kind is ModelErrorKind.NOT_FOUND:
-                    self._uncounted[request.model] = why
-        return TokenCount(sum(tokens for _, tokens in fitted.shares()), estimated=True, why=why)
-
-    async def _count(self, request: ModelRequest) -> int:
-        sdk = await self._connected()
-        try:
-            with plain_errors(self._endpoint, self._timeouts):
-                async with asyncio.timeout(self._timeouts.count_s):
-                    counted = await sdk.messages.count_tokens(**count_arguments(request))
-        except TimeoutError:
-            raise self._silent() from None
-        tokens: object = getattr(counted, "input_tokens", None)
-        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
-            raise ModelError(ModelErrorKind.UNREADABLE, f"{self._endpoint.host} counts no tokens")
-        return tokens
 
 
 class _Call:

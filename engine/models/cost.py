@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from engine.domain.budgets import SpendingLimits, Spent
-from engine.models.answer import TokenCount
+from engine.core.budgets import SpendingLimits, Spent
+from engine.core.value import dataclass
 
 if TYPE_CHECKING:
-    from engine.models.answer import Usage
     from engine.models.capabilities import Capabilities, Price
+    from engine.models.messages import Usage
     from engine.models.request import ModelRequest
+
 
 _MILLION = Decimal(1_000_000)
 
@@ -26,7 +26,7 @@ class Cost:
     tokens: int = 0
     calls: int = 0
     unpriced: int = 0
-    """Calls whose price nobody knows; then `usd` is only part of the sum."""
+    """Calls of unknown price; then `usd` is only part of the sum."""
     estimated: bool = False
     """True when some tokens were not counted by the endpoint."""
 
@@ -72,22 +72,19 @@ def _usd(usage: Usage, price: Price) -> Decimal:
     return sum(parts, Decimal(0)) / _MILLION
 
 
-def worst_case(prompt: TokenCount, max_tokens: int, capabilities: Capabilities) -> Cost:
-    """The most a call can take: its prompt at the dearest way of reading it, and the longest answer."""
-    price = capabilities.price(prompt.tokens)
-    tokens = prompt.tokens + max_tokens
-    if price is None:
-        return Cost(tokens=tokens, calls=1, unpriced=1, estimated=prompt.estimated)
-    dearest = max(price.input, price.cache_write)
-    return Cost(
-        (prompt.tokens * dearest + max_tokens * price.output) / _MILLION, tokens, 1, 0, prompt.estimated
-    )
-
-
-def dearest(request: ModelRequest, capabilities: Capabilities) -> Cost:
-    """The most that a request can take; its prompt is estimated, as nobody has counted it."""
-    prompt = TokenCount(sum(tokens for _, tokens in request.shares()), estimated=True)
+def maximum_cost(request: ModelRequest, capabilities: Capabilities) -> Cost:
+    """The most that a request can take; its prompt is estimated."""
+    prompt = sum(tokens for _, tokens in request.shares())
     return worst_case(prompt, request.max_tokens, capabilities)
+
+
+def worst_case(prompt: int, max_tokens: int, capabilities: Capabilities) -> Cost:
+    """The most a call can take: its prompt at the dearest way of reading it, and the longest answer."""
+    price, tokens = capabilities.price(prompt), prompt + max_tokens
+    if price is None:
+        return Cost(tokens=tokens, calls=1, unpriced=1, estimated=True)
+    dearest = max(price.input, price.cache_write)
+    return Cost((prompt * dearest + max_tokens * price.output) / _MILLION, tokens, 1, 0, True)
 
 
 @dataclass(frozen=True, slots=True)

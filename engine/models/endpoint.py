@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from engine.core.value import dataclass
 from engine.models.errors import ModelError, ModelErrorKind
+from engine.models.request import ModelRequest
+
+if TYPE_CHECKING:
+    pass
+
 
 DEFAULT_URL = "https://api.anthropic.com"
 
@@ -103,13 +109,11 @@ class Timeouts:
     """Between two pieces of the answer; the endpoint's signs of life count as pieces."""
     total_s: float = 600.0
     """For the whole call with its retries and waits."""
-    count_s: float = 5.0
-    """For counting tokens, which has a fall-back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """When a failed call is made again: exponential back-off with full jitter (spec AML §3.4, W26)."""
+    """When a failed call is made again: exponential back-off with full jitter."""
 
     attempts: int = 3
     """All attempts of a call, the first included."""
@@ -122,3 +126,10 @@ class Retries:
     def ceiling(self, retry: int) -> float:
         """The longest wait before a retry, counted from 1; the wait is drawn evenly between 0 and this."""
         return min(self.cap_s, self.base_s * 2.0 ** min(retry - 1, 30))
+
+
+def create_arguments(request: ModelRequest) -> dict[str, Any]:
+    """The arguments of `messages.create`, whose signature has no sampling: that goes beside them."""
+    body = request.body()
+    extra = {name: body.pop(name) for name in ("temperature", "top_p") if name in body}
+    return {**body, **({"extra_body": extra} if extra else {})}

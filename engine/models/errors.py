@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from engine.core.recovery import FailureKind
+
 if TYPE_CHECKING:
-    from engine.models.answer import ModelAnswer
+    from engine.models.messages import ModelAnswer
 
 
 class ModelErrorKind(StrEnum):
@@ -38,12 +41,8 @@ class ModelErrorKind(StrEnum):
 
 RETRIED = frozenset(
     {
-        ModelErrorKind.RATE_LIMIT,
-        ModelErrorKind.OVERLOADED,
-        ModelErrorKind.SERVER,
-        ModelErrorKind.TIMEOUT,
-        ModelErrorKind.NETWORK,
-        ModelErrorKind.UNREADABLE,
+        *(ModelErrorKind.RATE_LIMIT, ModelErrorKind.OVERLOADED, ModelErrorKind.SERVER),
+        *(ModelErrorKind.TIMEOUT, ModelErrorKind.NETWORK, ModelErrorKind.UNREADABLE),
     }
 )
 """Kinds that may pass by themselves; all others would come again."""
@@ -78,3 +77,18 @@ class ModelError(Exception):
 
     def __repr__(self) -> str:
         return f"ModelError({self.kind.name}, {self.message!r}, status={self.status})"
+
+
+_FAILURES: Mapping[ModelErrorKind, FailureKind] = {
+    **dict.fromkeys(RETRIED, FailureKind.NETWORK_ERROR),
+    **dict.fromkeys((ModelErrorKind.RATE_LIMIT, ModelErrorKind.OVERLOADED), FailureKind.RATE_LIMIT_ERROR),
+    **dict.fromkeys((ModelErrorKind.BAD_REQUEST, ModelErrorKind.TOO_LARGE), FailureKind.INVALID_PARAMETERS),
+    ModelErrorKind.NOT_FOUND: FailureKind.TOOL_UNAVAILABLE,
+    ModelErrorKind.TRUNCATED: FailureKind.PLANNING_ERROR,
+}
+"""All others are refusals, which would come again."""
+
+
+def kind_of_model_error(error: ModelError) -> FailureKind:
+    """The failure kind of a call of a model; its own kind was given by status and exception already."""
+    return _FAILURES.get(error.kind, FailureKind.PERMISSION_ERROR)

@@ -6,22 +6,23 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
-from engine.journal.event import canonical
-from engine.models.blocks import Message, Text, ToolResult, block_body, cache_mark
+from engine.core.journal import canonical
+from engine.core.value import dataclass
+from engine.models.messages import Message, Text, ToolResult, block_body, cache_mark
 
 CACHE_MARKS = 4
 """Places in a prompt up to which the Messages API caches."""
 LEAST_THINKING = 1_024
 """Smallest budget of thinking that the Messages API takes, in tokens."""
 EFFORTS = ("low", "medium", "high")
-"""How much a model may be told to work: the levels that all take that take any (ontology spec §1.6)."""
+"""How much a model may be told to work: the levels that all take that take any."""
 ANY_TOOL = "*"
 """Stands for whichever tool the model chooses; it must call one, and only one."""
 CHARACTERS_PER_TOKEN = 4
-"""The rule of thumb where nobody counts (seed AML, token estimation)."""
+"""The rule of thumb where it is not counted (seed AML, token estimation)."""
 
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -83,13 +84,16 @@ class ModelRequest:
             yield f"thinking_budget must be from {LEAST_THINKING} to below max_tokens ({self.max_tokens})"
         if self.effort and self.effort not in EFFORTS:
             yield f"effort is {self.effort!r} and must be one of {', '.join(EFFORTS)}"
+        yield from self._tool_faults()
+        if self._cache_marks() > CACHE_MARKS:
+            yield f"more than {CACHE_MARKS} places are marked for caching"
+
+    def _tool_faults(self) -> Iterator[str]:
         names = [tool.name for tool in self.tools]
         if len(set(names)) < len(names) or not all(_TOOL_NAME.fullmatch(name) for name in names):
             yield "tools need different names of up to 64 letters, digits, _ and -"
         if self.tool_choice and self.tool_choice not in (*names, *([ANY_TOOL] if names else [])):
             yield f"tool_choice is {self.tool_choice!r}, which is none of the tools"
-        if self._cache_marks() > CACHE_MARKS:
-            yield f"more than {CACHE_MARKS} places are marked for caching"
 
     def _cache_marks(self) -> int:
         blocks = [*self.system, *(block for message in self.messages for block in message.content)]
@@ -158,14 +162,14 @@ class ModelRequest:
     def shares(self) -> tuple[tuple[str, int], ...]:
         """Each block of the prompt by name with its estimated tokens, in the order sent."""
         tools = canonical(self._tools_body().get("tools", []))
-        found = [("tools", estimate_tokens(tools))] if self.tools else []
-        found += [(block.name or "system", estimate_tokens(block.text)) for block in self.system]
+        shares = [("tools", estimate_tokens(tools))] if self.tools else []
+        shares += [(block.name or "system", estimate_tokens(block.text)) for block in self.system]
         for message in self.messages:
             for block in message.content:
                 name = block.name if isinstance(block, Text) else ""
                 name = name or ("tool results" if isinstance(block, ToolResult) else "exchange")
-                found.append((name, estimate_tokens(canonical(block_body(block)))))
-        return tuple(found)
+                shares.append((name, estimate_tokens(canonical(block_body(block)))))
+        return tuple(shares)
 
 
 def estimate_tokens(text: str) -> int:

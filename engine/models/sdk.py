@@ -1,35 +1,29 @@
 """The official SDK: how it is opened, and its errors in our words.
 
-Only this module knows it, and only once a model is asked: importing it takes about a second. Its own
+Importing it takes about a second, so this module is loaded in a thread once a model is asked. The SDK's own
 retries, redirects, telemetry and credential files are off; a key comes from `Endpoint` alone.
 """
 
 from __future__ import annotations
 
-import asyncio
-import importlib
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from engine.domain.text import clean_line
+import anthropic
+import anthropic.resources.messages  # what is loaded here is not loaded on the event loop later
+import httpx2
+
+from engine.core.text import clean_line
 from engine.models.endpoint import Endpoint, Timeouts
 from engine.models.errors import ModelError, ModelErrorKind
-from engine.models.request import ModelRequest
-
-if TYPE_CHECKING:
-    from anthropic import APIStatusError, AsyncAnthropic
 
 
-async def open_sdk(endpoint: Endpoint, timeouts: Timeouts) -> AsyncAnthropic:
+def open_sdk(endpoint: Endpoint, timeouts: Timeouts) -> anthropic.AsyncAnthropic:
     """The SDK's client for an endpoint; the caller closes it."""
-    await asyncio.to_thread(importlib.import_module, "anthropic.resources.messages")
-    import httpx2
-    from anthropic import AsyncAnthropic, omit
-
     # The limits of reading are the caller's: one for the first byte, one between pieces.
     timeout = httpx2.Timeout(None, connect=timeouts.connect_s)
     # No proxy is to see what goes to this machine itself, and no redirect to take the key elsewhere.
@@ -38,8 +32,8 @@ async def open_sdk(endpoint: Endpoint, timeouts: Timeouts) -> AsyncAnthropic:
     http = httpx2.AsyncClient(
         timeout=timeout, trust_env=not endpoint.loopback, follow_redirects=False, verify=not plain
     )
-    headers: Any = {} if endpoint.key else {"Authorization": omit}
-    return AsyncAnthropic(
+    headers: Any = {} if endpoint.key else {"Authorization": anthropic.omit}
+    return anthropic.AsyncAnthropic(
         # An empty key is still a given one: the SDK then looks for no other on this machine.
         api_key=endpoint.key,
         base_url=endpoint.base_url,
@@ -51,26 +45,9 @@ async def open_sdk(endpoint: Endpoint, timeouts: Timeouts) -> AsyncAnthropic:
     )
 
 
-def create_arguments(request: ModelRequest) -> dict[str, Any]:
-    """The arguments of `messages.create`, whose signature has no sampling: that goes beside them."""
-    body = request.body()
-    extra = {name: body.pop(name) for name in ("temperature", "top_p") if name in body}
-    return {**body, **({"extra_body": extra} if extra else {})}
-
-
-def count_arguments(request: ModelRequest) -> dict[str, Any]:
-    """The arguments of `messages.count_tokens`: what makes up the prompt."""
-    body = request.body()
-    taken = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
-    return {name: body[name] for name in taken if name in body}
-
-
 @contextmanager
 def plain_errors(endpoint: Endpoint, timeouts: Timeouts) -> Iterator[None]:
     """Turns what the SDK and its HTTP client raise into `ModelError`."""
-    import anthropic
-    import httpx2
-
     try:
         yield
     except anthropic.APIStatusError as error:
@@ -108,7 +85,7 @@ _KINDS = {
 }
 
 
-def _of_status(error: APIStatusError, endpoint: Endpoint) -> ModelError:
+def _of_status(error: anthropic.APIStatusError, endpoint: Endpoint) -> ModelError:
     status, headers = error.status_code, error.response.headers
     fallback = (
         (ModelErrorKind.SERVER, "the endpoint failed: try again, or look at its log")
@@ -116,10 +93,10 @@ def _of_status(error: APIStatusError, endpoint: Endpoint) -> ModelError:
         else (ModelErrorKind.BAD_REQUEST, "the endpoint does not take the request")
     )
     kind, advice = _KINDS.get(status, fallback)
-    said = clean_line(error.api_message or "", limit=300) if isinstance(error.api_message, str) else ""
+    message = clean_line(error.api_message or "", limit=300) if isinstance(error.api_message, str) else ""
     return ModelError(
         kind,
-        f"{advice} ({endpoint.host}, {status}{': ' + said if said else ''})",
+        f"{advice} ({endpoint.host}, {status}{': ' + message if message else ''})",
         status=status,
         retry_after_s=retry_after(headers.get("retry-after-ms"), headers.get("retry-after")),
         request_id=clean_line(headers.get("request-id", ""), limit=100),
@@ -129,7 +106,7 @@ def _of_status(error: APIStatusError, endpoint: Endpoint) -> ModelError:
 def retry_after(milliseconds: str | None, value: str | None, *, now: datetime | None = None) -> float | None:
     """The seconds that an endpoint asks to wait, from its headers; None where they say nothing usable.
 
-    `retry-after` is a number of seconds or an HTTP date (RFC 9110 §10.2.3).
+    `retry-after` is a number of seconds or an HTTP date.
     """
     seconds = _number(milliseconds)
     if seconds is not None:

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from engine.domain.fence import fence
-from engine.domain.strict_json import StrictJsonError, read_json
-from engine.domain.text import clean_line
-from engine.models.answer import ModelAnswer
-from engine.models.asking import answer_turn, complete
-from engine.models.blocks import Message, Text, ToolResult, said
+from engine.core.text import StrictJsonError, clean_line, fence, read_json
+from engine.core.value import dataclass
+from engine.models.choice import REPAIRS
+from engine.models.completion import (
+    ModelClient,
+    PieceSink,
+    Recorder,
+    answer_turn,
+    complete,
+    ignore_call,
+    ignore_piece,
+)
 from engine.models.errors import ModelError, ModelErrorKind
-from engine.models.port import ModelClient, PieceSink, Recorder, unrecorded, unwatched
-from engine.models.repairs import REPAIRS
+from engine.models.messages import Message, ModelAnswer, Text, ToolResult, user_message
 from engine.models.request import ModelRequest, ToolSpec
 
 SHOWN_PROBLEMS = 20
-"""Problems told to a model at once."""
+"""Problems sent to a model at once."""
 
 Form = TypeVar("Form", bound=BaseModel)
 
@@ -61,9 +65,8 @@ async def ask_for(
     *,
     name: str,
     check: Callable[[Form], Sequence[str]] = lambda _value: (),
-    sink: PieceSink = unwatched,
-    record: Recorder = unrecorded,
-    cut: asyncio.Event | None = None,
+    sink: PieceSink = ignore_piece,
+    record: Recorder = ignore_call,
     repairs: int = REPAIRS,
 ) -> Structured[Form]:
     """One JSON object of a form, by a tool where the model knows tools and in words where it does not.
@@ -74,14 +77,13 @@ async def ask_for(
         form: what the object must be; read strictly, repeated keys, NaN and infinities are refused.
         name: the tool's name, which also says what the object is.
         check: what else is wrong with an object of the form, in sentences; they go back to the model.
-        sink: told the pieces as they come.
-        record: told of every call.
-        cut: when set, the call is cut off.
+        sink: gets the pieces as they come.
+        record: gets every call.
         repairs: how often what is wrong goes back to the model.
 
     Raises:
         NotOfFormError: after all repairs the answer is not of the form, or does not pass the check.
-        ModelError: a call failed, was refused or was cut off.
+        ModelError: a call failed or was refused.
     """
     tools = client.capabilities(request.model).tools
     asking = _with_tool(request, form, name) if tools else _in_words(request, form, name)
@@ -89,7 +91,7 @@ async def ask_for(
     def read(answer: ModelAnswer) -> tuple[Form | None, tuple[str, ...]]:
         return _read(answer, form, name, check)
 
-    return await ask_until(client, asking, read, sink=sink, record=record, cut=cut, repairs=repairs)
+    return await ask_until(client, asking, read, sink=sink, record=record, repairs=repairs)
 
 
 async def ask_until(
@@ -97,9 +99,8 @@ async def ask_until(
     asking: ModelRequest,
     read: Callable[[ModelAnswer], tuple[Value | None, tuple[str, ...]]],
     *,
-    sink: PieceSink = unwatched,
-    record: Recorder = unrecorded,
-    cut: asyncio.Event | None = None,
+    sink: PieceSink = ignore_piece,
+    record: Recorder = ignore_call,
     repairs: int = REPAIRS,
 ) -> Structured[Value]:
     """An answer that can be read; what is wrong with one goes back to the model so many times.
@@ -108,18 +109,17 @@ async def ask_until(
         client: who asks.
         asking: the question.
         read: what an answer says, or None and everything that is wrong with it, in sentences.
-        sink: told the pieces as they come.
-        record: told of every call.
-        cut: when set, the call is cut off.
+        sink: gets the pieces as they come.
+        record: gets every call.
         repairs: how often what is wrong goes back to the model.
 
     Raises:
         NotOfFormError: after all repairs the answer still cannot be read.
-        ModelError: a call failed, was refused or was cut off.
+        ModelError: a call failed or was refused.
     """
     history: list[tuple[str, ...]] = []
     while True:
-        answer, problems = await _answer(client, asking, sink, record, cut)
+        answer, problems = await _answer(client, asking, sink, record)
         value, problems = read(answer) if not problems else (None, problems)
         if value is not None:
             return Structured(value, answer, tuple(history))
@@ -134,22 +134,19 @@ async def _answer(
     request: ModelRequest,
     sink: PieceSink,
     record: Recorder,
-    cut: asyncio.Event | None,
 ) -> tuple[ModelAnswer, tuple[str, ...]]:
     try:
-        answer = await complete(client, request, sink=sink, record=record, cut=cut)
+        answer = await complete(client, request, sink=sink, record=record)
     except ModelError as error:
         if error.kind is not ModelErrorKind.TRUNCATED or error.answer is None:
             raise
         return error.answer, (error.message,)
-    if answer.partial:
-        raise ModelError(ModelErrorKind.TRUNCATED, "the answer was cut off", answer=answer)
     return answer, ()
 
 
 def _with_tool(request: ModelRequest, form: type[BaseModel], name: str) -> ModelRequest:
     tool = ToolSpec(name, (form.__doc__ or name).strip(), form.model_json_schema())
-    # Models that refuse a forced tool are told in words; saying it to the others does no harm.
+    # Models that refuse a forced tool are asked in words; saying it to the others does no harm.
     rule = Text(f"Answer only by calling the tool `{name}`, once.", "form")
     return replace(request, tools=(tool,), tool_choice=name, system=(*request.system, rule))
 
@@ -174,7 +171,7 @@ def _repaired(
     most = client.capabilities(request.model).max_output
     request = replace(request, max_tokens=min(max(request.max_tokens, 2 * answer.usage.output_tokens), most))
     results = tuple(ToolResult(use.id, text, is_error=True) for use in answer.tool_uses)
-    following = Message("user", results) if results else said(text, name="repair")
+    following = Message("user", results) if results else user_message(text, name="repair")
     return request.followed_by(answer_turn(answer), following)
 
 
@@ -198,12 +195,12 @@ def _read(
     except StrictJsonError as error:
         return None, (str(error),)
     except ValidationError as error:
-        return None, tuple(said_problem(details["loc"], details["msg"]) for details in error.errors())
+        return None, tuple(problem_line(details["loc"], details["msg"]) for details in error.errors())
     problems = tuple(check(value))
     return (None, problems) if problems else (value, ())
 
 
-def said_problem(place: tuple[int | str, ...], message: str) -> str:
+def problem_line(place: tuple[int | str, ...], message: str) -> str:
     """A validator's complaint about one place of an object, in a line."""
     return f"{'.'.join(map(str, place)) or 'the object'}: {message}"
 

@@ -1,7 +1,7 @@
 """Starts a module of the sandbox in a bare interpreter: `python -I -S boot.py MODULE ARGUMENTS…`.
 
 The packages `engine` and `engine.sandbox` are put there without running their `__init__`, which would
-load half of the house; a command's start is measured in milliseconds (sandbox spec §0 item 8).
+load far more than a command needs; its start is measured in milliseconds.
 """
 
 from __future__ import annotations

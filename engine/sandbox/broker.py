@@ -3,7 +3,7 @@
 Landlock does not hold chmod, chown and the setting of times. The filter hands these calls to the
 supervisor, which does them itself: it opens the file beneath a root, by descriptors, and changes that
 descriptor, so that nothing can be swapped in between. Set-id bits are dropped. Loaded in the supervisor.
-Source: sandbox spec §0 item 2, §5.1 L6; `seccomp_unotify(2)`.
+Source: `seccomp_unotify(2)`.
 """
 
 from __future__ import annotations
@@ -157,18 +157,18 @@ class _Caller:
 
     def words(self, address: int, count: int) -> tuple[int, ...]:
         """Signed words of 64 bits at an address."""
-        found = self.read(address, 8 * count)
-        if len(found) < 8 * count:
+        result = self.read(address, 8 * count)
+        if len(result) < 8 * count:
             raise CallRefusedError(errno.EFAULT)
-        return struct.unpack(f"={count}q", found)
+        return struct.unpack(f"={count}q", result)
 
     def text(self, address: int) -> bytes:
         """The C string at an address."""
         page = 4096
-        found = self.read(address, min(_MAX_PATH, page - address % page))
-        if b"\0" not in found:
-            found += self.read(address + len(found), _MAX_PATH - len(found))
-        text, end, _ = found.partition(b"\0")
+        result = self.read(address, min(_MAX_PATH, page - address % page))
+        if b"\0" not in result:
+            result += self.read(address + len(result), _MAX_PATH - len(result))
+        text, end, _ = result.partition(b"\0")
         if not end:
             raise CallRefusedError(errno.ENAMETOOLONG)
         return text

@@ -2,26 +2,34 @@
 
 Every method takes a path relative to the root, as `SandboxFiles.relative` gives it, opens the parent
 directory beneath the root and works on the one name in it. Blocking; callers use a thread.
+
+What a write would destroy: the text of a file that is there and would not be any more.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import secrets
 import stat
-import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.domain.action import ErrorCode
-from engine.sandbox.links import STEADY_S, Names, SharedFileError
-from engine.sandbox.names import shown
-from engine.sandbox.paths import Opener, PathError, best_opener, refusal, relative_path
+from engine.core.actions import ErrorCode
+from engine.sandbox.paths import (
+    Opener,
+    PathError,
+    SharedFileError,
+    best_opener,
+    name_text,
+    refusal,
+    relative_path,
+)
 from engine.sandbox.policy import SandboxPolicy, size_text
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
@@ -34,7 +42,7 @@ class Listing:
     """Names in a directory."""
 
     items: tuple[str, ...]
-    """Sorted, as `engine.sandbox.names` shows them; directories end in `/`."""
+    """Sorted, as `engine.sandbox.paths` shows them; directories end in `/`."""
     total: int
     """How many there are, before the limit."""
 
@@ -168,7 +176,7 @@ class SandboxFiles:
                 is_directory = entry.is_dir(follow_symlinks=False) or (
                     entry.is_symlink() and self._leads_to_directory(path, entry.name)
                 )
-                items.append(shown(entry.name) + "/" if is_directory else shown(entry.name))
+                items.append(name_text(entry.name) + "/" if is_directory else name_text(entry.name))
         items.sort()
         return Listing(tuple(items[: self.policy.list_entries]), len(items))
 
@@ -180,26 +188,6 @@ class SandboxFiles:
         except PathError:
             return False
 
-    def names(self) -> Names:
-        """The names beneath the root, for as many questions as one call has."""
-        return Names(self.directory, entries=self.policy.disk_entries, depth=self.policy.disk_depth)
-
-    def check_own(self, path: str, look: Callable[[], os.stat_result], names: Names | None = None) -> None:
-        """Refuse a regular file that has a name elsewhere, or may have one.
-
-        Args:
-            path: what the file is called in the refusal.
-            look: gives its status as it is now.
-            names: the names beneath the root, where many files are asked about in one call.
-        """
-        status = look()
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink == 1:
-            return
-        if names is None and time.time_ns() - status.st_ctime_ns < 2e9 * STEADY_S:
-            time.sleep(2 * STEADY_S)  # it may have got its names just now
-        if not (names or self.names()).hold_all_of(look):
-            raise SharedFileError(path, status.st_nlink)
-
     def read(self, path: str) -> str:
         """The text of a file, which must be UTF-8 and within the read limit."""
         data = self.read_bytes(path, self.policy.read_bytes)
@@ -210,19 +198,12 @@ class SandboxFiles:
             message = f"{path!r} is not UTF-8 text: byte 0x{byte:02x} at offset {error.start:,}."
             raise PathError(ErrorCode.NOT_TEXT, message) from None
 
-    def read_bytes(self, path: str, limit: int, names: Names | None = None) -> bytes:
-        """The bytes of a regular file of the root's own; refuses more than the limit without reading them.
-
-        Args:
-            path: relative to the root.
-            limit: in bytes.
-            names: the names beneath the root, where many files are read in one call.
-        """
+    def read_bytes(self, path: str, limit: int) -> bytes:
+        """The bytes of a regular file of the root's own; refuses more than the limit without reading them."""
         with self.opened(path, _READ) as descriptor:
             status = os.fstat(descriptor)
             _require_regular(status, path)
-            if status.st_nlink > 1:
-                self.check_own(path, lambda: os.fstat(descriptor), names)
+            _refuse_shared(status, path)
             if status.st_size > limit:
                 raise _too_large(path, status.st_size, limit)
             chunks: list[bytes] = []
@@ -309,12 +290,12 @@ class SandboxFiles:
     def move(self, source: str, target: str) -> str:
         """Rename a file or directory; returns where it is now. Nothing is ever overwritten.
 
-        A file that has a name elsewhere stays where it is; what a directory holds is not looked at, as a
+        A file with several names stays where it is; what a directory holds is not looked at, as a
         rename touches names beneath the root alone.
         """
         target = self._free_target(source, target)
         with self._parent(source) as (old, old_name):
-            self.check_own(source, lambda: os.stat(old_name, dir_fd=old, follow_symlinks=False))
+            _refuse_shared(os.stat(old_name, dir_fd=old, follow_symlinks=False), source)
         head = target.rpartition("/")[0]
         self.make_directory(head or ".")
         with self._parent(source) as (old, old_name), self._parent(target) as (new, new_name):
@@ -378,6 +359,11 @@ def _passing_name() -> str:
     return f".pilothouse-{secrets.token_hex(8)}.tmp"
 
 
+def _refuse_shared(status: os.stat_result, path: str) -> None:
+    if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+        raise SharedFileError(path, status.st_nlink)
+
+
 def _require_regular(status: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise PathError(ErrorCode.WRONG_TYPE, f"{path!r} is a directory, not a file; use ls.")
@@ -421,3 +407,30 @@ def _too_large_to_write(path: str, size: int, limit: int) -> PathError:
         f"{path!r} would have {size_text(size)} and {size_text(limit)} is the most that is written at once; "
         "let a program write it piece by piece.",
     )
+
+
+def bytes_lost(files: SandboxFiles, path: str, data: bytes, own: str = "") -> int:
+    """How many bytes of a file would be gone once it is written; blocking.
+
+    Nothing is lost where there is no file or an empty one, where the new content has the old one in it, and
+    where the old content is what the writer put there itself. What cannot be read is not written either, so
+    the write says why; one that is too large to be compared counts as lost.
+
+    Args:
+        files: the root.
+        path: relative to the root.
+        data: what is to be written.
+        own: SHA-256 of what the writer itself wrote there last, in hex; empty for nothing.
+    """
+    try:
+        status = files.entry(path)
+        if status is None or not stat.S_ISREG(status.st_mode) or not status.st_size:
+            return 0
+        if status.st_size > files.policy.write_bytes:
+            return status.st_size
+        before = files.read_bytes(path, files.policy.write_bytes)
+    except PathError:
+        return 0
+    if before in data or hashlib.sha256(before).hexdigest() == own:
+        return 0
+    return len(before)

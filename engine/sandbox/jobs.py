@@ -3,6 +3,8 @@
 A job is one run of the launcher, so it is confined and limited as any command, its whole tree ends with it,
 and it dies with this process: its supervisor hangs on a life line. Commands enter; their output in bounded
 pieces, their newest lines and how they ended leave.
+
+`Sessions` has what goes on in agents' sandboxes beside their calls; see `engine.core.ports.SessionControl`.
 """
 
 from __future__ import annotations
@@ -14,17 +16,19 @@ from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
-from engine.domain.action import ErrorCode
-from engine.domain.ports import SessionObserver
-from engine.domain.stopping import TreeKind
-from engine.domain.text import clean_line
-from engine.sandbox.completion import to_the_end
-from engine.sandbox.confinement import Confinement, Launch
+from engine.core.actions import ErrorCode
+from engine.core.ports import SessionObserver
+from engine.core.sandbox import TreeKind
+from engine.core.text import clean_line
+from engine.sandbox.completion import run_to_completion
+from engine.sandbox.jail import Confinement, Launch
+from engine.sandbox.output import OutputPump
 from engine.sandbox.paths import PathError
 from engine.sandbox.policy import SandboxPolicy, size_text
 from engine.sandbox.process import Ended, Launcher, ProcessResult, signal_name
-from engine.sandbox.pump import OutputPump
-from engine.sandbox.trees import Trees
+from engine.sandbox.process_trees import ProcessTree
+from engine.sandbox.shell import OperatorShell
+from engine.sandbox.terminal import Terminal
 
 PERIOD_S = 0.1
 """Seconds between two pieces of a stream: with two streams at most 20 pieces a second."""
@@ -54,7 +58,7 @@ class BackgroundJob:
         self.over = asyncio.Event()
         """Set once it has ended with all that it started."""
         self.result: ProcessResult | None = None
-        """What came of it; None while it runs, and when it was stopped."""
+        """Its result; None while it runs, and when it was stopped."""
         self.told = ""
         """How it ended, in words; empty while it runs."""
         self._action = action
@@ -155,39 +159,78 @@ class BackgroundJob:
         self._heard.set()
 
 
-class Jobs:
-    """The background jobs of all agents of one sandbox.
+class Sessions:
+    """Processes, jobs and operator's shells of all agents of one sandbox, as the agents' lives reach them."""
 
-    Args:
-        trees: where their processes can be reached.
-    """
-
-    def __init__(self, trees: Trees | None = None) -> None:
-        self._trees = trees or Trees()
-        self._table: dict[str, dict[str, BackgroundJob]] = {}
+    def __init__(self) -> None:
+        self.shells: dict[str, OperatorShell] = {}
+        """Shells that are open, by agent."""
+        self._trees: dict[str, list[ProcessTree]] = {}
+        self._frozen: set[str] = set()
+        self._jobs: dict[str, dict[str, BackgroundJob]] = {}
         self._numbers = itertools.count(1)
 
-    def of(self, agent: str) -> list[BackgroundJob]:
+    # Processes
+
+    def plant(self, agent: str, kind: TreeKind, name: str, words: str) -> ProcessTree:
+        """A tree for a run that is about to begin; it is forgotten once it is over."""
+        tree = ProcessTree(kind, name, clean_line(words, limit=200))
+        if agent in self._frozen:
+            tree.freeze()
+        self._trees[agent] = [*self.processes(agent), tree]
+        return tree
+
+    def processes(self, agent: str) -> list[ProcessTree]:
+        """The agent's process trees that are not over, oldest first."""
+        return [tree for tree in self._trees.get(agent, ()) if not tree.over.is_set()]
+
+    def freeze(self, agent: str) -> None:
+        """Stop all of the agent's processes where they are, and those of runs that are about to begin."""
+        self._frozen.add(agent)
+        for tree in self.processes(agent):
+            tree.freeze()
+
+    def thaw(self, agent: str) -> None:
+        """Let all of the agent's processes go on."""
+        self._frozen.discard(agent)
+        for tree in self.processes(agent):
+            tree.thaw()
+
+    # The operator's shell
+
+    def terminal(self, agent: str) -> Terminal | None:
+        """The operator's terminal in the agent's sandbox, or None when it has no shell open."""
+        shell = self.shells.get(agent)
+        return shell.terminal if shell is not None and shell.terminal.open else None
+
+    def return_shell(self, agent: str, note: str) -> None:
+        """Let the operator's shell end in good order; its action finishes soon after."""
+        if shell := self.shells.get(agent):
+            shell.hand_back(note)
+
+    # Background jobs
+
+    def jobs(self, agent: str) -> list[BackgroundJob]:
         """An agent's jobs, oldest first: all that run, and the newest of those that ended."""
-        return list(self._table.get(agent, {}).values())
+        return list(self._jobs.get(agent, {}).values())
 
-    def running(self, agent: str) -> list[BackgroundJob]:
+    def running_jobs(self, agent: str) -> list[BackgroundJob]:
         """Those of an agent's jobs that have not ended."""
-        return [job for job in self.of(agent) if not job.over.is_set()]
+        return [job for job in self.jobs(agent) if not job.over.is_set()]
 
-    def get(self, agent: str, ident: str) -> BackgroundJob:
+    def job(self, agent: str, ident: str) -> BackgroundJob:
         """One job.
 
         Raises:
             PathError: the agent has no job of that name in this session.
         """
-        job = self._table.get(agent, {}).get(ident)
+        job = self._jobs.get(agent, {}).get(ident)
         if job is None:
-            known = ", ".join(job.id for job in self.of(agent)) or "none"
+            known = ", ".join(job.id for job in self.jobs(agent)) or "none"
             raise PathError(ErrorCode.NOT_FOUND, f"There is no job {ident!r} in this session; jobs: {known}.")
         return job
 
-    async def start(
+    async def start_job(
         self,
         agent: str,
         command: str,
@@ -226,48 +269,50 @@ class Jobs:
             limit_s=policy.job_s,
             output=job.output,
             started=job.started,
-            tree=self._trees.plant(agent, TreeKind.JOB, job.id, command),
+            tree=self.plant(agent, TreeKind.JOB, job.id, command),
         )
         job.run(run, policy)
-        self._table.setdefault(agent, {})[job.id] = job
+        self._jobs.setdefault(agent, {})[job.id] = job
         try:
-            await to_the_end(job.settled(), on_cancel=job.stop)
+            await run_to_completion(job.settled(), on_cancel=job.stop)
         finally:
             if not job.up.is_set():
-                del self._table[agent][job.id]
+                del self._jobs[agent][job.id]
         return job
 
     def _make_room(self, agent: str, most: int) -> None:
-        running = self.running(agent)
+        running = self.running_jobs(agent)
         if len(running) >= most:
             raise PathError(
                 ErrorCode.NOT_ALLOWED,
-                f"No more than {most} jobs may run at a time, and these do: {listed(running)}. "
+                f"No more than {most} jobs may run at a time, and these do: {jobs_text(running)}. "
                 f"End one first, as with: stop_job {running[0].id}",
             )
-        over = [job.id for job in self.of(agent) if job.over.is_set()]
+        over = [job.id for job in self.jobs(agent) if job.over.is_set()]
         for ident in over[: -ENDED_KEPT + 1]:
-            del self._table[agent][ident]
+            del self._jobs[agent][ident]
 
-    def stop(self, agent: str, ident: str) -> None:
-        """End one job; nothing happens where it has ended."""
-        if job := self._table.get(agent, {}).get(ident):
-            job.stop()
+    def stop_job(self, agent: str, job: str) -> None:
+        """End one job; its end is observed soon after. Nothing happens where it has ended."""
+        if instance := self._jobs.get(agent, {}).get(job):
+            instance.stop()
 
-    def stop_all(self, agent: str) -> None:
-        """End all jobs of an agent."""
-        for job in self.running(agent):
+    def stop_jobs(self, agent: str) -> None:
+        """End all of the agent's background jobs; nothing more of it is frozen from now on."""
+        self._frozen.discard(agent)
+        for job in self.running_jobs(agent):
             job.stop()
 
     async def close(self, agent: str) -> None:
-        """End all jobs of an agent and return when the end of each was observed."""
-        self.stop_all(agent)
-        for job in self.of(agent):
+        """End all of the agent's jobs, and return when all ends were observed; its shell ended before."""
+        for job in self.running_jobs(agent):
+            job.stop()
+        for job in self.jobs(agent):
             await job.over.wait()
-        self._table.pop(agent, None)
+        self._jobs.pop(agent, None)
 
 
-def listed(jobs: Sequence[BackgroundJob]) -> str:
+def jobs_text(jobs: Sequence[BackgroundJob]) -> str:
     """Jobs by name and command, on one line."""
     return ", ".join(f"{job.id} {clean_line(job.command, limit=60)}" for job in jobs)
 

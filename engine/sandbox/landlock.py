@@ -1,6 +1,6 @@
 """Landlock: which files, TCP ports and processes a program may reach, held by the kernel.
 
-What this kernel supports is found by trial, never from its version (sandbox spec §1). Rights that it does
+What this kernel supports is found by trial, never from its version. Rights that it does
 not know are left out of a ruleset; `missing` says what that loses. Loaded in the supervisor, so it
 imports only `kernel`.
 """
@@ -115,7 +115,7 @@ def restrict_self(ruleset: int) -> None:
 def enter_signal_scope() -> None:
     """Let this process reach no process outside with a signal, and nothing else; raises OSError.
 
-    Only processes that it starts from now on are inside. Source: sandbox spec §0 item 4.
+    Only processes that it starts from now on are inside.
     """
     ruleset = create_ruleset(scope=SCOPE_SIGNAL)
     try:

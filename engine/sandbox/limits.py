@@ -1,7 +1,7 @@
-"""Limits on a command: those that the kernel holds for each process, and those that somebody must watch.
+"""Limits on a command: those that the kernel holds for each process, and those that must be watched.
 
 No rlimit counts a whole tree's memory, shared memory, the disk in all, or root's processes; the supervisor
-samples these. Loaded in the supervisor. Source: sandbox spec §3.4, §5.5.
+samples these. Loaded in the supervisor.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import resource
 import time
 
-from engine.sandbox.tree import Table
+from engine.sandbox.process_table import ProcessTable
 
 TYPE_CHECKING = False  # typing itself is slow to load
 if TYPE_CHECKING:
@@ -160,13 +160,13 @@ class HeldFiles:
         begun = time.monotonic()
         if begun < self._next:
             return
-        found: dict[tuple[int, int], int] = {}
+        result: dict[tuple[int, int], int] = {}
         for pid in pids:
             for status in _opened(pid):
                 if status.st_nlink == 0 and status.st_mode & 0o170000 == 0o100000:
-                    found[status.st_dev, status.st_ino] = status.st_blocks * 512
+                    result[status.st_dev, status.st_ino] = status.st_blocks * 512
         self.bytes = {}
-        for (device, _), size in found.items():
+        for (device, _), size in result.items():
             self.bytes[device] = self.bytes.get(device, 0) + size
         self._next = begun + (time.monotonic() - begun) * _WALK_SHARE
 
@@ -216,7 +216,9 @@ class Sampler:
 
     def breach(self) -> tuple[str, str]:
         """What kind of limit is broken, and the words for it; empty when none is or it is not yet time."""
-        grown = self._counting and self._grown()
+        # So many threads more on the machine may be the command's.
+        more = threads_of_machine() - self._threads_before if self._counting else 0
+        grown = more > self._limits["processes"]
         if time.monotonic() < self._due and not grown:
             return "", ""
         self._due = time.monotonic() + SAMPLE_S * self._calm()
@@ -224,12 +226,8 @@ class Sampler:
         self._threads_before = threads_of_machine()  # what came since was counted, and is not the command's
         return broken
 
-    def _grown(self) -> bool:
-        """Whether the machine has so many threads more that they may be the command's."""
-        return threads_of_machine() - self._threads_before > self._limits["processes"]
-
     def _tree(self) -> tuple[str, str] | None:
-        table = Table()
+        table = ProcessTable()
         pids = table.below(os.getpid())
         self._held.look(pids)
         unnamed = sum(size for device, size in self._held.bytes.items() if device != self._device)

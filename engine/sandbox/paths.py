@@ -1,9 +1,14 @@
-"""Opening files beneath a root by directory descriptors.
+r"""Opening files beneath a root by directory descriptors.
 
 A path is never resolved first and opened afterwards: that check lost 23 % of races against a symlink
-swapper (sandbox spec §3.3). Either the kernel holds the boundary (`openat2` with RESOLVE_BENEATH) or every
+swapper. Either the kernel holds the boundary (`openat2` with RESOLVE_BENEATH) or every
 component is opened without following links. Links that stay beneath the root are followed, for virtual
 environments need them; absolute links are refused even when they point back in.
+
+File names as text: every name can be shown on one line, typed, kept in JSON, and is the same name again.
+
+What cannot be printed (bytes that are no UTF-8, control characters, marks that turn text around) stands as
+`\xNN`, byte by byte, and a backslash that would read as such stands as `\x5c`.
 """
 
 from __future__ import annotations
@@ -11,11 +16,37 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 from collections import deque
 from typing import Protocol
 
-from engine.domain.action import ErrorCode
-from engine.sandbox.names import meant, shown
+from engine.core.actions import ErrorCode
+
+_ESCAPE = re.compile(r"\\x(5c|7f|0[1-9a-f]|1[0-9a-f]|[89a-f][0-9a-f])")
+
+
+def name_text(path: str) -> str:
+    """A path of the file system, as `os.fsdecode` gives it, as text."""
+    escaped = _ESCAPE.sub(lambda found: r"\x5c" + found[0][1:], path)
+    if escaped.isprintable():
+        return escaped
+    return "".join(char if char.isprintable() else _bytes(char) for char in escaped)
+
+
+def _bytes(char: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
+
+
+def parse_name(text: str) -> str:
+    """The path that such a text stands for.
+
+    Raises:
+        UnicodeEncodeError: the text holds half a surrogate pair, which no file name can.
+    """
+    text.encode()
+    named = _ESCAPE.sub(lambda found: os.fsdecode(bytes.fromhex(found[1])), text)
+    return os.fsdecode(os.fsencode(named))
+
 
 MAX_PATH_BYTES = 4095
 MAX_NAME_BYTES = 255
@@ -36,6 +67,17 @@ class PathError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+class SharedFileError(PathError):
+    """A file has several names, and one may lie in another place: it could belong there."""
+
+    def __init__(self, path: str, links: int) -> None:
+        super().__init__(
+            ErrorCode.NOT_ALLOWED,
+            f"'{name_text(path)}' has {links} names (hard links), so it may belong to another place; have "
+            "the operator put a copy of it here.",
+        )
 
 
 _CODES: dict[int, tuple[ErrorCode, str]] = {
@@ -65,13 +107,13 @@ def refusal(error: OSError, path: str) -> PathError:
     """What a failed system call means for a path."""
     fallback = (ErrorCode.INTERNAL, f"failed: {os.strerror(error.errno or 0)}")
     code, text = _CODES.get(error.errno or 0, fallback)
-    return PathError(code, f"'{shown(path)}' {text}")
+    return PathError(code, f"'{name_text(path)}' {text}")
 
 
 def relative_path(root: str, cwd: str, path: str) -> str:
     """The path relative to the root, without `.` and `..`; `.` is the root itself.
 
-    Path and directory are text as `engine.sandbox.names` has it, the answer is a name of the file system.
+    Path and directory are text as `engine.sandbox.paths` has it, the answer is a name of the file system.
     `..` is taken away by words, as a shell's `cd` does. An absolute path is accepted when it lies below
     the root's own path.
 
@@ -84,7 +126,7 @@ def relative_path(root: str, cwd: str, path: str) -> str:
         raise PathError(ErrorCode.BAD_ARGUMENTS, f"The path {path!r} holds a NUL character.")
     asked = path
     try:
-        path, cwd = meant(path), meant(cwd)
+        path, cwd = parse_name(path), parse_name(cwd)
     except UnicodeEncodeError:
         message = f"The path {asked!r} is not valid Unicode; write a byte that is no text as \\xNN."
         raise PathError(ErrorCode.BAD_ARGUMENTS, message) from None

@@ -1,7 +1,6 @@
 """What a sandbox session may use: limits, programs, files to read, network, and how strong its jail must be.
 
-Pure data. Defaults follow sandbox spec §5.5 and mastermind-and-simple-coder §4.2, with the time limits
-of the seed.
+Pure data. The defaults are measured: ordinary builds and tests fit, a runaway program does not.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import typing
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
-from functools import cache
 from typing import Any
 
 KIB = 1024
@@ -39,21 +37,19 @@ class Network(StrEnum):
 
 
 class Tier(StrEnum):
-    """How firmly commands are held, strongest first; sandbox spec §5.1."""
+    """How firmly commands are held, strongest first."""
 
     FULL = "FULL"
     """Namespaces, Landlock and seccomp: what is not listed cannot be seen."""
     KERNEL = "KERNEL"
     """Landlock and seccomp: what is not listed cannot be read or changed."""
-    SEATBELT = "SEATBELT"
-    """The macOS sandbox: writes confined, secrets denied."""
     PATHS = "PATHS"
     """Commands are not confined; only the file commands are."""
 
     @property
     def strength(self) -> int:
-        """3 for FULL down to 0 for PATHS."""
-        return 3 - list(Tier).index(self)
+        """2 for FULL down to 0 for PATHS."""
+        return 2 - list(Tier).index(self)
 
 
 class PolicyError(ValueError):
@@ -118,7 +114,7 @@ class SandboxPolicy:
     nice: int = 5
     """How far commands stand back behind other work, 1 to 19."""
     programs: tuple[str, ...] = (*PYTHON_PROGRAMS, *VENV_PROGRAMS, *SYSTEM_PROGRAMS)
-    """Names that `run` accepts as its first word. Good manners, not a boundary (sandbox spec §3.7)."""
+    """Names that `run` accepts as its first word. Good manners, not a boundary."""
     read_only: tuple[str, ...] = ()
     """Absolute paths that commands may read and execute, besides the system's own directories."""
     network: Network = Network.OFF
@@ -160,7 +156,7 @@ class SandboxPolicy:
         """The weakest tier that will do: PATHS only when the operator accepted it."""
         if self.accept_paths:
             return Tier.PATHS
-        return Tier.SEATBELT if self.require is Tier.PATHS else self.require
+        return Tier.KERNEL if self.require is Tier.PATHS else self.require
 
     @property
     def for_jobs(self) -> SandboxPolicy:
@@ -277,18 +273,13 @@ class SandboxPolicy:
 
 def _values(data: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a policy from JSON."""
-    hints = _hints() if data else {}
+    hints = typing.get_type_hints(SandboxPolicy) if data else {}
     for name in data:
         if name not in hints:
             near = difflib.get_close_matches(name, hints, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"fields: {', '.join(hints)}"
             raise PolicyError(f"sandbox policy: there is no field {name!r}; {hint}")
     return {name: _checked(name, hints[name], value) for name, value in data.items()}
-
-
-@cache
-def _hints() -> dict[str, Any]:
-    return typing.get_type_hints(SandboxPolicy)
 
 
 def _items(value: object) -> object:

@@ -2,19 +2,25 @@
 
 Each command has a supervisor process of its own (see `engine.sandbox.supervisor`). A confinement, such as
 a kernel jail, slots in as one object that says how the command is held.
+
+Notifying the operator's desktop: the one program that is started for the operator and not for an agent. It is
+the desktop's own, takes no shell, and no text of an agent's but as one argument behind `--`; nothing waits
+for it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import html
 import marshal
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -22,17 +28,50 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from engine.domain.ports import OutputSink
-from engine.domain.stopping import TreeKind
-from engine.sandbox.child import JAIL_FAILED
-from engine.sandbox.completion import to_the_end
-from engine.sandbox.confinement import Confined, Confinement, Launch
+from engine.core.ports import OutputSink
+from engine.core.sandbox import TreeKind
+from engine.sandbox.completion import run_to_completion
+from engine.sandbox.jail import Confined, Confinement, Launch, specification
+from engine.sandbox.kernel import JAIL_FAILED
 from engine.sandbox.output import Capture
 from engine.sandbox.policy import SandboxPolicy, Tier
+from engine.sandbox.process_trees import ProcessTree, Status
 from engine.sandbox.programs import BASE_PYTHON
-from engine.sandbox.specification import specification
-from engine.sandbox.status import Status
-from engine.sandbox.trees import ProcessTree
+
+DESKTOP_S = 5.0
+"""How long the desktop's program may take."""
+
+
+def desktop_notifier(environ: Mapping[str, str]) -> Callable[[str, str], Awaitable[None]] | None:
+    """What notifies the desktop; None where there is none, or no program for it."""
+    session = environ.get("DBUS_SESSION_BUS_ADDRESS") or environ.get("XDG_RUNTIME_DIR")
+    screen = environ.get("WAYLAND_DISPLAY") or environ.get("DISPLAY")
+    program = shutil.which("notify-send", path=environ.get("PATH"))
+    if not (session and screen and program):
+        return None
+
+    async def notify(title: str, text: str) -> None:
+        await _run(program, "--app-name=pilothouse", "--", title, html.escape(text, quote=False))
+
+    return notify
+
+
+async def _run(*command: str) -> None:
+    quiet = asyncio.subprocess.DEVNULL
+    try:
+        process = await asyncio.create_subprocess_exec(*command, stdin=quiet, stdout=quiet, stderr=quiet)
+    except OSError:
+        return
+    try:
+        async with asyncio.timeout(DESKTOP_S):
+            await process.wait()
+    except TimeoutError:
+        pass
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
 
 BOOT = str(Path(__file__).resolve().with_name("boot.py"))
 _MARK = "PILOTHOUSE_RUN"
@@ -64,7 +103,7 @@ class Ended(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """What came of a command."""
+    """The result of a command."""
 
     ended: Ended
     return_code: int | None
@@ -106,7 +145,7 @@ class Launcher:
         jail: Confinement,
         limit_s: float,
         output: OutputSink,
-        terminal: int = -1,
+        standard: tuple[int, ...] = (),
         started: Callable[[], None] = lambda: None,
         tree: ProcessTree | None = None,
     ) -> ProcessResult:
@@ -118,8 +157,9 @@ class Launcher:
             jail: what holds it to the root.
             limit_s: wall-clock seconds.
             output: receives output as it comes, on the event loop.
-            terminal: descriptor of a terminal that becomes the program's own, for a person who takes over;
-                then nothing comes as output. Without one it has no terminal and nothing to read.
+            standard: descriptors that become its standard input and output; or a single one, a terminal that
+                becomes the program's own, for a person who takes over, when nothing comes as output. Without
+                any it has no terminal and nothing to read.
             started: called on the event loop once the program is up; not at all when it never is.
             tree: its processes, as others reach them; a frozen one lets it begin when it is thawed.
 
@@ -127,15 +167,15 @@ class Launcher:
             asyncio.CancelledError: after the whole tree has ended.
         """
         mark = secrets.token_hex(12)
-        launch = replace(launch, env={**launch.env, _MARK: mark}, terminal=_terminal_path(terminal))
+        launch = replace(launch, env={**launch.env, _MARK: mark}, terminal=_terminal_path(standard))
         confined = jail.confine(launch, self.root, self.policy)
         tree = tree or ProcessTree(TreeKind.CALL, "", "")
-        running = _Running(self.policy, mark, limit_s, tree)
+        running = _Running(self, mark, limit_s, tree)
         try:
             await tree.may_start()
-            running.start(launch, confined, self.root, cwd, terminal)
+            running.start(launch, confined, cwd, standard)
             tree.began(running)
-            result = await to_the_end(running.follow(output, started), on_cancel=running.stop)
+            result = await run_to_completion(running.follow(output, started), on_cancel=running.stop)
         finally:
             running.stop()
             tree.is_over(running.remaining)
@@ -145,8 +185,8 @@ class Launcher:
 class _Running:
     """One supervisor and its pipes."""
 
-    def __init__(self, policy: SandboxPolicy, mark: str, limit_s: float, tree: ProcessTree) -> None:
-        self._policy = policy
+    def __init__(self, launcher: Launcher, mark: str, limit_s: float, tree: ProcessTree) -> None:
+        self._root, self._policy = launcher.root, launcher.policy
         self._tree = tree
         self.remaining = 0
         """Processes that could not be ended, once it is over."""
@@ -160,7 +200,7 @@ class _Running:
         self._left_s: float | None = None
         """Seconds of patience that were left when it was frozen; None while the clock runs."""
 
-    def start(self, launch: Launch, confined: Confined, root: Path, cwd: int, terminal: int) -> None:
+    def start(self, launch: Launch, confined: Confined, cwd: int, standard: tuple[int, ...]) -> None:
         """Start the supervisor; about a millisecond, so it may run on the loop."""
         pipes = [os.pipe() for _ in range(4)]
         (life_read, self._life), (out, out_write), (err, err_write), (status, status_write) = pipes
@@ -168,22 +208,21 @@ class _Running:
             launch,
             confined,
             self._policy,
-            root=root,
+            root=self._root,
             cwd=cwd,
-            terminal=terminal,
+            standard=standard,
             status=status_write,
             limit_s=self._limit_s,
         )
         try:
-            with _file(marshal.dumps(data)) as spec, _file(_nul_ended(confined.outer_arguments)) as more:
-                outer, kept = [*confined.outer], [status_write, spec.fileno()]
+            arguments = b"".join(os.fsencode(argument) + b"\0" for argument in confined.outer_arguments)
+            with _file(marshal.dumps(data)) as spec, _file(arguments) as more:
+                outer, kept = [*confined.outer], [status_write, spec.fileno(), *standard]
                 if confined.outer_arguments:
                     outer += ["--args", str(more.fileno()), "--"]
                     kept.append(more.fileno())
                 if not confined.namespaces:
                     kept.append(cwd)
-                if terminal >= 0:
-                    kept.append(terminal)
                 self._process = subprocess.Popen(
                     [*outer, str(BASE_PYTHON), "-I", "-S", BOOT, "supervisor", str(spec.fileno())],
                     stdin=life_read,
@@ -214,11 +253,11 @@ class _Running:
 
     @property
     def ending(self) -> bool:
-        """See `engine.sandbox.trees.Supervised`."""
+        """See `engine.sandbox.process_trees.Supervised`."""
         return self._life < 0
 
     def tell(self, letter: bytes) -> bool:
-        """See `engine.sandbox.trees.Supervised`."""
+        """See `engine.sandbox.process_trees.Supervised`."""
         if self._life < 0:
             return False
         try:
@@ -228,7 +267,7 @@ class _Running:
         return True
 
     def hold_clock(self, held: bool) -> None:
-        """See `engine.sandbox.trees.Supervised`."""
+        """See `engine.sandbox.process_trees.Supervised`."""
         patience, now = self._patience, asyncio.get_running_loop().time()
         if patience is None or patience.expired() or self._life < 0:
             return
@@ -336,10 +375,10 @@ def signal_name(return_code: int) -> str:
         return str(-return_code)
 
 
-def _terminal_path(terminal: int) -> str:
+def _terminal_path(standard: tuple[int, ...]) -> str:
     """Where the terminal can be opened by name; empty without one, and where no name leads to it."""
     try:
-        return os.ttyname(terminal) if terminal >= 0 else ""
+        return os.ttyname(standard[0]) if len(standard) == 1 else ""
     except OSError:
         return ""
 
@@ -355,10 +394,6 @@ def _file(data: bytes) -> Iterator[BinaryIO]:
         file.write(data)
         file.seek(0)
         yield file
-
-
-def _nul_ended(arguments: Sequence[str]) -> bytes:
-    return b"".join(os.fsencode(argument) + b"\0" for argument in arguments)
 
 
 def _never_up(stderr: str) -> dict[str, Any]:
@@ -378,13 +413,13 @@ async def _collected(process: subprocess.Popen[bytes]) -> None:
 
 def _kill_marked(mark: str) -> None:
     """Kill every process that carries the run's mark in its environment; the supervisor is gone."""
-    wanted = f"{_MARK}={mark}".encode()
+    expected = f"{_MARK}={mark}".encode()
     until = time.monotonic() + 5
     while time.monotonic() < until:
-        found = [pid for pid in _pids() if wanted in _environment(pid)]
-        if not found:
+        result = [pid for pid in _pids() if expected in _environment(pid)]
+        if not result:
             return
-        for pid in found:
+        for pid in result:
             try:
                 os.kill(pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):

@@ -1,22 +1,29 @@
 """Which file a program's name stands for.
 
 Names are looked up on a fixed system path before any directory that an agent can write to; only python,
-pip and the console scripts of a validated virtual environment come from that environment
-(hole 10 of mastermind-and-simple-coder §4.5).
+pip and the console scripts of a validated virtual environment come from that environment.
+
+The environment of commands, built from nothing.
+
+No secret of the cockpit reaches a child: names are allow-listed, and index or proxy addresses that carry
+credentials are left out.
 """
 
 from __future__ import annotations
 
+import configparser
 import difflib
 import os
+import re
 import stat
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from engine.domain.action import ErrorCode
+from engine.core.actions import ErrorCode
 from engine.sandbox.files import SandboxFiles
 from engine.sandbox.paths import PathError
-from engine.sandbox.policy import PYTHON_PROGRAMS, VENV_PROGRAMS, SandboxPolicy
+from engine.sandbox.policy import PYTHON_PROGRAMS, VENV_PROGRAMS, Network, SandboxPolicy
 
 SYSTEM_PATH = (
     *("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"),
@@ -54,8 +61,8 @@ def command_prefix(
         raise PathError(ErrorCode.NOT_ALLOWED, _not_allowed(name, policy))
     if venv is not None and (name in PYTHON_PROGRAMS or name in VENV_PROGRAMS):
         validate_venv(files, venv)
-        if found := _venv_program(name, files, venv):
-            return found
+        if pair := _venv_program(name, files, venv):
+            return pair
     if name in ("python", "python3"):
         return (str(BASE_PYTHON),)
     if name in ("pip", "pip3"):
@@ -180,3 +187,83 @@ def _no_venv(venv: str, why: str) -> PathError:
         ErrorCode.NOT_ALLOWED,
         f"{venv!r} is not a valid virtual environment: {why}. Make one with create_venv.",
     )
+
+
+_PASSED = re.compile(r"LANG|LANGUAGE|LC_[A-Z]+|TZ")
+_NETWORK = re.compile(
+    r"PIP_(INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|CERT|TRUSTED_HOST|NO_INDEX)"
+    r"|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy"
+)
+_CREDENTIALS = re.compile(r"://[^/\s@]*@")
+_PIP_KEYS = {
+    "index-url": "PIP_INDEX_URL",
+    "extra-index-url": "PIP_EXTRA_INDEX_URL",
+    "find-links": "PIP_FIND_LINKS",
+    "cert": "PIP_CERT",
+    "trusted-host": "PIP_TRUSTED_HOST",
+}
+
+
+def child_environment(
+    root: Path, policy: SandboxPolicy, venv: str | None, parent: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The whole environment of a command.
+
+    Args:
+        root: the sandbox root; HOME and TMPDIR lie there.
+        policy: names these directories, and says whether network settings are passed on.
+        venv: active virtual environment relative to the root.
+        parent: the cockpit's own environment.
+    """
+    parent = os.environ if parent is None else parent
+    path = [*SYSTEM_PATH, str(BASE_PYTHON.parent)]
+    env = {name: value for name, value in parent.items() if _PASSED.fullmatch(name)}
+    env.setdefault("LANG", "C.UTF-8")
+    env |= {
+        "HOME": str(root / policy.home),
+        "TMPDIR": str(root / policy.tmp),
+        "TERM": "dumb",
+        "PAGER": "cat",
+        "GIT_PAGER": "cat",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_CEILING_DIRECTORIES": str(root.parent),
+        "PYTHONUNBUFFERED": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_INPUT": "1",
+        "PIP_PROGRESS_BAR": "off",
+        "PIP_REQUIRE_VIRTUALENV": "1",
+        "npm_config_update_notifier": "false",
+    }
+    if venv is not None:
+        env["VIRTUAL_ENV"] = str(root / venv)
+        path.insert(0, str(root / venv / "bin"))
+    env["PATH"] = os.pathsep.join(path)
+    if policy.network is not Network.OFF:
+        env |= _network_settings(parent)
+    else:
+        # Installers that know it fail at once; npm would try again for more than a minute.
+        env |= {"PIP_NO_INDEX": "1", "npm_config_offline": "true"}
+    return env
+
+
+def _network_settings(parent: Mapping[str, str]) -> dict[str, str]:
+    """Index and proxy settings of the operator, from pip's configuration and the environment."""
+    result = _pip_configuration(parent.get("HOME", ""))
+    result |= {name: value for name, value in parent.items() if _NETWORK.fullmatch(name)}
+    return {name: value for name, value in result.items() if not _CREDENTIALS.search(value)}
+
+
+def _pip_configuration(home: str) -> dict[str, str]:
+    """Settings of the operator's own pip.conf, which the command's HOME would hide from pip."""
+    parser = configparser.RawConfigParser()
+    paths = [Path(home, ".pip/pip.conf"), Path(home, ".config/pip/pip.conf")] if home else []
+    try:
+        parser.read(paths, encoding="utf-8")
+    except (configparser.Error, UnicodeDecodeError):
+        return {}  # pip itself would complain; a command need not fail for it
+    result: dict[str, str] = {}
+    for section in ("global", "install"):
+        for key, name in _PIP_KEYS.items():
+            if value := parser.get(section, key, fallback=""):
+                result[name] = " ".join(value.split())
+    return result

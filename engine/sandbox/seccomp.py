@@ -1,21 +1,109 @@
 """The system calls that a jailed program may not make.
 
 Landlock alone is no jail: sockets by path, UDP, metadata of files outside, io_uring, the keyring and
-others pass it by (sandbox spec §0 item 2, §3). The filter denies these, and says "no such call" where
+others pass it by. The filter denies these, and says "no such call" where
 programs know how to do without. It is built in the cockpit and reaches the supervisor as ready bytes.
+
+An assembler for the small programs that seccomp runs at every system call.
 """
 
 from __future__ import annotations
 
 import errno
+import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from engine.sandbox import bpf
-from engine.sandbox.bpf import Assembler, errno_action, low
 from engine.sandbox.policy import Network
 from engine.sandbox.syscall_numbers import X86_64, Numbers
+
+ALLOW = 0x7FFF0000
+KILL_PROCESS = 0x80000000
+NOTIFY = 0x7FC00000
+ERRNO = 0x00050000
+
+NUMBER, ARCHITECTURE = 0, 4
+_LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
+_JUMP, _JUMP_EQUAL, _JUMP_GREATER_EQUAL, _JUMP_ANY_BIT = 0x05, 0x15, 0x35, 0x45
+_FARTHEST = 255
+
+
+def low(argument: int) -> int:
+    """Offset of the low 32 bits of an argument, 0 to 5, on a little-endian machine."""
+    return 16 + 8 * argument
+
+
+def errno_action(code: int) -> int:
+    """The action that fails the call with this errno."""
+    return ERRNO | code
+
+
+class Assembler:
+    """Collects instructions; a jump goes to a label, or to the next instruction where the label is empty."""
+
+    def __init__(self) -> None:
+        self._code: list[tuple[int, int, str, str]] = []
+        self._labels: dict[str, int] = {}
+        self._made = 0
+
+    def fresh(self) -> str:
+        """A label's name that is not used yet."""
+        self._made += 1
+        return f"label-{self._made}"
+
+    def label(self, name: str) -> None:
+        """Give the next instruction a name."""
+        self._labels[name] = len(self._code)
+
+    def load(self, offset: int) -> None:
+        """Take a word of the call's description into the accumulator."""
+        self._code.append((_LOAD, offset, "", ""))
+
+    def mask(self, bits: int) -> None:
+        """Keep these bits of the accumulator."""
+        self._code.append((_AND, bits, "", ""))
+
+    def equal(self, value: int, yes: str = "", no: str = "") -> None:
+        """Jump by whether the accumulator is the value."""
+        self._code.append((_JUMP_EQUAL, value, yes, no))
+
+    def at_least(self, value: int, yes: str = "", no: str = "") -> None:
+        """Jump by whether the accumulator, unsigned, is the value or more."""
+        self._code.append((_JUMP_GREATER_EQUAL, value, yes, no))
+
+    def any_bit(self, mask: int, yes: str = "", no: str = "") -> None:
+        """Jump by whether the accumulator has any bit of the mask."""
+        self._code.append((_JUMP_ANY_BIT, mask, yes, no))
+
+    def go(self, to: str) -> None:
+        """Jump, however far."""
+        self._code.append((_JUMP, 0, to, ""))
+
+    def end(self, action: int) -> None:
+        """End the program with an action."""
+        self._code.append((_RETURN, action, "", ""))
+
+    def assemble(self) -> bytes:
+        """The program, 8 bytes an instruction.
+
+        Raises:
+            ValueError: a conditional jump goes farther than 255 instructions, or backwards.
+        """
+        out = []
+        for at, (code, value, yes, no) in enumerate(self._code):
+            if code == _JUMP:
+                out.append(struct.pack("=HBBI", code, 0, 0, self._labels[yes] - at - 1))
+            else:
+                out.append(struct.pack("=HBBI", code, self._way(at, yes), self._way(at, no), value))
+        return b"".join(out)
+
+    def _way(self, at: int, to: str) -> int:
+        distance = self._labels[to] - at - 1 if to else 0
+        if not 0 <= distance <= _FARTHEST:
+            raise ValueError(f"a jump of {distance} instructions at {at} is not possible")
+        return distance
+
 
 _REFUSED = errno_action(errno.EPERM)
 _DENIED = errno_action(errno.EACCES)
@@ -78,7 +166,7 @@ class FilterOptions:
     namespaces: bool = False
     """Whether files outside cannot be named, so that watching them is harmless."""
     broker: bool = True
-    """Whether somebody answers for changes of metadata."""
+    """Whether a broker answers for changes of metadata."""
     landlock_abi: int = 7
     protected: tuple[int, ...] = ()
     """Process ids that no signal may reach, where Landlock cannot scope signals; -1 means all."""
@@ -108,21 +196,21 @@ def build_filter(options: FilterOptions, machine: str) -> bytes:
     _guard(program, numbers.of("ioctl"), lambda: _unless(program, low(1), _COMMANDS, _REFUSED))
     _guard(program, numbers.of("fcntl"), lambda: _unless(program, low(1), _WATCHES, _REFUSED))
     _sockets(program, numbers, options)
-    program.end(bpf.ALLOW)
+    program.end(ALLOW)
     return program.assemble()
 
 
 def _enter(program: Assembler, numbers: Numbers) -> None:
     """Kill a program that calls by another architecture's table; leave the call's number loaded."""
     native, known = program.fresh(), program.fresh()
-    program.load(bpf.ARCHITECTURE)
+    program.load(ARCHITECTURE)
     program.equal(numbers.architecture, yes=native)
-    program.end(bpf.KILL_PROCESS)
+    program.end(KILL_PROCESS)
     program.label(native)
-    program.load(bpf.NUMBER)
+    program.load(NUMBER)
     if numbers.architecture == X86_64:
         program.at_least(_X32, no=known)
-        program.end(bpf.KILL_PROCESS)
+        program.end(KILL_PROCESS)
         program.label(known)
 
 
@@ -156,14 +244,12 @@ def _unless(program: Assembler, offset: int, values: Iterable[int], action: int)
     program.load(offset)
     for value in values:
         program.equal(value, yes=hit)
-    program.end(bpf.ALLOW)
+    program.end(ALLOW)
     program.label(hit)
     program.end(action)
 
 
-def _only(
-    program: Assembler, wanted: Iterable[tuple[int, int]], otherwise: int, action: int = bpf.ALLOW
-) -> None:
+def _only(program: Assembler, wanted: Iterable[tuple[int, int]], otherwise: int, action: int = ALLOW) -> None:
     """The action when each word at an offset has its value."""
     other = program.fresh()
     for offset, value in wanted:
@@ -174,7 +260,7 @@ def _only(
     program.end(otherwise)
 
 
-def _if_bits(program: Assembler, offset: int, bits: int, action: int, otherwise: int = bpf.ALLOW) -> None:
+def _if_bits(program: Assembler, offset: int, bits: int, action: int, otherwise: int = ALLOW) -> None:
     hit = program.fresh()
     program.load(offset)
     program.any_bit(bits, yes=hit)
@@ -188,16 +274,16 @@ def _metadata(program: Assembler, numbers: Numbers, options: FilterOptions) -> N
 
     In namespaces too: devices, the global entries of /proc and inherited descriptors are the host's own.
     """
-    answered = bpf.NOTIFY if options.broker else _REFUSED
+    answered = NOTIFY if options.broker else _REFUSED
     for names, mode in _MODES:
-        otherwise = answered if options.broker else bpf.ALLOW
+        otherwise = answered if options.broker else ALLOW
         _guard(
             program,
             numbers.of(names),
             partial(_if_bits, program, low(mode), _SET_ID, answered, otherwise),
         )
     if options.broker:
-        _forbid(program, numbers.of(_OWNERS_AND_TIMES), bpf.NOTIFY)
+        _forbid(program, numbers.of(_OWNERS_AND_TIMES), NOTIFY)
 
 
 def _new_files(program: Assembler, numbers: Numbers) -> None:
@@ -213,7 +299,7 @@ def _opened(program: Assembler, flags: int) -> None:
     made = program.fresh()
     program.load(low(flags))
     program.any_bit(_O_CREAT_OR_TMPFILE, yes=made)
-    program.end(bpf.ALLOW)
+    program.end(ALLOW)
     program.label(made)
     _if_bits(program, low(flags + 1), _SET_ID, _REFUSED)
 
@@ -223,8 +309,8 @@ def _other_processes(program: Assembler, numbers: Numbers, options: FilterOption
     own = "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr"
     _guard(program, numbers.of(own), lambda: _only(program, [(low(0), 0)], _REFUSED))
     for name, process in (("setpriority", 0), ("ioprio_set", 1)):
-        wanted = [(low(0), process), (low(1), 0)]
-        _guard(program, numbers.of(name), partial(_only, program, wanted, _REFUSED))
+        pairs = [(low(0), process), (low(1), 0)]
+        _guard(program, numbers.of(name), partial(_only, program, pairs, _REFUSED))
     if options.protected:
         words = [pid & 0xFFFFFFFF for pid in options.protected]
         _guard(program, numbers.of(_SIGNALS), lambda: _unless(program, low(0), words, _REFUSED))
@@ -248,7 +334,7 @@ def _sockets(program: Assembler, numbers: Numbers, options: FilterOptions) -> No
     for name, flags in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
         _guard(program, numbers.of(name), partial(_if_bits, program, low(flags), _MSG_FASTOPEN, _REFUSED))
     fast_open = [(low(1), _TCP), (low(2), _TCP_FASTOPEN_CONNECT)]
-    _guard(program, numbers.of("setsockopt"), partial(_only, program, fast_open, bpf.ALLOW, _REFUSED))
+    _guard(program, numbers.of("setsockopt"), partial(_only, program, fast_open, ALLOW, _REFUSED))
 
 
 def _socket(program: Assembler, options: FilterOptions) -> None:
@@ -278,7 +364,7 @@ def _socket(program: Assembler, options: FilterOptions) -> None:
     program.label(denied)
     program.end(_DENIED)
     program.label(allowed)
-    program.end(bpf.ALLOW)
+    program.end(ALLOW)
 
 
 def _socketpair(program: Assembler, options: FilterOptions) -> None:
@@ -294,4 +380,4 @@ def _socketpair(program: Assembler, options: FilterOptions) -> None:
     program.label(denied)
     program.end(_DENIED)
     program.label(allowed)
-    program.end(bpf.ALLOW)
+    program.end(ALLOW)

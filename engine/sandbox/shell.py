@@ -2,26 +2,37 @@
 
 It is one run of the launcher with a terminal: confined, limited and ended as any command of the agent's.
 Handing back asks the shell to end, as a terminal does that goes away; what does not end within a second is
-ended by the life line. Source: steering S3 (hand-back within 2 s).
+ended by the life line.
+
+What the operator's shell is started with, and what it leaves behind: where it stood, and what was done.
+
+The shell notes its state at each prompt and at its end in a directory beneath the sandbox root. Whatever
+is read there came out of the jail, where anything could have written it: it is capped and checked, and
+names of variables are all that is ever noted of them, because values may have been typed with echo off.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import shlex
+import stat
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from engine.domain.action import ErrorCode
-from engine.domain.text import clean_line
-from engine.sandbox.completion import to_the_end
-from engine.sandbox.confinement import Confinement, Launch
+from engine.core.actions import ErrorCode, SandboxSession
+from engine.core.text import clean_line
+from engine.sandbox.completion import run_to_completion
+from engine.sandbox.files import SandboxFiles
+from engine.sandbox.jail import Confinement, Launch
 from engine.sandbox.paths import PathError
 from engine.sandbox.process import Launcher, ProcessResult
-from engine.sandbox.programs import SYSTEM_PATH
+from engine.sandbox.process_table import ProcessTable
+from engine.sandbox.process_trees import ProcessTree
+from engine.sandbox.programs import SYSTEM_PATH, validate_venv
 from engine.sandbox.terminal import Terminal
-from engine.sandbox.tree import Table
-from engine.sandbox.trees import ProcessTree
 
 ASKED_S = 1.0
 """Seconds that the shell has to end when it is asked."""
@@ -75,7 +86,7 @@ class OperatorShell:
                 jail=jail,
                 limit_s=limit_s,
                 output=lambda _stream, _text: None,
-                terminal=self.terminal.slave,
+                standard=(self.terminal.slave,),
                 tree=tree,
             )
         )
@@ -83,7 +94,7 @@ class OperatorShell:
         def cut() -> None:
             run.cancel()
 
-        return await to_the_end(self._until_end(run), on_cancel=cut)
+        return await run_to_completion(self._until_end(run), on_cancel=cut)
 
     async def _until_end(self, run: asyncio.Task[ProcessResult]) -> ProcessResult | None:
         asked = asyncio.create_task(self._asked.wait())
@@ -144,12 +155,12 @@ def shell_launch(launch: Launch, rc: Path) -> Launch:
 
 def _running_below(leader: int) -> tuple[tuple[str, ...], ...]:
     """Program and arguments of all processes beside the shell that its supervisor has; blocking."""
-    table = Table()
+    table = ProcessTable()
     supervisor = table.parent.get(leader, 0)
     if supervisor <= 1:
         return ()
-    found = (_arguments(pid) for pid in table.below(supervisor) if pid != leader)
-    return tuple(words for words in found if words)
+    result = (_arguments(pid) for pid in table.below(supervisor) if pid != leader)
+    return tuple(words for words in result if words)
 
 
 def _arguments(pid: int) -> tuple[str, ...]:
@@ -161,3 +172,123 @@ def _arguments(pid: int) -> tuple[str, ...]:
     except OSError:
         return ()
     return (name, *words[1:])
+
+
+NOTES_LIMIT = 64 * 1024
+HISTORY_LIMIT = 1024 * 1024
+COMMANDS = 100
+"""Newest commands that are kept of a session."""
+COMMAND_LIMIT = 200
+VARIABLES = 100
+"""Names of variables that are kept of each kind."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """Names of the variables that a shell set, by what became of them."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShellNotes:
+    """What is known of a shell after its end."""
+
+    session: SandboxSession
+    """Where it stood; parts of it that no agent could go on with are as they were before."""
+    commands: tuple[str, ...] = ()
+    """The newest lines that were typed at its prompt, oldest first."""
+    variables: Variables = field(default_factory=Variables)
+
+
+class ShellNotesDirectory:
+    """The directory in which one shell is told and tells.
+
+    Args:
+        files: the sandbox.
+        owner: the agent whose shell it is.
+    """
+
+    def __init__(self, files: SandboxFiles, owner: str) -> None:
+        self._files = files
+        self._path = f"{files.policy.tmp}/shell-{owner}"
+
+    def prepare(self, session: SandboxSession, script: str) -> Path:
+        """Make the directory anew with what the shell reads when it starts; where that is.
+
+        Args:
+            session: where the shell begins.
+            script: `shell.bash` or `shell.sh`.
+
+        Raises:
+            PathError: it cannot be written.
+        """
+        self.remove()
+        self._files.make_directory(self._path)
+        root, venv = self._files.root, session.venv
+        result = {"root": root, "place": root / self._path, "venv": root / venv if venv is not None else ""}
+        head = "".join(f"__pilothouse_{name}={shlex.quote(str(value))}\n" for name, value in result.items())
+        text = Path(__file__).with_name(script).read_text(encoding="utf-8")
+        self._files.write(f"{self._path}/rc", (head + text).encode())
+        return root / self._path / "rc"
+
+    def remove(self) -> None:
+        """Take the directory away, also one that a killed shell has left."""
+        status = self._files.entry(self._path)
+        if status is not None and stat.S_ISDIR(status.st_mode):
+            self._files.remove_tree(self._path)
+        elif status is not None:
+            self._files.remove(self._path)
+
+    def read(self, before: SandboxSession) -> ShellNotes:
+        """What the shell noted.
+
+        Args:
+            before: the session in which it began.
+        """
+        noted = [os.fsdecode(part) for part in self._bytes("notes", NOTES_LIMIT).split(b"\0")]
+        where, venv, *text = noted if len(noted) > 2 else ["", "", ""]
+        names = {sign: _names(sign, text) for sign in "+*-"}
+        return ShellNotes(
+            session=self._venv(self._cwd(before, where), venv) if where else before,
+            commands=_commands(self._bytes("history", HISTORY_LIMIT)),
+            variables=Variables(names["+"], names["*"], names["-"]),
+        )
+
+    def _bytes(self, name: str, limit: int) -> bytes:
+        try:
+            return self._files.read_bytes(f"{self._path}/{name}", limit)
+        except PathError:
+            return b""
+
+    def _cwd(self, before: SandboxSession, where: str) -> SandboxSession:
+        try:
+            path = self._files.relative(where)
+            with self._files.directory(path):
+                return replace(before, cwd=path)
+        except PathError:
+            return before
+
+    def _venv(self, before: SandboxSession, venv: str) -> SandboxSession:
+        if not venv:
+            return replace(before, venv=None)
+        try:
+            path = self._files.relative(venv)
+            validate_venv(self._files, path)
+        except PathError:
+            return before
+        return replace(before, venv=path)
+
+
+def _names(sign: str, said: list[str]) -> tuple[str, ...]:
+    names = {entry[1:] for entry in said if entry[:1] == sign and _NAME.fullmatch(entry[1:])}
+    return tuple(sorted(names)[:VARIABLES])
+
+
+def _commands(history: bytes) -> tuple[str, ...]:
+    lines = history.decode("utf-8", "replace").splitlines()
+    cleaned = (clean_line(line, limit=COMMAND_LIMIT) for line in lines)
+    return tuple([line for line in cleaned if line][-COMMANDS:])

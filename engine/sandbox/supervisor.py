@@ -6,20 +6,138 @@ on it asks to freeze (`f`), thaw (`t`) or look at (`l`) the command's processes,
 Orphans of the command come back to this process (child subreaper), so a daemon that forks twice and calls
 setsid is found too. The limit on time holds even while the cockpit's loop is stalled.
 
-It runs without site-packages and loads as little as it can. Source: sandbox spec §3.2, §5.1 L3, §5.4.
+Between the fork and the command each step of the confinement is taken in its order, or the command does not
+run: Landlock comes after everything that opens files, seccomp last, because it forbids what the steps before
+need. The supervisor runs without site-packages and loads as little as it can.
 """
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found] # signal itself loads enum, 4 ms
-import _socket  # socket itself loads enum
+import _signal  # type: ignore[import-not-found]
+import _socket
+import fcntl
 import marshal
 import os
+import resource
 import select
 import time
 
-from engine.sandbox import capabilities, child, freezing, kernel, landlock, limits, tree
+from engine.sandbox import kernel, landlock, limits
+from engine.sandbox import kernel as capabilities
+from engine.sandbox import process_table as freezing
+from engine.sandbox import process_table as tree
 from engine.sandbox.broker import Broker
+
+CANNOT_START = 127
+_REPORT, _SENDER = 3, 4
+"""Where the two descriptors that the steps still need are put, out of the way of the closing."""
+_FREE = 16
+_TIOCSCTTY = 0x540E
+_SIGKILL = 9
+
+TYPE_CHECKING = False  # typing itself is slow to load
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class StepError(Exception):
+    """A step of the confinement was refused by the kernel."""
+
+
+def exec_command(spec: dict[str, Any], cwd: int, report: int, sender: int) -> None:
+    """Turn this process into the command; it does not return.
+
+    Args:
+        spec: the launch specification; see `engine.sandbox.supervisor`.
+        cwd: descriptor of the working directory.
+        report: pipe on which a failure is told; closed by a successful exec.
+        sender: socket on which the filter's listener is handed to the supervisor; -1 without a broker.
+    """
+    code, text = kernel.JAIL_FAILED, "jail session: it ended early"
+    try:
+        os.fchdir(cwd)
+        given = _keep(report, sender, spec["standard"])
+        _step("session", lambda: _settle(spec, given))
+        _step("limits", lambda: limits.apply(spec["rlimits"]))
+        if spec["landlock"] is not None:
+            _step("landlock", lambda: _restrict(spec["landlock"]))
+        if spec["filter"]:
+            _step("seccomp", lambda: _filter(spec["filter"], sender >= 0))
+        code = CANNOT_START
+        os.execve(spec["executable"], spec["argv"], spec["env"])
+    except StepError as failed:
+        text = f"jail {failed}"
+    except OSError as error:
+        text = f"launch {error.strerror or error}"
+    finally:  # an error of any other kind, want of memory for one, must not pass for a start either
+        os.write(_REPORT, text.encode())
+        os._exit(code)
+
+
+def _step(name: str, work: Any) -> None:
+    try:
+        work()
+    except (OSError, ValueError) as error:
+        raise StepError(f"{name}: {error}") from error
+
+
+def _keep(report: int, sender: int, given: list[int]) -> list[int]:
+    """Put the descriptors that the steps need where `_settle` leaves them; the sender may be missing.
+
+    Returns:
+        Where the descriptors that were given to the program are now, out of their way.
+    """
+    ends = (report, report if sender < 0 else sender, *given)
+    moved = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, _FREE) for end in ends]
+    for place, end in zip((_REPORT, _SENDER), moved, strict=False):
+        os.dup2(end, place, inheritable=False)
+    return moved[2:]
+
+
+def _settle(spec: dict[str, Any], given: list[int]) -> None:
+    """A session of its own, no descriptor but the three, ordinary signals; a terminal only when given."""
+    os.setsid()
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
+    _signal.set_wakeup_fd(-1)
+    kernel.set_to_default()
+    os.umask(spec["umask"])
+    if not given:
+        given = [os.open(os.devnull, os.O_RDONLY)]
+    elif len(given) == 1:
+        fcntl.ioctl(given[0], _TIOCSCTTY, 0)
+        given = given * 3
+    for place, end in enumerate(given):
+        os.dup2(end, place)
+    os.closerange(_SENDER + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    os.nice(spec["nice"])
+    try:
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:  # noqa: PTH123
+            file.write("1000")
+    except OSError:
+        pass  # then another process may be chosen; it confines nothing
+
+
+def _restrict(rules: dict[str, Any]) -> None:
+    ruleset = landlock.create_ruleset(rules["files"], rules["ports"], rules["scope"])
+    for path, access in rules["paths"]:
+        landlock.allow_path(ruleset, path, access & rules["files"])
+    for port in rules["connect"]:
+        landlock.allow_port(ruleset, port, landlock.CONNECT_TCP)
+    landlock.restrict_self(ruleset)
+    os.close(ruleset)
+
+
+def _filter(program: bytes, listened: bool) -> None:
+    listener = kernel.install_filter(program, listener=listened)
+    if listened:
+        channel = _socket.socket(fileno=_SENDER)
+        rights = listener.to_bytes(4, "little")
+        channel.sendmsg([b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+        os.close(listener)
+        if not channel.recv(1):
+            raise OSError(0, "nobody answers for the calls handed on")
+        channel.close()
+
 
 TYPE_CHECKING = False  # typing itself is slow to load
 if TYPE_CHECKING:
@@ -42,7 +160,7 @@ class Watch:
         self.broker: Broker | None = None
         self.alone = False
         """True when no child is left, the command's orphans included."""
-        capabilities.drop_all()
+        capabilities.drop_capabilities()
         root = os.open(spec["root"], os.O_RDONLY | os.O_DIRECTORY)
         self.cwd = spec["cwd"] if spec["cwd"] >= 0 else _walk(root, spec["cwd_path"], spec["cwd_identity"])
         self.sampler = limits.Sampler(root, spec["limits"])
@@ -53,7 +171,7 @@ class Watch:
         if self.guarded and spec["reserve"]:
             tree.leave_reserve()
         # One signal to all would stop the process in reserve too, which must go on to be of use.
-        self.frost = freezing.Frost(self.guarded and not spec["reserve"])
+        self.frost = freezing.ProcessFreezer(self.guarded and not spec["reserve"])
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         self.wake = _wake_by_signals()
 
@@ -63,8 +181,9 @@ class Watch:
         ours, theirs = (end.detach() for end in _socket.socketpair()) if self.spec["broker"] else (-1, -1)
         self.child = os.fork()
         if self.child == 0:
-            child.become(self.spec, self.cwd, report_write, theirs)
-        os.close(report_write)
+            exec_command(self.spec, self.cwd, report_write, theirs)
+        for end in (report_write, *self.spec["standard"]):
+            os.close(end)
         if ours >= 0:
             os.close(theirs)
             self._meet_broker(ours)
@@ -79,9 +198,9 @@ class Watch:
         """Take the filter's listener and let the child go on; without a word it must not run."""
         channel = _socket.socket(fileno=ours)
         try:
-            told = channel.recvmsg(1, _socket.CMSG_SPACE(4))[1]
-            if told:
-                self.broker = Broker(int.from_bytes(told[0][2][:4], "little"), self.spec["broker"])
+            results = channel.recvmsg(1, _socket.CMSG_SPACE(4))[1]
+            if results:
+                self.broker = Broker(int.from_bytes(results[0][2][:4], "little"), self.spec["broker"])
                 channel.send(b".")
         finally:
             channel.close()
@@ -162,10 +281,10 @@ class Watch:
         while not self.alone and time.monotonic() < until:
             tree.kill_all(self.guarded, os.getpid())
             self._wait_for_child(0.02)
-        return first, 0 if self.alone else len(tree.Table().below(os.getpid()))
+        return first, 0 if self.alone else len(tree.ProcessTable().below(os.getpid()))
 
     def _ask_to_end(self) -> int:
-        left = tree.Table().below(os.getpid())
+        left = tree.ProcessTable().below(os.getpid())
         tree.signal_each(left, _SIGTERM)
         until = time.monotonic() + self.spec["grace_s"]
         while not self.alone and time.monotonic() < until:
@@ -211,11 +330,13 @@ def main(arguments: list[str]) -> None:
     """Run the command whose specification stands in the file behind the descriptor in the first argument.
 
     The keys of the specification: executable, argv, env; cwd (a descriptor, or -1 and cwd_path with
-    cwd_identity); terminal (a descriptor, or -1); root; status (a descriptor for the report); limit_s,
+    cwd_identity); standard (descriptors of its standard input and output, or one of its terminal, or
+    none); umask; root; status (a descriptor for the report); limit_s,
     grace_s, nice; limits and rlimits by name; scope and canary (a process outside) for `kill(-1)`; reserve
     (whether nothing else ends the tree when this process is killed); landlock (None or files, ports, scope,
     paths, connect), filter (BPF), broker (roots whose metadata may be changed).
     """
+    kernel.set_to_default(kept=kernel.PYTHONS_OWN)
     with os.fdopen(int(arguments[0]), "rb") as file:
         spec = marshal.load(file)
     status = spec["status"]
@@ -224,13 +345,13 @@ def main(arguments: list[str]) -> None:
     try:
         report = _run(spec)
     except OSError as error:
-        report = {"ended": "jail", "problem": f"supervisor: {error}", "code": child.JAIL_FAILED}
+        report = {"ended": "jail", "problem": f"supervisor: {error}", "code": kernel.JAIL_FAILED}
     os.write(status, repr(report).encode())
     os._exit(0)  # taking the interpreter down in order would cost the caller two milliseconds
 
 
 def _run(spec: dict[str, Any]) -> dict[str, Any]:
-    """The command's whole life, as the cockpit is told of it."""
+    """The command's whole life, as it is reported to the cockpit."""
     watch = Watch(spec)
     if "RLIMIT_NPROC" not in spec["rlimits"]:
         spec["rlimits"]["RLIMIT_NPROC"] = limits.threads_of_user() + spec["limits"]["processes"]

@@ -2,7 +2,7 @@
 
 What is printed goes to whoever follows, live, and to the action's record. What is typed is recorded too, but
 never what is typed while the terminal's echo is off: a pty echoes when it receives, so the flag at the time
-of writing says whether the operator could see what they typed. Source: textual-craft §4.3 ii, steering S3.
+of writing says whether the operator could see what they typed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import termios
 from collections import deque
 from collections.abc import Callable
 
-from engine.domain.ports import OutputSink, SessionObserver
+from engine.core.ports import OutputSink, SessionObserver
 
 STREAM = "terminal"
 """Name of the stream under which an action's output holds what its terminal showed, sequences and all."""

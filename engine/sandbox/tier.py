@@ -1,24 +1,188 @@
 """Which jail a command gets on this machine, or why it gets none.
 
-Fail closed: what the policy requires and the machine lacks is a refusal that says what is missing and how
-to get it, never a weaker jail (sandbox spec §5.1, §5.6).
+Each layer of the jail is tried, never concluded from a version. The trial runs in children that are
+thrown away and takes some 30 ms, once in a process; blocking. What the policy requires and the machine
+lacks is a refusal that says what is missing and how to get it, never a weaker jail. `SandboxReport` says
+for people how programs are held: one report for `pilothouse doctor` and the cockpit.
 """
 
 from __future__ import annotations
 
+import ast
+import os
+import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
-from engine.sandbox.confinement import Confinement, Unconfined
-from engine.sandbox.jail import KernelJail
-from engine.sandbox.policy import SandboxPolicy, Tier
-from engine.sandbox.probe import Layers, layers
-from engine.sandbox.seatbelt import SeatbeltJail
+from engine.sandbox import jail as bwrap
+from engine.sandbox import kernel, landlock
+from engine.sandbox.boot import __file__ as boot_file
+from engine.sandbox.jail import Confinement, KernelJail, Unconfined
+from engine.sandbox.paths import KernelOpener, best_opener
+from engine.sandbox.policy import Network, SandboxPolicy, Tier
+from engine.sandbox.programs import BASE_PYTHON
+from engine.sandbox.seccomp import FilterOptions, build_filter
+from engine.sandbox.syscall_numbers import MACHINES
+
+_PATIENCE_S = 30.0
+_NOT_LINUX = "this needs Linux"
+_INSTALL_BWRAP = (
+    "install the distribution's package bubblewrap (Debian, Ubuntu: apt-get install bubblewrap; "
+    "Fedora: dnf install bubblewrap; Arch: pacman -S bubblewrap)"
+)
+_NAMESPACE_FIXES = (
+    ("uid map", "AppArmor restricts user namespaces: install the profile bwrap-userns-restrict"),
+    ("loopback", "AppArmor restricts user namespaces: install the profile bwrap-userns-restrict"),
+    (
+        "new namespace",
+        "allow user namespaces: sysctl user.max_user_namespaces=15000, or in a container "
+        "--security-opt seccomp=unconfined",
+    ),
+    ("disable-userns", "install a bubblewrap of version 0.8 or later"),
+)
+_LANDLOCK_FIXES = (
+    ("not implemented", "use a kernel of 5.13 or later built with CONFIG_SECURITY_LANDLOCK"),
+    ("not supported", "add landlock to the list lsm= on the kernel's command line"),
+    ("not permitted", "the container's seccomp profile forbids it: allow landlock_create_ruleset"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerReport:
+    """One layer of the jail, as found."""
+
+    name: str
+    ok: bool
+    reason: str
+    """What it gives when it works, why not when it does not."""
+    fix: str = ""
+    """What the operator can do, when it does not work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """What this machine gives."""
+
+    reports: tuple[LayerReport, ...]
+    landlock_abi: int = 0
+    bwrap: str | None = None
+    """Absolute path, when it works."""
+
+    def __getitem__(self, name: str) -> LayerReport:
+        """The report of a layer; one that was not tried does not work."""
+        reports = [report for report in self.reports if report.name == name]
+        return reports[0] if reports else LayerReport(name, False, "it was not tried")
+
+
+@cache
+def layers() -> Layers:
+    """What works here; tried once in a process."""
+    return probe()
+
+
+def probe() -> Layers:
+    """Try every layer now."""
+    if sys.platform != "linux":
+        return Layers(
+            tuple(LayerReport(name, False, _NOT_LINUX) for name in ("landlock", "seccomp", "namespaces"))
+        )
+    if kernel.MACHINE not in MACHINES:
+        why = f"no table of system calls for {kernel.MACHINE}; known are {', '.join(MACHINES)}"
+        return Layers((LayerReport("seccomp", False, why),))
+    answers = _trial()
+    abi = answers.get("abi", 0)
+    abi = abi if isinstance(abi, int) and not answers["landlock"] else 0
+    namespaces, path = _namespaces()
+    note = "; run by root, processes are counted, not capped" if os.getuid() == 0 else ""
+    reports = (
+        _landlock(str(answers["landlock"]), abi),
+        _simple("scope", answers, "a command is killed whole, at once", "needs a kernel of 6.12 or later"),
+        _simple(
+            "seccomp",
+            answers,
+            f"{kernel.MACHINE}, {len(_filter()) // 8} instructions",
+            "needs a kernel with CONFIG_SECCOMP_FILTER, and a container that allows seccomp",
+        ),
+        _simple(
+            "broker",
+            answers,
+            "chmod, chown and times of files outside are refused",
+            "another seccomp listener is above; start Pilothouse outside of it",
+        ),
+        namespaces,
+        _simple("capabilities", answers, f"none are kept{note}", "start Pilothouse as another user"),
+    )
+    return Layers(reports, abi, path)
+
+
+def _filter() -> bytes:
+    return build_filter(FilterOptions(), kernel.MACHINE)
+
+
+def _trial() -> dict[str, str | int]:
+    """The answers of `engine.sandbox.trial`; each layer fails when it cannot be run."""
+    command = [str(BASE_PYTHON), "-I", "-S", str(Path(boot_file).resolve()), "trial"]
+    why = ""
+    try:
+        done = subprocess.run(
+            command, input=_filter(), capture_output=True, env={}, cwd="/", timeout=_PATIENCE_S, check=False
+        )
+        answers = ast.literal_eval(done.stdout.decode())
+        if isinstance(answers, dict):
+            return answers
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = str(error)
+    except (SyntaxError, ValueError):
+        why = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    return dict.fromkeys(
+        ("landlock", "scope", "seccomp", "broker", "capabilities"), why or "the trial did not run"
+    )
+
+
+def _simple(name: str, answers: dict[str, str | int], good: str, fix: str) -> LayerReport:
+    why = str(answers[name])
+    return LayerReport(name, not why, why or good, fix if why else "")
+
+
+def _landlock(why: str, abi: int) -> LayerReport:
+    if why:
+        fixes = [fix for words, fix in _LANDLOCK_FIXES if words in why]
+        return LayerReport("landlock", False, why, fixes[0] if fixes else _LANDLOCK_FIXES[0][1])
+    lost = landlock.missing(abi)
+    reason = f"ABI {abi}" + (f": {'; '.join(lost)}" if lost else ": files, TCP ports, signals")
+    return LayerReport("landlock", True, reason)
+
+
+def _namespaces() -> tuple[LayerReport, str | None]:
+    """Whether bwrap makes what `engine.sandbox.jail` asks of it."""
+    path = bwrap.find_bwrap()
+    if path is None:
+        there = [place for place in bwrap.CANDIDATES if os.access(place, os.X_OK)]
+        why = f"{there[0]} is not root's own" if there else "bubblewrap is not installed"
+        return LayerReport("namespaces", False, why, _INSTALL_BWRAP), None
+    with tempfile.TemporaryDirectory() as root:
+        arguments = bwrap.bwrap_arguments(Path(root).resolve(), SandboxPolicy(), ())
+        try:
+            done = subprocess.run(
+                [path, *arguments, "--", "/bin/sh", "-c", ":"],
+                capture_output=True, env={}, timeout=_PATIENCE_S, check=False, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return LayerReport("namespaces", False, str(error), _INSTALL_BWRAP), None
+    if done.returncode == 0:
+        return LayerReport("namespaces", True, f"{path}: files, processes and network of its own"), path
+    why = done.stderr.decode(errors="replace").strip().rpartition("\n")[2] or f"exit code {done.returncode}"
+    fixes = [fix for words, fix in _NAMESPACE_FIXES if words in why]
+    return LayerReport("namespaces", False, why, fixes[0] if fixes else _NAMESPACE_FIXES[2][1]), None
+
 
 PROMISES = {
     Tier.FULL: "commands cannot see or touch anything that is not listed, nor outlive their run",
     Tier.KERNEL: "commands cannot read or change other files; they can learn that a path exists",
-    Tier.SEATBELT: "writes of commands are confined and secrets denied; not tested",
     Tier.PATHS: "commands are NOT confined; only the file commands are",
 }
 _SEEN = (
@@ -51,7 +215,7 @@ def best_tier(found: Layers) -> Tier:
     for tier, needs in _NEEDS.items():
         if all(found[name].ok for name in needs):
             return tier
-    return Tier.SEATBELT if found["seatbelt"].ok else Tier.PATHS
+    return Tier.PATHS
 
 
 def best_jail(
@@ -64,11 +228,11 @@ def best_jail(
         found: the layers; those of this machine by default, tried once in a process.
         at_most: a firmer tier is not used, as where a program needs what it takes away.
     """
-    found = found or layers()
-    tier = max((best_tier(found), at_most), key=lambda one: -one.strength)
+    here = found or layers()
+    tier = max((best_tier(here), at_most), key=lambda item: -item.strength)
     if tier.strength < policy.lowest.strength:
-        return _refusal(policy, found, tier)
-    jail = _made(tier, found)
+        return _refusal(policy, here, tier)
+    jail = _made(tier, here)
     if isinstance(jail, KernelJail) and (lacking := jail.lacks(policy)):
         reason = f"No command may run: {lacking}."
         return JailRefusal(reason, ("landlock",), reason)
@@ -81,32 +245,149 @@ def _made(tier: Tier, found: Layers) -> Confinement:
             return KernelJail(found.landlock_abi, found["broker"].ok, found.bwrap)
         case Tier.KERNEL:
             return KernelJail(found.landlock_abi, found["broker"].ok)
-        case Tier.SEATBELT:
-            return SeatbeltJail(Path.home())
         case _:
             return Unconfined()
 
 
 def _refusal(policy: SandboxPolicy, found: Layers, tier: Tier) -> JailRefusal:
-    wanted = policy.lowest
-    missing = [found[name] for name in _NEEDS.get(wanted, ("seatbelt",)) if not found[name].ok]
-    said = "; ".join(
+    expected = policy.lowest
+    missing = [found[name] for name in _NEEDS[expected] if not found[name].ok]
+    text = "; ".join(
         f"{report.name}: {report.reason}" + (f" — {report.fix}" if report.fix else "") for report in missing
     )
-    reason = f"No command may run: the policy requires the jail {wanted}, and this machine gives {tier}."
+    reason = f"No command may run: the policy requires the jail {expected}, and this machine gives {tier}."
     return JailRefusal(
-        f"{reason} {said}. Only the operator can accept {tier}: once with --accept-tier {tier.lower()}"
+        f"{reason} {text}. Only the operator can accept {tier}: once with --accept-tier {tier.lower()}"
         + (", for good with accept_paths in pilothouse.toml." if tier is Tier.PATHS else "."),
         tuple(report.name for report in missing),
         reason,
     )
 
 
-def gets_through(tier: Tier, found: Layers) -> tuple[str, ...]:
-    """What a command in this tier can still learn or do outside, in words; sandbox spec §3.1."""
+def remaining_access(tier: Tier, found: Layers) -> tuple[str, ...]:
+    """What a command in this tier can still learn or do outside, in words."""
     if tier is Tier.PATHS:
         return ("everything that the user running Pilothouse can do",)
     held = found["broker"].ok
     if tier is Tier.KERNEL:
         return _SEEN if held else (*_SEEN, _CHANGED)
     return () if held or tier is not Tier.FULL else (_NODES,)
+
+
+class Mark(StrEnum):
+    """How a row of the report is to be read."""
+
+    HEADING = ""
+    FACT = " "
+    GOOD = "✓"
+    BAD = "✗"
+    WARNING = "!"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the report."""
+
+    mark: Mark
+    label: str
+    """Empty where the row goes on with what the one before says."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxReport:
+    """A policy, the jail that it gets on this machine, and what of the jail works."""
+
+    policy: SandboxPolicy
+    jail: Confinement | JailRefusal
+    found: Layers
+
+    @property
+    def refusal(self) -> str:
+        """Why no program may run; empty when programs may."""
+        return self.jail.message if isinstance(self.jail, JailRefusal) else ""
+
+    @property
+    def reason(self) -> str:
+        """The refusal in one sentence."""
+        return self.jail.reason if isinstance(self.jail, JailRefusal) else ""
+
+    @property
+    def tier(self) -> Tier:
+        """What holds programs; where none may run, what this machine would give."""
+        return best_tier(self.found) if isinstance(self.jail, JailRefusal) else self.jail.tier
+
+    @property
+    def unconfined(self) -> bool:
+        """True when programs run and nothing holds them."""
+        return not self.refusal and self.tier is Tier.PATHS
+
+    @property
+    def summary(self) -> str:
+        """Tier and network in a few words, such as `FULL · net off`; nothing holds the network in PATHS."""
+        if self.refusal:
+            return "NO JAIL · programs REFUSED"
+        if self.unconfined:
+            return "PATHS · programs NOT CONFINED"
+        ports = f" {','.join(map(str, self.policy.ports))}" if self.policy.network is Network.PORTS else ""
+        return f"{self.tier} · net {self.policy.network}{ports}"
+
+    @property
+    def alarm(self) -> str:
+        """In two words what an operator must not overlook; empty when a jail holds programs."""
+        return "PROGRAMS REFUSED" if self.refusal else "NOT CONFINED" if self.unconfined else ""
+
+    @property
+    def standing(self) -> str:
+        """What holds programs now, in a sentence."""
+        return self.refusal or f"{self.tier}: {PROMISES[self.tier]}"
+
+    @property
+    def layers(self) -> tuple[LayerReport, ...]:
+        """Each layer, those that are never absent first."""
+        return (*_always(), *self.found.reports)
+
+    @property
+    def missing(self) -> tuple[LayerReport, ...]:
+        """The layers for want of which no program may run."""
+        names = self.jail.missing if isinstance(self.jail, JailRefusal) else ()
+        return tuple(self.found[name] for name in names)
+
+    @property
+    def gets_through(self) -> tuple[str, ...]:
+        """What a program here can still learn or do outside; nothing where none may run."""
+        return () if self.refusal else remaining_access(self.tier, self.found)
+
+    def rows(self) -> list[Row]:
+        """The whole report: what holds programs, each layer, what gets through, and the policy."""
+        mark = Mark.BAD if self.refusal else Mark.WARNING if self.unconfined else Mark.GOOD
+        rows = [Row(mark, "now", self.standing), Row(Mark.HEADING, "Layers of the jail", "")]
+        for layer in self.layers:
+            rows.append(Row(Mark.GOOD if layer.ok else Mark.BAD, layer.name, layer.reason))
+            rows += [Row(Mark.FACT, "", f"fix: {layer.fix}")] if layer.fix else []
+        if self.gets_through:
+            rows.append(Row(Mark.HEADING, f"What gets through in {self.tier}", ""))
+            rows += [Row(Mark.WARNING, "", what) for what in self.gets_through]
+        held = "; nothing holds them to files and network here" if self.unconfined else ""
+        rows.append(Row(Mark.HEADING, f"What programs may do{held}", ""))
+        return rows + [Row(Mark.FACT, subject, words) for subject, words in self.policy.facts().items()]
+
+    def text(self) -> str:
+        """The rows as lines for a terminal."""
+        return "\n".join(f"  {row.mark or '—'} {row.label:<14} {row.text}".rstrip() for row in self.rows())
+
+
+@cache
+def _always() -> tuple[LayerReport, ...]:
+    """The layers that need nothing of the kernel's jail."""
+    directory = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        beneath = isinstance(best_opener(directory), KernelOpener)
+    finally:
+        os.close(directory)
+    how = "openat2" if beneath else "no openat2; a walk without links does the same, slower"
+    return (
+        LayerReport("beneath_root", True, how),
+        LayerReport("environment", True, "built from an allow-list"),
+        LayerReport("process_tree", sys.platform == "linux", "a supervisor ends whole trees"),
+    )

@@ -1,15 +1,17 @@
-"""Tries each layer of the jail in a child that is thrown away, and prints what came of it.
+"""Tries each layer of the jail in a child that is thrown away, and prints the results.
 
 Run as `boot.py trial` in a bare interpreter, with a seccomp filter on standard input; see
-`engine.sandbox.probe`. A layer's answer is empty when it works, else the reason.
+`engine.sandbox.tier`. A layer's answer is empty when it works, else the reason.
 """
 
 from __future__ import annotations
 
-import _socket  # socket itself loads enum
+import _socket
 import os
 
-from engine.sandbox import capabilities, kernel, landlock, tree
+from engine.sandbox import kernel, landlock
+from engine.sandbox import kernel as capabilities
+from engine.sandbox import process_table as tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def main(arguments: list[str]) -> None:
     with os.fdopen(0, "rb") as source:
         program = source.read()
     answers: dict[str, str | int] = {
-        "capabilities": _in_child(capabilities.drop_all),
+        "capabilities": _in_child(capabilities.drop_capabilities),
         "landlock": _in_child(_landlock),
         "scope": _in_child(_scope),
         "seccomp": _in_child(lambda: _seccomp(program)),
@@ -35,7 +37,7 @@ def main(arguments: list[str]) -> None:
 
 def _in_child(work: Callable[[], None]) -> str:
     """Run the work in a fork; what it raised, in words."""
-    told, telling = os.pipe()
+    result, telling = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
@@ -45,14 +47,14 @@ def _in_child(work: Callable[[], None]) -> str:
         finally:
             os._exit(0)
     os.close(telling)
-    with os.fdopen(told, "rb") as file:
+    with os.fdopen(result, "rb") as file:
         answer = file.read().decode()
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return answer or (f"the child ended with {status}" if status else "")
 
 
 def _landlock() -> None:
-    capabilities.never_gain()
+    capabilities.forbid_new_privileges()
     os.close(os.open(_SECRET, os.O_RDONLY))
     files = landlock.handled_files(landlock.abi())
     ruleset = landlock.create_ruleset(files)
@@ -65,14 +67,14 @@ def _landlock() -> None:
 
 
 def _scope() -> None:
-    capabilities.drop_all()
+    capabilities.drop_capabilities()
     landlock.enter_signal_scope()
     if not tree.out_of_reach([os.getppid()]):
         raise OSError(0, "a process outside could be signalled in spite of it")
 
 
 def _seccomp(program: bytes) -> None:
-    capabilities.never_gain()
+    capabilities.forbid_new_privileges()
     kernel.install_filter(program)
     try:
         _socket.socket(_socket.AF_UNIX)
@@ -82,5 +84,5 @@ def _seccomp(program: bytes) -> None:
 
 
 def _listener(program: bytes) -> None:
-    capabilities.never_gain()
+    capabilities.forbid_new_privileges()
     kernel.install_filter(program, listener=True)

@@ -1,18 +1,26 @@
-"""Splitting a command line into words, without a shell.
+"""Splits a command line into words without a shell, and turns a finished program into a tool's result.
 
-What only a shell would do is refused with a message rather than passed on as a literal word, since a
-program that gets `>` as an argument fails in ways that are hard to read.
+What only a shell would do is refused with a message rather than passed on as a literal word, since a program
+that gets `>` as an argument fails in ways that are hard to read. Only here does a program's output decide
+that the network was the reason; recovery goes by the code alone.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shlex
 from collections.abc import Sequence
+from typing import Any
+
+from engine.core.actions import ErrorCode, ResultStatus, ToolResult
+from engine.sandbox.policy import Network, SandboxPolicy, Tier, size_text
+from engine.sandbox.process import Ended, ProcessResult, signal_name
 
 _OPERATORS = {
     "|": "Run the commands one after the other.",
-    "&": "Run the commands one after the other; what is to go on in the background has the command start.",
+    "&": "Run the commands one after the other; use the command start for what is to run in the background.",
     ";": "Run the commands one after the other.",
     ">": "Use the write command to put text into a file.",
     "<": "Give the program the file's name instead.",
@@ -47,7 +55,8 @@ def split_command(command: str | Sequence[str]) -> list[str]:
         try:
             words = shlex.split(command)
         except ValueError as error:
-            raise CommandLineError(f"The command cannot be read: {_quote_problem(error)}.") from None
+            why = "a quote is not closed" if "quotation" in str(error) else "it ends in a backslash"
+            raise CommandLineError(f"The command cannot be read: {why}.") from None
     else:
         words = list(command)
     if not words or not words[0]:
@@ -61,16 +70,12 @@ def split_command(command: str | Sequence[str]) -> list[str]:
     return words
 
 
-def _quote_problem(error: ValueError) -> str:
-    return "a quote is not closed" if "quotation" in str(error) else "it ends in a backslash"
-
-
 def _refuse_shell_syntax(command: str) -> None:
     plain_to = 0
-    for found in _WORTH_A_LOOK.finditer(command):
-        mark, position = found[0], found.start()
+    for match in _WORTH_A_LOOK.finditer(command):
+        mark, position = match[0], match.start()
         if mark in ("'", '"'):
-            return  # it is not closed, which is told elsewhere
+            return  # it is not closed, which is reported elsewhere
         if len(mark) > 1 or mark == "\\":
             continue
         _refuse_unquoted(command, position)
@@ -103,3 +108,135 @@ def _plain_word_end(command: str, position: int) -> int:
     start = max(command.rfind(" ", 0, position), command.rfind("\t", 0, position)) + 1
     word = re.split(r"\s", command[start:], maxsplit=1)[0]
     return start + len(word) if "://" in word or "==" in word else 0
+
+
+_NETWORK_PROGRAMS = frozenset({"pip", "pip3", "git", "npm"})
+_NETWORK_SIGNS = re.compile(
+    r"NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ProxyError"
+    r"|Failed to establish a new connection|Temporary failure in name resolution"
+    r"|Name or service not known|nodename nor servname|Could not resolve (?:host|proxy)"
+    r"|Could not resolve hostname|Failed to connect to|Network is unreachable|No route to host"
+    r"|Connection (?:refused|timed out|reset by peer)|Connection to \S+ timed out"
+    r"|\b(?:ENOTFOUND|ENOTCACHED|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET)\b"
+)
+
+_REFUSALS = re.compile(
+    r"Permission denied|Operation not permitted|Read-only file system|\b(?:EACCES|EPERM|EROFS)\b"
+)
+_NO_TERMINAL = re.compile(
+    r"EOFError: EOF when reading a line|Inappropriate ioctl for device|terminal prompts disabled"
+    r"|[Nn]ot a (?:tty|terminal)|(?:isn't|is not|not to|not from|needs?|requires) an? (?:tty|terminal)"
+    r"|failed tty get|[Tt]erminal is dumb|TERM environment variable|Error opening terminal|/dev/tty"
+)
+"""How programs say that they miss a terminal, or an operator who answers."""
+_LAUNCH_FAILURES: dict[str, tuple[ErrorCode, str]] = {
+    os.strerror(errno.E2BIG): (
+        ErrorCode.TOO_LARGE,
+        "One argument may have 128 KiB, all together about 2 MiB: put long text into a file.",
+    ),
+    os.strerror(errno.ENOEXEC): (
+        ErrorCode.WRONG_TYPE,
+        f"It is no program for this machine ({os.uname().machine}), or a script without a first line such as "
+        "#!/usr/bin/env python3.",
+    ),
+    os.strerror(errno.ENOENT): (ErrorCode.NOT_FOUND, "It, or what its first line names, is not there."),
+    os.strerror(errno.EACCES): (
+        ErrorCode.PERMISSION,
+        "It, or what its first line names, may not be run.",
+    ),
+}
+"""What a refused start means, by the system's own words for it."""
+
+
+def run_result(argv: list[str], outcome: ProcessResult, limit_s: float, policy: SandboxPolicy) -> ToolResult:
+    """The seed's answer to `run`: return code and both streams, and why it failed when it did."""
+    data: dict[str, Any] = {
+        "return_code": outcome.return_code,
+        "stdout": outcome.stdout,
+        "stderr": outcome.stderr,
+        "tier": outcome.tier.value,
+    }
+    if outcome.truncated:
+        data["truncated"] = {"stdout": outcome.stdout_dropped, "stderr": outcome.stderr_dropped}
+    beliefs = {"run.last.command": " ".join(argv), "run.last.return_code": outcome.return_code}
+    if outcome.ended is Ended.LAUNCH:
+        code, why = _LAUNCH_FAILURES.get(outcome.problem, (ErrorCode.INTERNAL, ""))
+        message = f"{argv[0]!r} could not be started: {outcome.problem}. {why}".rstrip()
+        return ToolResult(ResultStatus.ERROR, {"message": message}, code)
+    if outcome.ended is Ended.JAIL:
+        message = f"The jail could not be closed, so {argv[0]!r} did not run: {outcome.problem}."
+        data = {"message": message, "return_code": outcome.return_code, "tier": outcome.tier.value}
+        return ToolResult(ResultStatus.ERROR, data, ErrorCode.NOT_ALLOWED)
+    if outcome.ended is Ended.EXIT and outcome.return_code == 0:
+        return ToolResult(ResultStatus.SUCCESS, data, beliefs=beliefs)
+    code, message = _failure(argv, outcome, limit_s, policy)
+    if message:
+        data["message"] = message
+    if hint := _hint(outcome, code, policy):
+        data["hint"] = hint
+    return ToolResult(ResultStatus.FAILURE, data, code, beliefs=beliefs)
+
+
+def _failure(
+    argv: list[str], outcome: ProcessResult, limit_s: float, policy: SandboxPolicy
+) -> tuple[ErrorCode, str]:
+    match outcome.ended:
+        case Ended.TIMEOUT:
+            return ErrorCode.TIMEOUT, f"Ended after {limit_s:g} s, the time limit, with all of its processes."
+        case Ended.OUTPUT:
+            size = size_text(policy.output_bytes)
+            return ErrorCode.TOO_LARGE, f"Ended: it wrote more than {size} of output, the limit."
+        case Ended.MEMORY | Ended.PROCESSES:
+            return ErrorCode.TOO_LARGE, f"Ended: {outcome.problem}."
+        case Ended.DISK:
+            return ErrorCode.NO_SPACE, f"Ended: {outcome.problem}."
+        case Ended.LOST:
+            return ErrorCode.INTERNAL, "Its supervisor was killed; all of its processes were ended."
+        case Ended.CANCELLED:
+            return ErrorCode.CANCELLED, "Cancelled."
+        case Ended.SIGNAL:
+            return ErrorCode.EXIT_STATUS, f"Ended by signal {signal_name(outcome.return_code or 0)}."
+        case _:
+            pass
+    if is_network_failure(argv, outcome.stdout, outcome.stderr) or (
+        policy.network is Network.OFF and is_install_without_index(argv, outcome.stdout + outcome.stderr)
+    ):
+        return ErrorCode.NETWORK, ""
+    return ErrorCode.EXIT_STATUS, ""
+
+
+def _hint(outcome: ProcessResult, code: ErrorCode, policy: SandboxPolicy) -> str:
+    """What an agent should know when it was the jail that said no."""
+    if outcome.ended in (Ended.EXIT, Ended.TIMEOUT) and _NO_TERMINAL.search(outcome.stderr + outcome.stdout):
+        return (
+            "There is no terminal here and nothing to read. Give the input as arguments or in a file; the "
+            "operator can take the shell, which has a terminal (key t)."
+        )
+    if code is ErrorCode.NETWORK and policy.network is not Network.ON:
+        return f"The network is {policy.network} in this sandbox; only the operator can grant more."
+    if outcome.tier is Tier.PATHS or not _REFUSALS.search(outcome.stderr + outcome.stdout):
+        return ""
+    return "The jail may have refused something. Do not work around it: ask the operator; see `policy`."
+
+
+def is_install_without_index(argv: list[str], output: str) -> bool:
+    """Whether pip found nothing because it may ask no index."""
+    return _program(argv) in ("pip", "pip3") and "No matching distribution found" in output
+
+
+def is_network_failure(argv: list[str], stdout: str, stderr: str) -> bool:
+    """Whether a program failed because it could not reach a server.
+
+    Package and repository programs say so anywhere in their output; of any other program only the
+    last line on standard error counts, where an uncaught exception stands.
+    """
+    program = _program(argv)
+    if program in _NETWORK_PROGRAMS:
+        return _NETWORK_SIGNS.search(stdout + stderr) is not None
+    last = stderr.rstrip().rpartition("\n")[2]
+    return _NETWORK_SIGNS.search(last) is not None
+
+
+def _program(argv: list[str]) -> str:
+    """The program's name, `pip` for Python's module too."""
+    return "pip" if argv[0].startswith("python") and argv[1:3] == ["-m", "pip"] else argv[0]

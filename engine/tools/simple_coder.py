@@ -1,7 +1,7 @@
-"""SimpleCoder, the hands: a sandboxed session of file commands and programs.
+"""SimpleCoder: a sandboxed session of file commands and programs.
 
-It obeys and does not reason (seed: the brain and the hands, §2). It holds no session of its own: the
-state comes in with each call and leaves with the result, so that the journal alone says where an agent is.
+It obeys and does not reason. It holds no session of its own: the state comes in with each call and is
+returned with the result, so that the journal alone says where an agent is.
 """
 
 from __future__ import annotations
@@ -11,38 +11,31 @@ import posixpath
 import re
 import shlex
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
-from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult
-from engine.domain.ports import CallContext, CommandSpec
-from engine.domain.stopping import TreeKind
-from engine.sandbox.completion import to_the_end
-from engine.sandbox.confinement import Confinement, Launch
-from engine.sandbox.environment import child_environment
-from engine.sandbox.files import SandboxFiles
-from engine.sandbox.names import meant, shown
-from engine.sandbox.overwriting import lost_by
-from engine.sandbox.paths import PathError
+from engine.core.actions import ErrorCode, ResultStatus, SandboxSession, ToolResult
+from engine.core.ports import CallContext, CommandSpec
+from engine.core.sandbox import TreeKind
+from engine.sandbox.completion import run_to_completion
+from engine.sandbox.file_search import search
+from engine.sandbox.files import SandboxFiles, bytes_lost
+from engine.sandbox.jail import Confinement, Launch
+from engine.sandbox.jobs import Sessions
+from engine.sandbox.paths import PathError, name_text, parse_name
 from engine.sandbox.policy import SandboxPolicy, Tier
 from engine.sandbox.process import Ended, Launcher, ProcessResult
-from engine.sandbox.programs import BASE_PYTHON, command_prefix, validate_venv
-from engine.sandbox.search import search
-from engine.sandbox.sessions import Sessions
+from engine.sandbox.programs import BASE_PYTHON, child_environment, command_prefix, validate_venv
 from engine.sandbox.tier import PROMISES, JailRefusal, best_jail
-from engine.tools.arguments import check_arguments
-from engine.tools.command_line import CommandLineError, split_command
-from engine.tools.registry import unknown_command
-from engine.tools.run_outcome import run_result
+from engine.tools.command_line import CommandLineError, run_result, split_command
+from engine.tools.registry import check_arguments, unknown_command
 from engine.tools.simple_coder_commands import COMMANDS, help_text
-from engine.tools.simple_coder_jobs import Held, JobCommands
-from engine.tools.simple_coder_shell import ShellCommand
+from engine.tools.simple_coder_programs import Handler, JobCommands, PreparedLaunch, ShellCommand
 
 T = TypeVar("T")
-_Handler = Callable[[Mapping[str, Any], CallContext], Awaitable[ToolResult]]
 _VENV_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _SLOW_PROGRAMS = frozenset({"pip", "pip3", "npm"})
 
@@ -75,7 +68,7 @@ class SimpleCoder:
                 when the policy is content with that one.
             environ: where the few settings that programs may see come from; the process's own by default.
             files: the root, where it is open already.
-            sessions: what goes on there beside the calls, where another coder shares it.
+            sessions: jobs and shells beside the calls, where another coder shares it.
 
         Raises:
             PathError: the root is no directory, or cannot be one.
@@ -84,16 +77,22 @@ class SimpleCoder:
         self.files = files or SandboxFiles(root, self.policy)
         self.launcher = Launcher(self.files.root, self.policy)
         self.sessions = sessions or Sessions()
-        jobs = JobCommands(self.sessions.jobs, self.launcher, self._prepared)
+        jobs = JobCommands(self.sessions, self.launcher, self._prepared)
         shell = ShellCommand(self.sessions, self.launcher, self.files, self._held)
-        self._beside: Mapping[str, _Handler] = {**jobs.handlers, "shell": shell.call}
+        self._waiting: Mapping[str, Handler] = {
+            **jobs.handlers,
+            "shell": shell.call,
+            "run": self._run,
+            "create_venv": self._create_venv,
+        }
+        """Commands that wait for programs; the others are quick, and done in a thread."""
         self._confinement = confinement
         self._jail: Confinement | JailRefusal | None = confinement
         self._kept = tuple(name for name in self.policy.protected if self.files.entry(name) is not None)
         self._environ = environ
 
     def close(self) -> None:
-        """Let go of the sandbox root."""
+        """Close the sandbox root."""
         self.files.close()
 
     def under(self, policy: SandboxPolicy) -> SimpleCoder:
@@ -122,7 +121,7 @@ class SimpleCoder:
         return Tier.PATHS if isinstance(jail, JailRefusal) else jail.tier
 
     async def call(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Run one command; see `engine.domain.ports.Tool.call`."""
+        """Run one command; see `engine.core.ports.Tool.call`."""
         started = time.monotonic()
         result = await self._answer(command, args, context)
         return replace(result, duration_ms=round((time.monotonic() - started) * 1000))
@@ -134,10 +133,13 @@ class SimpleCoder:
         checked = check_arguments(spec, args)
         if checked.problems:
             return _error(ErrorCode.BAD_ARGUMENTS, checked.message)
-        handler: _Handler = self._beside.get(command) or getattr(self, f"_{command}")
+        waits = self._waiting.get(command)
         try:
             await _in_thread(self.files.check_root)
-            return await handler(checked.args, context)
+            if waits is not None:
+                return await waits(checked.args, context)
+            handler: Callable[..., ToolResult] = getattr(self, f"_{command}")
+            return await _in_thread(lambda: handler(checked.args, context))
         except PathError as refused:
             return _error(refused.code, refused.message)
         except CommandLineError as error:
@@ -145,111 +147,101 @@ class SimpleCoder:
 
     # Files
 
-    async def _ls(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
-        listing = await _in_thread(lambda: self.files.list(self._path(args["path"], context)))
+    def _ls(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        listing = self.files.list(self._path(args["path"], context))
         data: dict[str, Any] = {"items": list(listing.items)}
         if len(listing.items) < listing.total:
             data["truncated"] = {"items": listing.total - len(listing.items)}
         return ToolResult(ResultStatus.SUCCESS, data)
 
-    async def _cd(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    def _cd(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         path = self._path(args["path"], context)
-        await _in_thread(lambda: self._check_directory(path))
-        session = replace(context.session, cwd=shown(path))
+        with self.files.directory(path):
+            """It can be opened beneath the root, which is all that `cd` asks."""
+        session = replace(context.session, cwd=name_text(path))
         place = "" if path == "." else session.cwd
         return _session_changed(f"Current directory is now: ./{place}", session)
 
-    async def _mkdir(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    def _mkdir(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         path = self._path(args["path"], context)
-        await _in_thread(lambda: self.files.make_directory(path))
+        self.files.make_directory(path)
         return _done(f"Directory created/ensured at {args['path']}")
 
-    async def _read(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    def _read(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         path = self._path(args["path"], context)
-        content = await _in_thread(lambda: self.files.read(path))
+        content = self.files.read(path)
         return ToolResult(ResultStatus.SUCCESS, {"content": content})
 
-    async def _write(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    def _write(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         path, data = self._path(args["path"], context), _encoded(args["content"], "content")
-        if not (context.session.autonomous or context.by_operator or context.granted):
-            lost = await _in_thread(lambda: lost_by(self.files, path, data, context.own))
-            if lost:
-                return _error(
-                    ErrorCode.NOT_ALLOWED,
-                    f"{args['path']!r} has other content ({_count(lost, 'byte')}); to replace it needs the "
-                    "operator while autonomous mode is off. Use append or replace, or write to another name.",
-                )
-        await _in_thread(lambda: self.files.write(path, data))
+        free = context.session.autonomous or context.by_operator or context.granted
+        if not free and (lost := bytes_lost(self.files, path, data, context.own)):
+            return _error(
+                ErrorCode.NOT_ALLOWED,
+                f"{args['path']!r} has other content ({_count(lost, 'byte')}); to replace it needs the "
+                "operator while autonomous mode is off. Use append or replace, or write to another name.",
+            )
+        self.files.write(path, data)
         return _done(f"Wrote {_count(len(data), 'byte')} to {args['path']}")
 
-    async def _append(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    def _append(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         path, data = self._path(args["path"], context), _encoded(args["content"], "content")
-
-        def append() -> None:
-            limit = self.policy.read_bytes
-            old = b"" if self.files.entry(path) is None else self.files.read_bytes(path, limit)
-            self.files.write(path, old + data)
-
         head = path.rpartition("/")[0]
         if head:
-            await _in_thread(lambda: self.files.make_directory(head))
-        await _in_thread(append)
+            self.files.make_directory(head)
+        limit = self.policy.read_bytes
+        old = b"" if self.files.entry(path) is None else self.files.read_bytes(path, limit)
+        self.files.write(path, old + data)
         return _done(f"Appended {_count(len(data), 'byte')} to {args['path']}")
 
-    async def _replace(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    def _replace(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         path, old, new = self._path(args["path"], context), args["old"], args["new"]
         if not old:
             return _error(ErrorCode.BAD_ARGUMENTS, "replace: 'old' is empty; give the text to replace.")
         _encoded(old, "old")
         _encoded(new, "new")
-
-        def substitute() -> int:
-            text = self.files.read(path)
-            count = text.count(old)
-            if count:
-                grown = count * (len(new.encode()) - len(old.encode()))
-                self.files.check_size(path, len(text.encode()) + grown)
-                self.files.write(path, text.replace(old, new).encode())
-            return count
-
-        count = await _in_thread(substitute)
+        text = self.files.read(path)
+        count = text.count(old)
         if not count:
             message = (
                 f"The text to replace does not occur in {args['path']!r}; read the file and copy it exactly."
             )
             return _error(ErrorCode.NOT_FOUND, message)
+        grown = count * (len(new.encode()) - len(old.encode()))
+        self.files.check_size(path, len(text.encode()) + grown)
+        self.files.write(path, text.replace(old, new).encode())
         return _done(f"Replaced {_count(count, 'occurrence')} in {args['path']}", count=count)
 
-    async def _find(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    def _find(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         path, text = self._path(args["path"], context), args["text"]
         if not text:
             return _error(ErrorCode.BAD_ARGUMENTS, "find: 'text' is empty; give the text to look for.")
         _encoded(text, "text")
-        matches = await _in_thread(lambda: search(self.files, text, path))
+        matches = search(self.files, text, path)
         cwd = context.session.cwd
         lines = [f"{_seen_from(cwd, name)}:{number}: {line}" for name, number, line in matches.lines]
         data: dict[str, Any] = {"items": lines}
-        told = []
+        notes = []
         if matches.truncated:
-            told.append(f"The first {len(matches.lines)} matches; there are more. Search a smaller part.")
+            notes.append(f"The first {len(matches.lines)} matches; there are more. Search a smaller part.")
         if matches.shared:
             left_out = _count(matches.shared, "file")
-            told.append(f"{left_out} with a name (hard link) outside of the sandbox root left out.")
-        if told:
-            data["message"] = " ".join(told)
+            notes.append(f"{left_out} with a name (hard link) outside of the sandbox root left out.")
+        if notes:
+            data["message"] = " ".join(notes)
         return ToolResult(ResultStatus.SUCCESS, data)
 
-    async def _move(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    def _move(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         source, target = self._path(args["source"], context), self._path(args["target"], context)
-        now = await _in_thread(lambda: self.files.move(source, target))
+        now = self.files.move(source, target)
         return _done(f"Moved {args['source']} to {_seen_from(context.session.cwd, now)}")
 
-    async def _copy(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    def _copy(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         source, target = self._path(args["source"], context), self._path(args["target"], context)
-        now = await _in_thread(lambda: self.files.copy(source, target))
+        now = self.files.copy(source, target)
         return _done(f"Copied {args['source']} to {_seen_from(context.session.cwd, now)}")
 
-    async def _rm(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    def _rm(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         path = self._path(args["path"], context)
         if not context.session.autonomous:
             return _error(
@@ -257,25 +249,25 @@ class SimpleCoder:
                 "rm needs autonomous mode, which is off; the operator can switch it on with "
                 "toggle_autonomous_mode.",
             )
-        await _in_thread(lambda: self.files.remove(path))
+        self.files.remove(path)
         return _done(f"File deleted: {args['path']}")
 
     # The session
 
-    async def _activate_venv(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    def _activate_venv(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         path = self._venv_path(args["venv_name"], context)
-        await _in_thread(lambda: validate_venv(self.files, path))
-        if shown(path) != path:
-            return _error(ErrorCode.BAD_ARGUMENTS, f"{shown(path)!r} cannot be a venv's path; rename it.")
+        validate_venv(self.files, path)
+        if name_text(path) != path:
+            return _error(ErrorCode.BAD_ARGUMENTS, f"{name_text(path)!r} cannot be a venv's path; rename it.")
         session = replace(context.session, venv=path)
         return _session_changed(f"Venv '{args['venv_name']}' is now active for this session.", session)
 
-    async def _deactivate_venv(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    def _deactivate_venv(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         if context.session.venv is None:
             return _done("No venv was active.")
         return _session_changed("Venv deactivated.", replace(context.session, venv=None))
 
-    async def _toggle_autonomous_mode(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    def _toggle_autonomous_mode(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         if not (context.by_operator or context.granted):
             return _error(
                 ErrorCode.NOT_ALLOWED,
@@ -286,19 +278,17 @@ class SimpleCoder:
             f"Autonomous mode {'ENABLED' if session.autonomous else 'DISABLED'}.", session
         )
 
-    async def _help(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+    def _help(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
         return ToolResult(ResultStatus.SUCCESS, {"content": help_text()})
 
-    async def _policy(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
-        jail, gone = await _in_thread(lambda: (self.jail, self._missing_roots()))
+    def _policy(self, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        jail = self.jail
+        gone = [path for path in self.policy.read_only if not Path(path).exists()]
         held = jail.message if isinstance(jail, JailRefusal) else f"{jail.tier}: {PROMISES[jail.tier]}"
         lines = [*self.policy.explain(), *(f"missing   {path} is not there" for path in gone)]
         lines += [f"now       {held}", "Only the operator can change this."]
         data = {"content": "\n".join(lines), "policy": self.policy.as_json(), "tier": self.tier.value}
         return ToolResult(ResultStatus.SUCCESS, data)
-
-    def _missing_roots(self) -> list[str]:
-        return [path for path in self.policy.read_only if not Path(path).exists()]
 
     # Programs
 
@@ -339,18 +329,18 @@ class SimpleCoder:
         return max(self.policy.install_s, self.policy.wall_clock_s) if installs else self.policy.wall_clock_s
 
     async def _launch(
-        self, prepared: AbstractAsyncContextManager[Held], context: CallContext, limit_s: float
+        self, prepared: AbstractAsyncContextManager[PreparedLaunch], context: CallContext, limit_s: float
     ) -> ProcessResult:
         async with prepared as (launch, cwd, jail):
             program, *rest = launch.argv
             words = shlex.join([PurePath(program).name, *rest])
-            tree = self.sessions.trees.plant(context.agent, TreeKind.CALL, context.action, words)
+            tree = self.sessions.plant(context.agent, TreeKind.CALL, context.action, words)
             return await self.launcher.run(
                 launch, cwd, jail=jail, limit_s=limit_s, output=context.output, tree=tree
             )
 
     @asynccontextmanager
-    async def _prepared(self, words: list[str], context: CallContext) -> AsyncIterator[Held]:
+    async def _prepared(self, words: list[str], context: CallContext) -> AsyncIterator[PreparedLaunch]:
         """A command line ready to be launched: an allowed program, held as the policy requires."""
         venv = context.session.venv
         prefix = await _in_thread(lambda: command_prefix(words[0], self.files, self.policy, venv))
@@ -358,7 +348,7 @@ class SimpleCoder:
             yield held
 
     @asynccontextmanager
-    async def _held(self, argv: list[str], context: CallContext) -> AsyncIterator[Held]:
+    async def _held(self, argv: list[str], context: CallContext) -> AsyncIterator[PreparedLaunch]:
         session, files = context.session, self.files
 
         def prepare() -> tuple[Confinement | JailRefusal, dict[str, str]]:
@@ -369,10 +359,10 @@ class SimpleCoder:
         jail, env = await _in_thread(prepare)
         if isinstance(jail, JailRefusal):
             raise PathError(ErrorCode.NOT_ALLOWED, jail.message)
-        if self._kept and jail.tier in (Tier.KERNEL, Tier.SEATBELT):
+        if self._kept and jail.tier is Tier.KERNEL:
             raise PathError(
                 ErrorCode.NOT_ALLOWED,
-                f"No command may run: {self._kept[0]!r} lies in the sandbox root, and only the jail FULL "
+                f"No command may run: {self._kept[0]!r} is in the sandbox root, and only the jail FULL "
                 f"keeps commands away from it; this is {jail.tier}. Choose a sandbox root of its own.",
             )
         with files.directory(self._path(".", context)) as cwd:
@@ -391,14 +381,10 @@ class SimpleCoder:
             )
         return self._path(name, context)
 
-    def _check_directory(self, path: str) -> None:
-        with self.files.directory(path):
-            """It can be opened beneath the root, which is all that `cd` asks."""
-
 
 def _in_thread(work: Callable[[], T]) -> Coroutine[Any, Any, T]:
     """Run blocking file work off the loop; a cancellation waits until it is done."""
-    return to_the_end(asyncio.to_thread(work))
+    return run_to_completion(asyncio.to_thread(work))
 
 
 def _limit(own: float, context: CallContext) -> float:
@@ -407,7 +393,7 @@ def _limit(own: float, context: CallContext) -> float:
 
 def _seen_from(cwd: str, path: str) -> str:
     """The path as it can be given to the next call."""
-    return shown(posixpath.relpath(path, meant(cwd)))
+    return name_text(posixpath.relpath(path, parse_name(cwd)))
 
 
 def _encoded(text: str, argument: str) -> bytes:

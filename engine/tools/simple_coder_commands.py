@@ -1,7 +1,4 @@
-"""The commands of SimpleCoder: their arguments and what they may change.
-
-Source: mastermind-and-simple-coder §4.2; append, replace, find, move, copy and policy are our own.
-"""
+"""The commands of SimpleCoder: their arguments and what they may change."""
 
 from __future__ import annotations
 
@@ -9,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from engine.domain.action import Undo
-from engine.domain.ports import CommandSpec, Parameter
+from engine.core.actions import Reversibility
+from engine.core.ports import CommandSpec, Parameter
 
 
 def _path(description: str, name: str = "path", default: str | None = None, exists: str = "") -> Parameter:
@@ -30,7 +27,13 @@ def _reads(name: str, description: str, *parameters: Parameter, example: str = "
 
 
 def _changes(name: str, description: str, *parameters: Parameter, example: str) -> CommandSpec:
-    return CommandSpec(name, description, parameters, mutates=True, undo=Undo.WORKSPACE, example=example)
+    undo = Reversibility.WORKSPACE
+    return CommandSpec(name, description, parameters, mutates=True, undo=undo, example=example)
+
+
+def _runs(name: str, description: str, *parameters: Parameter, example: str) -> CommandSpec:
+    undo = Reversibility.IRREVERSIBLE
+    return CommandSpec(name, description, parameters, mutates=True, undo=undo, example=example)
 
 
 _SPECS = (
@@ -99,20 +102,11 @@ _SPECS = (
         example="activate_venv .venv",
     ),
     _reads("deactivate_venv", "Deactivate the session's virtual environment."),
-    CommandSpec(
-        "run",
-        "Run an allowed program without a shell.",
-        (_COMMAND,),
-        mutates=True,
-        undo=Undo.IRREVERSIBLE,
-        example='run "python main.py"',
-    ),
-    CommandSpec(
+    _runs("run", "Run an allowed program without a shell.", _COMMAND, example='run "python main.py"'),
+    _runs(
         "start",
         "Start an allowed program in the background; a server needs the network 'on' to listen.",
-        (_COMMAND,),
-        mutates=True,
-        undo=Undo.IRREVERSIBLE,
+        _COMMAND,
         example='start "python app.py"',
     ),
     _reads("jobs", "List the background jobs with their newest line."),
@@ -131,20 +125,9 @@ _SPECS = (
         Parameter("seconds", "For how long at most", type="number", required=False, default=10),
         example="wait_job j12 'Serving HTTP'",
     ),
-    CommandSpec(
-        "stop_job",
-        "End a background job with all that it started.",
-        (_JOB,),
-        mutates=True,
-        undo=Undo.IRREVERSIBLE,
-        example="stop_job j12",
-    ),
-    CommandSpec(
-        "shell",
-        "Work at a terminal in this sandbox; only the operator can.",
-        mutates=True,
-        undo=Undo.IRREVERSIBLE,
-        example="shell",
+    _runs("stop_job", "End a background job with all that it started.", _JOB, example="stop_job j12"),
+    replace(
+        _runs("shell", "Work at a terminal in this sandbox; only the operator can.", example="shell"),
         operator_only=True,
     ),
     CommandSpec(

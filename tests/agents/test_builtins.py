@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-import engine.library
-from engine.agents.computing import compute
-from engine.agents.criteria import Subject, check_all, failed
-from engine.agents.kinds import AgentType
-from engine.agents.reading import read_spec
-from engine.agents.spec import AgentSpec
+import engine.planning.library
+from engine.crew.ontology.criteria import Subject, check_all, failed
+from engine.crew.ontology.kinds import AgentType
+from engine.crew.ontology.results import compute
+from engine.crew.ontology.spec import AgentSpec
+from engine.crew.ontology.spec_parser import parse_spec
 
-HOME = Path(engine.library.__file__).parent / "agents"
+HOME = Path(engine.planning.library.__file__).parent / "agents"
 NAMES = sorted(folder.name for folder in HOME.iterdir() if folder.is_dir())
 
 
@@ -23,7 +23,7 @@ def spec_of(name: str) -> AgentSpec:
     front = yaml.safe_load((HOME / name / "SKILL.md").read_text(encoding="utf-8").split("---\n")[1])
     side = yaml.safe_load((HOME / name / "agent.yaml").read_text(encoding="utf-8"))
     kind = front["metadata"]["mindrian-type"]
-    return read_spec({"id": front["name"], "description": front["description"], "type": kind, **side})
+    return parse_spec({"id": front["name"], "description": front["description"], "type": kind, **side})
 
 
 def faults(name: str, data: dict[str, Any], text: str = "", sources: dict[str, str] | None = None) -> str:

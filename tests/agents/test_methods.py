@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from engine.agents.computing import ComputingError, compute, opportunity
-from engine.agents.criteria import Subject, check, check_all, failed, question_count
-from engine.agents.methods import debate as d
-from engine.agents.methods import guided as g
-from engine.agents.methods import judging as j
-from engine.agents.methods import pipeline as p
-from engine.agents.methods.role import lint
-from engine.agents.spec import Criterion, DebateSpec, GuidedStep, Phase
-from engine.agents.values import InvalidError
+from engine.crew.methods import debate as d
+from engine.crew.methods import debate_judge as j
+from engine.crew.methods import dialogue as g
+from engine.crew.methods import pipeline as p
+from engine.crew.methods.dialogue import lint_reply
+from engine.crew.ontology.criteria import Subject, check, check_all, failed, question_count
+from engine.crew.ontology.kinds import InvalidError
+from engine.crew.ontology.results import FormulaError, compute, opportunity
+from engine.crew.ontology.spec import Criterion, DebateSpec, GuidedStep, Phase
 
 STEPS = (
     GuidedStep(id="segments", title="Segments", required=True),
@@ -107,14 +107,14 @@ def test_a_failing_checkpoint_shows_measured_against_wanted_and_resume_skips_wha
     assert first.what == "committed"
     second = p.checkpoint(PHASES, context, first.run, {"driving_forces": ["x"] * 17})
     assert (second.what, "17 < 20" in second.message) == ("retry", True)
-    assert "17 < 20" in p.failures_told(second.run)
+    assert "17 < 20" in p.failure_report(second.run)
     third = p.checkpoint(PHASES, context, second.run, {"driving_forces": []})
     assert third.what == "ask_user"
     assert len(third.outcomes) == 2, "all criteria are looked at"
     with pytest.raises(ValueError, match="reason"):
         p.accept_anyway(PHASES, context, third.run, {"driving_forces": ["x"]}, " ")
     accepted = p.accept_anyway(PHASES, context, third.run, {"driving_forces": ["x"]}, "enough for now")
-    assert p.under_way(PHASES, accepted) is None
+    assert p.next_phase(PHASES, accepted) is None
     stored = p.PipelineRun.model_validate_json(accepted.model_dump_json())
     assert p.resumed(PHASES, context, stored).records == accepted.records
     changed = (PHASES[0], PHASES[1].model_copy(update={"description": "other"}))
@@ -134,14 +134,14 @@ SPEC = DebateSpec.model_validate(
 SOURCES = {"report": "Churn fell to 4 %\nin March."}
 
 
-def opening(*texts: str, quote: str = "") -> d.Said:
+def opening(*texts: str, quote: str = "") -> d.TurnAnswer:
     evidence = [{"source": "report", "quote": quote}] if quote else []
-    return d.Said.model_validate({"claims": [{"text": text, "evidence": evidence} for text in texts]})
+    return d.TurnAnswer.model_validate({"claims": [{"text": text, "evidence": evidence} for text in texts]})
 
 
-def rebuttal(*replies: tuple[str, str], claims: tuple[str, ...] = (), recommends: str = "") -> d.Said:
+def rebuttal(*replies: tuple[str, str], claims: tuple[str, ...] = (), recommends: str = "") -> d.TurnAnswer:
     answers = [{"claim": ident, "kind": kind, "text": "because"} for ident, kind in replies]
-    return d.Said.model_validate(
+    return d.TurnAnswer.model_validate(
         {
             "restated": "they say",
             "replies": answers,
@@ -166,23 +166,23 @@ def opened() -> d.Debate:
 def test_openings_are_blind_and_a_round_shows_nothing_of_itself() -> None:
     """Line 26."""
     start = d.begin(SPEC, "We ship it")
-    assert "debate so far" not in d.told(start, "A")
+    assert "debate so far" not in d.turn_prompt(start, "A")
     after = opened()
-    told = d.told(after, "A")
+    told = d.turn_prompt(after, "A")
     assert "it is late" in told
     then = d.close_round(
         after, {"A": rebuttal(("B1", "refute")), "B": rebuttal(("A1", "undercut"), claims=("a new one",))}
     )
     assert "a new one" not in told
-    assert "a new one" in d.told(then, "A")
+    assert "a new one" in d.turn_prompt(then, "A")
 
 
 def test_a_rebuttal_of_nothing_is_sent_back_and_then_stands_as_none() -> None:
     """Line 27."""
     after = opened()
-    _, wrong = d.read_said(after, "A", rebuttal(("B9", "refute")).model_dump())
+    _, wrong = d.parse_turn(after, "A", rebuttal(("B9", "refute")).model_dump())
     assert "by its id (B1)" in wrong[0]
-    _, wrong = d.read_said(after, "A", rebuttal(("B1", "refute"), claims=("word " * 260,)).model_dump())
+    _, wrong = d.parse_turn(after, "A", rebuttal(("B1", "refute"), claims=("word " * 260,)).model_dump())
     assert wrong == ("say it in 250 words; these are 263",)
     then = d.close_round(after, {"A": rebuttal(("B9", "refute")), "B": rebuttal(("A1", "refute"))})
     assert [turn.no_rebuttal for turn in then.turns if turn.round == 1] == [True, False]
@@ -206,7 +206,7 @@ def test_a_quote_that_is_not_in_its_source_is_unverified_and_lowers_the_confiden
     ledger = d.close_round(
         start,
         {
-            "A": d.Said.model_validate(
+            "A": d.TurnAnswer.model_validate(
                 {
                     "claims": [
                         {
@@ -224,8 +224,8 @@ def test_a_quote_that_is_not_in_its_source_is_unverified_and_lowers_the_confiden
     )
     assert [claim.shown for claim in ledger.claims] == ["standing", "standing", "unverified", "standing"]
     passes = [
-        j.read_judgement(ledger, {"winner": "A", "confidence": 0.8, "decisive_claim_ids": ["A1"]}),
-        j.read_judgement(ledger, {"winner": "A", "confidence": 0.7, "decisive_claim_ids": ["A1", "A3"]}),
+        j.parse_judgement(ledger, {"winner": "A", "confidence": 0.8, "decisive_claim_ids": ["A1"]}),
+        j.parse_judgement(ledger, {"winner": "A", "confidence": 0.7, "decisive_claim_ids": ["A1", "A3"]}),
     ]
     stands = j.verdict(ledger, passes)
     assert (stands.winner, stands.confidence, stands.contested) == ("A", 0.5625, False)
@@ -236,8 +236,8 @@ def test_two_passes_that_differ_are_undecided() -> None:
     """Line 29."""
     after = opened()
     both = [
-        j.read_judgement(after, {"winner": "A", "confidence": 0.9}),
-        j.read_judgement(after, {"winner": "B", "confidence": 0.8}),
+        j.parse_judgement(after, {"winner": "A", "confidence": 0.9}),
+        j.parse_judgement(after, {"winner": "B", "confidence": 0.8}),
     ]
     open_one = j.verdict(after, both)
     assert (open_one.winner, open_one.confidence, open_one.contested) == (
@@ -247,7 +247,7 @@ def test_two_passes_that_differ_are_undecided() -> None:
     )
     assert j.overridden(open_one, "ship it").winner == "undecided"
     with pytest.raises(InvalidError, match="no claim"):
-        j.read_judgement(after, {"winner": "A", "confidence": 1, "decisive_claim_ids": ["A9"]})
+        j.parse_judgement(after, {"winner": "A", "confidence": 1, "decisive_claim_ids": ["A9"]})
 
 
 def test_the_judge_sees_no_names_and_the_same_text_in_both_orders() -> None:
@@ -273,7 +273,7 @@ def test_new_claims_in_the_last_round_are_refused_and_a_round_without_change_is_
     assert any("last round" in line for line in two.turns[-2].dropped)
     stops = SPEC.model_copy(update={"early_stop": True, "rounds": 4})
     quiet = d.close_round(d.begin(stops, "m"), {"A": opening("a"), "B": opening("b")})
-    silent = d.Said()
+    silent = d.TurnAnswer()
     assert d.close_round(quiet, {"A": silent, "B": silent}).ended == "nothing new"
     agreed = rebuttal(("B1", "refute"), recommends="Wait."), rebuttal(("A1", "refute"), recommends="wait")
     assert d.close_round(quiet, dict(zip("AB", agreed, strict=True))).ended == "consensus"
@@ -299,7 +299,7 @@ def test_the_verdict_is_computed() -> None:
     assert any("'GO' becomes 'PIVOT'" in line for line in found.corrected)
     bare = {name: {"score": 25, "evidence": []} for name in pillars}
     assert compute("pws", {"pillars": bare}).data["total"] == 48
-    with pytest.raises(ComputingError, match=r"people\.score"):
+    with pytest.raises(FormulaError, match=r"people\.score"):
         compute("pws", {**pillars, "people": 26})
     assert (opportunity(8, 4), opportunity(4, 9)) == (12, 4)
     jobs = [{"importance": 4, "satisfaction": 9, "opportunity": -1}, {"importance": 8, "satisfaction": 4}]
@@ -314,11 +314,11 @@ def test_the_verdict_is_computed() -> None:
 
 def test_a_reply_of_a_clarifier() -> None:
     """Line 34."""
-    assert not failed(lint("Who feels this most?", ready=False))
-    assert len(failed(lint("Who? And when?", ready=False))) == 1
-    assert "recommend" in failed(lint("I recommend a pilot. Who feels it?", ready=False))[0].message
-    assert not failed(lint("I recommend a pilot. Shall we?", ready=True))
-    assert failed(lint("- a\n- b\nWhich?", ready=True))[0].measured == "a list"
+    assert not failed(lint_reply("Who feels this most?", ready=False))
+    assert len(failed(lint_reply("Who? And when?", ready=False))) == 1
+    assert "recommend" in failed(lint_reply("I recommend a pilot. Who feels it?", ready=False))[0].message
+    assert not failed(lint_reply("I recommend a pilot. Shall we?", ready=True))
+    assert failed(lint_reply("- a\n- b\nWhich?", ready=True))[0].message == "say it without a list"
     assert question_count("Really?! Why??") == 2
 
 

@@ -7,11 +7,17 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from pydantic import ValidationError
 
-from engine.agents.answers import read_text, schema_for
-from engine.agents.clarity import SLOTS, ProblemClarity, capped, clarity_from
-from engine.agents.context import HandoffContext, PreviousAnalysis
-from engine.agents.human import HumanRequest, Option
-from engine.agents.kinds import (
+from engine.crew.ontology.context import (
+    SLOTS,
+    HandoffContext,
+    HumanRequest,
+    Option,
+    PreviousAnalysis,
+    ProblemClarity,
+    capped,
+    clarity_from,
+)
+from engine.crew.ontology.kinds import (
     MOVES,
     AgentType,
     ClarityLevel,
@@ -20,14 +26,14 @@ from engine.agents.kinds import (
     ErrorCode,
     HandoffState,
     IllegalTransition,
+    InvalidError,
     RequestKind,
     check_move,
 )
-from engine.agents.prompting import PROMPT_LIMIT, to_prompt
-from engine.agents.reading import read_spec
-from engine.agents.result import HandoffResult
-from engine.agents.spec import Receives
-from engine.agents.values import InvalidError
+from engine.crew.ontology.results import HandoffResult, parse_text_answer, schema_for
+from engine.crew.ontology.spec import Receives
+from engine.crew.ontology.spec_parser import parse_spec
+from engine.crew.thinker.prompt import PROMPT_LIMIT, context_prompt
 
 SPEC = {"id": "x", "name": "X", "description": "d", "type": "operator"}
 
@@ -51,7 +57,7 @@ def test_admission_is_the_mean_over_what_is_required() -> None:
     pet = clarity_from({"what": "Pet translation", "who": "Pet owners"})
     assert [pet.score(slot) for slot in SLOTS] == [0.6, 0.6, 0.0]
     assert not Receives(min_clarity=0.5).refusal(pet)
-    collaborative = read_spec({**SPEC, "type": "collaborative", "debate": {"sides": SIDES}}).handoff.receives
+    collaborative = parse_spec({**SPEC, "type": "collaborative", "debate": {"sides": SIDES}}).handoff.receives
     assert "success is not said" in collaborative.refusal(pet)
 
 
@@ -184,18 +190,18 @@ def test_success_is_the_absence_of_an_error() -> None:
 
 def test_what_a_model_did_not_say_is_empty() -> None:
     """Line 7."""
-    said = read_text("It is fine.")
+    said = parse_text_answer("It is fine.")
     assert (said.key_findings, said.recommendations, said.confidence) == ((), (), None)
     assert said.confidence_source is ConfidenceSource.NONE
-    told = read_text(
+    told = parse_text_answer(
         "# Report\nwords\n## Key findings\n- one\n2. two\n## Other\n- three\n## Recommendations\n* do it\n"
     )
     assert (told.key_findings, told.recommendations) == (("one", "two"), ("do it",))
-    block = read_text('Prose.\n```json\n{"confidence": 0.4, "key_findings": ["a"]}\n```\n')
+    block = parse_text_answer('Prose.\n```json\n{"confidence": 0.4, "key_findings": ["a"]}\n```\n')
     assert (block.output, block.confidence, block.key_findings) == ("Prose.", 0.4, ("a",))
     assert (
         "confidence"
-        not in schema_for(read_spec({**SPEC, "handoff": {"returns": {"confidence_score": False}}}))[
+        not in schema_for(parse_spec({**SPEC, "handoff": {"returns": {"confidence_score": False}}}))[
             "properties"
         ]
     )
@@ -204,7 +210,7 @@ def test_what_a_model_did_not_say_is_empty() -> None:
 def test_a_spec_tells_everything_that_is_wrong_with_its_place() -> None:
     """Line 8."""
     with pytest.raises(InvalidError) as refused:
-        read_spec(
+        parse_spec(
             {
                 "id": "Bad Id",
                 "name": "x",
@@ -233,16 +239,16 @@ def test_a_spec_tells_everything_that_is_wrong_with_its_place() -> None:
 
 def test_the_defaults_of_the_types() -> None:
     def made(kind: str, **more: object) -> Receives:
-        return read_spec({**SPEC, "type": kind, **more}).handoff.receives
+        return parse_spec({**SPEC, "type": kind, **more}).handoff.receives
 
     assert made("role").min_clarity == 0.3
     assert made("OPERATOR").min_clarity == 0.5
-    guided = read_spec({**SPEC, "type": "guided", "steps": [{"id": "a", "title": "A"}]})
+    guided = parse_spec({**SPEC, "type": "guided", "steps": [{"id": "a", "title": "A"}]})
     assert guided.handoff.supports.transfer
     assert guided.handoff.routing.return_behavior == "iterate"
     assert made("collaborative", debate={"sides": SIDES}).required == SLOTS
     with pytest.raises(InvalidError, match="'role', 'operator'"):
-        read_spec({**SPEC, "type": "fuzzer"})
+        parse_spec({**SPEC, "type": "fuzzer"})
 
 
 def test_every_move_that_the_table_does_not_allow_is_illegal() -> None:
@@ -272,8 +278,8 @@ def test_a_prompt_keeps_task_and_clarity_and_cuts_the_oldest_first() -> None:
     )
     given = context(task_description="the task", problem_clarity=clarity_from({"what": "Pet translation"}))
     both = given.model_copy(update={"previous_analyses": (old, new)})
-    text = to_prompt(both)
-    assert text == to_prompt(both)
+    text = context_prompt(both)
+    assert text == context_prompt(both)
     assert (
         text.index("the task")
         < text.index("Pet translation")
@@ -281,15 +287,15 @@ def test_a_prompt_keeps_task_and_clarity_and_cuts_the_oldest_first() -> None:
         < text.index("new finding")
     )
     assert "[cut, 2,000 more]" in text
-    shorter = to_prompt(both, limit=len(text) - 500)
+    shorter = context_prompt(both, limit=len(text) - 500)
     assert "a" * 50 not in shorter
     assert "old finding" in shorter
     assert "b" * 50 in shorter
-    least = to_prompt(both, limit=10)
+    least = context_prompt(both, limit=10)
     assert "the task" in least
     assert "Pet translation" in least
     assert "new finding" not in least
-    assert len(to_prompt(given)) < PROMPT_LIMIT
+    assert len(context_prompt(given)) < PROMPT_LIMIT
 
 
 def test_a_request_can_always_be_answered() -> None:

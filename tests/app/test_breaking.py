@@ -6,13 +6,13 @@ import io
 from pathlib import Path
 from typing import Any
 
-from app.doing import do_line
-from app.grammar import read_line
-from app.headless import RunOptions, Status, run_goal
-from app.verb import Context
-from engine.domain import commands as cmd
-from engine.domain.reasoning import REASONER
-from engine.domain.state import AgentState
+from app.commands.command import Context
+from app.commands.command_runner import run_command
+from app.commands.headless import RunOptions, Status, run_goal
+from app.commands.registry import read_line
+from engine.core import commands as cmd
+from engine.core.reasoner import REASONER
+from engine.core.state import AgentState
 
 MAKES_TWO = "create a directory named 'a' and create a directory named 'b'"
 
@@ -24,11 +24,11 @@ async def run(workspace: Path, *breaks: str, **options: Any) -> dict[str, Any]:
 
 def test_of_a_reasoner_patterns_over_its_trace_stay_and_the_rest_is_general() -> None:
     context = Context("pilot", AgentState(agent_type=REASONER))
-    on_mind = read_line("break goal +!reach(X)", context)
+    on_mind = read_line("break goal +!reach(X)", context).sends
     assert on_mind == cmd.BreakOn(agent="pilot", on="goal", pattern="+!reach(X)")
-    assert isinstance(read_line("break error no_applicable", context), cmd.BreakOn)
-    assert isinstance(read_line("break error NETWORK*", context), cmd.SetBreak)
-    assert isinstance(read_line("break tool move", context), cmd.SetBreak)
+    assert isinstance(read_line("break error no_applicable", context).sends, cmd.BreakOn)
+    assert isinstance(read_line("break error NETWORK*", context).sends, cmd.SetBreak)
+    assert isinstance(read_line("break tool move", context).sends, cmd.SetBreak)
 
 
 async def test_a_run_ends_where_a_breakpoint_holds_it_and_its_history_is_asked(tmp_path: Path) -> None:
@@ -38,23 +38,23 @@ async def test_a_run_ends_where_a_breakpoint_holds_it_and_its_history_is_asked(t
     assert (tmp_path / "sandbox" / "a").is_dir()
     assert not (tmp_path / "sandbox" / "b").exists()
 
-    code, answer, text = await do_line(tmp_path, "breaks")
+    code, answer, text = await run_command(tmp_path, "breaks")
     assert code == 0
     assert [(one["id"], one["stopped"]) for one in answer["breakpoints"]] == [("b1", 0), ("b2", 1)]
     assert "held 1x" in text
 
-    assert (await do_line(tmp_path, "break clear b2"))[0] == 0
-    code, answer, _ = await do_line(tmp_path, "step all")
+    assert (await run_command(tmp_path, "break clear b2"))[0] == 0
+    code, answer, _ = await run_command(tmp_path, "step all")
     assert code == 0
     assert (tmp_path / "sandbox" / "b").is_dir()
     assert [one["agent"] for one in answer["agents"]] == ["pilot-1"]
 
-    code, answer, text = await do_line(tmp_path, "break dry tool mkdir")
+    code, answer, text = await run_command(tmp_path, "break dry tool mkdir")
     assert (code, answer["stopped"]) == (0, 2)
     assert [stop["event"].split(":")[0] for stop in answer["stops"]] == ["pilot-1"] * 2
     assert text.startswith("would have held pilot-1 2 times in ")
-    assert (await do_line(tmp_path, "break dry tool mkdir last 3"))[1]["stopped"] == 0
-    assert (await do_line(tmp_path, "break dry colour red"))[0] == 2
+    assert (await run_command(tmp_path, "break dry tool mkdir last 3"))[1]["stopped"] == 0
+    assert (await run_command(tmp_path, "break dry colour red"))[0] == 2
 
 
 async def test_a_plan_that_is_adopted_holds_before_any_of_it_and_a_wrong_line_runs_nothing(

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests import forking
+from tests.patience import PATIENCE_S
 
 KEYS = {
     "status",
@@ -33,7 +34,7 @@ KEYS = {
     "journal_head",
     "message",
 }
-PILOTHOUSE = [sys.executable, "-m", "app.cli"]
+PILOTHOUSE = [sys.executable, "-m", "app.cli.main"]
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
@@ -68,7 +69,7 @@ def _start(tmp_path: Path, *words: str, **how: Any) -> subprocess.Popen[str]:
 
 
 def _wait_for(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -247,7 +248,7 @@ def test_an_interrupt_ends_the_whole_tree_and_exits_with_130(tmp_path: Path, num
     process = _start(tmp_path, "run", goal, "--json")
     _running(tmp_path)
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert json.loads(out.splitlines()[-1])["status"] == "INTERRUPTED"
     assert "Traceback" not in err
@@ -261,7 +262,7 @@ def test_an_interrupt_ends_do_and_what_it_runs(cli: Cli, tmp_path: Path) -> None
     process = _start(tmp_path, "do", "run")
     _running(tmp_path)
     process.send_signal(signal.SIGINT)
-    _out, err = process.communicate(timeout=30)
+    _out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "Traceback" not in err
     assert _gone(goal.removeprefix("run ").encode())
@@ -286,7 +287,7 @@ def test_an_interrupt_ends_a_stepped_run_that_waits_for_enter(tmp_path: Path) ->
     while "press Enter" not in process.stderr.readline():
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 130
+    assert process.wait(timeout=PATIENCE_S) == 130
     for stream in (process.stdin, process.stdout, process.stderr):
         assert stream is not None
         stream.close()
@@ -309,7 +310,7 @@ def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path: Path) -> None:
     process.stdout.close()
     err = process.stderr.read()
     process.stderr.close()
-    assert process.wait(timeout=30) in (0, 1)
+    assert process.wait(timeout=PATIENCE_S) in (0, 1)
     assert "Traceback" not in err
     assert "BrokenPipe" not in err
 
@@ -322,7 +323,7 @@ def test_a_second_run_on_the_workspace_is_refused(cli: Cli, tmp_path: Path) -> N
     assert f"Process {process.pid} has had this workspace open" in done.stderr
     assert cli("sessions", "verify").returncode == 0
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_S)
 
 
 def test_what_an_agent_was_told_reaches_the_terminal_clean(cli: Cli) -> None:

@@ -14,17 +14,18 @@ from pathlib import Path
 import pytest
 
 from tests import forking
+from tests.patience import PATIENCE_S
 from tests.sandbox.jail_runs import ORDINARY, REPOSITORY, free_uid, ids, python_of
 
 
 def pilothouse(here: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [sys.executable, "-m", "app.cli", *words],
+        [sys.executable, "-m", "app.cli.main", *words],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
         cwd=here,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         stdin=subprocess.DEVNULL,
     )
     assert "Traceback" not in done.stdout + done.stderr
@@ -98,7 +99,7 @@ def test_a_directory_that_was_deleted_is_said(tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     code = (
         "import os, sys; os.rmdir(os.getcwd())\n"
-        "from app.cli import main\nsys.exit(main(['coder', '-c', 'ls']))"
+        "from app.cli.main import main\nsys.exit(main(['coder', '-c', 'ls']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -140,8 +141,8 @@ def test_an_ordinary_user_can_work_wherever_home_is(users_own: Path, home: str) 
 
     def run(*words: str) -> str:
         done = subprocess.run(
-            [python_of(ORDINARY), "-m", "app.cli", *words, "--workspace", "ws"],
-            env=environment, cwd=users_own, capture_output=True, text=True, timeout=60,
+            [python_of(ORDINARY), "-m", "app.cli.main", *words, "--workspace", "ws"],
+            env=environment, cwd=users_own, capture_output=True, text=True, timeout=PATIENCE_S,
             stdin=subprocess.DEVNULL, **ids(ORDINARY),
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, ""), done.stdout
@@ -156,12 +157,12 @@ def test_an_ordinary_user_can_work_wherever_home_is(users_own: Path, home: str) 
 def test_without_a_terminal_the_cockpits_mission_is_run(tmp_path: Path) -> None:
     words = ["--workspace", str(tmp_path / "ws"), "--mission", "first-flight"]
     done = subprocess.run(
-        [sys.executable, "-m", "app.cli", *words],
+        [sys.executable, "-m", "app.cli.main", *words],
         cwd=Path(__file__).parents[2],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from app.cli import main
-from app.comparing import PastError, read_ref, refs_of
-from app.doing import do_line
-from app.headless import opened
-from app.sessions import look
-from engine.domain import commands as cmd
-from engine.journal import events as ev
+from app.cli.main import main
+from app.cli.sessions import query_sessions
+from app.commands.command_runner import run_command
+from app.commands.comparison import PastError, read_ref, refs_of
+from app.commands.headless import open_engine
+from engine.core import commands as cmd
+from engine.core import events as ev
 
 
 async def _done(workspace: Path, line: str) -> dict[str, Any]:
-    code, answer, text = await do_line(workspace, line)
+    code, answer, text = await run_command(workspace, line)
     assert code == 0, text
     return answer
 
@@ -41,7 +41,7 @@ async def _story(workspace: Path) -> dict[str, int]:
     reached: dict[str, int] = {}
     for name, line in lines.items():
         await _done(workspace, line)
-        async with opened(workspace) as engine:
+        async with open_engine(workspace) as engine:
             reached[name] = await engine.past("pilot-1").head()
     return reached
 
@@ -103,7 +103,7 @@ async def test_the_order_of_the_points_does_not_matter_and_one_is_compared_with_
 
 async def test_the_same_point_twice_has_no_difference(told: tuple[Path, dict[str, int]]) -> None:
     workspace, at = told
-    code, answer, text = await do_line(workspace, f"compare {at['planned']} {at['planned']}")
+    code, answer, text = await run_command(workspace, f"compare {at['planned']} {at['planned']}")
     assert code == 0
     assert not any(answer[part] for part in ("goals", "plan", "beliefs", "counters", "memory", "files"))
     assert text.count("no difference") == 6
@@ -125,20 +125,20 @@ async def test_the_same_point_twice_has_no_difference(told: tuple[Path, dict[str
 async def test_what_is_no_point_in_time_is_refused_with_what_to_type(
     told: tuple[Path, dict[str, int]], line: str, why: str
 ) -> None:
-    code, _answer, text = await do_line(told[0], line)
+    code, _answer, text = await run_command(told[0], line)
     assert code == 2
     assert why in text
 
 
 async def test_the_state_at_an_event_is_shown_without_a_screen(told: tuple[Path, dict[str, int]]) -> None:
     workspace, at = told
-    code, answer, text = await look(workspace, "show", "pilot-1", str(at["corrected"]))
+    code, answer, text = await query_sessions(workspace, "show", "pilot-1", str(at["corrected"]))
     assert code == 0
     assert answer["at"] == f"pilot-1:{at['corrected']}"
     assert answer["state"]["beliefs"]["sky"]["value"] == "grey"
     assert "sky = grey" in text
     assert "create a directory named 'shop'" in text
-    _code, before, text = await look(workspace, "show", "", f"pilot-1:{at['believed']}")
+    _code, before, text = await query_sessions(workspace, "show", "", f"pilot-1:{at['believed']}")
     assert before["state"]["goals"] == {}
     assert "sky = blue" in text
     assert before["newest"] > at["last"]
@@ -149,10 +149,10 @@ async def test_the_state_at_an_event_is_shown_without_a_screen(told: tuple[Path,
 async def test_a_state_of_nobody_is_refused_with_the_agents_there_are(
     told: tuple[Path, dict[str, int]],
 ) -> None:
-    code, _answer, text = await look(told[0], "show", "workspace", "3")
+    code, _answer, text = await query_sessions(told[0], "show", "workspace", "3")
     assert code == 2
     assert "pilot-1" in text
-    code, _answer, text = await look(told[0], "show", "pilot-1", "soon")
+    code, _answer, text = await query_sessions(told[0], "show", "pilot-1", "soon")
     assert (code, "no point in time" in text) == (2, True)
 
 
@@ -175,10 +175,10 @@ def test_the_command_line_takes_the_event(
 
 
 async def test_what_an_agent_believes_brings_no_control_characters_into_a_comparison(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await engine.submit(cmd.CreateAgent(agent="pilot-1"))
         await engine.submit(cmd.Believe(agent="pilot-1", key="k", value="\x1b[2Jgone\n\x07"))
-    code, _answer, text = await do_line(tmp_path, "compare 1")
+    code, _answer, text = await run_command(tmp_path, "compare 1")
     assert code == 0
     assert "gone" in text
     assert "\x1b" not in text
@@ -194,6 +194,6 @@ def test_here_is_what_is_looked_at() -> None:
 
 
 def test_every_mark_has_a_kind_of_event() -> None:
-    from engine.journal.past import _KINDS
+    from engine.core.streams import _KINDS
 
     assert all(kind in ev.kinds() for kind in _KINDS)

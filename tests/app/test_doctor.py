@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from app.doctor import examine
-from app.headless import RunOptions, run_goal
-from app.settings import Settings
-from engine.actions import SnapshotRule
+from app.cli.doctor import check_installation
+from app.commands.headless import RunOptions, run_goal
+from app.commands.settings import Settings
+from engine.agent.actions.snapshots import SnapshotRule
 from tests.messages_server import MessagesServer, Reply, failure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,11 +32,11 @@ async def test_the_doctor_says_where_snapshots_lie_and_how_much_room_they_take(t
     hostile = workspace / "sandbox" / "__pycache__" / "\x1b[31mred"
     hostile.parent.mkdir(parents=True)
     hostile.write_text("left out")
-    _code, before, _text = await examine(workspace)
+    _code, before, _text = await check_installation(workspace)
     assert (before["snapshots"]["kept"], before["snapshots"]["bytes"]) == (0, 0)
     options = RunOptions(workspace, goal="create a directory named 'made'", quiet=True)
     await run_goal(options, out=io.StringIO(), err=io.StringIO())
-    code, after, text = await examine(workspace)
+    code, after, text = await check_installation(workspace)
     found = after["snapshots"]
     assert (code, found["rule"], found["kept"]) == (0, "required", 1)
     assert found["bytes"] == 512 * sum(
@@ -88,7 +88,7 @@ async def test_how_often_a_model_may_repair_is_a_setting(
     assert settings.model is not None
     assert settings.model.repairs == repairs
     assert [said.startswith(problem) for said in settings.problems] == ([True] if problem else [])
-    _code, answer, text = await examine(tmp_path / "ws")
+    _code, answer, text = await check_installation(tmp_path / "ws")
     assert answer["model"]["repairs"] == repairs
     assert f"repairs {repairs}" in text
 
@@ -96,17 +96,17 @@ async def test_how_often_a_model_may_repair_is_a_setting(
 async def test_the_model_is_asked_for_a_word_only_when_that_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _code, answer, _text = await examine(tmp_path)
+    _code, answer, _text = await check_installation(tmp_path)
     assert "ANTHROPIC_API_KEY" in answer["model"]["reason"]
-    assert (await examine(tmp_path, ask_model=True))[0] == 1
+    assert (await check_installation(tmp_path, ask_model=True))[0] == 1
     async with MessagesServer([Reply(text="ready"), failure(401)]) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-        code, answer, _text = await examine(tmp_path)
+        code, answer, _text = await check_installation(tmp_path)
         assert (code, answer["model"]["thinker"], server.requests) == (0, "claude", [])
-        code, answer, _text = await examine(tmp_path, ask_model=True)
+        code, answer, _text = await check_installation(tmp_path, ask_model=True)
         assert (code, len(server.requests)) == (0, 1)
         assert "answered in" in answer["model"]["reason"]
-        code, answer, _text = await examine(tmp_path, ask_model=True)
+        code, answer, _text = await check_installation(tmp_path, ask_model=True)
         assert (code, answer["model"]["ok"]) == (1, False)
 
 
@@ -116,7 +116,16 @@ async def test_the_doctor_at_the_command_line_makes_one_tiny_call(tmp_path: Path
         environment["ANTHROPIC_BASE_URL"] = server.url
 
         async def doctor(*words: str) -> tuple[int, dict[str, Any]]:
-            argv = (sys.executable, "-m", "app.cli", "doctor", "--json", "--workspace", str(tmp_path), *words)
+            argv = (
+                sys.executable,
+                "-m",
+                "app.cli.main",
+                "doctor",
+                "--json",
+                "--workspace",
+                str(tmp_path),
+                *words,
+            )
             asked = await asyncio.create_subprocess_exec(*argv, env=environment, stdout=subprocess.PIPE)
             printed, _ = await asked.communicate()
             return asked.returncode or 0, json.loads(printed.splitlines()[-1])["model"]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import main
-from app.fleet import FleetError, exit_code, load_fleet, run_fleet, table
-from app.headless import RunOptions
-from engine.engine import Engine
-from engine.journal import events as ev
+from app.cli.fleet import FleetError, exit_code, fleet_table, load_fleet, run_fleet
+from app.cli.main import main
+from app.commands.headless import RunOptions
+from engine.api.engine import Engine
+from engine.core import events as ev
 
 MANY = """
 [[agents]]
@@ -64,7 +64,7 @@ async def test_a_fleet_runs_to_its_ends_and_shares_snapshots(tmp_path: Path) -> 
     )
     assert [end["agent"] for end in result["agents"]] == [f"writer-{number}" for number in range(1, 13)]
     assert (workspace / "sandbox/writer-7/a.txt").read_text().strip() == "by writer-7"
-    assert table(result).splitlines()[-1].startswith("12 of 12 goals achieved: 24 actions")
+    assert fleet_table(result).splitlines()[-1].startswith("12 of 12 goals achieved: 24 actions")
     assert out.getvalue() == ""
 
     engine = await Engine.open(workspace)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 CHECK = """
 import gc
-from app.garbage import begin_collecting, hold_off
-begin_collecting()
+from app.cockpit.gc_tuning import disable_gc, enable_gc
+enable_gc()
 assert gc.isenabled() and not gc.get_freeze_count(), "nothing was held off"
-hold_off()
+disable_gc()
 assert not gc.isenabled()
 kept = [[] for _ in range(1000)]
-begin_collecting()
+enable_gc()
 assert gc.isenabled() and gc.get_freeze_count() > 1000
 came_since = []
 seen = gc.get_objects()
@@ -25,15 +25,15 @@ assert not any(one is kept[0] for one in seen) and any(one is came_since for one
 COCKPIT = """
 import asyncio, gc, sys
 from pathlib import Path
-from app.garbage import hold_off
-hold_off()
-from app.cockpit import Cockpit
-from app.settings import Settings
+from app.cockpit.gc_tuning import disable_gc
+disable_gc()
+from app.cockpit.app import Cockpit
+from app.commands.settings import Settings
 
 async def fly(workspace):
     app = Cockpit(workspace, settings=Settings(home=workspace))
-    async with asyncio.timeout(60), app.run_test(size=(120, 35)) as pilot:
-        while not app._projector.states:
+    async with asyncio.timeout(120), app.run_test(size=(120, 35)) as pilot:
+        while not app.context.projector.states:
             await pilot.pause()
         await pilot.pause()
         assert gc.isenabled() and gc.get_freeze_count() > 50_000, gc.get_freeze_count()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.doing import do_line
-from app.headless import EXIT_CODES, RunOptions, Status, run_goal
-from engine.domain.goal import GoalStatus
-from engine.engine import Engine
+from app.commands.command_runner import run_command
+from app.commands.headless import EXIT_CODES, RunOptions, Status, run_goal
+from engine.api.engine import Engine
+from engine.core.goals import GoalStatus
 from tests.messages_server import MessagesServer, Reply, plan_call
 
 
@@ -37,7 +37,7 @@ async def test_a_run_out_of_loops_is_timed_out_and_goes_on_with_the_same_plan(tm
     assert (result["status"], result["reason"]) == ("TIMED_OUT", "MAX_LOOPS")
     assert EXIT_CODES[Status(str(result["status"]))] == 5
     assert "g1 stays open, and `pilothouse do run` goes on with it" in str(result["message"])
-    assert (await do_line(tmp_path, "run"))[0] == 0
+    assert (await run_command(tmp_path, "run"))[0] == 0
     assert sorted(path.name for path in (tmp_path / "sandbox").iterdir()) == ["docs", "src", "tests"]
     engine = await Engine.open(tmp_path)
     state = await engine.view("pilot-1")
@@ -79,11 +79,13 @@ async def test_a_model_that_never_gives_a_plan_ends_as_failed_planning(
         assert "gave no usable plan, 0 repairs included" in str(alone["message"])
         asks = len(server.requests)
         line = 'agent_create bdi_agent two {"repairs": 1}'
-        assert (await do_line(tmp_path / "ws", line))[0] == 0
+        assert (await run_command(tmp_path / "ws", line))[0] == 0
         asked = await _run(tmp_path / "ws", "make a directory", agent="two")
         assert (asked["status"], asked["reason"]) == ("NEEDS_OPERATOR", "FAILED_PLANNING")
         assert len(server.requests) - asks == 2 * asks  # as often asked, each time with one repair
-        code, _answer, text = await do_line(tmp_path / "ws", 'agent_create bdi_agent three {"repairs": "x"}')
+        code, _answer, text = await run_command(
+            tmp_path / "ws", 'agent_create bdi_agent three {"repairs": "x"}'
+        )
         assert (code, "repairs: it is a whole number from 0 to 10, not 'x'" in text) == (1, True)
 
 
@@ -100,7 +102,7 @@ async def test_a_run_over_time_is_cut_off(tmp_path: Path) -> None:
 
 async def test_lines_of_the_bar_work_without_a_screen(tmp_path: Path) -> None:
     async def do(line: str) -> tuple[int, str]:
-        code, _answer, text = await do_line(tmp_path, line)
+        code, _answer, text = await run_command(tmp_path, line)
         return code, text
 
     code, text = await do("agent_create bdi_agent two a helper")
@@ -121,14 +123,14 @@ async def test_lines_of_the_bar_work_without_a_screen(tmp_path: Path) -> None:
 
 
 async def test_a_line_that_is_no_command_makes_no_workspace(tmp_path: Path) -> None:
-    code, _answer, text = await do_line(tmp_path, "gaol x")
+    code, _answer, text = await run_command(tmp_path, "gaol x")
     assert (code, "did you mean goal" in text) == (2, True)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("line", ["pause", "goal list the files"])
 async def test_without_an_agent_the_answer_says_how_to_make_one(tmp_path: Path, line: str) -> None:
-    code, _answer, text = await do_line(tmp_path, line)
+    code, _answer, text = await run_command(tmp_path, line)
     assert code == 1
     assert text == "there is no agent yet; agent_create bdi_agent ID makes one"
 
@@ -142,7 +144,7 @@ async def test_background_jobs_end_with_the_session_and_that_is_said(tmp_path: P
     )
     assert result["status"] == "GOAL_ACHIEVED"
     assert "job ends with the session: j1 python app.py" in err.getvalue()
-    code, _answer, text = await do_line(tmp_path, "! start python app.py")
+    code, _answer, text = await run_command(tmp_path, "! start python app.py")
     assert code == 0
     assert text.endswith("job ends with the session: j2 python app.py")
     engine = await Engine.open(tmp_path)
@@ -152,11 +154,11 @@ async def test_background_jobs_end_with_the_session_and_that_is_said(tmp_path: P
 
 
 async def test_a_background_task_that_is_asked_for_is_waited_for(tmp_path: Path) -> None:
-    assert (await do_line(tmp_path, "agent_create bdi_agent pilot"))[0] == 0
-    code, answer, text = await do_line(tmp_path, "reflect")
+    assert (await run_command(tmp_path, "agent_create bdi_agent pilot"))[0] == 0
+    code, answer, text = await run_command(tmp_path, "reflect")
     assert (code, answer["outcome"]) == (0, "done")
     assert text == "summary: No action has ended yet."
-    code, _answer, text = await do_line(tmp_path, "consolidate")
+    code, _answer, text = await run_command(tmp_path, "consolidate")
     assert (code, text) == (1, "consolidate needs a goal whose memories it is about")
 
 
@@ -182,7 +184,7 @@ async def test_a_run_is_held_by_budgets_of_actions_and_all_budgets_can_be_seen_a
     held = await _run(tmp_path, goal, budget_actions=1, budget_seconds=3_600)
     assert (held["status"], held["actions"]) == ("BUDGET_EXCEEDED", 1)
     assert held["message"] == "held before an action: the budget of 1 actions is used up: raise it to go on"
-    code, answer, text = await do_line(tmp_path, "budget")
+    code, answer, text = await run_command(tmp_path, "budget")
     of_goal, of_agent, of_all = answer["budgets"]
     assert (code, of_goal["basis"]) == (0, "1 of 2 steps done, too few to be sure")
     assert (of_agent["holds"], of_all["budget"]) == (["pilot-1"], "workspace")
@@ -190,11 +192,13 @@ async def test_a_run_is_held_by_budgets_of_actions_and_all_budgets_can_be_seen_a
     assert (kinds["calls"], kinds["actions"], kinds["seconds"][0]) == ((7, 0), (1, 1), 3_600)
     assert (of_all["kinds"]["usd"]["limit"], of_goal["kinds"]["actions"]["forecast"]["likely"]) == (9, 2)
     assert "agent pilot-1  HOLDS pilot-1" in text
-    assert (await do_line(tmp_path, "budget workspace actions 1"))[2] == "budget of the workspace: 1 actions"
-    code, _, text = await do_line(tmp_path, "budget actions +1")
+    assert (await run_command(tmp_path, "budget workspace actions 1"))[
+        2
+    ] == "budget of the workspace: 1 actions"
+    code, _, text = await run_command(tmp_path, "budget actions +1")
     assert text == (
         "budget: 2 actions, 3,600 s; pilot-1 is still held: "
         "the workspace: the budget of 1 actions is used up: raise it to go on"
     )
-    await do_line(tmp_path, "budget workspace usual")
-    assert (await do_line(tmp_path, "run"))[1]["mode"] == "IDLE"
+    await run_command(tmp_path, "budget workspace usual")
+    assert (await run_command(tmp_path, "run"))[1]["mode"] == "IDLE"

@@ -14,15 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from app import faults
-from app.cockpit.history import History
-from app.doing import do_in, do_line
-from app.mastermind_doing import carried_out
-from engine.domain.mastermind import JobStatus
-from engine.domain.mastermind_commands import StartJob
-from engine.engine import Engine
-from engine.mastermind.parts import Asked, JobRefused, Outcome, Progress
-from tests.mastermind.spine.words import lay, plug
+from app.cockpit.input_history import InputHistory
+from app.commands import command_runner as faults
+from app.commands.command_runner import run_command, run_command_in
+from app.commands.improve_runner import run_improve_command
+from engine.api.engine import Engine
+from engine.core.campaigns import StartJob
+from engine.core.improvement import JobStatus
+from engine.improve.ports import JobRefused, JobRequest, JobResult, Progress
+from tests.mastermind.running.words import lay, plug
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -35,18 +36,18 @@ async def engine(tmp_path: Path):
 
 
 async def test_a_campaign_ends_with_the_operator_and_is_applied_and_rolled_back(engine: Engine) -> None:
-    code, answer, text = await do_in(engine, "coord_improve --seed 7 texts")
+    code, answer, text = await run_command_in(engine, "coord_improve --seed 7 texts")
     assert (code, answer["status"], answer["campaign"]) == (3, "needs you", "k1")
     assert text.startswith("? j1 needs you")
     before = (engine.root / "texts/one.txt").read_text()
-    code, answer, text = await do_in(engine, "coord_apply")
+    code, answer, text = await run_command_in(engine, "coord_apply")
     assert (code, answer["status"]) == (0, "done")
     assert text.startswith("✓ j2 done")
     assert (engine.root / "texts/one.txt").read_text() == "keep this line"
-    code, answer, text = await do_in(engine, "rollback")
+    code, answer, text = await run_command_in(engine, "rollback")
     assert code == 0
     assert (engine.root / "texts/one.txt").read_text() == before
-    code, answer, text = await do_in(engine, "campaign 1")
+    code, answer, text = await run_command_in(engine, "campaign 1")
     assert answer["campaign"]["status"] == "rolled back"
     assert text.startswith("↶ k1 on texts")
     json.dumps(answer)
@@ -55,21 +56,21 @@ async def test_a_campaign_ends_with_the_operator_and_is_applied_and_rolled_back(
 async def test_what_is_refused_or_fails_bears_no_mark_of_success(engine: Engine) -> None:
     """Behaviours 4 and 14."""
 
-    async def broken(asked: Asked, progress: Progress) -> Outcome:
+    async def broken(asked: JobRequest, progress: Progress) -> JobResult:
         raise RuntimeError("boom")
 
-    async def refuses(asked: Asked, progress: Progress) -> Outcome:
+    async def refuses(asked: JobRequest, progress: Progress) -> JobResult:
         raise JobRefused("not so")
 
     mastermind = await engine.mastermind()
     mastermind.register("evolve", broken)
     mastermind.register("coord_query", refuses)
-    code, answer, text = await do_in(engine, "evolve it")
+    code, answer, text = await run_command_in(engine, "evolve it")
     assert (code, answer["ok"], answer["status"]) == (1, False, "failed")
     assert answer["error"] in text
     assert answer["error"] in (engine.workspace / ".pilothouse/mastermind.log").read_text()
     assert "✓" not in text
-    code, answer, text = await do_in(engine, "query why?")
+    code, answer, text = await run_command_in(engine, "query why?")
     assert (code, answer["status"], text) == (1, "refused", "✗ j2 refused: not so")
 
 
@@ -77,7 +78,7 @@ async def test_a_preview_shows_what_is_understood_and_changes_nothing(engine: En
     """Behaviour 33, for a directive."""
     since = await engine.head()
     for line in ("coord_improve texts ?", "make the texts better"):
-        code, answer, text = await do_in(engine, line.removesuffix(" ?"), dry=line.endswith("?"))
+        code, answer, text = await run_command_in(engine, line.removesuffix(" ?"), dry=line.endswith("?"))
         assert code == (0 if line.endswith("?") else 3)
         facts = dict(answer["facts"])
         assert facts["target"] == "texts"
@@ -85,9 +86,9 @@ async def test_a_preview_shows_what_is_understood_and_changes_nothing(engine: En
         assert "no model" in facts["budget"]
         assert facts["read as"] in text
     assert answer["line"] == "evolve make the texts better"
-    code, answer, _ = await do_in(engine, "goal write hello to a.txt", dry=True)
+    code, answer, _ = await run_command_in(engine, "goal write hello to a.txt", dry=True)
     assert dict(answer["facts"])["undo"] == "yes: undo"
-    code, answer, text = await do_in(engine, "coord_rollback k9", dry=True)
+    code, answer, text = await run_command_in(engine, "coord_rollback k9", dry=True)
     assert (code, answer["ok"]) == (2, False)
     assert text == "there is no campaign 'k9'; applied: none"
     assert await engine.head() == since
@@ -95,17 +96,19 @@ async def test_a_preview_shows_what_is_understood_and_changes_nothing(engine: En
 
 async def test_two_close_readings_are_asked_about(engine: Engine) -> None:
     """Behaviour 36: nothing is done before it is said which one is meant."""
-    from tests.mastermind.spine.words import WordAuditor, component
+    from tests.mastermind.running.words import WordAuditor, component
 
     mastermind = await engine.mastermind()
     plug(mastermind, WordAuditor((component("first_texts"), component("second_texts"))))
-    code, answer, text = await do_in(engine, "improve the first texts or second texts", dry=True)
+    code, answer, text = await run_command_in(engine, "improve the first texts or second texts", dry=True)
     assert (code, {one["id"] for one in answer["choices"]}) == (3, {"first_texts", "second_texts"})
-    code, answer, text = await do_in(engine, "improve the first texts or second texts")
+    code, answer, text = await run_command_in(engine, "improve the first texts or second texts")
     assert code == 3
     assert "coord_improve --component ID" in text
     assert not mastermind.state.campaigns
-    code, answer, _ = await do_in(engine, "improve --component first_texts the first texts or second texts")
+    code, answer, _ = await run_command_in(
+        engine, "improve --component first_texts the first texts or second texts"
+    )
     assert answer["component"] == "first_texts"
 
 
@@ -114,16 +117,16 @@ async def test_a_unique_beginning_of_an_id_is_enough_and_an_ambiguous_one_change
 ) -> None:
     """Behaviour 11."""
     for text in ("say it shorter", "use other words", "explain why"):
-        code, *_ = await do_in(engine, f"coord_suggest mastermind.toml {text}")
+        code, *_ = await run_command_in(engine, f"coord_suggest mastermind.toml {text}")
         assert code == 0
     mastermind = await engine.mastermind()
     uids = [item.uid for item in mastermind.state.items.values()]
     short = next(uid[:count] for uid in uids for count in range(1, 17) if sum(
         other.startswith(uid[:count]) for other in uids) == 1)  # fmt: skip
-    code, answer, _ = await do_in(engine, f"coord_approve {short}")
+    code, answer, _ = await run_command_in(engine, f"coord_approve {short}")
     assert code == 0
     assert mastermind.state.items[answer["item"]].status == "pending"
-    code, _, text = await do_in(engine, "coord_approve i")
+    code, _, text = await run_command_in(engine, "coord_approve i")
     assert code == 1
     assert "fits 3 items" in text
     assert text.count("(") == 3
@@ -134,13 +137,15 @@ async def test_whoever_waits_for_a_job_and_goes_takes_it_along(engine: Engine) -
     mastermind = await engine.mastermind()
     began = asyncio.Event()
 
-    async def waits(asked: Asked, progress: Progress) -> Outcome:
+    async def waits(asked: JobRequest, progress: Progress) -> JobResult:
         began.set()
         await asyncio.Event().wait()
-        return Outcome(JobStatus.DONE, "never")
+        return JobResult(JobStatus.DONE, "never")
 
     mastermind.register("evolve", waits)
-    work = asyncio.create_task(carried_out(engine, StartJob(verb="evolve", argument="x"), operator="cli"))
+    work = asyncio.create_task(
+        run_improve_command(engine, StartJob(verb="evolve", argument="x"), operator="cli")
+    )
     await began.wait()
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -152,21 +157,21 @@ def test_ctrl_c_cancels_the_job_of_a_line(tmp_path: Path) -> None:
     workspace, begun = tmp_path / "ws", tmp_path / "begun"
     script = f"""
 import asyncio, pathlib, sys
-from app import cli
-from engine.mastermind import mastermind as room
+from app.cli.main import main
+from engine.improve import mastermind as room
 async def waits(self, asked, progress):
     pathlib.Path({str(begun)!r}).write_text("x")
     await asyncio.Event().wait()
 room.Coordinator.query = waits
-sys.exit(cli.main(["--workspace", {str(workspace)!r}, "do", "coord_query what?"]))
+sys.exit(main(["--workspace", {str(workspace)!r}, "do", "coord_query what?"]))
 """
     running = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True)
     while not begun.exists():
         assert running.poll() is None, running.stderr.read() if running.stderr else ""
         os.sched_yield()
     running.send_signal(signal.SIGINT)
-    assert running.wait(30) == 130
-    _, answer, _ = asyncio.run(do_line(workspace, "mastermind_jobs"))
+    assert running.wait(PATIENCE_S) == 130
+    _, answer, _ = asyncio.run(run_command(workspace, "mastermind_jobs"))
     assert [job["status"] for job in answer["jobs"]] == ["cancelled"]
 
 
@@ -174,7 +179,7 @@ sys.exit(cli.main(["--workspace", {str(workspace)!r}, "do", "coord_query what?"]
 async def test_json_in_single_quotes_is_the_same_configuration(engine: Engine, quote: str) -> None:
     """Behaviour 7."""
     line = f'agent_create bdi_agent two {quote}{{"description": "d", "style": "plan"}}{quote}'
-    code, answer, _ = await do_in(engine, line)
+    code, answer, _ = await run_command_in(engine, line)
     assert (code, answer["agent"]) == (0, "two")
     state = await engine.view("two")
     assert (state.description, state.config.meta.get("style", "plan")) == ("d", "plan")
@@ -182,41 +187,41 @@ async def test_json_in_single_quotes_is_the_same_configuration(engine: Engine, q
 
 async def test_identities_are_made_used_and_given_up_only_when_it_is_sure(engine: Engine) -> None:
     """Behaviour 13, from the bar; blanks within a message count."""
-    code, made, _ = await do_in(engine, "id_create clerk")
+    code, made, _ = await run_command_in(engine, "id_create clerk")
     assert code == 0
-    code, signed, text = await do_in(engine, "agent_sign clerk pay  10")
+    code, signed, text = await run_command_in(engine, "agent_sign clerk pay  10")
     assert text == f"{made['address']}\n{signed['signature']}"
-    code, *_ = await do_in(engine, f"agent_verify {made['address']} {signed['signature']} pay  10")
+    code, *_ = await run_command_in(engine, f"agent_verify {made['address']} {signed['signature']} pay  10")
     assert code == 0
-    code, *_ = await do_in(engine, f"agent_verify {made['address']} {signed['signature']} pay 10")
+    code, *_ = await run_command_in(engine, f"agent_verify {made['address']} {signed['signature']} pay 10")
     assert code == 1
-    code, *_ = await do_in(engine, "id_deprecate clerk no use")
+    code, *_ = await run_command_in(engine, "id_deprecate clerk no use")
     assert code == 3
-    code, *_ = await do_in(engine, "id_deprecate clerk no use --yes")
+    code, *_ = await run_command_in(engine, "id_deprecate clerk no use --yes")
     assert code == 0
-    _, answer, _ = await do_in(engine, "id_list")
+    _, answer, _ = await run_command_in(engine, "id_list")
     assert [(one["status"], one["reason"]) for one in answer["identities"]] == [("deprecated", "no use")]
 
 
 async def test_a_fault_of_the_program_is_told_under_an_id(tmp_path: Path) -> None:
     """Behaviour 4: the log has the traceback, for the operator alone."""
-    await do_line(tmp_path, "mastermind_status")
+    await run_command(tmp_path, "mastermind_status")
     with pytest.raises(RuntimeError) as raised:
         raise RuntimeError("boom\x1b[2J")
-    said = faults.told(tmp_path, raised.value)
+    said = faults.log_fault(tmp_path, raised.value)
     ident = re.search(r"error (e[0-9a-f]{6})", said)
     assert ident
     assert "\x1b" not in said
-    log = tmp_path / ".pilothouse" / faults.LOG
+    log = tmp_path / ".pilothouse" / faults.FAULT_LOG
     assert f"--- {ident[1]}\nTraceback" in log.read_text()
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
 def test_the_history_is_the_operators_alone_and_keeps_no_secrets(tmp_path: Path) -> None:
-    history = History(tmp_path)
+    history = InputHistory(tmp_path)
     kept = "agent_sign a  two  blanks"
     for line in (kept, "coord_query sk-ant-REDACTED", "believe api_key=123", "! run PASSWORD=x make"):
         history.add(line)
     file = tmp_path / ".pilothouse/history"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert History(tmp_path).lines == [kept]
+    assert InputHistory(tmp_path).lines == [kept]

@@ -17,12 +17,13 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
-from app.cli import main
-from engine.domain.ports import SystemClock
-from engine.journal.store import JournalStore
+from app.cli.main import main
+from engine.core.ports import SystemClock
+from engine.core.store.sqlite import SqliteJournal
+from tests.patience import PATIENCE_S
 
 PLAIN = Path(__file__).parent.parent / "mcp" / "servers" / "plain.py"
-SERVE = ["-m", "app.cli", "mcp", "--workspace"]
+SERVE = ["-m", "app.cli.main", "mcp", "--workspace"]
 
 
 SHOUT = """
@@ -142,7 +143,7 @@ async def test_what_rules_forbid_or_ask_about_is_refused_and_told_how_to_allow(
         assert not (await text(client, "simple_coder__run", command="touch other"))[0]
     assert (tmp_path / "sandbox" / "made").exists()
     assert await asyncio.to_thread(main, ["sessions", "replay", "--workspace", str(tmp_path)]) == 0
-    store = await JournalStore.open(tmp_path, clock=SystemClock(), read_only=True)
+    store = await SqliteJournal.open(tmp_path, clock=SystemClock(), read_only=True)
     try:
         queued = await store.last(20, "mcp", kind="action.queued")
         assert {event.actor for event in queued} == {"client:mcp"}
@@ -164,7 +165,7 @@ async def test_at_a_terminal_the_operator_is_asked_and_silence_refuses(tmp_path:
     assert run.stderr is not None
 
     async def told(words: str) -> str:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while words not in (line := (await run.stderr.readline()).decode()):
                 assert line, words
         return line
@@ -191,7 +192,7 @@ async def test_at_a_terminal_the_operator_is_asked_and_silence_refuses(tmp_path:
             assert "pilothouse do --agent mcp" in said
     finally:
         run.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await run.communicate()
         os.close(master)
     assert run.returncode == 143
@@ -207,7 +208,7 @@ async def test_over_http_only_with_the_token_and_it_ends_in_good_order(tmp_path:
         stdout=subprocess.PIPE,
     )
     assert run.stderr is not None
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         line = (await run.stderr.readline()).decode()
     url = re.findall(r"http://127\.0\.0\.1:\d+/mcp", line)[0]
     assert "s3cret" not in line
@@ -226,7 +227,7 @@ async def test_over_http_only_with_the_token_and_it_ends_in_good_order(tmp_path:
                 async with Client(streamable_http_client(url, http_client=http)):
                     pass
     run.send_signal(signal.SIGTERM)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         out, _ = await run.communicate()
     assert (run.returncode, out) == (143, b"")
     assert await asyncio.to_thread(main, ["sessions", "verify", "--workspace", str(tmp_path)]) == 0

@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from app.projection import context_views, memory_views, meta_views, views
-from engine.domain.budgets import Spent
-from engine.domain.goal import Goal
-from engine.domain.memory import CognitiveState, LinkType, MemoryItem, MemoryLevel, MemoryLink, Workflow
-from engine.domain.metacognition import (
+from app.projection import memory_views
+from app.projection import metacognition_views as context_views
+from app.projection import metacognition_views as meta_views
+from app.projection import pane_views as views
+from engine.core.budgets import Spent
+from engine.core.goals import Goal
+from engine.core.memory import CognitiveState, LinkType, MemoryItem, MemoryLevel, MemoryLink, Workflow
+from engine.core.metacognition import (
     BackgroundJob,
     EndedJob,
     Feedback,
@@ -20,12 +23,11 @@ from engine.domain.metacognition import (
     PastAction,
     ToolStatistics,
 )
-from engine.domain.state import AgentState
-from engine.journal.model_events import ModelCalled
-from engine.memory.finding import Found
-from engine.memory.history import MemoryCard, MemoryVersion
-from engine.memory.memories import LinkedMemory
-from engine.memory.mind import WorkingItem, WorkingMemory
+from engine.core.state import AgentState
+from engine.core.thinking import ModelCalled
+from engine.memory.memories import LinkedMemory, MemoryCard, MemoryVersion
+from engine.memory.search import SearchMatch
+from engine.memory.working_memory import WorkingItem, WorkingMemory
 
 NOW = 1_800_000_000.0
 AT = "2027-01-15T08:00:00.000000Z"
@@ -50,7 +52,7 @@ def test_the_focal_memory_stands_first_and_then_the_most_relevant() -> None:
         WorkingItem(memory("m2"), 1.0, focal=True, pinned=True),
         WorkingItem(memory("m3"), 7.25),
     )
-    lines = memory_views.mind(WorkingMemory(CognitiveState("w1"), items), NOW)
+    lines = memory_views.working_set(WorkingMemory(CognitiveState("w1"), items), NOW)
     assert [(one.id, one.relevance, one.age) for one in lines] == [
         ("m2", 1.0, "2m"),
         ("m3", 7.2, "2m"),
@@ -60,9 +62,9 @@ def test_the_focal_memory_stands_first_and_then_the_most_relevant() -> None:
 
 
 def test_a_search_without_words_has_no_scores() -> None:
-    hits = [Found(memory("m1"), 0.5, 0.2, 0.9)]
-    assert memory_views.found(hits, NOW, scored=False)[0].score is None
-    (scored,) = memory_views.found(hits, NOW, scored=True)
+    hits = [SearchMatch(memory("m1"), 0.5, 0.2, 0.9)]
+    assert memory_views.search_results(hits, NOW, scored=False)[0].score is None
+    (scored,) = memory_views.search_results(hits, NOW, scored=True)
     assert (scored.score, scored.how) == (0.5, "words 0.90 likeness 0.20")
 
 
@@ -73,7 +75,6 @@ def test_the_history_says_in_words_what_each_version_changed() -> None:
         second,
         (LinkedMemory(MemoryLink("m9", "m1", LinkType.SUPPORTS, 0.5), memory("m9")),),
         (
-            MemoryVersion(9, NOW, "operator:ada", "memory.forgotten"),
             MemoryVersion(7, NOW, "operator:ada", "memory.changed", second),
             MemoryVersion(3, NOW - 60, "agent", "memory.stored", first),
         ),
@@ -82,7 +83,6 @@ def test_the_history_says_in_words_what_each_version_changed() -> None:
     )
     shown = memory_views.detail(card, NOW)
     assert [one.what for one in shown.history] == [
-        "forgotten",
         "level working → episodic; importance 5 → 7.5; tags a → none",
         "made",
     ]
@@ -104,7 +104,7 @@ def agent(**meta: object) -> AgentState:
 
 
 def standing(state: AgentState) -> dict[str, tuple[str, str]]:
-    return {one.task: (one.standing, one.due) for one in meta_views.meta(state, NOW).gauges}
+    return {one.task: (one.standing, one.due) for one in meta_views.metacognition(state, NOW).gauges}
 
 
 def test_gauges_say_when_each_task_is_due() -> None:
@@ -153,7 +153,7 @@ def test_why_a_task_fired_last_and_what_came_of_it_stand_by_its_gauge() -> None:
         ),
         tools={"simple_coder.ls": ToolStatistics(1, 1, 3_000)},
     )
-    model = meta_views.meta(state, NOW + 75)
+    model = meta_views.metacognition(state, NOW + 75)
     assert (model.gauges[0].why, model.gauges[0].last) == (
         "7 successes, threshold 7",
         "timed out: 60 s were over",
@@ -167,7 +167,7 @@ def test_why_a_task_fired_last_and_what_came_of_it_stand_by_its_gauge() -> None:
 
 
 def test_an_agent_without_meta_cognition_says_so() -> None:
-    model = meta_views.meta(AgentState(agent_id="pilot"), NOW)
+    model = meta_views.metacognition(AgentState(agent_id="pilot"), NOW)
     assert model.notice is not None
     assert not model.gauges
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from app.doing import do_line
-from app.headless import Run, RunOptions, run_goal
-from app.waiting import AgentFaultError, wait_until
-from engine.domain import commands as cmd
-from engine.domain.thinking import PlanProposal, PlanRequest
-from engine.engine import Engine
-from engine.sandbox import Tier
+from app.commands.command_runner import run_command
+from app.commands.headless import Run, RunOptions, run_goal
+from app.commands.missions import AgentFaultError, wait_until
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core.thinking import PlanProposal, PlanRequest
+from engine.sandbox.policy import Tier
 from tests import forking
 from tests.sandbox.jail_runs import need
 from tests.sandbox.test_jail_degrades import WITHOUT_LANDLOCK, WITHOUT_NAMESPACES
@@ -124,10 +124,10 @@ async def test_an_agent_that_cannot_be_taken_up_is_exit_code_70(tmp_path: Path) 
     )
     await engine._let_go()
     for line in ("run", "goal list the files"):
-        code, answer, text = await do_line(tmp_path, line)
+        code, answer, text = await run_command(tmp_path, line)
         assert (code, answer["status"]) == (70, "FAULT")
         assert "there is no thinker 'delphi'" in text
-    assert "fault: there is no thinker" in (await do_line(tmp_path, "agent_list"))[2]
+    assert "fault: there is no thinker" in (await run_command(tmp_path, "agent_list"))[2]
     options = RunOptions(tmp_path, goal="list the files", quiet=True)
     result = await run_goal(options, out=io.StringIO(), err=io.StringIO())
     assert (result["status"], result["actions"]) == ("FAULT", 0)

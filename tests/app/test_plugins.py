@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from app import plugins
-from app.doctor import _plugins
-from app.doing import do_line, help_text
-from app.grammar import complete, read_line
-from app.verb import Context, GrammarError, Local
-from engine.domain import commands as cmd
+from app.cli.doctor import _plugins
+from app.commands import plugins
+from app.commands.command import Context, GrammarError
+from app.commands.command_runner import run_command
+from app.commands.registry import complete, help_answer, read_line
+from engine.core import commands as cmd
 
 MODULE = """
+from app.commands.arguments import Word
+from app.commands.command import Command
 from app.verb import GrammarError, Local, Verb
-from engine.domain.commands import AdoptGoal
+from engine.core.commands import AdoptGoal
 
 def read(rest, context):
     if rest == "fail":
@@ -31,6 +33,14 @@ greet = Verb("greet", "greet [NAME]", "say hello", read, "anything", choices=lam
 other = Verb("another", "another", "is named otherwise", read, "x")
 pause = Verb("pause", "pause", "is taken", read, "x")
 number = 7
+
+async def count(host, values):
+    host.say("counting")
+    if values["upto"] == "fail":
+        raise RuntimeError("oh")
+    return 0, {"upto": values["upto"]}, f"counted to {values['upto']}"
+
+counted = Command("counted", "count", count, (Word("upto", "a number"),), examples=("counted 3",))
 """
 POINTS = """[pilothouse.verbs]
 greet = greeting_plugin:greet
@@ -40,6 +50,9 @@ number = greeting_plugin:number
 missing = greeting_plugin:nothing_there
 broken = greeting_broken:verb
 Bad-Name = greeting_plugin:greet
+
+[pilothouse.commands]
+counted = greeting_plugin:counted
 """
 
 
@@ -61,15 +74,19 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def _forget() -> None:
     plugins._points.cache_clear()
-    plugins.plugin.cache_clear()
+    plugins.load_plugin.cache_clear()
+
+
+def meaning_of(line: str) -> object:
+    return read_line(line, Context(agent="a")).values["meaning"]
 
 
 def test_a_plugin_is_loaded_when_its_verb_is_needed() -> None:
-    assert read_line("goal x", Context(agent="a")) == cmd.AdoptGoal(agent="a", text="x")
+    assert read_line("goal x", Context(agent="a")).sends == cmd.AdoptGoal(agent="a", text="x")
     assert ("greet ", "a plugin") in complete("gre", Context())
     assert "greeting_plugin" not in sys.modules
-    assert read_line("GREET you", Context()) == Local("say", "hello you")
-    assert read_line("greet goal x y", Context(agent="a")) == cmd.AdoptGoal(agent="a", text="x y")
+    assert meaning_of("GREET you") == "hello you"
+    assert meaning_of("greet goal x y") == cmd.AdoptGoal(agent="a", text="x y")
     assert complete("greet a", Context()) == [("greet anna", "one")]
 
 
@@ -78,7 +95,7 @@ def test_a_plugin_is_loaded_when_its_verb_is_needed() -> None:
     [
         ("greet fail", "the plugin 'greet' failed: RuntimeError: oh no"),
         ("greet odd", "neither a command nor a text"),
-        ("misnamed", "its verb is named 'another'"),
+        ("misnamed", "its command is named 'another'"),
         ("number", "it gives a int"),
         ("missing", "cannot be imported: AttributeError"),
         ("broken", "cannot be imported: SystemExit: no"),
@@ -91,18 +108,24 @@ def test_a_broken_plugin_is_named_and_hurts_nothing(line: str, said: str) -> Non
 
 
 async def test_help_and_doctor_name_what_plugins_there_are(tmp_path: Path) -> None:
-    code, answer, text = help_text()
+    code, answer, text = help_answer()
     assert code == 0
+    assert answer["verbs"][-1]["verb"] == "greet"
     assert answer["verbs"][-1] == {
         "verb": "greet", "usage": "greet [NAME]", "help": "say hello", "aliases": [], "group": "Plugins",
     }  # fmt: skip
     assert {one["verb"] for one in answer["broken"]} == {
         *("misnamed", "pause", "number", "missing", "broken", "Bad-Name"),
     }
-    assert "is a verb already" in text
+    assert "is a command already" in text
     found = _plugins()
     assert not found["ok"]
-    assert found["verbs"] == "greet"
-    assert await do_line(tmp_path / "ws", "greet anna") == (
+    assert found["verbs"] == "counted, greet"
+    assert await run_command(tmp_path / "ws", "greet anna") == (
         0, {"ok": True, "message": "hello anna"}, "hello anna",
     )  # fmt: skip
+    assert await run_command(tmp_path / "ws", "counted 3") == (0, {"upto": "3"}, "counted to 3")
+    code, _, text = await run_command(tmp_path / "ws", "counted fail")
+    assert (code, text) == (2, "the plugin 'counted' failed: RuntimeError: oh")
+    code, _, text = await run_command(tmp_path / "ws", "counted")
+    assert (code, text) == (2, "a number is missing · usage: counted UPTO")

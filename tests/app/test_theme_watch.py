@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from app.cockpit import Cockpit
-from app.settings import Settings
+from app.cockpit.app import Cockpit
+from app.commands.settings import Settings
+from tests.patience import PATIENCE_S
 
 THEME = 'name = "harbour"\nprimary = "{primary}"\nbackground = "#101418"\nforeground = "#d0d8e0"\n'
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds():
             await asyncio.sleep(0.02)
 
@@ -23,7 +24,7 @@ async def test_a_new_theme_can_be_chosen_and_its_changes_show(tmp_path: Path) ->
     file = home / "themes" / "harbour.toml"
     app = Cockpit(tmp_path / "flight", settings=Settings(home=home))
     async with app.run_test(size=(120, 35)):
-        await until(lambda: bool(app._projector.states))
+        await until(lambda: bool(app.context.projector.states))
         file.parent.mkdir(parents=True)
         file.write_text(THEME.format(primary="#3070a0"))
         await until(lambda: "harbour" in app.available_themes)
@@ -38,7 +39,7 @@ async def test_a_broken_theme_is_said_and_the_present_one_stays(tmp_path: Path) 
     (home / "themes").mkdir(parents=True)
     app = Cockpit(tmp_path / "flight", settings=Settings(home=home))
     async with app.run_test(size=(120, 35)):
-        await until(lambda: bool(app._projector.states))
+        await until(lambda: bool(app.context.projector.states))
         before = app.theme
         (home / "themes" / "bad.toml").write_text("name = 7\n")
         said = app.query_one("#command #message")

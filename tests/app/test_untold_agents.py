@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from app.projection import Projector
-from engine.domain import commands as cmd
-from engine.domain.state import AgentState
-from engine.engine import Engine
-from engine.journal.restoring import restore, restore_all
+from app.projection.projector import Projector
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core.state import AgentState
+from engine.core.streams import restore, restore_all
 
 AGENTS = ("alpha", "beta", "gamma")
 

@@ -2,16 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
 from engine.bdi.agent import BdiAgent
-from engine.bdi.parser import parse_program
-from engine.bdi.printing import text_of
+from engine.bdi.parser import _whole, parse_program
+from engine.bdi.printer import plan_text, quoted, rule_text, text_of
 from engine.bdi.semantics import Limits, Semantics
-from engine.bdi.system import DONE, Actions, Outcome, System
+from engine.bdi.syntax import Body, DocKind, Program
+from engine.bdi.system import DONE, ActionResult, System
 from engine.bdi.terms import Struct
 from engine.bdi.trace import TraceEvent
 
+
+@dataclass(slots=True)
+class Actions:
+    """An environment made of Python functions: nothing is perceived, each action is a function's call."""
+
+    known: dict[str, Callable[[str, Struct], ActionResult]] = field(default_factory=dict)
+    counts: dict[str, frozenset[int]] = field(default_factory=dict)
+
+    @property
+    def actions(self) -> Mapping[str, frozenset[int]]:
+        """What was registered."""
+        return self.counts
+
+    def action(self, name: str, *counts: int) -> Callable[[_Act], _Act]:
+        """Register a function of agent and action under a name with these numbers of arguments."""
+
+        def declare(act: _Act) -> _Act:
+            self.known[name] = act
+            self.counts[name] = frozenset(counts)
+            return act
+
+        return declare
+
+    def percepts(self, agent: str) -> Iterable[Struct] | None:
+        """Nothing."""
+        return None
+
+    def act(self, agent: str, action: Struct) -> ActionResult:
+        """Call the function."""
+        return self.known[action.functor](agent, action)
+
+
+_Act = Callable[[str, Struct], ActionResult]
+
+
 ROUNDS = 50_000
 """More than any program here needs."""
+
+
+def program_text(program: Program) -> str:
+    """A whole program: includes, documentation, beliefs, rules, goals, plans."""
+    lines = [f"{{ include({quoted(include.path)}) }}" for include in program.includes]
+    for doc in program.docs:
+        if doc.kind is DocKind.REMARK or doc.literal is None:
+            lines.append(f"//@ remark {quoted(doc.text)}")
+        else:
+            subject = f"{doc.subject} " if doc.subject else ""
+            lines.append(f"//@ {doc.kind} {subject}{text_of(doc.literal)}: {quoted(doc.text)}")
+    lines += [f"{text_of(belief.literal)}." for belief in program.beliefs]
+    lines += map(rule_text, program.rules)
+    lines += [f"{goal.kind}{text_of(goal.literal)}." for goal in program.goals]
+    return "\n".join([*lines, *map(plan_text, program.plans)]) + "\n"
+
+
+def parse_body(text: str) -> Body:
+    """The steps of a body."""
+    return _whole(text, "", lambda parser: parser.body())
 
 
 class Run:
@@ -47,17 +106,17 @@ class Run:
         world = Actions()
 
         @world.action("act", 0, 1, 2)
-        def act(agent: str, action: Struct) -> Outcome:
+        def act(agent: str, action: Struct) -> ActionResult:
             self.done.append(text_of(action))
             return DONE
 
         @world.action("break", 1)
-        def fail(agent: str, action: Struct) -> Outcome:
-            return Outcome(False, text_of(action.args[0]))
+        def fail(agent: str, action: Struct) -> ActionResult:
+            return ActionResult(False, text_of(action.args[0]))
 
         @world.action("draw", 1)
-        def draw(agent: str, action: Struct) -> Outcome:
-            return Outcome(True, answer=Struct("draw", (7,)))
+        def draw(agent: str, action: Struct) -> ActionResult:
+            return ActionResult(True, answer=Struct("draw", (7,)))
 
         return world
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from engine.bdi.formulas import ARITHMETIC, conjunction
+from engine.bdi.syntax import ARITHMETIC, conjunction
 from engine.bdi.terms import NIL, Cell, Cons, Struct, Term, Var, list_of
 
 names = st.sampled_from(["a", "b", "p", "q", "there_is", "a.b", "pilot-1", "not", "été"])

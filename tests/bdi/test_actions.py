@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine.bdi.actions import Call, InternalActions
 from engine.bdi.agent import BdiAgent
-from engine.bdi.library import STANDARD
+from engine.bdi.internal_actions import Call, InternalActions
+from engine.bdi.library.terms import STANDARD
 from engine.bdi.parser import parse_program
 from engine.bdi.terms import Struct
 from tests.bdi.corpus import PLANS

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from engine.bdi.agent import BdiAgent
+from engine.bdi.errors import EvaluationError
 from engine.bdi.parser import parse_literal, parse_program
-from engine.bdi.problems import EvaluationError
 from engine.bdi.semantics import Limits
 from engine.bdi.trace import EventDropped, GoalFailed
 from tests.bdi.running import Run, said

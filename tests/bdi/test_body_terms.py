@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.bdi.parser import parse_body, parse_term
-from engine.bdi.printing import body_text, on_one_line, text_of
+from engine.bdi.parser import parse_term
+from engine.bdi.printer import body_text, on_one_line, text_of
 from engine.bdi.semantics import Limits
 from engine.bdi.trace import StepSucceeded
-from tests.bdi.running import Run, said
+from tests.bdi.running import Run, parse_body, said
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine.bdi.agent import BdiAgent
 from engine.bdi.breakpoints import LONGEST, Breakpoint, Breakpoints, Kind
-from engine.bdi.cycle import Phase
+from engine.bdi.intentions import Phase
 from engine.bdi.parser import parse_literal, parse_program
 from engine.bdi.terms import Struct
 from engine.bdi.trace import BeliefAdded, EventQueued, TraceEvent

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import pytest
 
 from engine.bdi.agent import BdiAgent
+from engine.bdi.control import intentions, pending_step
+from engine.bdi.errors import ErrorId
 from engine.bdi.intentions import Event
 from engine.bdi.parser import parse_literal, parse_plan, parse_program
-from engine.bdi.problems import ErrorId
 from engine.bdi.semantics import Semantics
-from engine.bdi.system import Outcome, System
+from engine.bdi.system import ActionResult, System
 from engine.bdi.terms import Struct
-from engine.bdi.viewing import intentions, pending_step
 from tests.bdi.running import Run
 
 
@@ -133,9 +133,9 @@ class Grid:
         ]
         return [parse_literal(one) for one in seen]
 
-    def act(self, agent: str, action: Struct) -> Outcome:
+    def act(self, agent: str, action: Struct) -> ActionResult:
         if action.functor == "getDirectionToMove":
-            return Outcome(True, answer=Struct("getDirectionToMove", (Struct(self.draws.pop(0)),)))
+            return ActionResult(True, answer=Struct("getDirectionToMove", (Struct(self.draws.pop(0)),)))
         way = action.args[0]
         assert isinstance(way, Struct)
         if self.free(self.near(way.functor)):
@@ -143,7 +143,7 @@ class Grid:
         if self.things.get(self.place) == "home" and not self.home_at:
             assert self.agent is not None
             self.home_at = self.agent.cycles
-        return Outcome(True)
+        return ActionResult(True)
 
 
 BASELINE = """

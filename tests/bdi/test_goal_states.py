@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from engine.bdi.errors import ProgramError
 from engine.bdi.parser import parse_literal, parse_plan, parse_program
-from engine.bdi.printing import program_text
-from engine.bdi.problems import ProgramError
 from engine.bdi.semantics import IntentionOrder, Limits, Semantics
 from engine.bdi.trace import EventDropped, EventQueued, PlanSelected
 from tests.bdi.corpus import CORPUS, ROUND_ROBIN
-from tests.bdi.running import Run, said
+from tests.bdi.running import Run, program_text, said
 
 WATCH = "^!g(X)[state(S)] <- .print(g(X), S). "
 WHY = "^!g(X)[state(S)[reason(R)]] <- .print(g(X), S, R). "

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.bdi.parser import parse_program
-from engine.bdi.printing import program_text
 from tests.bdi.corpus import CORPUS, FAMILY, NATURAL
-from tests.bdi.running import said
+from tests.bdi.running import program_text, said
 
 
 @pytest.mark.parametrize("name", CORPUS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.bdi.agent import BdiAgent
-from engine.bdi.messages import Message, Performative
+from engine.bdi.intentions import Message, Performative
 from engine.bdi.parser import parse_literal, parse_program, parse_term
 from engine.bdi.semantics import Limits
 from tests.bdi.running import Run, beliefs

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.bdi.parser import parse_body, parse_plan, parse_program, parse_term, read_program
-from engine.bdi.printing import program_text
-from engine.bdi.problems import ProgramError
-from engine.bdi.syntax import DocKind, Position, Step, StepKind, Subject
+from engine.bdi.errors import Position, ProgramError
+from engine.bdi.parser import parse_plan, parse_program, parse_term, read_program
+from engine.bdi.syntax import DocKind, Step, StepKind, Subject
 from engine.bdi.terms import Struct
+from tests.bdi.running import parse_body, program_text
 
 EVERYTHING = r"""
 /* every construct of §1.1 to §1.5 */

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.bdi.agent import BdiAgent
-from engine.bdi.encoding import SavedStateError
+from engine.bdi.control import intentions
 from engine.bdi.parser import parse_literal, parse_plan, parse_program
+from engine.bdi.saved_state import SavedStateError
 from engine.bdi.system import System
 from engine.bdi.terms import Struct, list_of
-from engine.bdi.viewing import intentions
 from tests.bdi.corpus import CORPUS
 from tests.bdi.running import Run, beliefs
 

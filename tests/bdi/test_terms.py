@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from engine.bdi.ordering import compare, in_order
 from engine.bdi.parser import parse_term
-from engine.bdi.printing import text_of
-from engine.bdi.terms import NIL, Cell, Cons, Struct, Term, is_ground, items_of, list_of, rewrite, same
+from engine.bdi.printer import text_of
+from engine.bdi.terms import (
+    NIL,
+    Cell,
+    Cons,
+    Struct,
+    Term,
+    compare,
+    in_order,
+    is_ground,
+    items_of,
+    list_of,
+    rewrite,
+    same,
+)
 from engine.bdi.unification import Trail, undo, unify
 from tests.bdi.strategies import formulas, ground_terms, terms
 

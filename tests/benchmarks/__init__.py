@@ -26,7 +26,6 @@ NAMES = (
     "judging",
     "code",
     "evolving",
-    "selection",
     "fleet",
 )
 

@@ -15,13 +15,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from app.projection import Projector
-from engine.domain import commands as cmd
-from engine.domain.approval import Policy
-from engine.domain.state import Mode
-from engine.engine import Engine, EngineConfig
-from engine.journal import events as ev
-from engine.steering.policies import PRESETS
+from app.projection.projector import Projector
+from engine.agent.shared import EngineConfig
+from engine.agent.steering.rules import PRESETS
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Mode
+from engine.core.approvals import Policy
 
 ACTIONS = 60
 BOARD_LIMIT_MS, START_LIMIT_MS = 250.0, 50.0

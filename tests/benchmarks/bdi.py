@@ -22,8 +22,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from engine.bdi.loading import LoadedProgram
 from engine.bdi.parser import parse_program
+from engine.bdi.plans import LoadedProgram
 from engine.bdi.system import System
 
 ROUNDS = 3

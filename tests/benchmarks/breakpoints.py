@@ -18,15 +18,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.domain.break_lines import read_break
-from engine.domain.ports import SystemClock
-from engine.domain.state import AgentState
-from engine.inquiry import DryRun
-from engine.journal import events as ev
-from engine.journal.event import GENESIS, Event
-from engine.journal.fold import apply, fold
-from engine.journal.log import StreamLog
-from engine.journal.store import JournalStore
+from engine.core import events as ev
+from engine.core.breakpoints import read_break
+from engine.core.fold import apply, fold
+from engine.core.journal import GENESIS, Event
+from engine.core.ports import SystemClock
+from engine.core.state import AgentState
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.streams import StreamLog
+from engine.inquiry.dry_run import DryRun
 from tests.benchmarks.opening import Flight
 
 EVENTS = int(os.environ.get("PILOTHOUSE_BENCH_EVENTS", "100000"))
@@ -108,7 +108,7 @@ def _timed(work: Callable[[], object]) -> float:
 async def _written(count: int) -> tuple[list[Event], float]:
     """The events of a long life, through a real journal; seconds of the processor to write one."""
     with tempfile.TemporaryDirectory() as directory:
-        store = await JournalStore.open(Path(directory), clock=SystemClock())
+        store = await SqliteJournal.open(Path(directory), clock=SystemClock())
         try:
             began = time.process_time()
             log = StreamLog("pilot", 0, GENESIS, SystemClock(), store.commit)

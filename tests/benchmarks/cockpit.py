@@ -108,7 +108,7 @@ class Screen:
 
 def pilothouse(*args: str) -> list[str]:
     """The command line of the program in this source tree."""
-    return [sys.executable, "-m", "app.cli", *args]
+    return [sys.executable, "-m", "app.cli.main", *args]
 
 
 def _flown(workspace: Path) -> None:

@@ -20,13 +20,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engine.mastermind.code.analysis import analyze
-from engine.mastermind.code.box import Workshop
-from engine.mastermind.code.findings import examine
-from engine.mastermind.code.projects import find_projects
-from engine.mastermind.code.repair import mend
-from engine.mastermind.code.snapshot import snapshot_markdown
-from engine.mastermind.code.tree import LeftOut, walk
+from engine.improve.code.analysis import analyze
+from engine.improve.code.findings import examine_project
+from engine.improve.code.projects import find_projects
+from engine.improve.code.repair import repair_test
+from engine.improve.code.snapshot import snapshot_markdown
+from engine.improve.code.source import SkippedFiles, walk_files
+from engine.improve.judge.box import Boxes
 
 HERE = Path(__file__).resolve().parents[2]
 SAMPLE = HERE / "tests" / "mastermind" / "sample"
@@ -35,10 +35,10 @@ FAILING = "tests/test_stats.py::test_median_of_an_even_number"
 
 async def _repair(workspace: Path) -> tuple[float, int]:
     """Seconds for all changes of the sample's failing test, and how many there were."""
-    workshop, project = Workshop.standing(), find_projects(workspace)[0]
-    seen = await examine(workshop, workspace, project)
+    boxes, project = Boxes(), find_projects(workspace)[0]
+    seen = await examine_project(boxes, workspace, project)
     begin = time.perf_counter()
-    kept = await mend(workshop, workspace, project, seen.tests, FAILING, random.Random(1))
+    kept = await repair_test(boxes, workspace, project, seen.tests, seen.sources, FAILING, random.Random(1))
     return time.perf_counter() - begin, kept[0].tried
 
 
@@ -50,14 +50,14 @@ def _seconds(work: Any) -> float:
 
 def rows() -> list[dict[str, Any]]:
     """Seconds of each, beside its baseline."""
-    paths = [HERE / path for path in walk(HERE, LeftOut())]
+    paths = [HERE / path for path in walk_files(HERE, SkippedFiles())]
     code = [path for path in paths if path.suffix == ".py"]
     load = os.getloadavg()[0]
     parse = _seconds(lambda: [ast.parse(path.read_bytes()) for path in code])
     read = _seconds(lambda: [path.read_bytes() for path in paths])
-    workshop = Workshop.standing()
-    report = _seconds(lambda: asyncio.run(analyze(HERE, workshop=workshop)))
-    snapshot = _seconds(lambda: asyncio.run(snapshot_markdown(HERE, workshop=workshop)))
+    boxes = Boxes()
+    report = _seconds(lambda: asyncio.run(analyze(HERE, boxes=boxes)))
+    snapshot = _seconds(lambda: asyncio.run(snapshot_markdown(HERE, boxes=boxes)))
     with tempfile.TemporaryDirectory() as directory:
         shutil.copytree(SAMPLE, Path(directory, "sandbox", "sample"))
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=."]

@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import TextIO
 
 from app.cockpit import app as cockpit
-from app.garbage import hold_off
-from app.settings import Settings
-from engine.agents.reading import read_spec
-from engine.domain import commands as cmd
-from engine.domain import crew_commands as cc
-from engine.engine import Engine
-from engine.journal import events as ev
-from engine.models import Endpoint
+from app.cockpit.gc_tuning import disable_gc
+from app.commands.settings import Settings
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import crew_commands as cc
+from engine.core import events as ev
+from engine.crew.ontology.spec_parser import parse_spec
 from engine.models.choice import ModelChoice
+from engine.models.endpoint import Endpoint
 
 CREW_SPEC = {
     "type": "operator",
@@ -84,23 +84,23 @@ class Driven(cockpit.Cockpit):
             await asyncio.sleep(TURN_S)
             now = time.monotonic()
             due, before = due + self.rate * (now - before), now
-            if self._engine is not None and due >= 1:
-                await self._think(self._engine, int(due))
+            if self.context.engine is not None and due >= 1:
+                await self._think(self.context.engine, int(due))
                 due -= int(due)
 
     async def _run_all(self) -> None:
-        if self._engine is not None:
-            for agent in self._engine.agents:
-                await self._engine.submit(cmd.Run(agent=agent))
+        if self.context.engine is not None:
+            for agent in self.context.engine.agents:
+                await self.context.engine.submit(cmd.Run(agent=agent))
 
     async def _hand_over(self, many: int) -> None:
         """Keep handoffs in flight, each to an agent of its own."""
-        engine = self._engine
+        engine = self.context.engine
         assert engine is not None
         crew = await engine.crew()
         names = [f"crew-{number:02}" for number in range(1, many + 1)]
         for name in names:
-            spec = read_spec({"id": name, "name": name, **CREW_SPEC})
+            spec = parse_spec({"id": name, "name": name, **CREW_SPEC})
             await engine.submit(cc.RegisterAgent(spec=spec.model_dump(mode="json")))
         while True:
             busy = {one.agent for one in crew.state.open()}
@@ -112,8 +112,8 @@ class Driven(cockpit.Cockpit):
             await asyncio.sleep(0.05)
 
     async def _burst(self, many: int) -> None:
-        if self._engine is not None:
-            await self._think(self._engine, many)
+        if self.context.engine is not None:
+            await self._think(self.context.engine, many)
             print(f"b {many}", file=self.notes, flush=True)
 
     async def _think(self, engine: Engine, many: int) -> None:
@@ -130,7 +130,7 @@ class Driven(cockpit.Cockpit):
 
 def main(workspace: Path, orders: int, notes: Path, endpoint: str = "") -> None:
     """Run it until its terminal is gone, with garbage looked for as `pilothouse` does."""
-    hold_off()
+    disable_gc()
     model = ModelChoice(Endpoint(endpoint), "claude-opus-4-6") if endpoint else None
     with notes.open("w") as file:
         Driven.orders, Driven.notes = orders, file

@@ -17,12 +17,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.domain.improvement import Component, ComponentKind, Proposal, Ruling, Verdict
-from engine.mastermind.judge.judge import Judge
-from engine.mastermind.search.audit import audit
-from engine.mastermind.search.components import PLANS, PLANS_FILE
-from engine.mastermind.search.plan_search import look_for_better
-from engine.mastermind.search.plans_suite import PlansSuite
+from engine.core.improvement import Component, ComponentKind, Proposal, Ruling, Verdict
+from engine.core.ports import SystemClock
+from engine.core.store.sqlite import SqliteJournal
+from engine.improve.judge.judge import Judge
+from engine.improve.search.audit import audit
+from engine.improve.search.components import PLANS, PLANS_FILE
+from engine.improve.search.plan_search import search_library
+from engine.improve.search.suites import PlansSuite
 from tests.benchmarks.long_session import make
 from tests.mastermind.planted import GOOD, PLANTED, null
 
@@ -49,7 +51,7 @@ async def judged(before: str, after: str, seed: int) -> Verdict:
 async def planted(number: int) -> Verdict | None:
     """Search and judgement of a library with a planted loss; None where the search found nothing."""
     before = PLANTED[number % len(PLANTED)]
-    found = look_for_better(before, random.Random(f"planted {number}"))
+    found = search_library(before, random.Random(f"planted {number}"))
     return await judged(before, found.text, number) if found is not None else None
 
 
@@ -70,7 +72,7 @@ async def _measured() -> list[tuple[str, int, int, int, float]]:
     seconds = (time.process_time() - begun) / NULL_RUNS
     found.append(("null candidates promoted", nulls, 5, NULL_RUNS, seconds))
     begun = time.process_time()
-    none = sum(look_for_better(GOOD, random.Random(f"good {n}")) is None for n in range(GOOD_RUNS))
+    none = sum(search_library(GOOD, random.Random(f"good {n}")) is None for n in range(GOOD_RUNS))
     seconds = (time.process_time() - begun) / GOOD_RUNS
     found.append(("a good library ends without a proposal", none, GOOD_RUNS, GOOD_RUNS, seconds))
     return found
@@ -92,9 +94,11 @@ async def _audited(events: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="evolving-") as place:
         workspace = Path(place)
         await asyncio.to_thread(make, workspace, events)
+        store = await SqliteJournal.open(workspace, clock=SystemClock(), read_only=True)
         begun = time.perf_counter()
-        found = await audit(workspace)
+        found = await audit(workspace, store)
         seconds = time.perf_counter() - begun
+        await store.close()
     return {
         "name": f"audit of a journal of {events:,} events",
         "ours": round(seconds * 1000, 1),

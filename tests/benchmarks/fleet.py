@@ -29,9 +29,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.settings import Settings
-from engine.domain import commands as cmd
-from engine.engine import Engine
+from app.commands.settings import Settings
+from engine.api.engine import Engine
+from engine.core import commands as cmd
 from tests.benchmarks.cockpit import Screen, row
 from tests.benchmarks.screen import KEYS, P50_MS, P99_MS, Cockpit, _part
 

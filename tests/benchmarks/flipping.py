@@ -22,13 +22,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.headless import opened
-from app.sessions import look
-from app.waiting import wait_until
-from engine.domain import commands as cmd
-from engine.journal.errors import JournalError
-from engine.journal.rows import COLUMNS
-from engine.journal.schema import read_only_uri
+from app.cli.sessions import query_sessions
+from app.commands.headless import open_engine
+from app.commands.missions import wait_until
+from engine.core import commands as cmd
+from engine.core.journal import JournalError
+from engine.core.store.schema import COLUMNS, read_only_uri
 
 FLIPS = 400
 JOURNAL = Path(".pilothouse/journal.db")
@@ -47,7 +46,7 @@ class Tally:
 
 async def recorded(workspace: Path) -> None:
     """A short session with an answer that lies in a blob, closed."""
-    async with opened(workspace) as engine:
+    async with open_engine(workspace) as engine:
         await engine.submit(cmd.CreateAgent(agent="pilot"))
         content = "x\n" * 60_000
         calls: list[tuple[str, dict[str, Any]]] = [
@@ -92,7 +91,7 @@ def _flip(descriptor: int, place: int, bit: int) -> None:
 
 async def _is_named(workspace: Path) -> bool:
     try:
-        code, answer, _ = await look(workspace, "verify", "")
+        code, answer, _ = await query_sessions(workspace, "verify", "")
     except JournalError:
         return True
     return code == 1 and bool(answer["first_bad"]) and bool(answer["reason"])

@@ -18,18 +18,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engine.sandbox import (
-    Confinement,
-    JailRefusal,
-    Launch,
-    Launcher,
-    SandboxPolicy,
-    Tier,
-    Unconfined,
-    best_jail,
-    layers,
-)
-from engine.sandbox.environment import child_environment
+from engine.sandbox.jail import Confinement, Launch, Unconfined
+from engine.sandbox.policy import SandboxPolicy, Tier
+from engine.sandbox.process import Launcher
+from engine.sandbox.programs import child_environment
+from engine.sandbox.tier import JailRefusal, best_jail, layers
 
 ROUNDS = 100
 """Some eight seconds, and enough that two runs on a busy machine differ by less than the tiers do."""

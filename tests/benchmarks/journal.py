@@ -22,11 +22,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from engine.domain.ports import SystemClock
-from engine.journal.event import GENESIS, Event, canonical, chain_hash
-from engine.journal.rows import Row, insert, placed, to_row
-from engine.journal.schema import prepare
-from engine.journal.store import JournalStore
+from engine.core.journal import GENESIS, Event, canonical, chain_hash
+from engine.core.ports import SystemClock
+from engine.core.store.port import Row
+from engine.core.store.schema import insert, placed, prepare, to_row
+from engine.core.store.sqlite import SqliteJournal
 
 ROUNDS = 5
 BODY = canonical({"action": "a-12", "tool": "simple_coder", "command": "run", "output": "x" * 120})
@@ -48,7 +48,7 @@ class Chain:
 
 
 async def _ours(directory: Path, appenders: int, batch: int, commits: int) -> float:
-    store = await JournalStore.open(directory, clock=SystemClock())
+    store = await SqliteJournal.open(directory, clock=SystemClock())
 
     async def appender(chain: Chain) -> None:
         for _ in range(commits):

@@ -3,7 +3,7 @@
 * cheats: every planted one (`tests/mastermind/cheats/planted.py`) has to be rejected under its name;
 * null: a candidate that changes names and comments only may be promoted in at most 5 of 100 runs;
 * better: one that saves a fifth of the work has to be promoted in at least 18 of 20;
-* both by processor time, which is never the same twice, and by steps, which are the same in each run.
+* both by processor time, which is never the same twice.
 
 Run it with `python -m tests.benchmarks.judging`; each judgement by time takes about two seconds of processor.
 """
@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from engine.domain.improvement import Ruling, Verdict
-from engine.mastermind.judge.suite import Measure
+from engine.core.improvement import Ruling, Verdict
+from engine.improve.ports import Measure
 from tests.benchmarks.cockpit import row
 from tests.mastermind.cheats.__main__ import caught, judged
 from tests.mastermind.cheats.grounds import FILES, MODULE, SUMS, WASTEFUL, Grounds, SumsSuite, null
@@ -61,11 +61,9 @@ async def measured(nulls: int = NULLS, planted: int = BETTER) -> list[dict[str, 
         count = len(PLANTED)
         one = row("planted cheats that got through", [len(through)], [count], "", count, baseline="planted")
         found = [{**one, "through": through}]
-        for how, measure in (("time", Measure.time()), ("steps", Measure.steps())):
-            null_ones = await promoted(place / f"null {how}", measure, None, nulls)
-            good_ones = await promoted(place / f"better {how}", measure, SUMS, planted)
-            found += _rows(how, null_ones, good_ones)
-        return found
+        null_ones = await promoted(place / "null", Measure.time(), None, nulls)
+        good_ones = await promoted(place / "better", Measure.time(), SUMS, planted)
+        return found + _rows("time", null_ones, good_ones)
 
 
 def _rows(how: str, null_ones: list[Verdict], good_ones: list[Verdict]) -> list[dict[str, Any]]:

@@ -17,11 +17,10 @@ from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
 
-from engine.domain.ports import SystemClock
-from engine.journal.event import GENESIS, Event, chain_hash
-from engine.journal.rows import COLUMNS, to_event
-from engine.journal.schema import read_only_uri
-from engine.journal.store import JournalStore
+from engine.core.journal import GENESIS, Event, chain_hash
+from engine.core.ports import SystemClock
+from engine.core.store.schema import COLUMNS, read_only_uri, to_event
+from engine.core.store.sqlite import SqliteJournal
 
 AGENT = "pilot-1"
 NAME = "first_flight"
@@ -46,7 +45,16 @@ def make(workspace: Path, count: int) -> None:
 def _flown() -> tuple[Event, ...]:
     """The agent's events of the first mission, flown once in this process' life."""
     with tempfile.TemporaryDirectory() as place:
-        flown = [sys.executable, "-m", "app.cli", "run", "--workspace", place, "--mission", "first-flight"]
+        flown = [
+            sys.executable,
+            "-m",
+            "app.cli.main",
+            "run",
+            "--workspace",
+            place,
+            "--mission",
+            "first-flight",
+        ]
         subprocess.run([*flown, "--quiet"], check=True, capture_output=True)
         with closing(
             sqlite3.connect(read_only_uri(Path(place, ".pilothouse/journal.db")), uri=True)
@@ -94,7 +102,7 @@ def _cause(cause: str, begin: int, moved: int) -> str:
 
 
 async def _write(workspace: Path, events: list[Event]) -> None:
-    store = await JournalStore.open(workspace, clock=SystemClock())
+    store = await SqliteJournal.open(workspace, clock=SystemClock())
     try:
         for place in range(0, len(events), BATCH):
             await store.commit(events[place : place + BATCH])

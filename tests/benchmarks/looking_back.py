@@ -19,14 +19,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.domain.ports import SystemClock
-from engine.inquiry import backward, record_of
-from engine.inquiry.finding import Batch, Source, find, wanted
-from engine.inquiry.finding_events import EventSearch
-from engine.inquiry.finding_files import FileSearch
-from engine.inquiry.index import JournalIndex
-from engine.journal.past import Past
-from engine.journal.store import JournalStore
+from engine.core.ports import SystemClock
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.streams import StreamHistory
+from engine.inquiry.event_search import EventSearch
+from engine.inquiry.index_writer import JournalIndex
+from engine.inquiry.indexed_record import record_of
+from engine.inquiry.search import Batch, FileSearch, Source, parse_query, run_search
+from engine.inquiry.why import backward
 from tests.benchmarks.long_session import AGENT, make, named
 
 EVENTS = int(os.environ.get("PILOTHOUSE_BENCH_EVENTS", "100000"))
@@ -54,10 +54,10 @@ def row(name: str, found: Sequence[float], limit: float, n: int, part: float = 0
     }
 
 
-async def _looking_back(store: JournalStore, dice: random.Random) -> list[dict[str, Any]]:
-    past = Past(store, AGENT)
+async def _looking_back(store: SqliteJournal, dice: random.Random) -> list[dict[str, Any]]:
+    past = StreamHistory(store, AGENT)
     head = await past.head()
-    cold = await _timed_state(Past(store, AGENT), dice.randint(1, head))
+    cold = await _timed_state(StreamHistory(store, AGENT), dice.randint(1, head))
     begin = time.perf_counter()
     await past.prepare()
     prepared = time.perf_counter() - begin
@@ -74,7 +74,7 @@ async def _looking_back(store: JournalStore, dice: random.Random) -> list[dict[s
     ]
 
 
-async def _timed_state(past: Past, at: int) -> float:
+async def _timed_state(past: StreamHistory, at: int) -> float:
     begin = time.perf_counter()
     await past.state(at)
     return time.perf_counter() - begin
@@ -104,11 +104,11 @@ async def _first(workspace: Path, text: str) -> float:
             first = time.perf_counter() - begin
 
     searches = [(Source.EVENT, EventSearch(workspace)), (Source.FILE, FileSearch(workspace / "sandbox"))]
-    await find(wanted(text), searches, tell)
+    await run_search(parse_query(text), searches, tell)
     return first or time.perf_counter() - begin
 
 
-async def _asking(store: JournalStore, workspace: Path, note: str, count: int) -> dict[str, Any]:
+async def _asking(store: SqliteJournal, workspace: Path, note: str, count: int) -> dict[str, Any]:
     dice, head, found = random.Random(11), (await store.head(AGENT)).version, []
     for _ in range(count):
         ref = f"{AGENT}:{dice.randint(1, head)}"
@@ -130,7 +130,7 @@ def _files(root: Path) -> None:
 async def _measure(workspace: Path, count: int, *, back: bool) -> list[dict[str, Any]]:
     await asyncio.to_thread(make, workspace, count)
     _files(workspace / "sandbox")
-    store = await JournalStore.open(workspace, clock=SystemClock(), read_only=True)
+    store = await SqliteJournal.open(workspace, clock=SystemClock(), read_only=True)
     try:
         found = await _looking_back(store, random.Random(7)) if back else []
         seq = await store.head_seq()

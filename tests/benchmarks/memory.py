@@ -22,11 +22,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from engine.domain.ports import SystemClock
-from engine.journal.store import JournalStore
-from engine.memory import Memory
-from engine.memory.memories import StoreMemory
-from engine.memory.searching import HybridSearch
+from engine.core.ports import SystemClock
+from engine.core.store.sqlite import SqliteJournal
+from engine.memory.memories import HybridSearch, StoreMemory
+from engine.memory.memory import Memory
 from engine.memory.workflows import CreateWorkflow
 
 MEMORIES = int(os.environ.get("PILOTHOUSE_BENCH_MEMORIES", "100000"))
@@ -52,7 +51,7 @@ def _queries(texts: list[str]) -> list[str]:
 
 
 async def _measure(directory: Path, texts: list[str], queries: list[str]) -> dict[str, list[float]]:
-    store = await JournalStore.open(directory, clock=SystemClock())
+    store = await SqliteJournal.open(directory, clock=SystemClock())
     memory = await Memory.open(directory, store, clock=SystemClock())
     try:
         workflow = (await memory.do(CreateWorkflow(title="bench"))).id
@@ -61,7 +60,6 @@ async def _measure(directory: Path, texts: list[str], queries: list[str]) -> dic
             asked = [_store(memory, workflow, text) for text in texts[at : at + TOGETHER]]
             await asyncio.gather(*asked)
         storing = time.perf_counter() - begin
-        await memory.embedded()
         words = HybridSearch(query="x", semantic_weight=0.0)
         return {
             "storing": [storing],

@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from app.sessions import look
+from app.cli.sessions import query_sessions
 from tests.benchmarks.cockpit import Screen, pilothouse, row
 from tests.engine.recorded_sessions import Recorded, record
 from tests.messages_server import MessagesServer, Reply, Seen
@@ -154,7 +154,7 @@ def _replay(recorded: Recorded) -> float:
     """Seconds that reading and replaying a session takes; a wrong head or a call of a model is an error."""
 
     async def again() -> dict[str, Any]:
-        return (await look(recorded.workspace, "replay", ""))[1]
+        return (await query_sessions(recorded.workspace, "replay", ""))[1]
 
     begin = time.perf_counter()
     answer = asyncio.run(again())

@@ -18,16 +18,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engine.domain.action import ResultStatus, Undo
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import PlanStep, StepStatus
-from engine.domain.ports import SystemClock
-from engine.domain.state import AgentConfig
-from engine.engine import Engine
-from engine.journal import events as ev
-from engine.journal.event import GENESIS
-from engine.journal.log import StreamLog
-from engine.journal.store import JournalStore
+from engine.api.engine import Engine
+from engine.core import events as ev
+from engine.core.actions import ResultStatus, Reversibility
+from engine.core.agents import AgentConfig
+from engine.core.goals import GoalStatus
+from engine.core.journal import GENESIS
+from engine.core.plan import PlanStep, StepStatus
+from engine.core.ports import SystemClock
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.streams import StreamLog
 
 EVENTS = int(os.environ.get("PILOTHOUSE_BENCH_EVENTS", "100000"))
 STEPS = 10
@@ -63,7 +63,7 @@ class Flight:
         args = {"path": f"{step.id}.txt", "content": f"what {step.id} has to say\n"}
         call = {"tool": step.tool, "command": step.command, "args": args}
         self.say(ev.ActionRequested(action=action, step=step.id, goal=goal, **call))
-        self.say(ev.ActionStarted(action=action, undo=Undo.WORKSPACE, mutates=True))
+        self.say(ev.ActionStarted(action=action, undo=Reversibility.WORKSPACE, mutates=True))
         told = {"message": f"Wrote 30 bytes to {step.id}.txt"}
         done = ResultStatus.SUCCESS
         self.say(ev.ActionFinished(action=action, status=done, result=told, summary=told["message"]))
@@ -72,7 +72,7 @@ class Flight:
 
 async def _make(workspace: Path) -> None:
     clock = SystemClock()
-    store = await JournalStore.open(workspace, clock=clock)
+    store = await SqliteJournal.open(workspace, clock=clock)
     log = StreamLog("pilot", 0, GENESIS, clock, store.commit)
     flight = Flight(log)
     config = AgentConfig(thinker="procedural")
@@ -98,7 +98,6 @@ async def _opened(workspace: Path) -> tuple[float, float, float]:
     has_memory = time.perf_counter() - begin
     await engine.kept()
     keeps_up = time.perf_counter() - begin
-    await engine.memory.embedded()
     await engine.close()
     return is_open, has_memory, keeps_up
 

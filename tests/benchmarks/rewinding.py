@@ -21,8 +21,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engine.domain import commands as cmd
-from engine.engine import Engine, EngineConfig
+from engine.agent.shared import EngineConfig
+from engine.api.engine import Engine
+from engine.core import commands as cmd
 from engine.sandbox.policy import SandboxPolicy
 from tests.rewinding import AGENT, Wanderer, tree_hash
 
@@ -87,7 +88,7 @@ async def _large(workspace: Path) -> dict[str, Any]:
             while (state := await engine.view(AGENT)).busy or state.requests or not state.operator_actions:
                 await asyncio.sleep(0.01)
         began = time.perf_counter()
-        preview = await engine.rewind_preview(AGENT, version)
+        preview = await engine.time_travel.preview(AGENT, version)
         previewed = (time.perf_counter() - began) * 1000
         began = time.perf_counter()
         receipt = await engine.submit(cmd.Rewind(agent=AGENT, to=version))

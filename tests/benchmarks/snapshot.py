@@ -25,11 +25,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from engine.actions import SnapshotRule
-from engine.domain import commands as cmd
-from engine.engine import Engine, EngineConfig
-from engine.journal import events as ev
-from engine.snapshots.workspace import Snapshots
+from engine.agent.actions.snapshots import SnapshotRule
+from engine.agent.shared import EngineConfig
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.sandbox.snapshots.workspace import Snapshots
 
 ROUNDS = 5
 FILES = 2_000

@@ -28,15 +28,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.projection import Projector
-from engine.domain import commands as cmd
-from engine.domain.state import AgentState, RunState
-from engine.domain.stopping import ItemKind, StopReceipt
-from engine.engine import Engine, EngineConfig
-from engine.journal import events as ev
-from engine.journal.event import Event
-from engine.models import Endpoint, Retries
+from app.projection.projector import Projector
+from engine.agent.shared import EngineConfig
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import RunState
+from engine.core.journal import Event
+from engine.core.sandbox import ItemKind, StopReceipt
+from engine.core.state import AgentState
 from engine.models.choice import ModelChoice
+from engine.models.endpoint import Endpoint, Retries
 from tests.benchmarks.cockpit import row
 from tests.messages_server import MessagesServer, Reply, Seen
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app.building import BuildOptions, wanted
-from app.cli import main
-from app.headless import opened
-from engine.building.findings import Status
-from engine.loop.sharing import EngineConfig
+from app.cli.main import main
+from app.commands.headless import open_engine
+from engine.agent.shared import EngineConfig
+from engine.crew.builder.builds import PendingBuild
+from engine.crew.builder.findings import Status
 from tests.building.corpus import laid, lay, plain, skill
 
 
@@ -89,12 +89,14 @@ def test_a_workspace_that_cannot_be_used_is_told_in_a_line(
 
 async def test_a_skill_where_agents_can_write_is_asked_about_first(tmp_path: Path) -> None:
     folder = lay(tmp_path / "sandbox" / "x", {"SKILL.md": skill(plain("x"))})
-    async with opened(tmp_path, EngineConfig()) as engine:
+    async with open_engine(tmp_path, EngineConfig()) as engine:
         builds = (await engine.crew()).builds
         assert builds is not None
-        asked = await builds.build(wanted(BuildOptions(folder, dry_run=True)))
+        asked = await builds.build(PendingBuild(folder, dry_run=True))
         assert (asked.status, asked.choice.key) == (Status.NEEDS_OPERATOR, "trusted")
-        trusted = await builds.build(wanted(BuildOptions(folder, dry_run=True, trust=True, kind="role")))
+        trusted = await builds.build(
+            PendingBuild(folder, dry_run=True, trust=True, overrides={"type": "role"})
+        )
         assert (trusted.status, trusted.spec.type) == (Status.DRY_RUN, "role")
 
 
@@ -105,7 +107,7 @@ def test_a_workspace_that_is_open_elsewhere_says_so(
     laid(tmp_path, "comma-tools")
 
     async def held() -> tuple[int, str, str]:
-        async with opened(tmp_path, EngineConfig()):
+        async with open_engine(tmp_path, EngineConfig()):
             return await asyncio.to_thread(run, capsys, "build", "comma-tools", "--quiet")
 
     code, _, err = asyncio.run(held())

@@ -16,18 +16,17 @@ from typing import Any
 
 import pytest
 
-from engine.agents.spec import AgentSpec
-from engine.building import registering
-from engine.building.agent_base import open_agent
-from engine.building.builder import Builder
-from engine.building.findings import BuildResult, Status
-from engine.building.folders import FolderRegistrar
-from engine.building.registering import Proof, RegistrationError, repair, swap_in
-from engine.building.staging import Places, read_build
-from engine.building.watching import watch
-from engine.building.workspace_tools import WorkspaceTools
-from engine.sandbox import SandboxPolicy
+from engine.crew.builder import registration as registering
+from engine.crew.builder.agent_base import open_agent
+from engine.crew.builder.findings import BuildResult, PendingBuild, Status
+from engine.crew.builder.registration import BuildPaths, Proof, RegistrationError, read_build, repair, swap_in
+from engine.crew.builder.skill_folder import watch
+from engine.crew.builder.tools import WorkspaceTools
+from engine.crew.ontology.spec import AgentSpec
+from engine.sandbox.policy import SandboxPolicy
 from tests.building.corpus import SKILLS, laid, lay, plain, skill
+from tests.building.folders import FolderRegistrar, builder_of
+from tests.building.folders import build as built_of
 
 
 def state(folder: Path) -> dict[str, tuple[int, int]]:
@@ -49,7 +48,7 @@ def staging(workspace: Path) -> list[str]:
 class Refusing(FolderRegistrar):
     """Proves nothing, for one version."""
 
-    def __init__(self, places: Places, version: str, how: str) -> None:
+    def __init__(self, places: BuildPaths, version: str, how: str) -> None:
         super().__init__(places)
         self._version, self._how = version, how
 
@@ -73,7 +72,7 @@ async def test_a_build_again_writes_nothing_and_a_failed_one_brings_the_former_v
         SKILLS["release-train"]["SKILL.md"].replace(b'  mindrian-version: "1.10"\n', b"")
     )
     workspace = tmp_path / "workspace"
-    first = await Builder(workspace).build(folder)
+    first = await built_of(workspace, folder)
     assert (first.status, first.spec.version, len(first.phases)) == (Status.BUILT, "1.0.0", 7)
     assert set(first.code_files) == {
         *("agent.py", "agent.yaml", "graph.json", "instructions.md", "schema.cypher"),
@@ -81,15 +80,15 @@ async def test_a_build_again_writes_nothing_and_a_failed_one_brings_the_former_v
     }
     assert staging(workspace) == []
     before = state(workspace)
-    again = await Builder(workspace).build(folder)
+    again = await built_of(workspace, folder)
     assert (again.status, again.spec, again.output_path) == (Status.UP_TO_DATE, first.spec, first.output_path)
     assert again.code_files.keys() >= first.code_files.keys()
     assert state(workspace) == before
 
     (folder / "notes.md").write_text("changed", encoding="utf-8")
     for how in ("register", "e2e"):
-        registrar = Refusing(Places(workspace), "1.0.1", how)
-        failed = await Builder(workspace, registrar=registrar).build(folder)
+        registrar = Refusing(BuildPaths(workspace), "1.0.1", how)
+        failed = await built_of(workspace, folder, registrar=registrar)
         assert (failed.status, codes(failed), failed.phases[-1].number) == (
             Status.FAILED,
             ["NOT_REGISTERED"],
@@ -104,17 +103,17 @@ async def test_a_build_again_writes_nothing_and_a_failed_one_brings_the_former_v
         }
         assert len(staging(workspace)) == (1 if how == "register" else 2)
 
-    builder = Builder(workspace)
-    second = await builder.build(folder)
+    builder = builder_of(workspace)
+    second = await builder.build(PendingBuild(folder))
     assert (second.status, second.spec.version) == (Status.BUILT, "1.0.1")
     (earlier,) = await builder.versions("release-train")
     assert open_agent(earlier.folder).spec == first.spec
     assert (await builder.roll_back("release-train")).version == "1.0.0"
-    assert (await Builder(workspace).registrar.resolve("release-train")) == first.spec
+    assert (await FolderRegistrar(BuildPaths(workspace)).resolve("release-train")) == first.spec
     assert [one.version for one in await builder.versions("release-train")] == ["1.0.1"]
     assert await builder.remove("release-train")
     assert not await builder.remove("release-train")
-    assert await Builder(workspace).registrar.resolve("release-train") is None
+    assert await FolderRegistrar(BuildPaths(workspace)).resolve("release-train") is None
     assert len(await builder.versions("release-train")) == 2
 
 
@@ -124,7 +123,7 @@ async def test_a_build_again_writes_nothing_and_a_failed_one_brings_the_former_v
 )
 async def test_each_type_is_built_and_its_own_tests_pass(name: str, tmp_path: Path) -> None:
     """Line 49."""
-    result = await Builder(tmp_path / "workspace").build(laid(tmp_path, name))
+    result = await built_of(tmp_path / "workspace", laid(tmp_path, name))
     assert result.status is Status.BUILT, [str(one) for one in result.findings]
     agent = Path(result.output_path)
     assert SKILLS[name]["SKILL.md"].endswith((agent / "instructions.md").read_bytes())
@@ -137,13 +136,13 @@ async def test_each_type_is_built_and_its_own_tests_pass(name: str, tmp_path: Pa
 async def test_two_builds_at_once_make_one_agent(tmp_path: Path) -> None:
     folder = laid(tmp_path, "comma-tools")
     workspace = tmp_path / "workspace"
-    results = await asyncio.gather(*(Builder(workspace).build(folder) for _ in range(2)))
+    results = await asyncio.gather(*(built_of(workspace, folder) for _ in range(2)))
     assert sorted(one.status for one in results) == [Status.BUILT, Status.UP_TO_DATE]
     assert {one.spec.version for one in results} == {"1.0.0"}
 
 
 async def test_a_dry_run_leaves_nothing(tmp_path: Path) -> None:
-    result = await Builder(tmp_path / "ws").build(SKILLS["with-crlf"]["SKILL.md"].decode(), dry_run=True)
+    result = await built_of(tmp_path / "ws", laid(tmp_path, "with-crlf"), dry_run=True)
     assert (result.status, result.success, len(result.phases)) == (Status.DRY_RUN, True, 6)
     assert staging(tmp_path / "ws") == []
     assert not (tmp_path / "ws" / "agents").exists()
@@ -154,11 +153,11 @@ async def test_a_dry_run_leaves_nothing(tmp_path: Path) -> None:
     ("data", "more", "status", "code"),
     [
         (b"no skill\n", {}, Status.FAILED, "NO_FRONTMATTER"),
-        (skill(plain("x") + "\nowner: me"), {"mode": "strict"}, Status.FAILED, "UNKNOWN_FIELD"),
-        (skill("name: X y\ndescription: z"), {"mode": "strict"}, Status.FAILED, "BAD_NAME"),
+        (skill(plain("x") + "\nowner: me"), {"strict": True}, Status.FAILED, "UNKNOWN_FIELD"),
+        (skill("name: X y\ndescription: z"), {"strict": True}, Status.FAILED, "BAD_NAME"),
         (skill(plain("x")), {"overrides": {"type": "gizmo"}}, Status.FAILED, "UNKNOWN_TYPE"),
         (skill(plain("x")), {"overrides": {"tools": 7}}, Status.FAILED, "BAD_SPEC"),
-        (skill(plain("x")), {"trusted": False}, Status.NEEDS_OPERATOR, ""),
+        (skill(plain("x")), {"trust": False}, Status.NEEDS_OPERATOR, ""),
         (
             skill("name: x\ndescription: A workflow", "\nDo.\n"),
             {"interactive": True},
@@ -178,7 +177,8 @@ async def test_a_dry_run_leaves_nothing(tmp_path: Path) -> None:
 async def test_what_cannot_be_built_ends_clearly(
     data: bytes, more: dict[str, Any], status: Status, code: str, tmp_path: Path
 ) -> None:
-    result = await Builder(tmp_path / "ws").build(data.decode() + "\n", **more)
+    folder = lay(tmp_path / "x", {"SKILL.md": data + b"\n"})
+    result = await built_of(tmp_path / "ws", folder, **more)
     assert (result.status, codes(result)[:1]) == (status, [code] if code else [])
     assert (result.choice is not None) == (status is Status.NEEDS_OPERATOR)
     assert not (tmp_path / "ws" / "agents").exists()
@@ -197,7 +197,7 @@ async def test_a_full_disk_in_phase_6_fails_and_leaves_no_staging(
         return whole(self, data)
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    result = await Builder(tmp_path / "ws").build(laid(tmp_path, "on"))
+    result = await built_of(tmp_path / "ws", laid(tmp_path, "on"))
     assert (result.status, codes(result), result.phases[-1].number) == (Status.FAILED, ["DISK_FULL"], 6)
     assert (staging(tmp_path / "ws"), result.output_path) == ([], "")
 
@@ -210,7 +210,7 @@ async def test_what_a_dead_process_left_of_a_trial_goes_and_its_staging_is_kept_
         lay(left / name, {"log": b"x"})
         if name != "try-new":
             os.utime(left / name, (time.time() - 700,) * 2)
-    assert (await Builder(tmp_path / "ws").build(laid(tmp_path, "on"))).status is Status.BUILT
+    assert (await built_of(tmp_path / "ws", laid(tmp_path, "on"))).status is Status.BUILT
     assert staging(tmp_path / "ws") == ["b-old", "try-new"]
 
 
@@ -235,8 +235,9 @@ class Connecting(WorkspaceTools):
 
 async def test_an_interrupt_in_phase_4_leaves_no_child_and_no_agent(tmp_path: Path) -> None:
     tools = Connecting(tmp_path)
-    source = skill(plain("x"), "\n## Prerequisites\n\nRequired: `mcp__slow__find`.\n").decode()
-    building = asyncio.create_task(Builder(tmp_path / "ws", tools=tools).build(source))
+    data = skill(plain("x"), "\n## Prerequisites\n\nRequired: `mcp__slow__find`.\n")
+    source = PendingBuild(lay(tmp_path / "x", {"SKILL.md": data}))
+    building = asyncio.create_task(builder_of(tmp_path / "ws", tools=tools).build(source))
     await tools.up.wait()
     building.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -250,9 +251,9 @@ async def test_an_interrupt_in_phase_4_leaves_no_child_and_no_agent(tmp_path: Pa
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from engine.building.builder import Builder
-from engine.building.folders import FolderRegistrar
-from engine.building.staging import Places
+from engine.crew.builder.findings import PendingBuild
+from engine.crew.builder.registration import BuildPaths
+from tests.building.folders import FolderRegistrar, builder_of
 
 class Dying(FolderRegistrar):
     async def register(self, spec, folder):
@@ -261,27 +262,27 @@ class Dying(FolderRegistrar):
         await super().register(spec, folder)
 
 workspace = Path(sys.argv[1])
-builder = Builder(workspace, registrar=Dying(Places(workspace)))
-asyncio.run(builder.build(Path(sys.argv[2])))
+builder = builder_of(workspace, registrar=Dying(BuildPaths(workspace)))
+asyncio.run(builder.build(PendingBuild(Path(sys.argv[2]))))
 """
 
 
 async def test_a_kill_during_the_swap_is_repaired_at_the_next_start(tmp_path: Path) -> None:
     folder, workspace = laid(tmp_path, "on"), tmp_path / "ws"
-    first = await Builder(workspace).build(folder)
+    first = await built_of(workspace, folder)
     (folder / "more.md").write_text("more", encoding="utf-8")
     command = [sys.executable, "-c", textwrap.dedent(KILLED), str(workspace), str(folder), "1.0.1"]
     done = await asyncio.to_thread(subprocess.run, command, check=False, cwd=Path(__file__).parents[2])
     assert done.returncode == -9
     assert read_build(Path(first.output_path)).version == "1.0.1"
-    builder = Builder(workspace)
+    builder = builder_of(workspace)
     # The folders are the registry here: the new version is in its place, whole, and answers.
     assert await builder.repair() == ("on 1.0.1: its registration was finished",)
     assert await builder.repair() == ()
     assert [one.version for one in await builder.versions("on")] == ["1.0.0"]
 
     # Killed between the two renames: the agent's place is empty.
-    places = Places(workspace)
+    places = BuildPaths(workspace)
     staged = places.builds / "b-20260101T000000-00000000"
     spec = open_agent(Path(first.output_path)).spec
     lay(staged, {"agent.yaml": b"id: x\n"})
@@ -308,28 +309,29 @@ class Unmovable(type(Path())):  # type: ignore[misc]
 
 async def test_a_version_may_be_declared_and_not_lowered(tmp_path: Path) -> None:
     folder, workspace = laid(tmp_path, "version-ten"), tmp_path / "ws"
-    assert (await Builder(workspace).build(folder)).spec.version == "1.10.0"
+    assert (await built_of(workspace, folder)).spec.version == "1.10.0"
     text = (folder / "SKILL.md").read_text(encoding="utf-8")
     (folder / "SKILL.md").write_text(text.replace("1.10", "1.9"), encoding="utf-8")
-    lower = await Builder(workspace).build(folder)
+    lower = await built_of(workspace, folder)
     assert (lower.status, codes(lower)) == (Status.FAILED, ["VERSION_LOWER"])
 
 
 async def test_a_workspace_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     (tmp_path / "ws").write_text("a file", encoding="utf-8")
-    result = await Builder(tmp_path / "ws").build(laid(tmp_path, "on"))
+    result = await built_of(tmp_path / "ws", laid(tmp_path, "on"))
     assert (result.status, codes(result)) == (Status.FAILED, ["IO"])
 
 
 async def test_an_id_that_leads_out_of_the_workspace_is_none(tmp_path: Path) -> None:
-    builder = Builder(tmp_path / "ws")
+    builder = builder_of(tmp_path / "ws")
     (tmp_path / "BUILD.json").write_text("{}", encoding="utf-8")
     for name in ("..", "../x", "/etc", "a/b", ""):
         assert not await builder.remove(name)
         assert await builder.versions(name) == []
         with pytest.raises(RegistrationError, match="there is no agent"):
             await builder.roll_back(name)
-        result = await builder.build(skill(plain("x")).decode(), overrides={"id": name})
+        folder = lay(tmp_path / "x", {"SKILL.md": skill(plain("x"))})
+        result = await builder.build(PendingBuild(folder, overrides={"id": name}))
         assert codes(result) == ["BAD_SPEC"]
 
 
@@ -337,27 +339,18 @@ async def test_a_sidecar_lies_beside_the_skill(tmp_path: Path) -> None:
     folder = lay(
         tmp_path / "x", {"SKILL.md": skill(plain("x")), "agent.yaml": b"id: y\nversion: 2.0.0\ntype: role\n"}
     )
-    result = await Builder(tmp_path / "ws").build(folder, dry_run=True)
+    result = await built_of(tmp_path / "ws", folder, dry_run=True)
     assert (result.spec.id, result.spec.version, result.spec.type) == ("y", "2.0.0", "role")
     lay(folder, {"agent.yaml": b"id: [\n"})
-    result = await Builder(tmp_path / "ws").build(folder)
+    result = await built_of(tmp_path / "ws", folder)
     assert [(one.code, one.where) for one in result.errors] == [("BAD_SIDECAR", "agent.yaml:2")]
-
-
-async def test_the_projects_skill_goes_before_the_users(tmp_path: Path) -> None:
-    workspace = tmp_path / "ws"
-    project = await Builder(workspace).build(laid(tmp_path / "a", "on"))
-    other = lay(tmp_path / "b" / "on", {"SKILL.md": skill(plain("on"))})
-    user = await Builder(workspace).build(other, scope="user")
-    assert (user.status, user.spec) == (Status.UP_TO_DATE, project.spec)
-    assert [one.code for one in user.warnings if one.code == "SHADOWED"] == ["SHADOWED"]
 
 
 async def test_only_the_last_five_versions_are_kept(tmp_path: Path) -> None:
     """By the swap alone, without trying each in the sandbox."""
     workspace = tmp_path / "ws"
-    built = await Builder(workspace).build(laid(tmp_path, "on"))
-    places, registrar = Places(workspace), FolderRegistrar(Places(workspace))
+    built = await built_of(workspace, laid(tmp_path, "on"))
+    places, registrar = BuildPaths(workspace), FolderRegistrar(BuildPaths(workspace))
     whole = {path: data.encode() for path, data in built.code_files.items()}
     build = json.loads((Path(built.output_path) / "BUILD.json").read_text(encoding="utf-8"))
     for number in range(1, 8):

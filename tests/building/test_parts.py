@@ -14,32 +14,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.agents.reading import read_spec
-from engine.agents.spec import AgentSpec
-from engine.building.assembly import check_tools, draft_tools
-from engine.building.codegen import generate
-from engine.building.findings import Findings, Mode
-from engine.building.folders import FolderRegistrar
-from engine.building.frontmatter import ANCESTOR, body_of
-from engine.building.graphing import check_graph, draft_graph
-from engine.building.naming import class_name, slug, unique
-from engine.building.phases import PHASES, Surroundings, Work
-from engine.building.protocol import draft_handoffs
-from engine.building.resources import from_text
-from engine.building.skill import SkillDefinition, read_skill
-from engine.building.staging import Places
-from engine.building.workspace_tools import WorkspaceTools
-from engine.building.yaml_text import read_mapping, write_mapping
-from engine.sandbox import SandboxPolicy
-from engine.selection import MemoryGraph, Signal
-from engine.selection.cypher import schema_cypher
-from engine.selection.registering import register
+from engine.crew.builder.drafts import check_graph, draft_graph, draft_handoffs
+from engine.crew.builder.findings import Findings, PendingBuild
+from engine.crew.builder.generated_code import SCHEMA_CYPHER, generate
+from engine.crew.builder.phases import PHASES, BuildEnvironment, BuildState
+from engine.crew.builder.skill import SkillDefinition, class_name, parse_skill, slug, unique
+from engine.crew.builder.tools import WorkspaceTools, check_tools, draft_tools
+from engine.crew.builder.yaml_text import ANCESTOR, body_of, read_mapping, write_mapping
+from engine.crew.ontology.spec import AgentSpec
+from engine.crew.ontology.spec_parser import parse_spec
+from engine.crew.selection import Signal, choose, edges_of, graph_of
+from engine.sandbox.policy import SandboxPolicy
 from tests.building.corpus import SKILLS, lay, plain, skill
+from tests.building.folders import from_text, no_agent
+from tests.rounds import rounds
 
 
 def definition(head: str, body: str = "\nDo it.\n") -> SkillDefinition:
     found = Findings()
-    read = read_skill(from_text(skill(head, body)), found)
+    read = parse_skill(from_text(skill(head, body)), found)
     assert read is not None, [str(one) for one in found.all]
     return read
 
@@ -54,11 +47,11 @@ def codes(found: Findings) -> set[str]:
 
 async def drafted(
     data: bytes, tmp_path: Path, *, sidecar: str = "", tools: Any = None, **overrides: Any
-) -> tuple[Work, list[Findings]]:
+) -> tuple[BuildState, list[Findings]]:
     """A skill through the five phases that write nothing, each with what it found."""
     folder = from_text(data)
-    around = Surroundings(tools or tools_at(tmp_path), FolderRegistrar(Places(tmp_path)))
-    work = Work(data.decode(), Mode.LENIENT, overrides, False, around)
+    around = BuildEnvironment(tools or tools_at(tmp_path), no_agent)
+    work = BuildState(PendingBuild(tmp_path, overrides=overrides), around, folder)
     told = []
     for _, phase in PHASES:
         found = Findings()
@@ -194,7 +187,7 @@ async def test_tools_are_those_that_are_named_and_never_guessed(tmp_path: Path) 
         "\nResearch in a vector database. Call `Github:create_issue`. Not mcp__no__code without backticks.\n",
     )
     found = Findings()
-    tools = draft_tools(said, tools_at(tmp_path), found)
+    tools = draft_tools(said, found)
     assert tools["local"] == ["simple_coder.run git", "simple_coder.read"]
     assert [(use["server"], use["tools"], use["required"]) for use in tools["mcp_servers"]] == [
         ("github", ["create_issue"], False),
@@ -203,7 +196,7 @@ async def test_tools_are_those_that_are_named_and_never_guessed(tmp_path: Path) 
     assert codes(found) == {"UNRESOLVED_TOOL"}
     found = Findings()
     long = definition(plain("x") + f"\nallowed-tools: mcp__{'a' * 65}__b", f"\nCall `mcp__{'c' * 65}__d`.\n")
-    assert draft_tools(long, tools_at(tmp_path), found)["mcp_servers"] == []
+    assert draft_tools(long, found)["mcp_servers"] == []
     assert codes(found) == {"UNRESOLVED_TOOL"}
     spec = spec_of(tools={"mcp_servers": [{"server": "up", "tools": ["echo", "gone"], "required": True}]})
     found = Findings()
@@ -212,7 +205,7 @@ async def test_tools_are_those_that_are_named_and_never_guessed(tmp_path: Path) 
 
 
 def spec_of(**more: Any) -> AgentSpec:
-    return read_spec({"id": "x", "name": "X", "type": "operator", "description": "y", **more})
+    return parse_spec({"id": "x", "name": "X", "type": "operator", "description": "y", **more})
 
 
 async def test_any_name_stands_in_the_graph_and_no_text_of_it_in_cypher(tmp_path: Path) -> None:
@@ -226,31 +219,22 @@ async def test_any_name_stands_in_the_graph_and_no_text_of_it_in_cypher(tmp_path
     files = generate(work.spec, work.skill, work.folder, found)
     assert work.spec.name == name
     schema, graph = files["schema.cypher"].decode(), json.loads(files["graph.json"])
-    assert schema == schema_cypher()
+    assert schema == SCHEMA_CYPHER
     assert graph["node"]["name"] == name
-    store = MemoryGraph()
-    await register(store, work.spec)
-    assert [one.name for one in await store.nodes()] == [name]
-    row = (await store.select(Signal(triggers=("It's  TOO good",)))).rows[0]
+    store = graph_of((work.spec,), {})
+    assert [one.node.name for one in store] == [name]
+    row = choose(store, Signal(triggers=("It's  TOO good",))).rows[0]
     assert row.node.id == work.spec.id
 
 
-async def test_rows_are_tried_and_taken_back() -> None:
+def test_an_agent_is_found_by_its_own_triggers_and_declares_edges() -> None:
     spec = spec_of(
         triggers={"keywords": ["look"], "problem_types": [{"type": "ill-defined"}]},
         chaining={"precedes": [{"id": "z", "weight": 0.9}], "follows": [{"id": "a"}]},
     )
-    graph, found = MemoryGraph(), Findings()
-    assert await check_graph(spec, graph, found)
-    assert await graph.nodes() == ()
-    await register(graph, spec)
-    assert [(edge.src, edge.dst, edge.value) for edge in await graph.edges("CHAINS_TO")] == [
-        ("a", "x", 0.5),
-        ("x", "z", 0.9),
-    ]
-    newer = spec.model_copy(update={"chaining": spec.chaining.model_copy(update={"precedes": ()})})
-    await register(graph, newer)
-    assert [(edge.src, edge.dst) for edge in await graph.edges("CHAINS_TO")] == [("a", "x")]
+    assert check_graph(spec, Findings())
+    chains = sorted(edge for edge in edges_of(spec) if edge.rel == "CHAINS_TO")
+    assert [(edge.src, edge.dst, edge.value) for edge in chains] == [("a", "x", 0.5), ("x", "z", 0.9)]
 
 
 def test_triggers_are_declared_or_quoted_or_content_words() -> None:
@@ -298,7 +282,7 @@ async def test_the_generator_gives_the_same_bytes_and_no_text_of_the_skill_in_co
     files = made[0]
     assert files["instructions.md"] == work.skill.body
     assert data.endswith(files["instructions.md"])
-    assert read_spec(read_mapping(files["agent.yaml"].decode(), typed=True)[0]) == work.spec
+    assert parse_spec(read_mapping(files["agent.yaml"].decode(), typed=True)[0]) == work.spec
     for path in ("agent.py", "tests/test_agent.py", "tests/test_handoff.py"):
         ast.parse(files[path])
         assert files[path].isascii()
@@ -324,7 +308,7 @@ FIELDS = ["metadata", "allowed-tools", "license", "compatibility", *ANCESTOR]
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), ODD, max_size=5), st.sampled_from(list(SKILLS.values())))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=rounds(50, full=150), deadline=None)
 def test_odd_fields_build_or_end_in_a_phase_with_a_place(
     fields: dict[str, Any], files: dict[str, bytes]
 ) -> None:

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.agents.kinds import AgentType
-from engine.building.architecture import decide_type
-from engine.building.findings import Findings
-from engine.building.markdown import read_markdown
-from engine.building.resources import from_text, read_folder
-from engine.building.skill import SkillDefinition, read_skill
-from engine.building.structure import sub_agents_of
-from engine.mcp.allowed import tokens_of
+from engine.crew.builder.architecture import decide_type, sub_agents_of
+from engine.crew.builder.findings import Findings
+from engine.crew.builder.skill import SkillDefinition, parse_skill
+from engine.crew.builder.skill_folder import parse_markdown, read_folder
+from engine.crew.ontology.kinds import AgentType
+from engine.tools.mcp.names import tokens_of
 from tests.building.corpus import SKILLS, laid, lay, plain, skill
+from tests.building.folders import from_text
+from tests.rounds import rounds
 
 DIFFERENCES = {"dashes-in-value", "inline-metadata"}
 """Where skills-ref is narrower than its own spec (§2.2): it refuses these, we do not."""
@@ -29,12 +29,12 @@ RECORDED = json.loads(Path(__file__).with_name("skills_ref_verdicts.json").read_
 def read(folder: Path) -> tuple[SkillDefinition | None, Findings]:
     found = Findings()
     files = read_folder(folder, found)
-    return (read_skill(files, found) if files else None), found
+    return (parse_skill(files, found) if files else None), found
 
 
 def read_text(data: bytes) -> tuple[SkillDefinition | None, Findings]:
     found = Findings()
-    return read_skill(from_text(data), found), found
+    return parse_skill(from_text(data), found), found
 
 
 def codes(found: Findings) -> set[str]:
@@ -156,7 +156,7 @@ PIECES = [
 
 
 @given(st.sampled_from(WITH_HEADS), st.data())
-@settings(max_examples=1_500, deadline=None)
+@settings(max_examples=rounds(300, full=1_500), deadline=None)
 def test_a_broken_skill_is_read_or_told_with_its_place(whole: bytes, data: st.DataObject) -> None:
     said = bytearray(whole[:3_000])
     for _ in range(data.draw(st.integers(1, 4))):
@@ -189,14 +189,6 @@ def test_heads_that_clients_read_are_repaired_and_faults_told_where_they_are() -
     assert [(one.where, "U+0008" in one.message) for one in found.errors] == [("SKILL.md:3", True)]
 
 
-def test_line_ends_of_old_yaml_are_letters() -> None:
-    """Line 46: so the reference reads them."""
-    said, found = read_text("---\nname: x\ndescription: |\n  a\u2028b\x85c\ue000\n\n---\n".encode())
-    assert said is not None
-    assert said.description == "a\u2028b\x85c\ue000\n"
-    assert found.strict_ok
-
-
 def test_many_faults_of_a_kind_are_cut_and_still_count(tmp_path: Path) -> None:
     head = skill(plain("x") + "".join(f"\nfield{n}: y" for n in range(300)))
     _, found = read(lay(tmp_path / "x", {"SKILL.md": head}))
@@ -226,13 +218,10 @@ def test_long_lines_are_read_in_good_time(piece: str) -> None:
     body = piece * (400_000 // len(piece))
     definition, _ = read_text(skill(plain("x"), f"\n{body}\n# Workflow\n\n1. a\n2. b\n"))
     assert definition is not None
-    assert [step.title for step in definition.steps] == ([] if piece in ("<!--", "`") else ["a", "b"])
+    assert [step.title for step in definition.steps] == ["a", "b"]
 
 
-def test_places_are_told_with_their_lines(tmp_path: Path) -> None:
-    _, found = read(laid(tmp_path, "dead-links"))
-    told = {(one.code, one.where) for one in found.all}
-    assert told == {("LINK_MISSING", "SKILL.md:6"), ("LINK_OUTSIDE", "SKILL.md:6")}
+def test_places_are_told_with_their_lines() -> None:
     _, found = read_text(b"---\nname: x\ndescription: y\nowner: z\n---\n")
     assert ("UNKNOWN_FIELD", "SKILL.md:4") in {(one.code, one.where) for one in found.all}
 
@@ -258,9 +247,9 @@ def test_code_is_no_heading_and_a_section_holds_its_parts(tmp_path: Path) -> Non
 def test_numbered_headings_count_under_a_process_only_and_keywords_go_before() -> None:
     body = "# Tool\n\n## 1. No\n\n## Workflow\n\n### 1. One\n\n#### 1.1 Inner\n\n### 2) Two\n\n"
     body += "## Examples\n\n### 1. Not\n"
-    assert [step.title for step in read_markdown(body).steps] == ["One", "Two"]
-    assert [step.title for step in read_markdown(body + "\n## Step 7: Keyed\n").steps] == ["Keyed"]
-    under = read_markdown("Title\n=====\n\nPart\n----\n\ntext\n- item\n---\n")
+    assert [step.title for step in parse_markdown(body).steps] == ["One", "Two"]
+    assert [step.title for step in parse_markdown(body + "\n## Step 7: Keyed\n").steps] == ["Keyed"]
+    under = parse_markdown("Title\n=====\n\nPart\n----\n\ntext\n- item\n---\n")
     assert [(one.level, one.title) for one in under.sections] == [(1, "Title"), (2, "Part")]
 
 
@@ -280,9 +269,6 @@ def test_nothing_outside_the_folder_is_read(tmp_path: Path) -> None:
     assert set(files.files) == {"SKILL.md"}
     assert sorted(one.where for one in found.errors) == ["out.md", "pipe", "refs"]
     assert {one.code for one in found.errors} == {"UNSAFE_FILE"}
-    read_skill(files, found)
-    outside = [one.message for one in found.all if one.code == "LINK_OUTSIDE"]
-    assert len(outside) == 2
 
 
 def test_a_folder_has_limits_and_names_that_can_be_shown(tmp_path: Path) -> None:

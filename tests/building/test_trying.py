@@ -9,34 +9,32 @@ from pathlib import Path
 
 import pytest
 
-from engine.building.codegen import generate
-from engine.building.findings import Findings, Mode
-from engine.building.folders import FolderRegistrar
-from engine.building.phases import PHASES, Surroundings, Work
-from engine.building.resources import from_text
-from engine.building.staging import Places
-from engine.building.trying import Tried, try_files
-from engine.building.workspace_tools import WorkspaceTools
-from engine.sandbox import SandboxPolicy, Tier, best_jail
+from engine.crew.builder.findings import Findings, PendingBuild
+from engine.crew.builder.generated_code import TrialResult, generate, trial_files
+from engine.crew.builder.phases import PHASES, BuildEnvironment, BuildState
+from engine.crew.builder.tools import WorkspaceTools
+from engine.sandbox.policy import SandboxPolicy, Tier
+from engine.sandbox.tier import best_jail
 from tests.building.corpus import plain, skill
+from tests.building.folders import from_text, no_agent
 
 POLICY = SandboxPolicy()
 
 
 async def files_of(tmp_path: Path) -> dict[str, bytes]:
     data = skill(plain("tried"))
-    around = Surroundings(WorkspaceTools(tmp_path, tmp_path, POLICY), FolderRegistrar(Places(tmp_path)))
-    work = Work(data.decode(), Mode.LENIENT, {}, False, around)
+    around = BuildEnvironment(WorkspaceTools(tmp_path, tmp_path, POLICY), no_agent)
+    work = BuildState(PendingBuild(tmp_path), around, from_text(data))
     for _, phase in PHASES:
         await phase(work, Findings())
     return generate(work.spec, work.skill, from_text(data), Findings())
 
 
-async def tried(files: dict[str, bytes], tmp_path: Path) -> tuple[Tried, list[str]]:
+async def tried(files: dict[str, bytes], tmp_path: Path) -> tuple[TrialResult, list[str]]:
     place = tmp_path / "place"
     place.mkdir(exist_ok=True)
     found = Findings()
-    came = await try_files(files, place, POLICY, found)
+    came = await trial_files(files, place, POLICY, found)
     assert list(place.iterdir()) == []
     return came, [one.code for one in found.errors]
 
@@ -100,18 +98,20 @@ def test_no_file():
     files = await files_of(tmp_path)
     came, codes = await tried(files | {"tests/test_probe.py": probe.encode()}, tmp_path)
     assert (codes, came.tests_pass.passed) == ([], True)
-    assert came.tests_pass.measured.startswith("13 passed")
+    assert came.tests_pass.measured.startswith("12 passed")
 
 
 async def test_a_jail_without_namespaces_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.building.trying.best_jail", partial(best_jail, at_most=Tier.KERNEL))
+    monkeypatch.setattr(
+        "engine.crew.builder.generated_code.best_jail", partial(best_jail, at_most=Tier.KERNEL)
+    )
     came, codes = await tried(await files_of(tmp_path), tmp_path)
     assert (codes, came.tests_pass.passed) == ([], True)
     assert came.compiles.measured.endswith("KERNEL")
 
 
 async def test_what_takes_too_much_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.building.trying.LIMIT_S", 1.5)
+    monkeypatch.setattr("engine.crew.builder.generated_code.LIMIT_S", 1.5)
     files = await files_of(tmp_path)
     waiting = {"agent.py": b"import time\n\ntime.sleep(600)\n"}
     came, codes = await tried(files | waiting, tmp_path)

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from app.settings import Settings
-from engine.agents.reading import read_spec
+from app.commands.settings import Settings
+from engine.core import crew_commands as cc
+from engine.crew.ontology.spec_parser import parse_spec
 from engine.crew.state import CrewState, Handoff
-from engine.domain import crew_commands as cc
-from engine.models import Endpoint, Retries
 from engine.models.choice import ModelChoice
+from engine.models.endpoint import Endpoint, Retries
 from tests.cockpit.flight import Flight, cockpit
 from tests.messages_server import MessagesServer, Reply, object_call
 from tests.messages_server.server import Seen
@@ -26,7 +26,7 @@ MOTION = "We build the pet translator this year."
 
 
 def crew(flight: Flight) -> CrewState:
-    state = flight.app._crew_state
+    state = flight.app.controllers.crew.state
     assert state is not None
     return state
 
@@ -37,7 +37,7 @@ def handoff(flight: Flight, name: str) -> Handoff:
 
 async def register(flight: Flight, **spec: Any) -> None:
     """Take in an agent."""
-    receipt = await flight.engine.submit(cc.RegisterAgent(spec=read_spec(spec).model_dump(mode="json")))
+    receipt = await flight.engine.submit(cc.RegisterAgent(spec=parse_spec(spec).model_dump(mode="json")))
     assert receipt.ok, receipt.message
 
 
@@ -46,14 +46,14 @@ async def handed(flight: Flight, to: str, task: str = "Look at the shop.", **mor
     receipt = await flight.engine.submit(cc.Delegate(to=to, task=task, **more))
     assert receipt.ok, receipt.message
     name = str(receipt.data["handoff"])
-    await flight.until(lambda: flight.app._crew_state is not None, "the crew")
+    await flight.until(lambda: flight.app.controllers.crew.state is not None, "the crew")
     await flight.until(lambda: handoff(flight, name).run, "its run")
     return name
 
 
 async def viewed(flight: Flight, view: type, name: str) -> Any:
     """Open the view of a handoff from the timeline, by keys; a guided one opens by itself at first."""
-    if view is GuidedDialog and name not in flight.app._shown_once:
+    if view is GuidedDialog and name not in flight.app.controllers.sessions._shown_once:
         await flight.dialog(view)
         return flight.app.screen
     await flight.press("escape", "H")
@@ -61,7 +61,7 @@ async def viewed(flight: Flight, view: type, name: str) -> Any:
     timeline = flight.app.screen
     assert isinstance(timeline, HandoffsDialog)
     for _ in timeline.model.lines:
-        if timeline.tree_pane.cursor == name:
+        if timeline.list.cursor == name:
             break
         await flight.press("down")
     await flight.press("enter")

@@ -12,17 +12,22 @@ from typing import TypeVar
 
 from textual.pilot import Pilot
 
-from app.cockpit import Cockpit
-from app.settings import Settings
-from engine.domain.state import AgentState, RunState
-from engine.engine import Engine
-from engine.journal import events as ev
-from engine.library import Mission, load_missions
-from widgets import CommandBar, GoalStack, PlanPane, SandboxPane, WorkingMemory
-from widgets.dialogs.box import BoxDialog
+from app.cockpit.app import Cockpit
+from app.commands.settings import Settings
+from engine.api.engine import Engine
+from engine.core import events as ev
+from engine.core.agents import RunState
+from engine.core.state import AgentState
+from engine.planning.library.missions import Mission, load_missions
+from tests.patience import PATIENCE_S as PATIENCE_S
+from widgets.base.dialog import BoxDialog
+from widgets.panes.beliefs import WorkingMemory
+from widgets.panes.command_bar import CommandBar
+from widgets.panes.goals import GoalStack
+from widgets.panes.plan import PlanPane
+from widgets.panes.session import SandboxPane
 
 Said = TypeVar("Said", bound=ev.Payload)
-PATIENCE_S = 12.0
 WAIT = """import sys, time
 print("begun", flush=True)
 time.sleep(float(sys.argv[1]))
@@ -97,12 +102,12 @@ class Flight:
     @property
     def state(self) -> AgentState:
         """The shown agent's state, as the projection has it; empty before there is one."""
-        return self.app._projector.state or AgentState()
+        return self.app.context.projector.state or AgentState()
 
     @property
     def engine(self) -> Engine:
-        assert self.app._engine is not None
-        return self.app._engine
+        assert self.app.context.engine is not None
+        return self.app.context.engine
 
     @property
     def plan(self) -> PlanPane:
@@ -207,11 +212,11 @@ async def cockpit(
     app = Cockpit(workspace, mission=chosen, settings=settings or Settings(home=home))
     async with app.run_test(size=size, notifications=notifications) as pilot:
         flight = Flight(app, pilot)
-        await flight.until(lambda: app._projector.state is not None, "the first agent")
+        await flight.until(lambda: app.context.projector.state is not None, "the first agent")
         if chosen is not None and chosen.agent is not None:
             await flight.until(lambda: flight.state.mind is not None and flight.steps, "the mission's mind")
         elif chosen is not None:
             await flight.until(lambda: flight.steps and flight.state.action is not None, "the mission's plan")
         yield flight
-        app._say("the test is over", "note")
+        app.context.say("the test is over", "note")
         await asyncio.sleep(0)

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 from flight import cockpit
 
-from app.settings import Settings
-from engine.domain.approval import Scope
-from engine.domain.plan import StepStatus
-from engine.domain.state import Mode
-from engine.journal import events as ev
-from engine.steering.policies import PRESETS
-from widgets.dialogs.approval import ApprovalDialog
+from app.commands.settings import Settings
+from engine.agent.steering.rules import PRESETS
+from engine.core import events as ev
+from engine.core.agents import Mode
+from engine.core.approvals import Scope
+from engine.core.plan import StepStatus
+from widgets.dialogs.approvals import ApprovalDialog, PlanApprovalDialog
 from widgets.dialogs.inbox import InboxDialog
-from widgets.dialogs.plan_approval import PlanApprovalDialog
 
 SIZES = [(160, 45), (100, 30), (80, 24)]
 
@@ -100,17 +99,17 @@ async def test_the_inbox_answers_questions_of_one_shape_together(tmp_path: Path)
         await flight.shows("2 agents ask", "only on src/pilot-2.txt, other/pilot-3.txt")
         dialog = flight.app.screen
         assert isinstance(dialog, ApprovalDialog)
-        dialog._input.value = "write paths=src/**"
+        dialog.field.value = "write paths=src/**"
         await flight.shows("not covered: pilot-3")
         await flight.press("enter")
         await flight.dialog(InboxDialog)
         await flight.shows("1 of 2 answered", "other/pilot-3.txt is outside of src/**")
         assert [need.agent for need in await flight.engine.inbox()] == ["pilot-3"]
-        await flight.until(lambda: len(flight.app._needs) == 1, "the other one left")
+        await flight.until(lambda: len(flight.app.controllers.inbox._needs) == 1, "the other one left")
         await flight.press("a")
         await flight.until(lambda: not flight.state.open_goals, "the answer in place")
         assert isinstance(flight.app.screen, InboxDialog)
-        await flight.shows("Nobody needs you")
+        await flight.shows("Nothing needs you")
         await flight.press("escape")
         await flight.no_dialog()
         await flight.until(lambda: "✉" not in flight.text, "an empty inbox")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flight import Flight
 
-from widgets.dialogs.breakpoints import BreakpointsDialog
-from widgets.dialogs.why import WhyDialog
+from widgets.dialogs.limits import BreakpointsDialog
+from widgets.dialogs.review import WhyDialog
 
 MAKES_THREE = "create a directory named 'a' and create a directory named 'b' and create a directory named 'c'"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from flight import Flight, cockpit
 
-from engine.domain.budgets import SpendingLimits
-from engine.domain.goal import GoalStatus
-from engine.journal import events as ev
-from widgets.dialogs.budgets import BudgetsDialog
+from engine.core import events as ev
+from engine.core.budgets import SpendingLimits
+from engine.core.goals import GoalStatus
+from widgets.dialogs.limits import BudgetsDialog
 
 THREE = "create a directory named 'a', then create a directory named 'b', then create a directory named 'c'"
 

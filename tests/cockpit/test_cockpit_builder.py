@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from crew_flight import lay_skill, staffed
 
-from engine.crew.builds.builds import Wanted
-from widgets.dialogs.builder import BuilderDialog
+from engine.crew.builder.findings import PendingBuild
 from widgets.dialogs.fleet import FleetDialog
+from widgets.dialogs.pipeline import BuilderDialog
 
 
 @pytest.mark.parametrize("size", [(160, 45), (80, 24)])
@@ -29,7 +29,13 @@ async def test_a_build_asks_for_the_type_and_goes_on_with_what_is_chosen(
         assert ("SKILL.md:4", "UNKNOWN_FIELD") in shown
         await flight.until(lambda: dialog.focused is dialog.choices, "the focus on the choice")
         await flight.press("2", "enter")
-        await flight.until(lambda: flight.app._result is not None and flight.app._result.success, "the build")
+        await flight.until(
+            lambda: (
+                flight.app.controllers.builds.result is not None
+                and flight.app.controllers.builds.result.success
+            ),
+            "the build",
+        )
         await flight.shows("✓ dry run", "pricing 1.0.0", "type: operator, 1, by override")
         assert "type: operator" in dialog.model.preview
         await flight.press("tab", "tab")
@@ -58,7 +64,7 @@ async def test_the_board_builds_an_agent_again_on_this_screen(tmp_path: Path) ->
     async with staffed(tmp_path / "ws") as flight:
         builds = (await flight.engine.crew()).builds
         assert builds is not None
-        first = await builds.build(Wanted(source, overrides={"type": "operator"}))
+        first = await builds.build(PendingBuild(source, overrides={"type": "operator"}))
         assert first.success, first.findings
         await flight.press("escape", "F")
         await flight.dialog(FleetDialog)

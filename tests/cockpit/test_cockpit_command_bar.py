@@ -8,8 +8,9 @@ import pytest
 from flight import Flight, cockpit
 from textual import events
 
-from widgets import CommandBar
-from widgets.dialogs import HelpDialog, InterventionDialog
+from widgets.dialogs.help import HelpDialog
+from widgets.dialogs.turn import InterventionDialog
+from widgets.panes.command_bar import CommandBar
 
 
 def bar(flight: Flight) -> CommandBar:
@@ -24,7 +25,7 @@ async def test_colon_goes_to_the_bar_and_escape_back_to_the_plan(flight: Flight)
 
 
 async def test_keys_right_behind_the_colon_are_the_bars_whatever_was_asked_for_before(flight: Flight) -> None:
-    flight.app.action_pane("mind")
+    flight.app.controllers.layout.action_pane("mind")
     for key, character in (("colon", ":"), ("e", "e"), ("b", "b")):
         flight.app.post_message(events.Key(key, character))
     await flight.until(lambda: bar(flight).input.value == "eb")
@@ -91,12 +92,13 @@ async def test_agents_are_made_listed_shown_and_deleted(flight: Flight) -> None:
     await flight.says("agent builder-2 created")
     await flight.shows("builder-2")
     await flight.type("agent_list")
-    await flight.says("pilot-1", "builder-2 paused")
+    await flight.shows("pilot-1", "builder-2")
+    await flight.press("escape")
     await flight.type("agent builder-2")
     await flight.until(lambda: flight.state.agent_id == "builder-2")
     await flight.type("agent_delete builder-2")
     await flight.until(lambda: flight.state.agent_id == "pilot-1", "back to the other agent")
-    assert [state.agent_id for state in flight.app._projector.states] == ["pilot-1"]
+    assert [state.agent_id for state in flight.app.context.projector.states] == ["pilot-1"]
 
 
 async def test_switching_shows_the_other_agents_panes(flight: Flight) -> None:

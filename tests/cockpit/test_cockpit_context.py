@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from flight import cockpit
 
-from app.settings import Settings
-from engine.domain import commands as cmd
-from engine.models import Budget, Endpoint, Retries
+from app.commands.settings import Settings
+from engine.core import commands as cmd
 from engine.models.choice import ModelChoice
+from engine.models.cost import Budget
+from engine.models.endpoint import Endpoint, Retries
 from tests.messages_server import MessagesServer, plan_call
 from widgets.dialogs.context_meter import ContextDialog
 

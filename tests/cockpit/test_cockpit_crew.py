@@ -9,24 +9,20 @@ from typing import Any
 import pytest
 from flight import Flight
 
-from engine.agents.human import Option
-from engine.agents.kinds import Effect, ErrorCode, RequestKind
+from engine.core import commands as cmd
+from engine.core import crew as ce
+from engine.core import crew_commands as cc
 from engine.crew.crew import Crew
-from engine.crew.parts import Question
-from engine.domain import commands as cmd
-from engine.domain import crew_commands as cc
-from engine.journal import crew_events as ce
+from engine.crew.ontology.context import Option
+from engine.crew.ontology.kinds import Effect, ErrorCode, RequestKind
+from engine.crew.ports import OperatorQuestion
 from tests.crew.flight import CLEAR, Job, Worker, alone, spec_of
-from widgets.dialogs import ConfirmDialog
+from widgets.base.dialog import ConfirmDialog, TextDialog, WriteDialog
 from widgets.dialogs.fleet import FleetDialog
-from widgets.dialogs.handoffs import HandoffsDialog
+from widgets.dialogs.handoffs import HandoffsDialog, SelectionDialog
 from widgets.dialogs.inbox import InboxDialog
-from widgets.dialogs.sections import SectionsDialog
-from widgets.dialogs.selection import SelectionDialog
-from widgets.dialogs.told import TextDialog
-from widgets.dialogs.written import WriteDialog
 
-ASKS = Question(
+ASKS = OperatorQuestion(
     RequestKind.DECISION,
     "checkpoint",
     "Go on?",
@@ -110,7 +106,7 @@ async def test_who_needs_you_comes_first_and_is_answered_in_place(manned: Manned
     await flight.press(*manned.label("pws"), "x")
     await flight.shows("pws takes no work", "⊘ pws")
     await flight.press("enter")
-    await flight.dialog(SectionsDialog)
+    await flight.dialog(TextDialog)
     await flight.shows("Pws · operator 1.0.0 · 1 of 1 runs succeeded · takes no work", "Receives and returns")
 
 
@@ -144,7 +140,9 @@ async def test_an_agent_of_the_engine_is_two_letters_away_and_answered_too(manne
     await flight.engine.submit(cmd.CreateAgent(agent="builder-2", config=asking))
     await flight.engine.submit(cmd.AdoptGoal(agent="builder-2", text="create a file named 'a.txt'"))
     await flight.engine.submit(cmd.Run(agent="builder-2"))
-    await flight.until(lambda: any(one.approvals.question for one in flight.app._live.states), "the question")
+    await flight.until(
+        lambda: any(one.approvals.question for one in flight.app.context.live.states), "the question"
+    )
     await flight.press("escape", "F")
     await flight.dialog(FleetDialog)
     await flight.shows("? builder-2", "1 allow once")
@@ -155,7 +153,7 @@ async def test_an_agent_of_the_engine_is_two_letters_away_and_answered_too(manne
     await flight.dialog(FleetDialog)
     await flight.press(*label, "enter")
     await flight.no_dialog()
-    await flight.until(lambda: flight.app._agent == "builder-2", "its panes")
+    await flight.until(lambda: flight.app.context.agent == "builder-2", "its panes")
 
 
 async def test_the_timeline_cancels_retries_hurries_and_takes_over(manned: Manned) -> None:
@@ -269,15 +267,15 @@ async def test_a_flood_of_events_leaves_keys_alone_and_the_board_true(manned: Ma
 
     board.show = counted  # type: ignore[method-assign]
     handed = await asyncio.gather(*(manned.hand(name) for name in names[:32]))
-    spine = manned.crew.spine
+    stream = manned.crew.stream
     for at in range(1_000):
-        spine.append(
+        stream.append(
             ce.ProgressKept(handoff=handed[at % 32], what="role.turn", progress={}, note=f"turn {at}")
         )
         if at % 100 == 0:
             await flight.press("down")
             assert board.grid.row is not None
-    await spine.commit()
+    await stream.commit()
     await flight.until(lambda: any("turn 999" in row.work for row in board.model.rows), "the true state")
     assert len(board.model.rows) == 201
     assert sum(row.state.startswith("running") for row in board.model.rows) == 32

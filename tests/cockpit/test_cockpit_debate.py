@@ -11,9 +11,8 @@ from flight import Flight
 
 from tests.messages_server import Reply
 from tests.messages_server.server import Seen
-from widgets.dialogs import ConfirmDialog
+from widgets.base.dialog import ConfirmDialog, TextDialog
 from widgets.dialogs.debate import DebateDialog
-from widgets.dialogs.told import TextDialog
 
 STEPPED = {"step_mode": True, "sources": {"survey": SURVEY}}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from crew_flight import handed, handoff, register
 from flight import cockpit
 
-from engine.domain import commands as cmd
+from engine.core import commands as cmd
 from widgets.dialogs.handoffs import HandoffsDialog
 
 SORTER = {
@@ -37,9 +37,9 @@ async def test_ended_runs_are_one_line_that_leads_to_each_of_them_also_after_reo
         await flight.dialog(HandoffsDialog)
         await flight.press("end", "enter")
         await flight.no_dialog()
-        await flight.until(lambda: flight.app._agent == "sorter-1", "the run")
+        await flight.until(lambda: flight.app.context.agent == "sorter-1", "the run")
         await flight.shows("sorter-1", "2 ended runs", "the shop.")
-        await flight.until(lambda: flight.app._projector.told, "its story")
-        assert flight.app._projector.mind().entries
+        await flight.until(lambda: flight.app.context.projector.told, "its story")
+        assert flight.app.context.projector.mind().entries
         receipt = await flight.engine.submit(cmd.AdoptGoal(agent="sorter-1", text="go on"))
         assert receipt.message.startswith("sorter-1 is over")

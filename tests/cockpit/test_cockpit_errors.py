@@ -6,9 +6,9 @@ from pathlib import Path
 
 from flight import Flight, cockpit
 
-from engine.domain.goal import GoalStatus
-from engine.journal import events as ev
-from widgets.dialogs import ConfirmDialog
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from widgets.base.dialog import ConfirmDialog
 
 MISSING = "read missing.txt, create a directory named 'after'"
 

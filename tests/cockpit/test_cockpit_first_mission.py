@@ -6,8 +6,8 @@ from pathlib import Path
 
 from flight import WAIT, Flight, cockpit
 
-from engine.domain.state import Mode, RunState
-from engine.journal import events as ev
+from engine.core import events as ev
+from engine.core.agents import Mode, RunState
 
 
 async def test_a_first_mission_shows_its_plan_before_anything_runs(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ async def test_the_status_line_names_what_runs(flight: Flight) -> None:
 
 async def test_a_slow_save_is_seen_and_cut_off(flight: Flight) -> None:
     await flight.goal("create a directory 'made'")
-    saver = flight.engine._saver
+    saver = flight.engine.time_travel.main
     assert saver is not None
     async with saver.snapshots._busy:  # as when another agent's save takes long
         await flight.press("space")

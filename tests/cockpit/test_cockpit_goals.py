@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from flight import Flight
 
-from engine.domain.goal import GoalStatus
-from widgets import CommandBar
-from widgets.dialogs import ConfirmDialog
+from engine.core.goals import GoalStatus
+from widgets.base.dialog import ConfirmDialog
+from widgets.panes.command_bar import CommandBar
 
 
 async def two_goals(flight: Flight) -> None:

@@ -1,4 +1,4 @@
-"""A guided session in the cockpit: asked step by step, left and taken up again, never stored by itself."""
+"""A guided session in the cockpit: asked step by step, left and resumed, never stored by itself."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def test_a_session_goes_forth_and_back_by_key(tmp_path: Path, size: tuple[
         await flight.shows("It was saved and waits", "saved 2", "‖ paused")
         await flight.press("enter")
         await asks(flight, "price")
-        await flight.shows("taken up again", "5/6")
+        await flight.shows("resumed, nothing", "5/6")
         await flight.press(*"12", "enter")
         await asks(flight, "sure")
         await flight.press("y", "1", "enter")
@@ -124,7 +124,7 @@ async def test_a_draft_is_put_into_the_field_and_stored_only_by_the_operator(tmp
         assert view._line.value == ""
         assert not view.model.partial
         await flight.press("ctrl+g", *"!", "escape")
-        await flight.shows("this answer was not given yet; esc again")
+        await flight.shows("this answer was not given yet")
         assert view._line.value == "dog [/b]owners in towns!"
         await flight.press("enter")
         await asks(flight, "value")

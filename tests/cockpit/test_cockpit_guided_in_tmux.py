@@ -10,21 +10,22 @@ from pathlib import Path
 from test_cockpit_guided import WIZARD
 from tmux_terminal import NEEDS_TMUX, Terminal
 
-from engine.agents.reading import read_spec
-from engine.domain import crew_commands as cc
-from engine.engine import Engine
+from engine.api.engine import Engine
+from engine.core import crew_commands as cc
+from engine.crew.ontology.spec_parser import parse_spec
+from tests.patience import PATIENCE_S
 
 pytestmark = NEEDS_TMUX
 
 
 async def handed_over(workspace: Path) -> None:
     engine = await Engine.open(workspace)
-    await engine.submit(cc.RegisterAgent(spec=read_spec(WIZARD).model_dump(mode="json")))
+    await engine.submit(cc.RegisterAgent(spec=parse_spec(WIZARD).model_dump(mode="json")))
     receipt = await engine.submit(cc.Delegate(to="bmc-wizard", task="Look at the shop."))
     crew = await engine.crew()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not crew.state.open_requests(str(receipt.data["handoff"])):
-            await crew.spine.changed()
+            await crew.stream.changed()
     await engine.close()
 
 

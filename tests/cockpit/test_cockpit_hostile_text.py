@@ -11,9 +11,11 @@ from flight import Flight, cockpit
 from rich.console import Console
 from textual.command import CommandPalette
 
-from app.settings import Settings
-from engine.domain import commands as cmd
-from widgets.dialogs import HelpDialog, InterventionDialog, StepEditor
+from app.commands.settings import Settings
+from engine.core import commands as cmd
+from widgets.dialogs.help import HelpDialog
+from widgets.dialogs.step_editor import StepEditor
+from widgets.dialogs.turn import InterventionDialog
 
 HOSTILE = (
     "\x1b]52;c;aGVsbG8=\x1b\\\x1b]0;title\x07\x1b[2J\x9b2J\x9d52;c;eA==\x9c\x1b[?1049l\x1bc\x07\x08\x0b\x0c"
@@ -152,7 +154,7 @@ async def test_lines_that_are_refused(hostile: Flight, line: str) -> None:
     await hostile.type(line)
     await hostile.until(lambda: hostile.message and "such as: goal" not in hostile.message, "an answer")
     assert_clean(hostile)
-    assert [state.agent_id for state in hostile.app._projector.states] == ["pilot-1"]
+    assert [state.agent_id for state in hostile.app.context.projector.states] == ["pilot-1"]
 
 
 async def test_notifications(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from flight import Flight, cockpit
 from textual import events
 from textual.widgets import TextArea
 
-from engine.domain.goal import GoalStatus
-from engine.domain.state import Mode
-from engine.journal import events as ev
-from widgets.dialogs import InterventionDialog, StepEditor
+from engine.core import events as ev
+from engine.core.agents import Mode
+from engine.core.goals import GoalStatus
+from widgets.dialogs.step_editor import StepEditor
+from widgets.dialogs.turn import InterventionDialog
 
 MENDED = "return self.total() - self.total() * percent // 100"
 BROKEN = "return self.total() - self.total() // 100 * 100 * percent // 100"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from flight import Flight, cockpit
 
-from app.settings import Settings
-from engine.journal import events as ev
-from widgets.dialogs import ConfirmDialog
+from app.commands.settings import Settings
+from engine.core import events as ev
+from widgets.base.dialog import ConfirmDialog
 
 NETWORK_ON = '[sandbox]\nnetwork = "on"\n'
 

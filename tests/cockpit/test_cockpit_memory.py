@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from flight import PATIENCE_S, Flight, cockpit
 
-from engine.domain import commands as cmd
-from widgets import BeliefsPane, WorkingMemory
-from widgets.dialogs import ConfirmDialog
-from widgets.dialogs.memory_browser import MemoryBrowser, ResultList
-from widgets.memory_detail import DetailPane
+from engine.core import commands as cmd
+from widgets.base.dialog import ConfirmDialog
+from widgets.base.line_pane import LinePane
+from widgets.dialogs.memory_browser import DetailPane, MemoryBrowser
+from widgets.panes.beliefs import BeliefsPane, WorkingMemory
 
 FACTS = ("the index answers slowly before noon", "the proxy listens on port 3128", "create_venv took 4 s")
 
@@ -54,7 +54,7 @@ def in_mind(flight: Flight) -> list[str]:
 
 async def test_memories_in_mind_appear_beside_the_beliefs_and_keys_change_them(knowing: Flight) -> None:
     ids = await facts(knowing)
-    await knowing.shows("nothing is in mind; M looks for memories", "belief")
+    await knowing.shows("working memory is empty; M", "belief")
     await write(knowing, "focus_memory", memory_id=ids[0])
     await write(knowing, "change_working_memory", add=ids[1:])
     await knowing.until(lambda: len(in_mind(knowing)) == 3, "three memories in mind")
@@ -70,7 +70,7 @@ async def test_memories_in_mind_appear_beside_the_beliefs_and_keys_change_them(k
     await knowing.press("E")
     await knowing.until(lambda: len(in_mind(knowing)) == 2, "one evicted")
     written = [event async for event in knowing.engine.events(0, stream="workspace@memory", follow=False)]
-    assert {event.actor for event in written[-3:]} == {"operator:" + knowing.app._settings.operator}
+    assert {event.actor for event in written[-3:]} == {"operator:" + knowing.app.context.settings.operator}
 
 
 async def test_the_browser_finds_follows_links_shows_history_and_forgets(knowing: Flight) -> None:
@@ -81,7 +81,7 @@ async def test_the_browser_finds_follows_links_shows_history_and_forgets(knowing
     await knowing.dialog(MemoryBrowser)
     await knowing.shows("create_venv took 4 s", "in w")
     await knowing.press("slash", *"proxy port", "enter")
-    results = knowing.app.screen.query_one(ResultList)
+    results = knowing.app.screen.query_one("#results", LinePane)
     await knowing.until(lambda: [row.key for row in results.rows][:1] == [ids[1]], "the proxy first")
     detail = knowing.app.screen.query_one(DetailPane)
     await knowing.until(lambda: detail.detail and detail.detail.id == ids[1], "its detail")
@@ -137,7 +137,7 @@ async def test_words_of_the_bar_write_to_the_memory_of_the_present_work(knowing:
     ):
         await knowing.type(line)
         await knowing.says(said)
-        knowing.app._say("", "note")
+        knowing.app.context.say("", "note")
 
 
 @pytest.mark.parametrize("size", [(100, 30), (80, 24)])

@@ -9,18 +9,19 @@ import pytest
 from flight import Flight, cockpit
 from test_cockpit_context import make, settings
 
-from engine.domain import commands as cmd
-from engine.domain.metacognition import MetaTask
-from engine.journal import events as ev
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.metacognition import MetaTask
 from tests.messages_server import MessagesServer, plan_call
+from widgets.base.line_pane import LinePane
+from widgets.base.text_layout import Piece
 from widgets.dialogs.context_meter import ContextDialog
-from widgets.dialogs.metacognition import MetaDialog, MetaList
-from widgets.pieces import Piece
+from widgets.dialogs.metacognition import MetaDialog
 
 
 def gauges(flight: Flight) -> str:
     """The list of the open gauges as text, blanks made one."""
-    pane = flight.app.screen.query_one(MetaList)
+    pane = flight.app.screen.query_one(LinePane)
     rows = [
         " ".join("".join(piece.text for piece in (*row.pieces, Piece(" "), *row.tail)).split())
         for row in pane.rows

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from flight import Flight, cockpit
 
-from app.settings import Settings
-from engine.domain.state import RunState
-from engine.journal import events as ev
-from engine.models import Endpoint, Retries
+from app.commands.settings import Settings
+from engine.core import events as ev
+from engine.core.agents import RunState
 from engine.models.choice import ModelChoice
+from engine.models.endpoint import Endpoint, Retries
 from tests.messages_server import MessagesServer, Reply, plan_call
 
 NO_MODEL = "no model is set, so recipes plan: see ?"
@@ -74,7 +74,7 @@ async def test_without_a_model_the_cockpit_says_so_once_and_how_to_have_one(tmp_
         await flight.says(NO_MODEL)
         await flight.press("question_mark")
         await flight.until(lambda: len(flight.app.screen_stack) == 2, "the help")
-        shown = {row.keys for group in flight.app.screen._text._model.groups for row in group.keys}
+        shown = {row.keys for group in flight.app.screen._model.groups for row in group.keys}
         assert {"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "PILOTHOUSE_MODEL"} <= shown
         await flight.press("escape")
         await flight.goal("create a file named notes.txt")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from flight import Flight, cockpit
 
-from app.cockpit.layout import PANES
+from app.cockpit.controllers.layout import PANES
 
 
 async def write_and_see(flight: Flight, text: str) -> None:
@@ -20,12 +20,12 @@ async def write_and_see(flight: Flight, text: str) -> None:
 async def test_the_number_keys_focus_the_panes(flight: Flight) -> None:
     for name, (key, _title) in PANES.items():
         await flight.press(key)
-        await flight.until(lambda name=name: flight.app._focused_pane() == name, name)
+        await flight.until(lambda name=name: flight.app.controllers.layout.focused_pane() == name, name)
 
 
 async def test_z_gives_the_focused_pane_the_screen_and_back(flight: Flight) -> None:
     await flight.press("6")
-    await flight.until(lambda: flight.app._focused_pane() == "mind")
+    await flight.until(lambda: flight.app.controllers.layout.focused_pane() == "mind")
     await flight.press("z")
     await flight.until(lambda: flight.app.query_one("#mind").size.width > 110, "the wide pane")
     assert not flight.plan.is_on_screen
@@ -33,7 +33,7 @@ async def test_z_gives_the_focused_pane_the_screen_and_back(flight: Flight) -> N
     await flight.until(lambda: flight.session.size.width > 110, "another pane alone")
     await flight.press("z")
     await flight.until(lambda: flight.plan.is_on_screen and flight.session.is_on_screen, "all panes")
-    assert flight.app._focused_pane() == "session"
+    assert flight.app.controllers.layout.focused_pane() == "session"
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 10)])
@@ -42,18 +42,18 @@ async def test_tabs_choose_a_pane_with_the_mouse(flight: Flight, size: tuple[int
     await flight.until(lambda: flight.app.query_one("#tabs").is_on_screen, "tabs")
     line = next(line for line in flight.text.splitlines() if "1" in line and "4" in line)
     await flight.pilot.click("#tabs", offset=(line.index("4"), 0))
-    await flight.until(lambda: flight.app._focused_pane() == "errors", "the errors")
+    await flight.until(lambda: flight.app.controllers.layout.focused_pane() == "errors", "the errors")
     assert flight.app.query_one("#errors").is_on_screen
 
 
 async def test_a_pane_keeps_the_focus_when_the_window_becomes_narrow(flight: Flight) -> None:
     await flight.press("4")
-    await flight.until(lambda: flight.app._focused_pane() == "errors")
+    await flight.until(lambda: flight.app.controllers.layout.focused_pane() == "errors")
     for size in ((80, 24), (30, 10), (120, 35)):
         await flight.pilot.resize_terminal(*size)
         await flight.pilot.pause()
         assert flight.app.query_one("#errors").is_on_screen, size
-        assert flight.app._focused_pane() == "errors", size
+        assert flight.app.controllers.layout.focused_pane() == "errors", size
 
 
 async def test_y_copies_the_row_and_capital_y_the_pane(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ async def test_the_plan_keeps_the_cursor_where_the_operator_put_it(tmp_path: Pat
 async def test_choosing_an_error_goes_to_the_step_that_failed(waiting: Path) -> None:
     async with cockpit(waiting) as flight:
         await flight.press("4", "home", "enter")
-        await flight.until(lambda: flight.app._focused_pane() == "plan", "the plan")
+        await flight.until(lambda: flight.app.controllers.layout.focused_pane() == "plan", "the plan")
         assert flight.plan.selected == flight.state.intervention.step
 
 

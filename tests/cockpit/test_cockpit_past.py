@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from flight import Flight, cockpit
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.journal import events as ev
-from widgets.dialogs import StepEditor
-from widgets.dialogs.comparison import ComparisonDialog
-from widgets.timeline import Timeline
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from widgets.dialogs.memory_browser import MemoryBrowser
+from widgets.dialogs.preview import ComparisonDialog
+from widgets.dialogs.step_editor import StepEditor
+from widgets.panes.timeline import Timeline
 
 
 @pytest.fixture
@@ -31,13 +32,15 @@ async def flown(tmp_path: Path) -> AsyncIterator[Flight]:
 
 
 def at(flight: Flight) -> int:
-    return flight.app._past_at or 0
+    return flight.app.context.past_at or 0
 
 
 async def back(flight: Flight, *keys: str) -> None:
     """Press keys that lead into the past, and wait until it is shown."""
     await flight.press(*keys)
-    await flight.until(lambda: flight.app._in_past and not flight.app._moving, "the past")
+    await flight.until(
+        lambda: flight.app.context.in_past and not flight.app.controllers.time.moving, "the past"
+    )
 
 
 async def marks(flight: Flight) -> list[int]:
@@ -48,7 +51,9 @@ async def marks(flight: Flight) -> list[int]:
 
 async def now(flight: Flight) -> None:
     await flight.press("end")
-    await flight.until(lambda: not flight.app._in_past and not flight.app._moving, "now")
+    await flight.until(
+        lambda: not flight.app.context.in_past and not flight.app.controllers.time.moving, "now"
+    )
 
 
 async def test_brackets_go_back_and_forward_through_the_marks(flown: Flight) -> None:
@@ -61,7 +66,7 @@ async def test_brackets_go_back_and_forward_through_the_marks(flown: Flight) -> 
     await flown.press("right_square_bracket")
     await flown.until(lambda: at(flown) == places[-1], "the next mark")
     await flown.press("right_square_bracket")
-    await flown.until(lambda: not flown.app._in_past, "now behind the last mark")
+    await flown.until(lambda: not flown.app.context.in_past, "now behind the last mark")
 
 
 async def test_every_pane_shows_what_was_and_the_status_line_says_so(flown: Flight) -> None:
@@ -96,7 +101,7 @@ async def test_shifted_brackets_go_ten_marks(flown: Flight) -> None:
     await back(flown, "left_curly_bracket")
     assert at(flown) == places[max(0, len(places) - 10)]
     await flown.press("right_curly_bracket")
-    await flown.until(lambda: not flown.app._in_past or at(flown) == places[-1], "ten marks on")
+    await flown.until(lambda: not flown.app.context.in_past or at(flown) == places[-1], "ten marks on")
 
 
 @pytest.mark.parametrize("key", ["space", "s", "x", "i", "t", "b", "K", "delete", "o", "full_stop", "e"])
@@ -123,10 +128,10 @@ async def test_agents_go_on_and_the_screen_says_how_far_now_is_ahead(flown: Flig
     await back(flown, "left_square_bracket")
     place, state = at(flown), flown.state
     await flown.engine.submit(cmd.Believe(agent="pilot-1", key="sky", value="blue"))
-    await flown.until(lambda: "sky" in flown.app._live.state.beliefs, "the live projection goes on")
+    await flown.until(lambda: "sky" in flown.app.context.live.state.beliefs, "the live projection goes on")
     assert flown.state is state
     assert "sky" not in flown.state.beliefs
-    ahead = flown.app._live.state.version - place
+    ahead = flown.app.context.live.state.version - place
     await flown.shows(f"now is {ahead} events ahead")
     await now(flown)
     assert "sky" in flown.state.beliefs
@@ -143,12 +148,12 @@ async def test_what_asks_the_operator_opens_nothing_over_the_past(flown: Flight)
 
 async def test_memory_is_shown_as_it_was(flown: Flight) -> None:
     await back(flown, "left_square_bracket")
-    as_of = flown.app._as_of
+    as_of = flown.app.context.as_of
     assert as_of is not None
-    assert flown.app._shown_mind.as_of in (as_of, None)
-    await flown.until(lambda: flown.app._in_mind.as_of == as_of, "memory as of the event")
+    assert flown.app.controllers.panes.in_mind.as_of in (as_of, None)
+    await flown.until(lambda: flown.app.controllers.panes._in_mind.as_of == as_of, "memory as of the event")
     await now(flown)
-    await flown.until(lambda: flown.app._in_mind.as_of is None, "memory as it is")
+    await flown.until(lambda: flown.app.controllers.panes._in_mind.as_of is None, "memory as it is")
 
 
 async def test_here_and_now_are_compared_in_a_dialog(flown: Flight) -> None:
@@ -166,22 +171,24 @@ async def test_here_and_now_are_compared_in_a_dialog(flown: Flight) -> None:
 async def test_an_event_that_has_not_happened_is_said(flown: Flight) -> None:
     await flown.type("past 999999")
     await flown.says("has not happened yet")
-    assert not flown.app._in_past
+    assert not flown.app.context.in_past
 
 
 async def test_choosing_an_agent_comes_back_to_now(flown: Flight) -> None:
     await flown.engine.submit(cmd.CreateAgent(agent="second"))
-    await flown.until(lambda: len(flown.app._live.states) == 2, "the second agent")
+    await flown.until(lambda: len(flown.app.context.live.states) == 2, "the second agent")
     await back(flown, "left_square_bracket")
-    assert [state.agent_id for state in flown.app._projector.states] == ["pilot-1"]
+    assert [state.agent_id for state in flown.app.context.projector.states] == ["pilot-1"]
     await flown.type("agent second")
-    await flown.until(lambda: flown.app._agent == "second" and not flown.app._in_past, "the agent now")
+    await flown.until(
+        lambda: flown.app.context.agent == "second" and not flown.app.context.in_past, "the agent now"
+    )
 
 
 async def test_without_a_past_it_says_so(flight: Flight) -> None:
     await flight.press("2", "left_square_bracket")
     await flight.says("has no past yet")
-    assert not flight.app._in_past
+    assert not flight.app.context.in_past
     assert not await flight.journal(ev.CommandReceived)
 
 
@@ -193,7 +200,7 @@ async def test_a_jump_over_a_long_past_lets_frames_be_drawn_meanwhile(tmp_path: 
             belief = ev.BeliefAdded(key=f"key{number % 50}", value=number)
             live.append(belief, "operator:test")
         await live.log.commit()
-        await flight.until(lambda: flight.app._live.state.version > 3_000, "the events")
+        await flight.until(lambda: flight.app.context.live.state.version > 3_000, "the events")
         turns = 0
 
         async def others() -> None:
@@ -203,9 +210,9 @@ async def test_a_jump_over_a_long_past_lets_frames_be_drawn_meanwhile(tmp_path: 
                 await asyncio.sleep(0)
 
         beside = asyncio.create_task(others())
-        head = flight.app._live.state.version - 5
-        flight.app._past_entered(str(head))
-        while not flight.app._in_past:
+        head = flight.app.context.live.state.version - 5
+        flight.app.controllers.time.go_to_place(str(head))
+        while not flight.app.context.in_past:
             await asyncio.sleep(0)
         beside.cancel()
         assert at(flight) == head
@@ -222,12 +229,18 @@ async def test_writing_to_memory_is_refused_in_the_past(flown: Flight) -> None:
 
 async def test_the_shell_that_the_operator_holds_stays_out_of_the_past(flown: Flight) -> None:
     await flown.press("t")
-    await flown.until(lambda: flown.app._terminal is not None, "the shell")
+    await flown.until(lambda: flown.app.controllers.layout.terminal is not None, "the shell")
     flown.app.query_one("#plan").focus()
-    flown.app._past_entered("2")
-    await flown.until(lambda: flown.app._in_past and flown.app._terminal is None, "the session as it was")
+    flown.app.controllers.time.go_to_place("2")
+    await flown.until(
+        lambda: flown.app.context.in_past and flown.app.controllers.layout.terminal is None,
+        "the session as it was",
+    )
     await flown.type("past now")
-    await flown.until(lambda: not flown.app._in_past and flown.app._terminal is not None, "the shell again")
+    await flown.until(
+        lambda: not flown.app.context.in_past and flown.app.controllers.layout.terminal is not None,
+        "the shell again",
+    )
 
 
 async def test_a_reasoner_is_seen_as_it_was(tmp_path: Path) -> None:
@@ -236,8 +249,8 @@ async def test_a_reasoner_is_seen_as_it_was(tmp_path: Path) -> None:
         await flight.until(lambda: flight.state.actions >= 1, "an action")
         await flight.at_rest()
         beliefs = set(flight.state.held_beliefs)
-        flight.app._past_entered("2")
-        await flight.until(lambda: flight.app._in_past, "the past")
+        flight.app.controllers.time.go_to_place("2")
+        await flight.until(lambda: flight.app.context.in_past, "the past")
         assert flight.state.actions == 0
         assert set(flight.state.held_beliefs) != beliefs
         await flight.shows("PAST")
@@ -279,9 +292,12 @@ async def test_the_browser_finds_what_was_remembered_by_then(flown: Flight) -> N
     found = await flown.engine.recall("hybrid_search_memories", {"query": "proxy"})
     assert found
     place = (await marks(flown))[0]
-    flown.app._past_entered(str(place))
-    await flown.until(lambda: flown.app._in_past, "the past")
+    flown.app.controllers.time.go_to_place(str(place))
+    await flown.until(lambda: flown.app.context.in_past, "the past")
     await flown.type("memory proxy")
-    await flown.until(lambda: flown.app._browser is not None and flown.app._wanted is None, "an answer")
-    await flown.until(lambda: not flown.app._filling, "the answer shown")
+    browsing = flown.app.controllers.mind
+    await flown.until(
+        lambda: isinstance(flown.app.screen, MemoryBrowser) and browsing._search is None, "an answer"
+    )
+    await flown.until(lambda: not flown.app.controllers.mind._filling, "the answer shown")
     assert "the proxy listens on port 3128" not in flown.text

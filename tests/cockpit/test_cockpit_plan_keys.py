@@ -9,10 +9,10 @@ import pytest
 from flight import Flight, cockpit
 from textual.widgets import TextArea
 
-from engine.domain.state import RunState
-from engine.journal import events as ev
-from widgets import CommandBar
-from widgets.dialogs import StepEditor
+from engine.core import events as ev
+from engine.core.agents import RunState
+from widgets.dialogs.step_editor import StepEditor
+from widgets.panes.command_bar import CommandBar
 
 THREE = "run 'echo one', run 'echo two', run 'echo three'"
 
@@ -145,7 +145,7 @@ async def test_j_and_k_move_the_selected_step_and_the_cursor_stays_on_it(planned
 
 async def test_keys_without_a_plan_say_what_is_missing(flight: Flight) -> None:
     for key in ("b", "e", "x", "delete", "J"):
-        flight.app._say("", "note")
+        flight.app.context.say("", "note")
         await flight.press(key)
         await flight.says("no plan yet")
     await flight.press("s")

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from flight import cockpit
 
-from engine.sandbox import Tier
+from engine.sandbox.policy import Tier
+from tests.patience import PATIENCE_S
 from tests.sandbox.jail_runs import REPOSITORY, need
 from tests.sandbox.test_jail_degrades import WITHOUT_LANDLOCK
-from widgets.dialogs import PolicyDialog
+from widgets.dialogs.sandbox import PolicyDialog
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
@@ -48,6 +49,6 @@ def test_without_a_jail_the_operator_chooses_and_nothing_is_silent(tmp_path: Pat
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PILOTHOUSE_HOME": str(tmp_path / "home")},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr[-6_000:]

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from flight import Flight, cockpit
 
-from engine.domain.goal import GoalStatus
-from engine.domain.reasoning import GenerationStage
-from engine.journal import events as ev
-from widgets import BeliefsPane, WorldPane
-from widgets.dialogs import BreakpointsDialog, ConfirmDialog, GeneratedPlansDialog
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from engine.core.reasoner import GenerationStage
+from widgets.base.dialog import ConfirmDialog
+from widgets.dialogs.generated_plans import GeneratedPlansDialog
+from widgets.dialogs.limits import BreakpointsDialog
+from widgets.panes.beliefs import BeliefsPane
+from widgets.panes.world import WorldPane
 
 WAITS = """
 !go. !count(0).
@@ -31,7 +34,7 @@ async def robot(tmp_path: Path) -> AsyncIterator[Flight]:
 
 async def with_program(flight: Flight, program: str) -> None:
     """Give the cockpit an agent that runs this program, and look at it."""
-    path = flight.app._workspace / "mind.asl"
+    path = flight.app.context.workspace / "mind.asl"
     path.write_text(program, encoding="utf-8")
     await flight.type(f"agent_create asl_agent mind file={path}")
     await flight.until(lambda: "mind" in flight.engine.agents, "the agent")

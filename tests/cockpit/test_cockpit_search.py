@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from flight import Flight, cockpit
 
-from widgets.dialogs.search import FoundText, SearchDialog
+from widgets.base.facts import LongText
+from widgets.dialogs.review import SearchDialog
 
 
 async def _searched(flight: Flight, words: str) -> SearchDialog:
@@ -30,13 +31,13 @@ async def test_what_is_found_is_listed_and_read_whole(tmp_path: Path, size: tupl
         await flight.shows("belief.added")
         await flight.press("v")
         await flight.until(lambda: dialog.has_class("-reading"), "the event in full")
-        await flight.until(lambda: dialog.query_one(FoundText).sections, "its fields")
+        await flight.until(lambda: dialog.query_one(LongText).sections, "its fields")
         await flight.shows("pilot-1:")
         await flight.press("escape")
         assert not dialog.has_class("-reading")
         await flight.press("escape")
         await flight.no_dialog()
-        assert flight.app._searching is None
+        assert flight.app.controllers.review.searching is None
 
 
 async def test_enter_goes_to_the_event_in_its_agents_past(tmp_path: Path) -> None:
@@ -49,12 +50,12 @@ async def test_enter_goes_to_the_event_in_its_agents_past(tmp_path: Path) -> Non
         dialog = await _searched(flight, "p u m p")
         place = next(at for at, one in enumerate(dialog._model.found) if one.kind == "belief.added")
         await flight.press(*["down"] * place, "enter")
-        await flight.until(lambda: flight.app._past_at is not None, "the past")
+        await flight.until(lambda: flight.app.context.past_at is not None, "the past")
         assert flight.state.agent_id == "pilot-1"
-        assert f"pilot-1:{flight.app._past_at}" == dialog._model.found[place].ref
+        assert f"pilot-1:{flight.app.context.past_at}" == dialog._model.found[place].ref
         await flight.no_dialog()
         await flight.press("end")
-        await flight.until(lambda: not flight.app._in_past, "now")
+        await flight.until(lambda: not flight.app.context.in_past, "now")
 
 
 async def test_a_file_is_read_from_the_line_that_was_found(tmp_path: Path) -> None:
@@ -85,4 +86,4 @@ async def test_other_words_end_the_search_before_and_wrong_ones_are_said(tmp_pat
         dialog._ask("nothing of this kind")
         await flight.shows("Nothing was found")
         dialog._ask("")
-        await flight.until(lambda: flight.app._searching is None, "no search")
+        await flight.until(lambda: flight.app.controllers.review.searching is None, "no search")

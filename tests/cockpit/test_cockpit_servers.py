@@ -8,10 +8,10 @@ from pathlib import Path
 
 from flight import cockpit
 
-from app.settings import Settings
-from engine.mcp import ServerState
+from app.commands.settings import Settings
+from engine.tools.mcp.health import ServerState
+from widgets.dialogs.approvals import LeaveDialog
 from widgets.dialogs.inbox import InboxDialog
-from widgets.dialogs.leave import LeaveDialog
 from widgets.dialogs.preview import PreviewDialog
 
 PLAIN = Path(__file__).parent.parent / "mcp" / "servers" / "plain.py"
@@ -24,7 +24,7 @@ async def test_the_inbox_asks_before_a_server_starts_and_shows_all_of_it(tmp_pat
     other = {"command": "/bin/false"}
     (workspace / "mcp.json").write_text(json.dumps({"plain": entry, "other": other}))
     async with cockpit(workspace, settings=Settings(home=tmp_path / "home")) as flight:
-        await flight.says("plain, other wait for your leave to start: A shows what")
+        await flight.says("plain, other wait for your permission to start: A shows what")
         servers = flight.engine.servers
         assert servers is not None
 
@@ -48,7 +48,7 @@ async def test_the_inbox_asks_before_a_server_starts_and_shows_all_of_it(tmp_pat
         await flight.dialog(InboxDialog)
         await flight.shows("other of mcp.json would start")
         await flight.press("d")
-        await flight.shows("Nobody needs you.")
+        await flight.shows("Nothing needs you.")
         assert servers.asked[0].refused
         await flight.press("escape")
         await flight.type("mcp_distrust plain")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from flight import cockpit
 
-from app.settings import Settings
+from app.commands.settings import Settings
 
 
 @pytest.mark.parametrize(

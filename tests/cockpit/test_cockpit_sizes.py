@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from flight import cockpit
 
-from app.cockpit.layout import PANES
-from app.settings import Settings
+from app.cockpit.controllers.layout import PANES
+from app.commands.settings import Settings
 
 SIZES = [(160, 45), (120, 35), (100, 30), (80, 24), (60, 20), (40, 10), (20, 5), (1, 1)]
 
@@ -19,7 +19,7 @@ async def test_it_starts_and_every_pane_can_be_reached(tmp_path: Path, size: tup
     async with cockpit(tmp_path / "ws", mission="first-flight", size=size) as flight:
         for name, (key, _title) in PANES.items():
             await flight.press(key)
-            await flight.until(lambda name=name: flight.app._focused_pane() == name, name)
+            await flight.until(lambda name=name: flight.app.controllers.layout.focused_pane() == name, name)
             if size > (1, 1):
                 await flight.until(lambda name=name: flight.app.query_one(f"#{name}").is_on_screen, name)
                 assert flight.app.query_one(f"#{name}").region.height >= 1

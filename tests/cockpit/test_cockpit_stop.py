@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from flight import Flight
 
-from engine.domain.state import Mode, RunState
-from engine.journal import events as ev
-from widgets.dialogs.stop import StopDialog
-from widgets.stop_receipt import StopReceiptPane
+from engine.core import events as ev
+from engine.core.agents import Mode, RunState
+from widgets.dialogs.stop import StopDialog, StopReceiptPane
 
 JOB = "! start python -c 'import os, time; os.fork(); time.sleep(600)'"
 

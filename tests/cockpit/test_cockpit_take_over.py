@@ -11,11 +11,12 @@ import pytest
 from flight import Flight, cockpit
 from textual import events
 
-from app.cockpit.shell_pane import ShellPane
-from engine.domain.state import Mode, RunState
-from engine.journal import events as ev
-from widgets import CommandBar
-from widgets.dialogs import ConfirmDialog, HandBackDialog, HandoverDialog, InterventionDialog
+from app.cockpit.controllers.turn import ShellPane
+from engine.core import events as ev
+from engine.core.agents import Mode, RunState
+from widgets.base.dialog import ConfirmDialog
+from widgets.dialogs.turn import HandBackDialog, HandoverDialog, InterventionDialog
+from widgets.panes.command_bar import CommandBar
 
 SIZES = [(160, 45), (100, 30), (80, 24)]
 HAND_BACK = "ctrl+right_square_bracket"
@@ -35,14 +36,14 @@ print("\x1b[2J\x9b2J\x1bcdone-evil")
 
 
 def shell_of(flight: Flight) -> ShellPane:
-    pane = flight.app._terminal
+    pane = flight.app.controllers.layout.terminal
     assert isinstance(pane, ShellPane)
     return pane
 
 
 async def in_place(flight: Flight) -> None:
     """Wait until the shell can be typed into."""
-    await flight.until(lambda: flight.app._terminal is not None, "the shell in its place")
+    await flight.until(lambda: flight.app.controllers.layout.terminal is not None, "the shell in its place")
     await flight.until(lambda: shell_of(flight).has_focus, "the keys in the shell")
     await flight.shows("$ ")
 
@@ -86,7 +87,7 @@ async def test_the_shell_is_taken_used_and_handed_back(tmp_path: Path, size: tup
         await take(flight)
         await flight.shows("YOU HOLD THE SHELL — ctrl+] hands it back", "$ SHELL")
         assert flight.state.mode is Mode.SHELL
-        assert flight.app._zoomed
+        assert flight.app.controllers.layout.zoomed
         await enter(flight, "echo it is $((6*7)) > answer.txt; cat answer.txt; stty size")
         place = shell_of(flight).content_size
         await flight.shows("it is 42", f"{place.height} {place.width}")
@@ -94,7 +95,7 @@ async def test_the_shell_is_taken_used_and_handed_back(tmp_path: Path, size: tup
         await hand_back(flight, "all mended")
         await handover(flight)
         await flight.shows("answer.txt", "all mended")
-        assert not flight.app._zoomed
+        assert not flight.app.controllers.layout.zoomed
         assert flight.session.is_on_screen or size[0] < 100
         await flight.press("enter")
         await flight.no_dialog()
@@ -123,7 +124,7 @@ async def test_every_key_is_the_shells(taken: Flight) -> None:
         "escape", "ctrl+c", "ctrl+q", "colon", "ctrl+k", "ctrl+p", "question_mark", "space", "Q"
     )
     await taken.shows("1b 03 11 3a 0b 10 3f 20 51")
-    assert taken.app._zoomed
+    assert taken.app.controllers.layout.zoomed
     assert len(taken.app.screen_stack) == 1
     assert taken.state.run is RunState.PAUSED
 
@@ -161,7 +162,7 @@ async def test_the_mouse_goes_to_other_panes_and_the_keys_with_it(tmp_path: Path
     async with cockpit(tmp_path / "ws", mission="first-flight", size=(200, 70)) as flight:
         await take(flight)
         await flight.pilot.click("#memory", offset=(3, 3))
-        await flight.until(lambda: flight.app._focused_pane() == "memory")
+        await flight.until(lambda: flight.app.controllers.layout.focused_pane() == "memory")
         await flight.shows("keys go elsewhere; click here to type")
         await flight.press("s")
         await flight.says("you have the shell; hand it back first")
@@ -176,15 +177,15 @@ async def test_a_shell_goes_on_out_of_sight_of_another_agent(taken: Flight) -> N
     await taken.dialog(HandBackDialog)
     await taken.press("tab")
     await taken.type("agent_create bdi_agent two")
-    await taken.until(lambda: len(taken.app._projector.states) == 2)
+    await taken.until(lambda: len(taken.app.context.projector.states) == 2)
     await taken.type("agent two")
-    await taken.until(lambda: taken.app._terminal is None, "the place of the session")
+    await taken.until(lambda: taken.app.controllers.layout.terminal is None, "the place of the session")
     await taken.shows("2 Plan", "5 Sandbox session", "‖ pilot-1  shell")
     (taken.engine.root / "go").touch()
     await taken.type("agent pilot-1")
     await in_place(taken)
     await taken.shows("before", "after", "YOU HOLD THE SHELL")
-    assert taken.app._zoomed
+    assert taken.app.controllers.layout.zoomed
 
 
 async def test_two_agents_have_a_shell_each(taken: Flight) -> None:
@@ -193,16 +194,18 @@ async def test_two_agents_have_a_shell_each(taken: Flight) -> None:
     await taken.dialog(HandBackDialog)
     await taken.press("tab")
     await taken.type("agent_create bdi_agent two")
-    await taken.until(lambda: len(taken.app._projector.states) == 2)
+    await taken.until(lambda: len(taken.app.context.projector.states) == 2)
     await taken.type("agent two")
-    await taken.until(lambda: taken.app._terminal is None)
+    await taken.until(lambda: taken.app.controllers.layout.terminal is None)
     await taken.press("escape")
     await take(taken)
     await enter(taken, "echo this is the second")
     await taken.shows("this is the second")
     assert not taken.has(["the first"])
     await hand_back(taken)
-    await taken.until(lambda: list(taken.app._shells) == ["pilot-1"], "the end of the second")
+    await taken.until(
+        lambda: list(taken.app.controllers.turn._shells) == ["pilot-1"], "the end of the second"
+    )
 
 
 async def test_escape_leaves_the_handover_open_and_nothing_runs_before_it_is_settled(taken: Flight) -> None:
@@ -248,7 +251,7 @@ async def test_a_shell_that_ends_by_itself_is_handed_back(taken: Flight) -> None
     await taken.dialog(HandBackDialog)
     shell_of(taken).terminal.write(b"exit\n")
     await handover(taken)
-    assert taken.app._terminal is None
+    assert taken.app.controllers.layout.terminal is None
 
 
 async def test_what_is_stopped_leaves_no_terminal_behind(taken: Flight) -> None:
@@ -257,7 +260,10 @@ async def test_what_is_stopped_leaves_no_terminal_behind(taken: Flight) -> None:
     await taken.press("tab")
     await taken.until(lambda: taken.app.focused is taken.plan.steps)
     await taken.press("full_stop")
-    await taken.until(lambda: taken.app._terminal is None and not taken.app._shells, "the end of the shell")
+    await taken.until(
+        lambda: taken.app.controllers.layout.terminal is None and not taken.app.controllers.turn._shells,
+        "the end of the shell",
+    )
     await taken.until(lambda: "cut off: " in taken.session_text, "the end in the session")
 
 

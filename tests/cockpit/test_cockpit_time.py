@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from flight import Flight, cockpit
 
-from app.doing import do_line
-from engine.domain.goal import GoalStatus
-from engine.journal import events as ev
-from widgets.dialogs.confirm import ConfirmDialog
-from widgets.dialogs.rewind import RewindDialog
+from app.commands.command_runner import run_command
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from widgets.base.dialog import ConfirmDialog
+from widgets.dialogs.preview import RewindDialog
 
 
 @pytest.fixture
@@ -28,9 +28,11 @@ async def flown(tmp_path: Path) -> AsyncIterator[Flight]:
 
 async def test_r_in_the_past_shows_what_it_would_do_and_y_does_it(flown: Flight) -> None:
     await flown.type("past s2")
-    place = await flown.engine.place_of("pilot-1", "s2")
+    place = await flown.engine.time_travel.place_of("pilot-1", "s2")
     await flown.type(f"past {place}")
-    await flown.until(lambda: flown.app._past_at == place and not flown.app._moving, "the past")
+    await flown.until(
+        lambda: flown.app.context.past_at == place and not flown.app.controllers.time.moving, "the past"
+    )
     flown.app.query_one("#plan").focus()
     await flown.press("r")
     await flown.dialog(RewindDialog)
@@ -52,7 +54,7 @@ async def test_r_in_the_past_shows_what_it_would_do_and_y_does_it(flown: Flight)
     assert rewound.verified
     events = [event async for event in flown.engine.events(0, stream="pilot-1", follow=False)]
     assert {event.actor for event in events if event.kind == rewound.kind} == {
-        f"operator:{flown.app._settings.operator}"
+        f"operator:{flown.app.context.settings.operator}"
     }
 
 
@@ -85,31 +87,33 @@ async def test_u_shows_what_undoes_the_last_change_and_redo_brings_it_back(flown
 
 async def test_headless_shows_first_and_does_it_with_yes(tmp_path: Path) -> None:
     workspace = tmp_path / "ws"
-    await do_line(workspace, "agent_create bdi_agent pilot-1")
-    await do_line(workspace, "goal create a directory named 'x'")
-    await do_line(workspace, "run")
-    code, answer, text = await do_line(workspace, "rewind s1")
+    await run_command(workspace, "agent_create bdi_agent pilot-1")
+    await run_command(workspace, "goal create a directory named 'x'")
+    await run_command(workspace, "run")
+    code, answer, text = await run_command(workspace, "rewind s1")
     assert (code, answer["applied"], answer["files"]["removed"]) == (0, False, ["x"])
     assert "nothing was changed; add --yes" in text
     assert (workspace / "sandbox" / "x").is_dir()
-    code, answer, _ = await do_line(workspace, "rewind s1 --yes")
+    code, answer, _ = await run_command(workspace, "rewind s1 --yes")
     assert (code, answer["applied"]) == (0, True)
     assert not (workspace / "sandbox" / "x").exists()
-    assert (await do_line(workspace, "rewind 99999"))[0] == 2
+    assert (await run_command(workspace, "rewind 99999"))[0] == 2
 
 
 async def test_f_in_the_past_begins_a_fork_and_its_files_are_taken_over(flown: Flight) -> None:
-    place = await flown.engine.place_of("pilot-1", "s2")
+    place = await flown.engine.time_travel.place_of("pilot-1", "s2")
     await flown.type(f"past {place}")
-    await flown.until(lambda: flown.app._past_at == place and not flown.app._moving, "the past")
+    await flown.until(
+        lambda: flown.app.context.past_at == place and not flown.app.controllers.time.moving, "the past"
+    )
     flown.app.query_one("#plan").focus()
     await flown.press("f")
     await flown.says("pilot-1-f1 begins where pilot-1:", "no model was asked")
-    await flown.until(lambda: flown.app._agent == "pilot-1-f1", "the fork in view")
+    await flown.until(lambda: flown.app.context.agent == "pilot-1-f1", "the fork in view")
     root = flown.engine.root_of("pilot-1-f1")
     assert sorted(path.name for path in root.iterdir() if path.name[0] != ".") == ["x"]
     await flown.type("agent pilot-1")
-    await flown.until(lambda: flown.app._agent == "pilot-1", "the original")
+    await flown.until(lambda: flown.app.context.agent == "pilot-1", "the original")
     await flown.type("compare pilot-1-f1")
     await flown.shows("Files", "- y")
     await flown.press("escape")
@@ -125,10 +129,10 @@ async def test_f_in_the_past_begins_a_fork_and_its_files_are_taken_over(flown: F
 
 async def test_headless_forks_run_and_are_counted_with_an_interval(tmp_path: Path) -> None:
     workspace = tmp_path / "ws"
-    await do_line(workspace, "agent_create bdi_agent pilot-1")
-    await do_line(workspace, "goal create a directory named 'x' and create a directory named 'y'")
-    await do_line(workspace, "run")
-    code, answer, text = await do_line(workspace, "fork s2 x3 with belief door=shut", agent="pilot-1")
+    await run_command(workspace, "agent_create bdi_agent pilot-1")
+    await run_command(workspace, "goal create a directory named 'x' and create a directory named 'y'")
+    await run_command(workspace, "run")
+    code, answer, text = await run_command(workspace, "fork s2 x3 with belief door=shut", agent="pilot-1")
     assert (code, answer["agents"]) == (0, ["pilot-1-f1", "pilot-1-f2", "pilot-1-f3"])
     (group,) = answer["groups"]
     assert (group["n"], group["achieved"]["value"]) == (3, 1.0)
@@ -136,4 +140,4 @@ async def test_headless_forks_run_and_are_counted_with_an_interval(tmp_path: Pat
     assert "achieved 100% [44%, 100%] of n = 3" in text
     assert "door" in group["edits"]
     assert (workspace / "forks" / "pilot-1-f2" / "y").is_dir()
-    assert (await do_line(workspace, "fork s2 x99", agent="pilot-1"))[0] == 2
+    assert (await run_command(workspace, "fork s2 x99", agent="pilot-1"))[0] == 2

@@ -8,8 +8,8 @@ import pytest
 from flight import Flight, cockpit
 
 from app.cockpit import keymap
-from widgets.dialogs.confirm import ConfirmDialog
-from widgets.dialogs.why import WhyDialog
+from widgets.base.dialog import ConfirmDialog
+from widgets.dialogs.review import WhyDialog
 
 
 async def _with_a_directory(flight: Flight) -> None:
@@ -36,7 +36,7 @@ async def test_the_dialog_turns_asks_on_and_goes_back(flight: Flight) -> None:
     await _with_a_directory(flight)
     await flight.type("why g1 forward")
     await flight.dialog(WhyDialog)
-    await flight.shows("what stands on g1")
+    await flight.shows("what depends on g1")
     await flight.press("down", "enter")
     await flight.until(lambda: ":" in _shown(flight).model.what, "the event's own chain")
     await flight.press("backspace")
@@ -71,7 +71,7 @@ async def test_an_unknown_name_is_said_and_opens_nothing(flight: Flight) -> None
 
 async def test_status_says_what_is_waited_for(flight: Flight) -> None:
     await flight.type("status")
-    await flight.says("pilot-1 PAUSED · nothing to do · waits for a goal: there is nothing to do, since ")
+    await flight.says("pilot-1 PAUSED (nothing to do) · waits for a goal: there is nothing to do, since ")
 
 
 async def test_a_result_is_marked_as_wrong_and_what_stands_on_it_alone_is_taken_back(flight: Flight) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tmux_terminal import NEEDS_TMUX, Terminal
 
-from app.headless import opened
-from engine.agents.kinds import ErrorCode
-from engine.domain import commands as cmd
-from engine.domain import crew_commands as cc
-from engine.loop.sharing import EngineConfig
+from app.commands.headless import open_engine
+from engine.agent.shared import EngineConfig
+from engine.core import commands as cmd
+from engine.core import crew_commands as cc
+from engine.crew.ontology.kinds import ErrorCode
 from tests.crew.flight import CLEAR, Job, Worker, alone, spec_of
 
 pytestmark = NEEDS_TMUX
@@ -20,7 +20,7 @@ pytestmark = NEEDS_TMUX
 
 async def _crew(workspace: Path) -> None:
     """Fifty agents; one of them failed its checks, which is put to the operator."""
-    async with opened(workspace, EngineConfig()) as engine:
+    async with open_engine(workspace, EngineConfig()) as engine:
         crew = await engine.crew()
         worker = Worker()
         worker.crew = crew

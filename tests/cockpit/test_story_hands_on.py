@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from tmux_terminal import NEEDS_TMUX, Terminal
 
-from app.playing import cast_of
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import StepStatus
-from engine.domain.ports import SystemClock
-from engine.journal import events as ev
-from engine.journal.event import Event
-from engine.journal.fold import fold
-from engine.journal.store import JournalStore
+from app.commands.review import shell_recording
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.fold import fold
+from engine.core.goals import GoalStatus
+from engine.core.journal import Event
+from engine.core.plan import StepStatus
+from engine.core.ports import SystemClock
+from engine.core.store.sqlite import SqliteJournal
 from tests.engine.engine_flight import Flight, act, journal_holds_together
-from widgets.terminal_screen import BitttyEmulator
+from widgets.terminal.screen import BitttyEmulator
 
 pytestmark = [*NEEDS_TMUX, pytest.mark.slow]
 
@@ -129,7 +129,7 @@ def test_the_operator_does_by_hand_what_the_agent_cannot(
 async def looked_at(workspace: Path) -> list[Event]:
     """The agent's events; the journal holds together, and the agent replays."""
     await journal_holds_together(workspace)
-    store = await JournalStore.open(workspace, clock=SystemClock(), read_only=True)
+    store = await SqliteJournal.open(workspace, clock=SystemClock(), read_only=True)
     try:
         return await store.read("pilot")
     finally:
@@ -164,7 +164,7 @@ def told_of(events: list[Event], steps: list[str], workspace: Path) -> float:
     assert "operator.variables" not in state.beliefs, "it was rejected"
     assert {"files.changed", "files.added", "operator.processes", "operator.note"} <= set(state.beliefs)
 
-    cast = cast_of(events, shell)
+    cast = shell_recording(events, shell)
     screen = BitttyEmulator(cast.columns, cast.rows)
     for _, kind, data in cast.pieces:
         if kind == "o":

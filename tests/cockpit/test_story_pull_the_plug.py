@@ -21,13 +21,14 @@ from typing import Any
 import pytest
 from tmux_terminal import NEEDS_TMUX, ROOT, Terminal
 
-from engine.domain import commands as cmd
-from engine.domain.ports import SystemClock
-from engine.domain.state import RunState
-from engine.journal import events as ev
-from engine.journal.fold import fold
-from engine.journal.store import JournalStore
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import RunState
+from engine.core.fold import fold
+from engine.core.ports import SystemClock
+from engine.core.store.sqlite import SqliteJournal
 from tests.engine.engine_flight import Flight, act, journal_holds_together
+from tests.patience import PATIENCE_S
 
 pytestmark = [*NEEDS_TMUX, pytest.mark.slow]
 
@@ -208,7 +209,7 @@ def test_after_the_plug_was_pulled_nothing_is_lost_and_nothing_is_repeated(
 async def told_of(workspace: Path, breakpoint: str) -> None:  # noqa: A002
     """Hold the journal to the story: each action under way is unknown, and what the operator set is there."""
     await journal_holds_together(workspace)
-    store = await JournalStore.open(workspace, clock=SystemClock(), read_only=True)
+    store = await SqliteJournal.open(workspace, clock=SystemClock(), read_only=True)
     try:
         streams = {name: await store.read(name) for name in ("worker", "pusher", "thinker")}
     finally:
@@ -228,14 +229,23 @@ async def told_of(workspace: Path, breakpoint: str) -> None:  # noqa: A002
 
 def a_flipped_byte_is_named(workspace: Path) -> None:
     """The chain is verified without the program's engine, and finds one changed byte."""
-    verify = [sys.executable, "-m", "app.cli", "sessions", "verify", "--workspace", str(workspace), "--json"]
-    whole = subprocess.run(verify, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    verify = [
+        sys.executable,
+        "-m",
+        "app.cli.main",
+        "sessions",
+        "verify",
+        "--workspace",
+        str(workspace),
+        "--json",
+    ]
+    whole = subprocess.run(verify, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert json.loads(whole.stdout)["ok"] is True
     journal = workspace / ".pilothouse" / "journal.db"
     content = bytearray(journal.read_bytes())
     content[content.index(b"push.py")] ^= 1
     journal.write_bytes(content)
-    found = subprocess.run(verify, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    found = subprocess.run(verify, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     answer = json.loads(found.stdout)
     assert (found.returncode, answer["ok"]) != (0, True)
     assert re.fullmatch(r"(worker|pusher):\d+", answer["first_bad"])

@@ -15,19 +15,20 @@ from typing import Any
 import pytest
 from tmux_terminal import NEEDS_TMUX, ROOT, Terminal
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.ports import SystemClock
-from engine.domain.state import AgentState
-from engine.engine import EngineConfig
-from engine.journal import events as ev
-from engine.journal.event import Event
-from engine.journal.fold import fold
-from engine.journal.store import JournalStore
-from engine.models import Endpoint
+from engine.agent.shared import EngineConfig
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.fold import fold
+from engine.core.goals import GoalStatus
+from engine.core.journal import Event
+from engine.core.ports import SystemClock
+from engine.core.state import AgentState
+from engine.core.store.sqlite import SqliteJournal
 from engine.models.choice import ModelChoice
+from engine.models.endpoint import Endpoint
 from tests.engine.engine_flight import Flight, act, journal_holds_together
 from tests.messages_server import MessagesServer, Reply, Seen, object_call, plan_call
+from tests.patience import PATIENCE_S
 
 pytestmark = [*NEEDS_TMUX, pytest.mark.slow]
 
@@ -103,7 +104,7 @@ def thinking(thinker: Thinker) -> Iterator[str]:
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(PATIENCE_S)
     try:
         yield url[0]
     finally:
@@ -158,7 +159,7 @@ def read(workspace: Path, *agents: str) -> list[list[Event]]:
     """The events of agents that stand in the journal now."""
 
     async def of() -> list[list[Event]]:
-        store = await JournalStore.open(workspace, clock=SystemClock(), read_only=True)
+        store = await SqliteJournal.open(workspace, clock=SystemClock(), read_only=True)
         try:
             return [await store.read(agent) for agent in agents]
         finally:
@@ -218,7 +219,7 @@ def test_a_wrong_turn_is_found_set_right_and_tried_five_times(
         # Four beliefs that the agent made of it, and two that say how the command ended.
         hands.say(f"wrong {wrong.ref} misread: one is to fail", "in doubt: 6 beliefs, 2 files")
         hands.leave()
-        hands.say(f"fork {wrong.version} x5 with belief verdict={RIGHT}", "outcomes says")
+        hands.say(f"fork {wrong.version} x5 with belief verdict={RIGHT}", "outcomes shows")
         for fork in forks:
             terminal.until(lambda fork=fork: state(fork).goals["g2"].status.terminal, f"the end of {fork}")
         (failed,) = [fork for fork in forks if state(fork).goals["g2"].status is not GoalStatus.ACHIEVED]
@@ -280,12 +281,14 @@ def an_auditor_finds_the_same(workspace: Path, *agents: str) -> None:
         command = [
             sys.executable,
             "-m",
-            "app.cli",
+            "app.cli.main",
             "sessions",
             "replay",
             agent,
             "--workspace",
             str(workspace),
         ]
-        done = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [*command, "--json"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
+        )
         assert done.returncode == 0, done.stderr + done.stdout

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-PATIENCE_S = 20.0
+from tests.patience import PATIENCE_S as PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 COMMAND = f"{sys.executable} -m app.cli"
 # $1: the server's socket; $2: the file with the cockpit's process id. A cockpit that does not end with its
@@ -25,7 +26,7 @@ COMMAND = f"{sys.executable} -m app.cli"
 WARDEN = """
 read -r _
 tmux -L "$1" kill-server
-read -r pid < "$2" && grep -q app.cli "/proc/$pid/cmdline" && kill -9 "$pid"
+read -r pid < "$2" && grep -q app.cli.main "/proc/$pid/cmdline" && kill -9 "$pid"
 """
 NEEDS_TMUX = [
     pytest.mark.tmux,

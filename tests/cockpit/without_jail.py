@@ -9,9 +9,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from engine.journal import events as ev
+from engine.core import events as ev
 from tests.cockpit.flight import Flight, cockpit
-from widgets.dialogs import NoJailDialog, PolicyDialog
+from widgets.dialogs.sandbox import NoJailDialog, PolicyDialog
 
 
 async def run_python(flight: Flight) -> None:

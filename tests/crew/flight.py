@@ -9,20 +9,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from engine.agents.context import HandoffContext
-from engine.agents.kinds import ErrorCode, HandoffState
-from engine.agents.reading import read_spec
-from engine.agents.result import HandoffResult, Usage
+from engine.agent.steering.budget_status import BudgetStatus
+from engine.core.command import Command, Receipt
+from engine.core.crew import CrewSettings
+from engine.core.crew_commands import Delegate, ForCrew
+from engine.core.ports import SystemClock
+from engine.core.store.sqlite import SqliteJournal
+from engine.crew.command_handlers import run_crew_command
 from engine.crew.crew import Crew
-from engine.crew.desk import CrewDesk
-from engine.crew.parts import Ask, HandoffError, Health, Running, Select
-from engine.crew.queue import Permits
-from engine.domain.command import Command, Receipt
-from engine.domain.crew import CrewSettings
-from engine.domain.crew_commands import Delegate, ForCrew
-from engine.domain.ports import SystemClock
-from engine.journal.store import JournalStore
-from engine.steering.standing import Standing
+from engine.crew.handoffs.schedule import Permits
+from engine.crew.ontology.context import HandoffContext
+from engine.crew.ontology.kinds import ErrorCode, HandoffState
+from engine.crew.ontology.results import HandoffResult, Usage
+from engine.crew.ontology.spec_parser import parse_spec
+from engine.crew.ports import HandoffError, HandoffRequest, RunningHandoff, ToolAvailability
+from engine.crew.run_service import CrewRunService
+from tests.patience import PATIENCE_S
 
 CLEAR = {
     "what": "Churn of pilots rises",
@@ -65,12 +67,12 @@ class Ground:
     """What the crew stands on."""
 
     workspace: Path
-    store: JournalStore
+    store: SqliteJournal
     clock: HandClock
     servers: None = None
     session: str = "session-1"
     crew_settings: CrewSettings = field(default_factory=CrewSettings)
-    standing: tuple[Standing, ...] = ()
+    standing: tuple[BudgetStatus, ...] = ()
     submitted: list[Command] = field(default_factory=list)
 
     async def submit(self, command: Command, *, operator: str = "operator") -> Receipt:
@@ -81,7 +83,7 @@ class Ground:
     def root(self) -> Path:
         return self.workspace / "sandbox"
 
-    def budgets(self, agent: str, goal: str = "") -> tuple[Standing, ...]:
+    def budgets(self, agent: str, goal: str = "") -> tuple[BudgetStatus, ...]:
         return self.standing
 
 
@@ -90,8 +92,8 @@ class Job:
     """A handoff as a script of the test sees it."""
 
     run: str
-    handoff: Running
-    desk: CrewDesk
+    handoff: RunningHandoff
+    desk: CrewRunService
     permits: Permits
     worker: Worker
 
@@ -100,7 +102,7 @@ class Job:
         return self.handoff.context
 
     async def delegate(self, to: str, task: str = "go on", **how: Any) -> HandoffResult:
-        return await self.desk.delegate(self.run, Ask(to, task, **how))
+        return await self.desk.delegate(self.run, HandoffRequest(to, task, **how))
 
     def model(self) -> Any:
         """A model call: `async with job.model():`."""
@@ -149,15 +151,15 @@ class Worker:
         self.deaf = False
         """Whether runs do not end when they are told to."""
 
-    async def begin(self, handoff: Running, parent: str) -> str:
+    async def begin(self, handoff: RunningHandoff, parent: str) -> str:
         run = f"{handoff.context.to_agent}-{len(self.began) + 1}"
         self.began.append(handoff.context.to_agent)
         self.tasks[run] = asyncio.create_task(self._work(run, handoff), name=run)
         return run
 
-    async def _work(self, run: str, handoff: Running) -> None:
+    async def _work(self, run: str, handoff: RunningHandoff) -> None:
         assert self.crew is not None
-        job = Job(run, handoff, self.crew.desk, self.crew.permits, self)
+        job = Job(run, handoff, self.crew.service, self.crew.permits, self)
         script = self.scripts.get(handoff.context.to_agent)
         try:
             made = await script(job) if script is not None else job.done()
@@ -171,7 +173,7 @@ class Worker:
         elif made is not None:
             await job.desk.ended(run, ok=True, text=made)
 
-    async def resume(self, handoff: Running) -> None:
+    async def resume(self, handoff: RunningHandoff) -> None:
         self.resumed.append(handoff.context.handoff_id)
         if handoff.run not in self.tasks:
             self.tasks[handoff.run] = asyncio.create_task(self._work(handoff.run, handoff))
@@ -202,23 +204,19 @@ class Flight:
         self.workspace = workspace
         self.clock = HandClock()
         self.worker = Worker()
-        self.store: JournalStore
+        self.store: SqliteJournal
         self.ground: Ground
         self.crew: Crew
         self.sessions = 0
 
-    async def open(
-        self, *, calls: int = 4, select: Select | None = None, health: Health | None = None
-    ) -> Crew:
+    async def open(self, *, calls: int = 4, health: ToolAvailability | None = None) -> Crew:
         self.sessions += 1
-        self.store = await JournalStore.open(self.workspace, clock=SystemClock())
+        self.store = await SqliteJournal.open(self.workspace, clock=SystemClock())
         settings = CrewSettings(model_calls=calls)
         self.ground = Ground(
             self.workspace, self.store, self.clock, None, f"session-{self.sessions}", settings
         )
-        self.crew = self.worker.crew = await Crew.open(
-            self.ground, worker=self.worker, select=select, health=health
-        )
+        self.crew = self.worker.crew = await Crew.open(self.ground, worker=self.worker, health=health)
         return self.crew
 
     async def close(self) -> None:
@@ -227,34 +225,34 @@ class Flight:
 
     async def kill(self) -> None:
         """End without a word, as a killed process does: only what is durable is there afterwards."""
-        await self.crew.spine.commit()
-        self.crew.handoffs.closing = True
+        await self.crew.stream.commit()
+        self.crew.handoffs.moves.closing = True
         for task in self.worker.tasks.values():
             task.cancel()
         await asyncio.gather(*self.worker.tasks.values(), return_exceptions=True)
-        await self.crew.handoffs.drop_tasks()
+        await self.crew.handoffs.moves.drop_tasks()
         await self.crew._alarms.close()
         await self.store.close()
         self.worker.tasks.clear()
 
     async def register(self, *ids: str, **more: Any) -> None:
         for one in ids:
-            await self.crew.registry.register(read_spec(spec_of(one, **more)))
+            await self.crew.registry.register(parse_spec(spec_of(one, **more)))
 
     async def do(self, command: ForCrew, *, ok: bool = True) -> dict[str, Any]:
-        receipt = await self.crew.carry_out(command, "operator:ann")
+        receipt = await run_crew_command(self.crew, command, "operator:ann")
         assert receipt.ok is ok, receipt.message
         return {"message": receipt.message, **receipt.data}
 
     async def hand(self, to: str, task: str = "look at churn", **more: Any) -> str:
         """Hand a task over; gives the handoff's id, whether it was rejected or not."""
         given = {"clarity": CLEAR, **more}
-        receipt = await self.crew.carry_out(Delegate(to=to, task=task, **given), "operator:ann")
+        receipt = await run_crew_command(self.crew, Delegate(to=to, task=task, **given), "operator:ann")
         return str(receipt.data["handoff"])
 
     async def until(self, true: Callable[[], bool]) -> None:
         """Wait for something that follows from what was done."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not true():
                 await asyncio.sleep(0.001)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.domain import crew_commands as cc
-from engine.engine import Engine
+from engine.api.engine import Engine
+from engine.core import crew_commands as cc
 from tests.messages_server import Reply, object_call
 from tests.messages_server.server import Seen
 

@@ -14,21 +14,21 @@ from typing import Any
 
 import pytest
 
-from app.doing import do_in
-from engine.agents.kinds import ErrorCode
-from engine.building.builder import Builder
-from engine.building.findings import Status
-from engine.building.request import BUILDER_VERSION
-from engine.crew.builds.builds import Builds, Wanted
-from engine.crew.builds.steps import path_in
+from app.commands.command_runner import run_command_in
+from engine.agent.shared import EngineConfig
+from engine.api.engine import Engine
+from engine.core import crew_commands as cc
+from engine.crew.builder.builds import Builds, path_in_task
+from engine.crew.builder.findings import BUILDER_VERSION, PendingBuild, Status
 from engine.crew.crew import Crew
-from engine.domain import crew_commands as cc
-from engine.engine import Engine, EngineConfig
-from engine.library import shipped_agents
+from engine.crew.ontology.kinds import ErrorCode
+from engine.planning.library.plan_library import shipped_agents
 from tests.building.corpus import laid, lay, plain, skill
+from tests.building.folders import build
 from tests.building.test_builder import KILLED
 from tests.engine.engine_flight import journal_holds_together
 from tests.messages_server import MessagesServer, Reply
+from tests.patience import PATIENCE_S
 from tests.rounds import rounds
 
 IDS = (
@@ -84,7 +84,7 @@ async def test_built_in_agents_are_there_once_with_their_whole_text_and_the_work
             text = (shipped / "SKILL.md").read_text(encoding="utf-8")
             assert text.endswith(agents[shipped.name].spec.instructions.system)
         await on.do(cc.RemoveAgent(who="synthesizer"))
-        result = await on.builds.build(Wanted(folder))
+        result = await on.builds.build(PendingBuild(folder))
         assert (result.status, result.spec.version) == (Status.BUILT, "1.0.0")
         assert agents["larry"].warnings == ("it goes before the built-in agent of this id",)
         assert not on.crew.needs
@@ -108,7 +108,7 @@ async def test_built_in_agents_are_there_once_with_their_whole_text_and_the_work
 async def test_every_built_in_agent_is_built_in_seven_phases_and_proved(tmp_path: Path, name: str) -> None:
     folder = next(one for one in shipped_agents() if one.name == name)
     async with house(tmp_path) as on:
-        result = await on.builds.build(Wanted(folder, strict=True))
+        result = await on.builds.build(PendingBuild(folder, strict=True))
         assert (result.status, len(result.phases), result.findings) == (Status.BUILT, 7, ())
         proof = result.phases[-1].checks[-1]
         assert (proof.name, proof.passed) == ("e2e_passes", True)
@@ -122,7 +122,7 @@ async def test_a_build_is_events_and_a_handoff_and_a_failed_proof_brings_the_for
     """Line 55, with the manager."""
     folder = laid(tmp_path / "skills", "comma-tools")
     async with house(tmp_path / "ws") as on:
-        first = await on.builds.build(Wanted(folder))
+        first = await on.builds.build(PendingBuild(folder))
         assert (first.status, on.source("comma-tools")) == (Status.BUILT, "agents/comma-tools")
         (build,) = on.crew.state.builds.values()
         assert (build.state, build.agent, [one["passed"] for one in build.phases]) == (
@@ -130,15 +130,15 @@ async def test_a_build_is_events_and_a_handoff_and_a_failed_proof_brings_the_for
             "comma-tools",
             [True] * 7,
         )
-        assert [node.id for node in await on.builds.registrar.graph.nodes()].count("comma-tools") == 1
+        assert "comma-tools" in on.crew.state.agents
         (proof,) = on.crew.state.handoffs.values()
         assert (proof.agent, proof.proof, proof.state.value) == ("comma-tools", True, "completed")
-        assert (await on.builds.build(Wanted(folder))).status is Status.UP_TO_DATE
+        assert (await on.builds.build(PendingBuild(folder))).status is Status.UP_TO_DATE
 
         # A version that takes no handoffs is a whole agent until one is handed to it.
         sidecar = folder / "agent.yaml"
         sidecar.write_text("handoff: {supports: {delegate: false}}", encoding="utf-8")
-        failed = await on.builds.build(Wanted(folder))
+        failed = await on.builds.build(PendingBuild(folder))
         assert (failed.status, failed.errors[0].code) == (Status.FAILED, "NOT_REGISTERED")
         assert "delegate" in failed.errors[0].message
         assert [one.passed for one in failed.phases] == [*[True] * 6, False]
@@ -146,14 +146,14 @@ async def test_a_build_is_events_and_a_handoff_and_a_failed_proof_brings_the_for
         (folder / "notes.md").write_text("changed", encoding="utf-8")
         now = on.crew.state.agents["comma-tools"]
         assert (now.spec.version, now.versions) == ("1.0.0", ("1.0.0", "1.0.1"))
-        second = await on.builds.build(Wanted(folder))
+        second = await on.builds.build(PendingBuild(folder))
         assert (second.status, second.spec.version) == (Status.BUILT, "1.0.1")
         again = list(on.crew.state.handoffs.values())[-1]
-        files = await on.crew.desk.skill_of(again.run)
+        files = await on.crew.service.skill_of(again.run)
         assert files is not None
         assert list(files.sizes) == ["notes.md"]
         assert await on.builds.roll_back("comma-tools") == "comma-tools 1.0.0 answers again"
-        live = await on.builds.build(Wanted(folder, live=True))
+        live = await on.builds.build(PendingBuild(folder, live=True))
         assert live.errors[0].message.endswith("a live proof needs a model, and none is configured")
         assert on.crew.state.agents["comma-tools"].spec.version == "1.0.0"
     await journal_holds_together(tmp_path / "ws")
@@ -163,22 +163,22 @@ async def test_the_words_of_the_bar_build_as_jobs_that_can_be_cancelled(tmp_path
     folder = laid(tmp_path / "skills", "comma-tools")
     engine = await Engine.open(tmp_path / "ws", config=EngineConfig())
     try:
-        code, answer, text = await do_in(engine, f"build {folder} --dry-run")
+        code, answer, text = await run_command_in(engine, f"build {folder} --dry-run")
         assert (code, answer["status"], answer["agent"]) == (0, "done", "comma-tools")
         assert "nothing was written" in text
-        code, _, text = await do_in(engine, f"agent_create {folder}", dry=True)
+        code, _, text = await run_command_in(engine, f"agent_create {folder}", dry=True)
         assert (code, "builds an agent of a skill in seven phases" in text) == (0, True)
-        code, _, text = await do_in(engine, f"agent_create {folder}")
+        code, _, text = await run_command_in(engine, f"agent_create {folder}")
         assert (code, "built comma-tools 1.0.0" in text) == (0, True)
-        code, _, text = await do_in(engine, f"build {folder}/nowhere")
+        code, _, text = await run_command_in(engine, f"build {folder}/nowhere")
         assert (code, "is no folder with a SKILL.md" in text) == (1, True)
 
         mastermind, crew = await engine.mastermind(), await engine.crew()
         before = len(crew.state.builds)
         (folder / "notes.md").write_text("changed", encoding="utf-8")
-        line = asyncio.create_task(do_in(engine, f"build {folder}"))
+        line = asyncio.create_task(run_command_in(engine, f"build {folder}"))
         while len(crew.state.builds) == before or len(list(crew.state.builds.values())[-1].phases) < 5:
-            await crew.spine.changed()
+            await crew.stream.changed()
         line.cancel()
         with pytest.raises(asyncio.CancelledError):
             await line
@@ -199,16 +199,16 @@ REPAIRED = (
 HELD = """
 import asyncio, sys
 from pathlib import Path
-from engine.crew.builds.builds import Wanted
-from engine.engine import Engine, EngineConfig
-from engine.models import Endpoint
+from engine.crew.builder.findings import PendingBuild
+from engine.api.engine import Engine, EngineConfig
+from engine.models.endpoint import Endpoint
 from engine.models.choice import ModelChoice
 
 async def main(workspace, folder, url):
     config = EngineConfig(model=ModelChoice(Endpoint(url, "sk-test"), "claude-opus-4-6"))
     engine = await Engine.open(Path(workspace), config=config)
     crew = await engine.crew()
-    await crew.builds.build(Wanted(Path(folder), live=True))
+    await crew.builds.build(PendingBuild(Path(folder), live=True))
 
 asyncio.run(main(*sys.argv[1:]))
 """
@@ -222,7 +222,7 @@ async def test_what_a_dead_process_was_registering_is_repaired_when_the_crew_is_
     folder = laid(tmp_path / "skills", "comma-tools")
     workspace = tmp_path / "ws"
     async with house(workspace) as on:
-        await on.builds.build(Wanted(folder))
+        await on.builds.build(PendingBuild(folder))
     (folder / "notes.md").write_text("changed", encoding="utf-8")
     dying = await _started(KILLED, str(workspace), str(folder), "1.0.1")
     assert await dying.wait() == -signal.SIGKILL
@@ -259,7 +259,7 @@ async def test_the_agent_that_builds_is_a_pipeline_of_seven_phases_and_asks_wher
     async with house(tmp_path / "ws") as on:
         inside = lay(on.engine.root / "x", {"SKILL.md": skill(plain("x"))})
         given = await on.do(cc.Delegate(to="agent-builder", task=f"Build the agent of {folder}, please."))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             result = await on.crew.wait(given.data["handoff"])
         assert (result.success, result.error) == (True, None)
         assert [result.data["skill"]["name"], result.data["registration"]["status"]] == [
@@ -270,17 +270,17 @@ async def test_the_agent_that_builds_is_a_pipeline_of_seven_phases_and_asks_wher
         assert len(kept["records"]) == 7
 
         given = await on.do(cc.Delegate(to="agent-builder", task=f"Build '{inside}'"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while not (asked := on.crew.needs):
-                await on.crew.spine.changed()
+                await on.crew.stream.changed()
         assert asked[0].reason_code == "builder"
         await on.do(cc.AnswerRequest(request=asked[0].id, option="trust"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             assert (await on.crew.wait(given.data["handoff"])).success
         assert on.source("x") == "agents/x"
 
         given = await on.do(cc.Delegate(to="agent-builder", task="Build something nice"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             result = await on.crew.wait(given.data["handoff"])
         assert (result.error_code, result.success) == (ErrorCode.CHECKPOINT, False)
         assert "names no skill" in str(result.error)
@@ -296,7 +296,7 @@ def test_a_path_is_found_in_a_task() -> None:
         ("build something and/or nothing", "and/or"),
         ("build something", ""),
     ):
-        assert path_in(task) == path
+        assert path_in_task(task) == path
 
 
 async def test_a_sidecars_parts_are_not_looked_for_in_the_text_and_the_operator_is_no_stranger(
@@ -311,5 +311,5 @@ async def test_a_sidecars_parts_are_not_looked_for_in_the_text_and_the_operator_
         tmp_path / "steps",
         {"SKILL.md": skill(plain("steps")), "agent.yaml": json.dumps(sidecar).encode()},
     )
-    result = await Builder(tmp_path / "ws").build(folder, dry_run=True)
+    result = await build(tmp_path / "ws", folder, dry_run=True)
     assert (result.status, [one.code for one in result.findings]) == (Status.DRY_RUN, [])

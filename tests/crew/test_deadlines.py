@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from engine.agents.kinds import ErrorCode, HandoffState, RequestKind
-from engine.crew.parts import Ask, Question
-from engine.domain.crew_commands import AnswerRequest, CancelHandoff, PauseHandoff, ResumeHandoff
-from engine.journal.event import CREW
+from engine.core.crew_commands import AnswerRequest, CancelHandoff, PauseHandoff, ResumeHandoff
+from engine.core.journal import CREW
+from engine.crew.ontology.kinds import ErrorCode, HandoffState, RequestKind
+from engine.crew.ports import HandoffRequest, OperatorQuestion
 from tests.crew.flight import Flight, Job
 
 D = HandoffState
-ASKED = Question(RequestKind.QUESTION, "QUESTION", "Which line?", "Which line is meant?")
+ASKED = OperatorQuestion(RequestKind.QUESTION, "QUESTION", "Which line?", "Which line is meant?")
 
 
 async def test_a_child_ends_before_its_parent_and_waiting_stops_both_clocks(flight: Flight) -> None:
@@ -39,7 +39,7 @@ async def test_a_child_ends_before_its_parent_and_waiting_stops_both_clocks(flig
     child = flight.crew.state.children(name)[0]
     assert child.limit_s == 100 - 10 - 2
     assert child.state is D.WAITING_HUMAN
-    left = flight.crew.handoffs.deadlines.left_s
+    left = flight.crew.handoffs.moves.deadlines.left_s
     assert (left(name), left(child.id)) == (90, 88)
     flight.clock.advance(1_000)
     assert (left(name), left(child.id)) == (90, 88)
@@ -89,7 +89,7 @@ async def test_a_timeout_keeps_what_was_said_and_waits_five_seconds_at_most(
     await flight.until(lambda: bool(flight.crew.state.handoffs[name].run))
     flight.clock.advance(30)
     if deaf:
-        await flight.until(lambda: flight.crew.handoffs.live[name].cutting is not None)
+        await flight.until(lambda: flight.crew.handoffs.moves.live[name].cutting is not None)
         await asyncio.sleep(0.01)
         assert flight.state(name) is D.RUNNING
         flight.clock.advance(5)
@@ -110,7 +110,7 @@ async def test_cancelling_ends_what_is_below_first_and_leaves_nothing(flight: Fl
 
     def asks_below(*below: str) -> Any:
         async def script(job: Job) -> Any:
-            await job.desk.gather(job.run, [Ask(one, "do it") for one in below])
+            await job.desk.gather(job.run, [HandoffRequest(one, "do it") for one in below])
             return job.done()
 
         return script
@@ -145,7 +145,7 @@ async def test_cancelling_ends_what_is_below_first_and_leaves_nothing(flight: Fl
     assert not flight.crew.needs
     assert processes[0].returncode is not None
     assert all(task.done() for task in flight.worker.tasks.values())
-    await flight.crew.handoffs.settled()
+    await flight.crew.handoffs.moves.settled()
     again = await flight.do(CancelHandoff(handoff=name))
     assert "over already" in again["message"]
 

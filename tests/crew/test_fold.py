@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from engine.crew.fold import fold
-from engine.domain import crew_commands as cc
-from engine.journal import crew_events as ce
-from engine.journal.event import CREW
+from engine.core import crew as ce
+from engine.core import crew_commands as cc
+from engine.core.journal import CREW
+from engine.crew.event_stream import fold
 from tests.crew.flight import CLEAR, Flight, Job
 
 
@@ -23,10 +23,10 @@ async def test_the_stored_stream_gives_the_same_state_and_unknown_fields_a_warni
     group = (await flight.do(cc.Sequence(to=("a", "b"), task="all", clarity=CLEAR)))["group"]
     await flight.crew.wait_group(group)
     await flight.do(cc.EnableAgent(who="b", enabled=False))
-    spine = flight.crew.spine
-    spine.append(ce.BuildStaged(build="x", phase="analysis", state="passed", agent="a"))
-    spine.append(ce.ServerTold(server="search", state="ok", tools=3))
-    await spine.commit()
+    stream = flight.crew.stream
+    stream.append(ce.BuildStaged(build="x", phase="analysis", state="passed", agent="a"))
+    stream.append(ce.ServerTold(server="search", state="ok", tools=3))
+    await stream.commit()
     events = await flight.store.read(CREW)
     again = fold(events)
     assert again == flight.crew.state

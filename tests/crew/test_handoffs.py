@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from engine.agents.kinds import MOVES, ErrorCode, HandoffState, IllegalTransition
-from engine.agents.reading import read_spec
-from engine.crew.parts import Ask, HandoffError
-from engine.crew.queue import Line, effective
-from engine.domain.budgets import BudgetKind
-from engine.domain.crew_commands import EnableAgent, RegisterAgent, RetryHandoff, SetPriority
-from engine.journal.event import CREW
-from engine.steering.standing import Line as BudgetLine
-from engine.steering.standing import Standing
+from engine.agent.steering.budget_status import BudgetStatus
+from engine.agent.steering.budget_status import BudgetStatusLine as BudgetLine
+from engine.core.budgets import BudgetKind
+from engine.core.crew_commands import EnableAgent, RegisterAgent, RetryHandoff, SetPriority
+from engine.core.journal import CREW
+from engine.crew.handoffs.schedule import WaitingQueue, effective_priority
+from engine.crew.ontology.kinds import MOVES, ErrorCode, HandoffState, IllegalTransition
+from engine.crew.ontology.spec_parser import parse_spec
+from engine.crew.ports import HandoffError, HandoffRequest
 from tests.crew.flight import CLEAR, Flight, Job, result_of, spec_of
 
 D = HandoffState
@@ -115,7 +115,7 @@ async def test_admission_asks_in_its_order_and_the_first_no_counts(flight: Fligh
     assert "say more of it" in receipt["message"]
     assert flight.worker.began == []
     spent = BudgetLine(BudgetKind.USD, 1.0, 1.0)
-    flight.ground.standing = (Standing("workspace", (spent,)),)
+    flight.ground.standing = (BudgetStatus("workspace", (spent,)),)
     assert await code("open") == "BUDGET"
     assert "BUDGET_100" in {one.reason_code for one in flight.crew.needs}
     flight.ground.standing = ()
@@ -135,7 +135,7 @@ async def test_eight_handoffs_are_open_below_one_and_no_more(flight: Flight) -> 
     go = asyncio.Event()
 
     async def boss(job: Job) -> Any:
-        asks = [Ask("hand", f"task {number}") for number in range(9)]
+        asks = [HandoffRequest("hand", f"task {number}") for number in range(9)]
         answers = await job.desk.gather(job.run, asks)
         return job.done(" ".join(str(one.error_code or one.output) for one in answers))
 
@@ -154,7 +154,7 @@ async def test_eight_handoffs_are_open_below_one_and_no_more(flight: Flight) -> 
 async def test_urgent_overtakes_and_waiting_is_not_overtaken_for_ever(flight: Flight) -> None:
     """Line 15."""
     now, urgent = 0.0, {"old": 1, "high": 2, "normal": 1, "urgent": 3}
-    line = Line(lambda: now, lambda name: urgent[name])
+    line = WaitingQueue(lambda: now, lambda name: urgent[name])
     line.join("old")
     line.join("urgent")
     assert line.order == ("urgent", "old")
@@ -165,7 +165,7 @@ async def test_urgent_overtakes_and_waiting_is_not_overtaken_for_ever(flight: Fl
     assert line.order == ("old", "high", "normal")
     line.join("urgent")
     assert line.order[:2] == ("old", "urgent")
-    assert [effective(1, waited) for waited in (0, 59, 60, 120, 999)] == [1, 1, 2, 3, 3]
+    assert [effective_priority(1, waited) for waited in (0, 59, 60, 120, 999)] == [1, 1, 2, 3, 3]
 
     await flight.close()
     await flight.open(calls=1)
@@ -183,7 +183,7 @@ async def test_urgent_overtakes_and_waiting_is_not_overtaken_for_ever(flight: Fl
     normal, late = await flight.hand("slow"), await flight.hand("quick")
     assert flight.state(normal) is D.QUEUED
     await flight.do(SetPriority(handoff=late, priority=3))
-    assert flight.crew.handoffs.line.order in ((late, normal), (normal,))
+    assert flight.crew.handoffs.moves.line.order in ((late, normal), (normal,))
     go.set()
     for name in (first, normal, late):
         await flight.crew.wait(name)
@@ -198,7 +198,7 @@ async def test_illegal_moves_raise_and_change_nothing(flight: Flight) -> None:
     before, version = flight.crew.state.handoffs[name], flight.crew.state.version
     for target in HandoffState:
         with pytest.raises(IllegalTransition):
-            flight.crew.handoffs.move(name, target)
+            flight.crew.handoffs.moves.move(name, target)
     go = asyncio.Event()
 
     async def waits(job: Job) -> Any:
@@ -213,7 +213,7 @@ async def test_illegal_moves_raise_and_change_nothing(flight: Flight) -> None:
     version = flight.crew.state.version
     for target in set(HandoffState) - MOVES[D.RUNNING]:
         with pytest.raises(IllegalTransition):
-            flight.crew.handoffs.move(running, target)
+            flight.crew.handoffs.moves.move(running, target)
     assert flight.crew.state.version == version
     go.set()
     await flight.crew.wait(running)
@@ -262,7 +262,7 @@ async def test_a_retry_is_a_new_handoff_and_the_old_one_stays(flight: Flight) ->
     flight.worker.scripts["one"] = one
     name = await flight.hand("one")
     await flight.crew.wait(name)
-    await flight.crew.spine.commit()
+    await flight.crew.stream.commit()
     rows = [event for event in await flight.store.read(CREW) if name in event.body]
     before = flight.crew.state.handoffs[name].result
     assert before is not None
@@ -272,7 +272,7 @@ async def test_a_retry_is_a_new_handoff_and_the_old_one_stays(flight: Flight) ->
     context = flight.crew.state.handoffs[after].context
     assert after != name
     assert (context.retry_of, context.attempt) == (name, 2)
-    await flight.crew.spine.commit()
+    await flight.crew.stream.commit()
     now = [event for event in await flight.store.read(CREW) if f'"handoff":"{name}"' in event.body]
     assert [event.body for event in now] == [event.body for event in rows][: len(now)]
     assert flight.crew.state.handoffs[name].result == before
@@ -334,7 +334,7 @@ async def test_a_newer_version_does_not_touch_what_runs(flight: Flight) -> None:
     refused = await flight.do(RegisterAgent(spec={"id": "Bad", "type": "fuzzer"}), ok=False)
     assert "id:" in refused["message"]
     assert "type:" in refused["message"]
-    sub = read_spec(spec_of("sub"))
+    sub = parse_spec(spec_of("sub"))
 
     async def with_sub(job: Job) -> Any:
         answer = await job.delegate("sub", spec=sub)

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from engine.agents.kinds import ErrorCode, HandoffState
-from engine.agents.result import HandoffResult
-from engine.crew.contexts import Wanted, from_user
-from engine.crew.iterating import Stalls, iterate
-from engine.crew.parts import Ask, Scored
-from engine.domain import crew_commands as cc
+from engine.core import crew_commands as cc
+from engine.crew.choice import ScoredAgent, Scorer, iterate
+from engine.crew.handoffs.contexts import HandoffDraft, operator_context
+from engine.crew.ontology.kinds import ErrorCode, HandoffState
+from engine.crew.ontology.results import HandoffResult
+from engine.crew.ports import HandoffRequest
 from tests.crew.flight import CLEAR, Flight, Job, result_of
 
 D = HandoffState
@@ -45,24 +45,6 @@ async def test_each_has_the_findings_of_those_before_and_a_failure_stops(flight:
     ]
     assert [one.success for one in await flight.crew.wait_group(group)] == [False, True]
     assert seen["d"] == ()
-
-
-async def test_after_a_failure_the_operator_can_be_asked(flight: Flight) -> None:
-    await flight.register("a", "b")
-    codes = iter([ErrorCode.CHECKPOINT, None])
-
-    async def a(job: Job) -> Any:
-        return job.done("text", code=next(codes))
-
-    flight.worker.scripts["a"] = a
-    asked = cc.Sequence(to=("a", "b"), task="all", on_fail="ask", clarity=CLEAR)
-    group = (await flight.do(asked))["group"]
-    await flight.until(lambda: any(one.reason_code == "SEQUENCE_FAILED" for one in flight.crew.needs))
-    request = next(one for one in flight.crew.needs if one.reason_code == "SEQUENCE_FAILED")
-    await flight.do(cc.AnswerRequest(request=request.id, option="retry"))
-    results = await flight.crew.wait_group(group)
-    assert [one.success for one in results] == [True, True]
-    assert results[0].attempt == 2
 
 
 async def test_results_are_in_the_order_given_and_half_are_enough(flight: Flight) -> None:
@@ -177,16 +159,11 @@ async def test_a_synthesis_names_every_source_and_passthrough_calls_no_model(fli
     assert "Missing: c." in flight.crew.state.groups[group].output
 
 
-class Ranked:
-    """A selection that says what it is told to."""
-
-    def __init__(self, *found: Scored) -> None:
-        self.found = found
-
-    async def candidates(
-        self, text: str, *, caller: str, previous: Sequence[str], available: Sequence[str]
-    ) -> Sequence[Scored]:
-        return [one for one in self.found if one.agent in available]
+def ranked(*agents: ScoredAgent) -> Scorer:
+    """A selection that gives these agents."""
+    return lambda _state, _text, _caller, _previous, available: [
+        agent for agent in agents if agent.agent in available
+    ]
 
 
 async def test_selection_falls_back_where_one_cannot_begin_and_asks_about_a_tie(flight: Flight) -> None:
@@ -198,7 +175,9 @@ async def test_selection_falls_back_where_one_cannot_begin_and_asks_about_a_tie(
         return job.done(f"text of {job.context.to_agent}", code=codes[job.context.to_agent])
 
     flight.worker.scripts = dict.fromkeys("abc", member)
-    flight.crew.plug(select=Ranked(Scored("a", 0.9, {"T": 0.5}), Scored("b", 0.5), Scored("c", 0.3)))
+    flight.crew.selective.score = ranked(
+        ScoredAgent("a", 0.9, {"T": 0.5}), ScoredAgent("b", 0.5), ScoredAgent("c", 0.3)
+    )
     asked = cc.Select(task="who does it", clarity=CLEAR)
     group = (await flight.do(asked))["group"]
     (result,) = await flight.crew.wait_group(group)
@@ -214,7 +193,9 @@ async def test_selection_falls_back_where_one_cannot_begin_and_asks_about_a_tie(
     assert result.error_code is ErrorCode.QUALITY_GATE
     assert flight.worker.began == ["a", "b", "a"]
 
-    flight.crew.plug(select=Ranked(Scored("b", 0.54, {"T": 0.3, "C": 0.24}), Scored("c", 0.50)))
+    flight.crew.selective.score = ranked(
+        ScoredAgent("b", 0.54, {"T": 0.3, "C": 0.24}), ScoredAgent("c", 0.50)
+    )
     group = (await flight.do(asked))["group"]
     await flight.until(lambda: any(one.reason_code == "SELECTION_TIE" for one in flight.crew.needs))
     request = next(one for one in flight.crew.needs if one.reason_code == "SELECTION_TIE")
@@ -241,7 +222,7 @@ async def test_a_task_that_speaks_for_nobody_goes_to_larry(flight: Flight) -> No
     await flight.register("a")
     await flight.register("larry", kind="role", receives={"requires_what": False, "min_clarity": 0.0})
     flight.worker.scripts["larry"] = _talks
-    flight.crew.plug(select=Ranked())
+    flight.crew.selective.score = ranked()
     receipt = await flight.do(cc.Select(task="hm"))
     assert flight.crew.state.holder == "larry"
     assert "larry has the floor" in receipt["message"]
@@ -270,7 +251,6 @@ async def test_the_graph_selects_by_what_was_registered_and_used(flight: Flight)
     assert result.from_agent == other
     assert (await flight.do(cc.Select(task="hm")))["agent"] == "larry"
     await flight.close()
-    (flight.workspace / ".pilothouse" / "graph.db").unlink()
     await flight.open()
     assert (await flight.do(asked))["agent"] == "larry"
 
@@ -279,46 +259,25 @@ async def _talks(job: Job) -> Any:
     await asyncio.Event().wait()
 
 
-class Circles:
+class Again:
     """A caller that always wants the same."""
 
-    def __init__(self, again: Wanted, *, goes_on: bool = False) -> None:
-        self.again, self.goes_on = again, goes_on
-        self.said: list[str] = []
+    def __init__(self, again: HandoffDraft) -> None:
+        self.again = again
 
-    async def next(self, results: tuple[HandoffResult, ...]) -> Wanted | None:
+    async def next(self, results: tuple[HandoffResult, ...]) -> HandoffDraft | None:
         return self.again
 
-    async def replan(self, results: tuple[HandoffResult, ...]) -> None:
-        self.said.append(f"replan {len(results)}")
 
-    async def escalate(self, results: tuple[HandoffResult, ...]) -> bool:
-        self.said.append(f"escalate {len(results)}")
-        return self.goes_on
-
-
-async def test_iterating_stops_at_its_cap_and_in_circles(flight: Flight) -> None:
-    """Line 25."""
+async def test_iterating_stops_at_its_cap(flight: Flight) -> None:
     crew = flight.crew
-    wanted = Wanted(from_user(crew.state, crew.handoffs.setting, Ask("a", "go on")))
-    number = iter(range(100))
+    wanted = HandoffDraft(operator_context(crew.state, crew.handoffs.setting, HandoffRequest("a", "go on")))
 
-    async def same(_wanted: Wanted) -> HandoffResult:
+    async def same(_wanted: HandoffDraft) -> HandoffResult:
         return result_of(wanted.context, "the same")
 
-    async def new(_wanted: Wanted) -> HandoffResult:
-        return result_of(wanted.context, f"text {next(number)}")
-
-    circles = Circles(wanted)
-    results = await iterate(wanted, same, circles)
-    assert circles.said == ["replan 4", "escalate 5"]
-    assert len(results) == 5
-    assert len(await iterate(wanted, new, Circles(wanted), most=3)) == 3
-    stalls = Stalls()
-    other = Wanted(from_user(crew.state, crew.handoffs.setting, Ask("b", "another")))
-    assert stalls.note(wanted, result_of(wanted.context, "x")) == 0
-    assert stalls.note(wanted, result_of(wanted.context, "x")) == 1
-    assert stalls.note(other, result_of(other.context, "new")) == 0
+    assert len(await iterate(wanted, same, Again(wanted))) == 5  # type: ignore[arg-type]
+    assert len(await iterate(wanted, same, Again(wanted), most=3)) == 3  # type: ignore[arg-type]
 
 
 async def test_the_operator_says_what_is_next_in_an_iteration(flight: Flight) -> None:
@@ -338,7 +297,7 @@ async def test_the_operator_says_what_is_next_in_an_iteration(flight: Flight) ->
     assert second.context.task_description == "now you"
     assert [one.framework_id for one in second.context.previous_analyses] == ["a"]
     await flight.do(cc.AnswerRequest(request=flight.crew.needs[0].id, option="done"))
-    await flight.crew.handoffs.settled()
+    await flight.crew.handoffs.moves.settled()
     assert not flight.crew.needs
 
 

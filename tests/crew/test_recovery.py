@@ -6,20 +6,16 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from engine.agents.kinds import ErrorCode, HandoffState, RequestKind
-from engine.agents.reading import read_spec
-from engine.agents.result import HandoffResult
-from engine.crew.a2a import agent_card, stop_reason, task_state
-from engine.crew.parts import Question
-from engine.domain import crew_commands as cc
-from engine.engine import Engine
-from engine.inquiry import NeedKind
+from engine.api.engine import Engine
+from engine.core import crew_commands as cc
+from engine.crew.ontology.kinds import ErrorCode, HandoffState, RequestKind
+from engine.crew.ontology.results import HandoffResult
+from engine.crew.ports import OperatorQuestion
+from engine.inquiry.inbox import NeedKind
 from tests.crew.flight import Flight, Job, spec_of
 
 D = HandoffState
-ASKED = Question(RequestKind.QUESTION, "QUESTION", "Which line?", "Which line is meant?")
+ASKED = OperatorQuestion(RequestKind.QUESTION, "QUESTION", "Which line?", "Which line is meant?")
 
 
 async def test_after_a_kill_each_stands_where_it_can_go_on(flight: Flight) -> None:
@@ -112,7 +108,7 @@ async def test_commands_go_through_the_engine_and_requests_are_in_its_inbox(tmp_
         assert "near it: one" in unknown.message
         crew = await engine.crew()
         request = crew.requests.open(None, ASKED)
-        await crew.spine.commit()
+        await crew.stream.commit()
         (need,) = await engine.inbox()
         assert (need.kind, need.thing) == (NeedKind.REQUEST, request.id)
         assert engine.health.journal == ""
@@ -128,30 +124,3 @@ async def test_commands_go_through_the_engine_and_requests_are_in_its_inbox(tmp_
         assert await engine.inbox() == ()
     finally:
         await engine.close()
-
-
-@pytest.mark.parametrize(
-    ("state", "code", "task", "reason"),
-    [
-        (D.COMPLETED, None, "completed", "end_turn"),
-        (D.CANCELLED, ErrorCode.CANCELLED, "canceled", "cancelled"),
-        (D.TIMED_OUT, ErrorCode.TIMEOUT, "failed", "refusal"),
-        (D.REJECTED, ErrorCode.BUDGET, "rejected", "max_turn_requests"),
-    ],
-)
-def test_a_handoff_in_other_protocols_words(
-    state: HandoffState, code: ErrorCode | None, task: str, reason: str
-) -> None:
-    result = HandoffResult(
-        handoff_id="h-0000", from_agent="a", to_agent="user", success=code is None, output="x",
-        state=state, error=None if code is None else "no", error_code=code,
-    )  # fmt: skip
-    assert task_state(state) == task
-    assert stop_reason(result) == reason
-    assert task_state(D.WAITING_HUMAN, RequestKind.PERMISSION) == "auth-required"
-
-
-def test_an_agents_card_has_its_skill() -> None:
-    card = agent_card(read_spec({**spec_of("one"), "tags": ["x"], "triggers": {"keywords": ["churn"]}}))
-    assert card["skills"][0]["examples"] == ["churn"]
-    assert card["skills"][0]["tags"] == ["x", "operator"]

@@ -3,25 +3,47 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from app.doing import do_in
-from app.grammar import complete, read_line, verb_of
-from app.headless import opened
-from app.preview import Preview, preview_of
+from app.commands.command import Context, GrammarError
+from app.commands.command_runner import preview_request, run_command_in
+from app.commands.headless import open_engine
+from app.commands.preview import Preview
+from app.commands.registry import complete
+from app.commands.registry import read_line as read_request
 from app.projection.agent_card import card
-from app.verb import Context, GrammarError, Local
-from engine.agents.kinds import ErrorCode
-from engine.agents.result import Usage
-from engine.domain import commands as cmd
-from engine.domain import crew_commands as cc
-from engine.domain.crew import CrewSettings
-from engine.loop.sharing import EngineConfig
+from engine.agent.shared import EngineConfig
+from engine.core import commands as cmd
+from engine.core import crew_commands as cc
+from engine.core.crew import CrewSettings
+from engine.crew.ontology.kinds import ErrorCode
+from engine.crew.ontology.results import Usage
+from tests.app.recording_host import RecordingHost
 from tests.crew.flight import CLEAR, Flight, Job, Worker, spec_of
 from tests.crew.test_views import ask, now, wait
+from tests.patience import PATIENCE_S
+
+
+def read_line(line: str, context: Context) -> object:
+    """What a line sends, or shows with which values."""
+    request = read_request(line, context)
+    if request.sends is not None:
+        return request.sends
+    host = RecordingHost(context)
+    with suppress(AttributeError):  # what it shows without a view asks the engine
+        answer = request.run(host, request.values)
+        if asyncio.iscoroutine(answer):
+            answer.close()
+    if host.shown:
+        name, arguments = host.shown[0]
+        return (name, *arguments.values())
+    return (request.command.name, *request.values.values())
+
 
 LINES = [
     ("delegate minto structure this", cc.Delegate(to="minto", task="structure this")),
@@ -43,8 +65,8 @@ LINES = [
     ),
     ("debate we go on", cc.Debate(motion="we go on")),
     ("guided start wizard a canvas", cc.Delegate(to="wizard", task="a canvas")),
-    ("select validate it", Local("select", "validate it")),
-    ("agents --versions", Local("agents", "--versions")),
+    ("select validate it", ("select", "validate it")),
+    ("agents --versions", ("agents", "--versions")),
     ("agent_remove pws", cc.RemoveAgent(who="pws")),
     ("agent_disable pws", cc.EnableAgent(who="pws", enabled=False)),
     ("pause g1", None),
@@ -95,14 +117,14 @@ async def test_lines_about_handoffs_and_requests(flight: Flight) -> None:
     assert complete("step h", context) == [(f"step {phased} on", "phased running")]
     await flight.do(cc.StepMode(handoff=phased))
     assert complete("step h", context) == [(f"step {phased} off", "phased running")]
-    assert dict(foretold(f"step {phased} off", context).facts)["undo"] == "yes: set it again"
+    assert dict((await foretold(f"step {phased} off", context)).facts)["undo"] == "yes: set it again"
     assert read_line(f"takeover {other} my text", context) == cc.TakeOver(handoff=other, text="my text")
     assert read_line("answer hr-1 1", context) == cc.AnswerRequest(request="hr-1", option="go")
     assert read_line("answer hr-1 2 mine", context) == cc.AnswerRequest(
         request="hr-1", option="hand", text="mine"
     )
     assert read_line("answer hr-1 why not", context) == cc.AnswerRequest(request="hr-1", text="why not")
-    assert read_line("guided resume wizard", context) == Local("handoff", guided)
+    assert read_line("guided resume wizard", context) == ("handoff", guided)
     words = [line for line, _ in complete("answer ", context)]
     assert words == ["answer hr-1", "answer hr-2"]
     assert f"takeover {other}" in [line for line, _ in complete("takeover ", context)]
@@ -145,7 +167,7 @@ async def test_lines_about_parked_ideas(flight: Flight) -> None:
         assert read_line(line, context) == cc.TakeIdea(idea="i-1", goal_of="pilot-1")
     assert read_line("idea drop i-1 not now", context) == cc.DropIdea(idea="i-1", reason="not now")
     for line, said in (
-        ("idea keep i-1", "taken up or dropped; 'keep' is neither"),
+        ("idea keep i-1", "taken or dropped; 'keep' is neither"),
         ("idea take i-9", "there is no idea 'i-9'; the nearest: i-1"),
         ("idea take i-1 mintoo", "there is no agent 'mintoo'; the nearest: minto"),
     ):
@@ -153,16 +175,16 @@ async def test_lines_about_parked_ideas(flight: Flight) -> None:
             read_line(line, context)
     assert ("idea take i-1", "larry: sell it as a toy") in complete("idea t", context)
     assert [line for line, _ in complete("idea take i-1 m", context)] == ["idea take i-1 minto"]
-    told = dict(foretold("idea take i-1 minto", context).facts)
+    told = dict((await foretold("idea take i-1 minto", context)).facts)
     assert told["text"] == "sell it as a toy"
     (listed,) = card_of(flight, "larry", "Parked ideas")
     assert listed.startswith("i-1: sell it as a toy")
 
 
-def foretold(line: str, context: Context) -> Preview:
-    return preview_of(
-        line, verb_of(line)[0], read_line(line, context), crew=context.crew, model="claude-opus-4-6"
-    )
+async def foretold(line: str, context: Context) -> Preview:
+    host = RecordingHost(context)
+    host.engine = SimpleNamespace(model_name="claude-opus-4-6")
+    return await preview_request(host, read_request(line, context))
 
 
 def card_of(flight: Flight, agent: str, title: str) -> list[str]:
@@ -186,12 +208,12 @@ async def test_a_preview_tells_the_calls_of_a_debate_and_what_takes_a_line_back(
         ("transfer larry", {"undo": "yes: take back"}),
         ("delegate minto x", {"undo": "cancel HANDOFF ends it with all that it handed over"}),
     ):  # fmt: skip
-        found = dict(foretold(line, context).facts)
+        found = dict((await foretold(line, context)).facts)
         assert told.items() <= found.items(), found
     flight.worker.scripts["pws"] = spends
     handed = cc.Delegate(to="pws", task="a turn", clarity=CLEAR, metadata={"debate": {"side": "yes"}})
     await flight.crew.wait((await flight.do(handed))["handoff"])
-    assert dict(foretold("debate go on", context).facts)["estimate"] == (
+    assert dict((await foretold("debate go on", context)).facts)["estimate"] == (
         "about $0.70: the 2 calls of earlier debates took $0.10"
     )
 
@@ -201,7 +223,7 @@ async def spends(job: Job) -> object:
 
 
 async def test_without_a_screen_work_is_followed_until_it_ends_or_waits(tmp_path: Path) -> None:
-    async with opened(tmp_path, EngineConfig(crew=CrewSettings(built_ins=False))) as engine:
+    async with open_engine(tmp_path, EngineConfig(crew=CrewSettings(built_ins=False))) as engine:
         worker = Worker()
         crew = await engine.crew()
         worker.crew = crew
@@ -214,48 +236,48 @@ async def test_without_a_screen_work_is_followed_until_it_ends_or_waits(tmp_path
         for name in ("good", "fails", "asks"):
             spec = spec_of(name, triggers={"keywords": [f"be {name}"]})
             assert (await engine.submit(cc.RegisterAgent(spec=spec))).ok
-        code, answer, text = await do_in(engine, "delegate good see about it")
+        code, answer, text = await run_command_in(engine, "delegate good see about it")
         assert (code, answer["ok"], answer["state"]) == (0, True, "completed")
         assert "✓ h-" in text
-        code, answer, text = await do_in(engine, "delegate fails see about it")
+        code, answer, text = await run_command_in(engine, "delegate fails see about it")
         assert (code, answer["result"]["error_code"]) == (1, "BUDGET")
-        code, answer, text = await do_in(engine, "parallel good,asks see about it")
+        code, answer, text = await run_command_in(engine, "parallel good,asks see about it")
         assert code == 3
         request = answer["requests"][-1]["id"]
         assert f"? {request} asks: 17 < 20 1 go on  2 write it by hand" in text
-        code, _, text = await do_in(engine, f"answer {request} 1")
+        code, _, text = await run_command_in(engine, f"answer {request} 1")
         assert (code, text) == (0, f"{request} is answered")
-        code, answer, text = await do_in(engine, "agents")
+        code, answer, text = await run_command_in(engine, "agents")
         assert [one["id"] for one in answer["agents"]] == ["good", "fails", "asks"]
-        assert "1.0.0" in (await do_in(engine, "agents --versions"))[2]
+        assert "1.0.0" in (await run_command_in(engine, "agents --versions"))[2]
         assert "4 ended runs: agents --all" in text
-        code, answer, text = await do_in(engine, "agents --all")
+        code, answer, text = await run_command_in(engine, "agents --all")
         assert [(one["id"], one["state"]) for one in answer["runs"]][:2] == [
             ("good-1", "completed"),
             ("fails-2", "failed"),
         ]
         assert "fails-2" in text
-        code, answer, text = await do_in(engine, "select somebody to be fails")
+        code, answer, text = await run_command_in(engine, "select somebody to be fails")
         assert (code, answer["route"], answer["rows"][0]["T"]) == (0, "fails", 0.6)
-        code, answer, _ = await do_in(engine, "handoffs")
+        code, answer, _ = await run_command_in(engine, "handoffs")
         assert len(answer["handoffs"]) >= 4
-        code, answer, text = await do_in(engine, f"handoffs {answer['handoffs'][0]['id']}")
+        code, answer, text = await run_command_in(engine, f"handoffs {answer['handoffs'][0]['id']}")
         assert "## Task\nsee about it" in answer["prompt"]
-        assert (await do_in(engine, "delegate nobody x"))[0] == 2
-        code, answer, _ = await do_in(engine, "delegate good x ?")
+        assert (await run_command_in(engine, "delegate nobody x"))[0] == 2
+        code, answer, _ = await run_command_in(engine, "delegate good x ?")
         assert (code, answer["ok"]) == (0, True)
         await asyncio.gather(*worker.tasks.values(), return_exceptions=True)
 
 
 async def test_cutting_a_line_off_cancels_what_it_began(tmp_path: Path) -> None:
-    async with opened(tmp_path, EngineConfig(crew=CrewSettings(built_ins=False))) as engine:
+    async with open_engine(tmp_path, EngineConfig(crew=CrewSettings(built_ins=False))) as engine:
         worker = Worker()
         crew = worker.crew = await engine.crew()
         crew.plug(worker=worker)
         worker.scripts["slow"] = wait
         assert (await engine.submit(cc.RegisterAgent(spec=spec_of("slow")))).ok
-        line = asyncio.create_task(do_in(engine, "delegate slow see about it"))
-        async with asyncio.timeout(10):
+        line = asyncio.create_task(run_command_in(engine, "delegate slow see about it"))
+        async with asyncio.timeout(PATIENCE_S):
             while not worker.tasks:
                 await asyncio.sleep(0.001)
         line.cancel()

@@ -8,26 +8,24 @@ from datetime import datetime
 
 import pytest
 
-from app.crew_doing import explained
+from app.commands.crew_runner import explain_selection
 from app.projection.agent_card import card, selection
 from app.projection.fleet_views import Fleet
-from app.projection.handoff_views import _asked, error_text, facts, timeline
-from app.projection.views import goal_stack
-from engine.agents.human import HumanRequest, Option
-from engine.agents.kinds import Effect, ErrorCode, RequestKind
-from engine.crew.graphing import GraphSelect
-from engine.crew.parts import Question
-from engine.domain import crew_commands as cc
-from engine.domain.goal import Goal, GoalStatus
-from engine.domain.state import AgentState, RunState
-from engine.journal import crew_events as ce
-from engine.mcp import ServerState
-from engine.selection import MemoryGraph
+from app.projection.handoff_views import _asked, error_text, handoff_facts, timeline
+from app.projection.pane_views import goal_stack
+from engine.core import crew as ce
+from engine.core import crew_commands as cc
+from engine.core.agents import RunState
+from engine.core.goals import Goal, GoalStatus
+from engine.core.state import AgentState
+from engine.crew.ontology.context import HumanRequest, Option
+from engine.crew.ontology.kinds import Effect, ErrorCode, RequestKind
+from engine.crew.ports import OperatorQuestion
+from engine.tools.mcp.health import ServerState
 from tests.crew.flight import CLEAR, Flight, Job
-from widgets.dialogs.fleet import FleetModel
-from widgets.fleet_grid import FleetRow
+from widgets.dialogs.fleet import FleetModel, FleetRow
 
-ASKS = Question(
+ASKS = OperatorQuestion(
     RequestKind.DECISION,
     "checkpoint",
     "Go on?",
@@ -140,21 +138,23 @@ async def test_the_holder_of_the_floor_talks_and_servers_that_are_down_are_told(
     await flight.register("researcher", tools=tools)
 
     async def talk(job: Job) -> None:
-        await job.desk.ask(job.run, Question(RequestKind.QUESTION, "conversation", "talk", "What is it?"))
+        await job.desk.ask(
+            job.run, OperatorQuestion(RequestKind.QUESTION, "conversation", "talk", "What is it?")
+        )
 
     flight.worker.scripts["larry"] = talk
     await flight.do(cc.Transfer(to="larry", clarity=CLEAR))
     await flight.until(lambda: len(flight.crew.state.open_requests()) == 1)
-    flight.crew.spine.append(ce.ServerTold(server="tavily", state="down", message="gone"))
+    flight.crew.stream.append(ce.ServerTold(server="tavily", state="down", message="gone"))
     model = Fleet().model(flight.crew.state, [], now(flight))
     larry = row(model, "larry")
     assert (larry.floor, larry.mark, larry.state) == (True, "▶", "talking 0s")
     assert larry.asked is not None
     assert larry.asked.free
     assert row(model, "researcher").tools == "down"
-    flight.crew.spine.append(ce.ServerTold(server="tavily", state=ServerState.WAITING.value))
+    flight.crew.stream.append(ce.ServerTold(server="tavily", state=ServerState.WAITING.value))
     assert row(Fleet().model(flight.crew.state, [], now(flight)), "researcher").tools == "down"
-    flight.crew.spine.append(ce.ServerTold(server="tavily", state="down", message="gone"))
+    flight.crew.stream.append(ce.ServerTold(server="tavily", state="down", message="gone"))
     assert "◆ larry speaks with you" in model.standing
     sections = {one.title: one.text for one in card(flight.crew.state, "researcher", now(flight))}
     assert "tavily (*): required, down: gone" in sections["Tools"]
@@ -208,13 +208,13 @@ async def test_the_timeline_has_lineage_brackets_bars_and_all_that_is_known(flig
     assert failed.tail.startswith("QUALITY_GATE")
     assert {"retry", "error"} <= failed.may
     assert "what had come by then:\nhalf" in error_text(state, failed.key)
-    told = {fact.label: fact.text for fact in facts(state, top, now(flight))}
+    told = {fact.label: fact.text for fact in handoff_facts(state, top, now(flight))}
     assert told["task"] == "look at churn"
     assert told["success"] == "Under 5 % a year (0.80)"
     assert told["sure"] == "0.70, said by rule"
     assert told["score"] == "fit 3"
     assert "said found it" in {fact.text for fact in model.facts}
-    assert "pws, devil" in facts(state, group, now(flight))[0].text
+    assert "pws, devil" in handoff_facts(state, group, now(flight))[0].text
 
 
 async def test_a_selection_is_explained_by_the_graph_itself(flight: Flight) -> None:
@@ -222,12 +222,9 @@ async def test_a_selection_is_explained_by_the_graph_itself(flight: Flight) -> N
     await flight.register("minto", triggers={"keywords": ["structure"]},
                           chaining={"precedes": [{"id": "pws", "weight": 0.9}]})  # fmt: skip
     await flight.register("pws", triggers={"keywords": ["validate"]})
-    select = flight.crew.selective.select
-    if not isinstance(select, GraphSelect):
-        select = GraphSelect(MemoryGraph(), flight.store)
-        flight.crew.plug(select=select)
     await flight.crew.wait(await flight.hand("minto"))
-    model = selection(await explained(flight.crew, "Validate the structure"), "Validate the structure")
+    why = explain_selection(flight.crew, "Validate the structure")
+    model = selection("Validate the structure", why.selection, why.seeds, why.standing)
     pws, minto = model.rows
     assert (pws.agent, pws.score, pws.parts, pws.literal) == ("pws", 0.87, (0.6, 0.0, 0.27, 0.0), 0.6)
     assert (minto.place, minto.lost) == (0, "It has finished already.")

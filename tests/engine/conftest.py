@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from engine_flight import Flight, QuickClock, journal_holds_together, live_state_is_the_fold
 
-from engine.domain import commands as cmd
-from engine.domain.ports import SystemClock
-from engine.engine import EngineConfig
+from engine.agent.shared import EngineConfig
+from engine.core import commands as cmd
+from engine.core.ports import SystemClock
 
 
 @pytest.fixture

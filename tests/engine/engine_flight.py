@@ -8,21 +8,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.domain import commands as cmd
-from engine.domain.ports import Ports, SystemClock
-from engine.domain.state import AgentState
-from engine.engine import RETRY_JOURNAL_S, Engine, EngineConfig
-from engine.journal import events as ev
-from engine.journal.blobs import BlobStore
-from engine.journal.errors import BlobError
-from engine.journal.event import Event, of_agent
-from engine.journal.fold import SNAPSHOT_FORMAT, dump_state, fold, load_state
-from engine.journal.store import DATA_DIRECTORY, JournalStore
-from engine.journal.verify import verify
-from engine.replay import Replay, replay_stream
+from engine.agent.shared import EngineConfig
+from engine.api.engine import RETRY_JOURNAL_S, Engine
+from engine.api.replay import Replay, replay_stream
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.fold import SNAPSHOT_FORMAT, dump_state, fold, load_state
+from engine.core.journal import BlobError, Event, of_agent
+from engine.core.ports import Ports, SystemClock
+from engine.core.state import AgentState
+from engine.core.store.blobs import BlobStore
+from engine.core.store.port import DATA_DIRECTORY
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.verify import verify
+from tests.patience import PATIENCE_S as PATIENCE_S
 
-PATIENCE_S = 10.0
-"""How long a scenario waits for something before it fails; nothing depends on how fast it comes."""
 FIRST_LOOK_S, EVERY_S = 0.001, 0.008
 """When a scenario looks again: soon at first, then seldom, since looking costs processor too."""
 
@@ -168,7 +168,7 @@ async def live_state_is_the_fold(flight: Flight, agent: str) -> None:
 
 async def journal_holds_together(workspace: Path) -> list[Replay]:
     """The chain is sound, states come out the same whichever way, and every agent replays."""
-    store = await JournalStore.open(workspace, clock=SystemClock(), read_only=True)
+    store = await SqliteJournal.open(workspace, clock=SystemClock(), read_only=True)
     try:
         verdict = await verify(store)
         assert verdict.ok, verdict.reason
@@ -196,7 +196,7 @@ def every_event_has_a_cause(events: Sequence[Event]) -> None:
             assert int(version) < event.version or stream != event.stream
 
 
-async def snapshot_and_rest_is_the_fold(store: JournalStore, agent: str, events: list[Event]) -> None:
+async def snapshot_and_rest_is_the_fold(store: SqliteJournal, agent: str, events: list[Event]) -> None:
     whole = fold(events)
     assert load_state(dump_state(whole)) == whole
     found = await store.load_snapshot(agent, None, SNAPSHOT_FORMAT)
@@ -205,7 +205,7 @@ async def snapshot_and_rest_is_the_fold(store: JournalStore, agent: str, events:
         assert fold(events[version:], load_state(text)) == whole
 
 
-async def replay_of(workspace: Path, events: Sequence[Event]) -> Replay:
+async def replay_of(workspace: Path, events: Sequence[Event], writers: Sequence[str] = ()) -> Replay:
     blobs = BlobStore(workspace / DATA_DIRECTORY / "blobs")
 
     async def blob(digest: str) -> bytes | None:
@@ -214,4 +214,4 @@ async def replay_of(workspace: Path, events: Sequence[Event]) -> Replay:
         except BlobError:
             return None
 
-    return await replay_stream(events, blob)
+    return await replay_stream(events, blob, writers)

@@ -10,10 +10,11 @@ from typing import Any
 
 from engine_flight import Flight, QuickClock, journal_holds_together
 
-from engine.domain import commands as cmd
-from engine.engine import EngineConfig
-from engine.models import Budget, Endpoint, Retries
+from engine.agent.shared import EngineConfig
+from engine.core import commands as cmd
 from engine.models.choice import ModelChoice
+from engine.models.cost import Budget
+from engine.models.endpoint import Endpoint, Retries
 from tests.messages_server import MessagesServer, Reply
 
 SECRET = "sk-not-for-the-journal-123"

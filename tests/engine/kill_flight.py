@@ -10,16 +10,17 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.domain import commands as cmd
-from engine.domain.plan import StepStatus
-from engine.domain.ports import SystemClock
-from engine.domain.state import AgentState, RunState
-from engine.engine import Engine
-from engine.journal import events as ev
-from engine.journal.event import Event
-from engine.journal.fold import fold
-from engine.journal.store import JournalStore
-from engine.journal.verify import verify
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import RunState
+from engine.core.fold import fold
+from engine.core.journal import Event
+from engine.core.plan import StepStatus
+from engine.core.ports import SystemClock
+from engine.core.state import AgentState
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.verify import verify
 from tests import forking
 from tests.engine.engine_flight import journal_holds_together
 
@@ -41,9 +42,9 @@ class Tally:
 LIFE = """
 import asyncio, json, os, random, sys
 from pathlib import Path
-from engine.domain import commands as cmd
-from engine.domain.state import RunState
-from engine.engine import Engine
+from engine.core import commands as cmd
+from engine.core.state import RunState
+from engine.api.engine import Engine
 
 def act(command, /, **args):
     return {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": command, "args": args}}
@@ -124,7 +125,7 @@ async def live_until_killed(workspace: Path, seed: int, dice: random.Random) -> 
 async def journal_of(workspace: Path) -> list[Event]:
     if not (workspace / ".pilothouse" / "journal.db").exists():
         return []
-    store = await JournalStore.open(workspace, clock=SystemClock(), read_only=True)
+    store = await SqliteJournal.open(workspace, clock=SystemClock(), read_only=True)
     try:
         verdict = await verify(store)
         assert verdict.ok, verdict.reason

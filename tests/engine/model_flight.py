@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from engine.domain import commands as cmd
-from engine.domain.state import AgentState
-from engine.engine import EngineConfig
-from engine.models import Budget, Endpoint, Retries
+from engine.agent.shared import EngineConfig
+from engine.core import commands as cmd
+from engine.core.state import AgentState
 from engine.models.choice import ModelChoice
+from engine.models.cost import Budget
+from engine.models.endpoint import Endpoint, Retries
 from tests.engine.engine_flight import Flight, QuickClock, journal_holds_together
 from tests.messages_server import MessagesServer, Reply, Seen
 

@@ -8,17 +8,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.domain import commands as cmd
-from engine.domain.ports import SystemClock
-from engine.domain.state import AgentState
-from engine.engine import EngineConfig
-from engine.models import Endpoint, Retries
+from engine.agent.shared import EngineConfig
+from engine.core import commands as cmd
+from engine.core.ports import SystemClock
+from engine.core.state import AgentState
 from engine.models.choice import ModelChoice
+from engine.models.endpoint import Endpoint, Retries
 from tests.engine.engine_flight import Flight, QuickClock
 from tests.engine.model_flight import MODEL, planned
 from tests.messages_server import MessagesServer, Reply, failure, plan_call
+from tests.patience import PATIENCE_S as PATIENCE_S
 
-PATIENCE_S = 60.0
 RULES = """```yaml
 EVENT: achieve lay_out(Name)
 CONDITIONS:

@@ -9,19 +9,21 @@ from typing import Any
 
 from engine_flight import HeldClock, QuickClock
 
-from engine.actions.saving import NoSaver
-from engine.domain import commands as cmd
-from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult
-from engine.domain.plan import PlanStep
-from engine.domain.ports import CallContext, CommandSpec, NoSessions, Parameter, Ports
-from engine.domain.state import AgentConfig, AgentState
-from engine.domain.thinking import PlanProposal, PlanRequest
-from engine.journal import events as ev
-from engine.journal.event import GENESIS, Event
-from engine.journal.fold import fold
-from engine.journal.log import StreamLog
-from engine.loop.agent import Agent
-from engine.loop.recording import Surroundings
+from engine.agent.actions.snapshots import NoSaver
+from engine.agent.agent import Agent
+from engine.agent.perception import AgentEnvironment
+from engine.agent.recorder import AgentRecorder
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ErrorCode, ResultStatus, SandboxSession, ToolResult
+from engine.core.agents import AgentConfig
+from engine.core.fold import fold
+from engine.core.journal import GENESIS, Event
+from engine.core.plan import PlanStep
+from engine.core.ports import CallContext, CommandSpec, NoSessions, Parameter, Ports
+from engine.core.state import AgentState
+from engine.core.streams import StreamLog
+from engine.core.thinking import PlanProposal, PlanRequest
 from engine.tools.registry import ToolRegistry
 from engine.tools.simple_coder_commands import COMMANDS
 
@@ -63,7 +65,7 @@ class RetryBench:
         config = AgentConfig(max_consecutive_errors=max_errors)
         created = ev.AgentCreated(agent_id="a", agent_type="bdi_agent", config=config)
         self.state: AgentState = fold([log.append(created, actor="operator:x", causes=(), tick=0)])
-        around = Surroundings(
+        around = AgentEnvironment(
             thinker=self,
             toolbox=self,
             saver=NoSaver(),
@@ -74,7 +76,7 @@ class RetryBench:
             randomness=Ports().randomness,
             control=NoSessions(),
         )
-        self.agent = Agent(self.state, log, around)
+        self.agent = Agent(AgentRecorder(self.state, log), around)
 
     async def _keep(self, batch: Sequence[Event]) -> Sequence[Event]:
         self.journal.extend(batch)

@@ -6,8 +6,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from engine.domain import commands as cmd
-from engine.engine import Engine
+from engine.api.engine import Engine
+from engine.core import commands as cmd
 
 
 async def main(workspace: Path, places: list[int]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engine_flight import PATIENCE_S, Flight, act
 
-from engine.snapshots import Snapshots
+from engine.sandbox.snapshots.workspace import Snapshots
 
 WRITE = act("write", path="made", content="1")
 
@@ -20,8 +20,8 @@ def store_of(flight: Flight) -> Path:
 
 
 def snapshots_of(flight: Flight) -> Snapshots:
-    assert flight.engine._saver is not None
-    return flight.engine._saver.snapshots
+    assert flight.engine.time_travel.main is not None
+    return flight.engine.time_travel.main.snapshots
 
 
 @asynccontextmanager

@@ -7,13 +7,15 @@ from pathlib import Path
 from engine_flight import Flight
 from helm_flight import action, helm, told
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import StepStatus
-from engine.domain.state import AgentState, Mode
-from engine.inquiry import NeedKind, needs_of
-from engine.journal import events as ev
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Mode
+from engine.core.goals import GoalStatus
+from engine.core.plan import StepStatus
+from engine.core.state import AgentState
+from engine.inquiry.inbox import NeedKind, needs_of
 from tests.messages_server import call, object_call, plan_call
+from tests.patience import PATIENCE_S
 
 FIRST = plan_call(action("A", "write", path="a.txt", content="1"), action("B", "read", path="nowhere.txt"))
 DECIDES = {"style": "decide"}
@@ -28,7 +30,7 @@ async def drifted(flight: Flight) -> AgentState:
     await flight.do(cmd.SetApprovals, policy="ask-changes")
     await flight.do(cmd.AdoptGoal, text="make it")
     await flight.do(cmd.Run)
-    await flight.until(lambda s: s.approvals.question, patience_s=30)  # memory opens first
+    await flight.until(lambda s: s.approvals.question, patience_s=PATIENCE_S)  # memory opens first
     # The envelope answers the question that waits, too.
     await flight.do(cmd.AcceptPlan, goal="g1", envelope={"commands": ["*"], "paths": ["**"]})
     return await flight.until(lambda s: s.approvals.held and s.approvals.held["g1"].told)

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from engine_flight import PATIENCE_S, Flight, act, journal_holds_together, replay_of
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.state import Mode, RunState
-from engine.engine import Engine
-from engine.journal import events as ev
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Mode, RunState
+from engine.core.goals import GoalStatus
 
 TICK = "import time\nfor n in range(10**6): print('tick', n, flush=True); time.sleep(0.02)"
 STUBBORN = """
@@ -261,8 +261,8 @@ async def test_hostile_output_is_recorded_as_it_is(flight: Flight) -> None:
 LIFE = """
 import asyncio, sys
 from pathlib import Path
-from engine.domain import commands as cmd
-from engine.engine import Engine
+from engine.core import commands as cmd
+from engine.api.engine import Engine
 
 async def live():
     engine = await Engine.open(Path(sys.argv[1]))

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from engine_flight import Flight, QuickClock, act, journal_holds_together
 
-from engine.domain import commands as cmd
-from engine.domain.action import ErrorCode
-from engine.domain.state import AgentConfig
-from engine.engine import Engine
-from engine.journal import events as ev
-from engine.journal.event import GENESIS
-from engine.journal.log import StreamLog
-from engine.sandbox import Network, SandboxPolicy, Tier
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ErrorCode
+from engine.core.agents import AgentConfig
+from engine.core.journal import GENESIS
+from engine.core.streams import StreamLog
+from engine.sandbox.policy import Network, SandboxPolicy, Tier
 
 NARROW = {"programs": ["echo"], "memory_bytes": 1 << 30, "protected": [".pilothouse", "mine"]}
 

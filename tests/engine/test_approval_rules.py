@@ -8,14 +8,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.approval import Answer, Approvals, Envelope, Grant, Policy, Rule, Scope
-from engine.domain.state import AgentState
-from engine.steering.approvals import verdict
-from engine.steering.calls import make_call, path_of
-from engine.steering.envelopes import envelope_of, envelope_text, given_envelope, leaves, propose
-from engine.steering.globs import fits, fits_path, joined, literal, parted
-from engine.steering.policies import PRESETS, read_policy
-from engine.steering.rules import RuleError, means, offered, read_rule, rule_text, words_of
+from engine.agent.steering.envelopes import (
+    envelope_of,
+    envelope_text,
+    given_envelope,
+    leaves,
+    make_call,
+    path_of,
+    propose,
+)
+from engine.agent.steering.gate import gate_verdict
+from engine.agent.steering.rules import (
+    PRESETS,
+    RuleError,
+    fits,
+    fits_path,
+    joined,
+    literal,
+    means,
+    offered,
+    parted,
+    read_policy,
+    read_rule,
+    rule_text,
+    words_of,
+)
+from engine.core.approvals import Answer, Approvals, Envelope, Grant, Policy, Rule, Scope
+from engine.core.state import AgentState
 from engine.tools.simple_coder_commands import COMMANDS
 
 NASTY = st.text(alphabet=st.sampled_from("ab/.*?[]!^-\\ '\"|,=é\x1b\u202e"), min_size=1, max_size=12)
@@ -96,8 +115,8 @@ def test_always_is_honoured_every_time() -> None:
     state = AgentState(approvals=known)
     inside = (call("write", path=f"src/d{n % 7}/f{n}.py", content=str(n)) for n in range(1_000))
     outside = (call("write", path=f"doc/f{n}.py", content=str(n)) for n in range(1_000))
-    assert {verdict(state, one).answer for one in inside} == {Answer.ALLOW}
-    assert {verdict(state, one).answer for one in outside} == {Answer.ASK}
+    assert {gate_verdict(state, one).answer for one in inside} == {Answer.ALLOW}
+    assert {gate_verdict(state, one).answer for one in outside} == {Answer.ASK}
 
 
 @given(st.lists(NASTY, max_size=3), st.lists(NASTY, max_size=3), st.none() | st.floats(0, 10))

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from engine_flight import Flight, QuickClock, act, journal_holds_together, live_state_is_the_fold, python
 
-from engine.domain import commands as cmd
-from engine.domain.approval import Question, Scope
-from engine.domain.failure import FailureKind
-from engine.domain.plan import StepStatus
-from engine.domain.state import AgentState, Mode
-from engine.engine import EngineConfig
-from engine.journal import events as ev
-from engine.journal.fold import fold
-from engine.steering.policies import PRESETS, read_policy
+from engine.agent.shared import EngineConfig
+from engine.agent.steering.rules import PRESETS, read_policy
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Mode
+from engine.core.approvals import Question, Scope
+from engine.core.fold import fold
+from engine.core.plan import StepStatus
+from engine.core.recovery import FailureKind
+from engine.core.state import AgentState
 
 WRITE = act("write", path="src/a.py", content="1")
 
@@ -274,7 +275,7 @@ async def test_what_was_granted_and_asked_for_is_undone(flight: Flight) -> None:
         *("take back the envelope of g1", "step s1 (List .) back", "drop goal g1"),
         *("revoke r1: write paths=src/**", "ask about"),
     ):
-        offer = await flight.engine.undo_offer("pilot")
+        offer = await flight.engine.time_travel.undo_offer("pilot")
         assert words in offer.words
         receipt = await flight.engine.submit(offer.as_command("pilot"))
         assert receipt.ok, receipt.message

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from engine_flight import PATIENCE_S, Flight, act, python
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.ports import Ports
-from engine.engine import Engine
-from engine.journal import events as ev
-from engine.journal.errors import JournalError, JournalLocked
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from engine.core.journal import JournalError, JournalLocked
+from engine.core.ports import Ports
 
 
 async def _limit_journal(flight: Flight, pages: int | None = None) -> None:

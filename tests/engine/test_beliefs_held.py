@@ -9,13 +9,13 @@ from typing import Any
 
 from engine_flight import Flight, QuickClock
 
-from engine.domain import commands as cmd
-from engine.domain.action import ResultStatus
-from engine.domain.belief import BeliefSource
-from engine.engine import EngineConfig
-from engine.journal import events as ev
-from engine.models import Endpoint, Retries
+from engine.agent.shared import EngineConfig
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ResultStatus
+from engine.core.beliefs import BeliefSource
 from engine.models.choice import ModelChoice
+from engine.models.endpoint import Endpoint, Retries
 from tests.messages_server import MessagesServer, Seen, plan_call
 from tests.models.model_talk import CLAUDE
 

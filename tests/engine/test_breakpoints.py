@@ -14,12 +14,13 @@ import pytest
 from engine_flight import Flight, act, journal_holds_together
 from model_flight import created, model_flight, planned
 
-from engine.domain import commands as cmd
-from engine.domain.breakpoints import BREAKPOINTS_KEPT
-from engine.domain.goal import GoalStatus
-from engine.domain.ports import SystemClock
-from engine.domain.state import AgentState, Mode, RunState
-from engine.journal import events as ev
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Mode, RunState
+from engine.core.breakpoints import BREAKPOINTS_KEPT
+from engine.core.goals import GoalStatus
+from engine.core.ports import SystemClock
+from engine.core.state import AgentState
 from tests.messages_server import plan_call
 from tests.reasoner.reasoner_flight import ReasonerFlight
 
@@ -238,8 +239,8 @@ async def test_until_a_goal_ends_holds_behind_it(deck: Flight) -> None:
 LIFE = """
 import asyncio, json, sys
 from pathlib import Path
-from engine.domain import commands as cmd
-from engine.engine import Engine
+from engine.core import commands as cmd
+from engine.api.engine import Engine
 
 async def live(workspace):
     engine = await Engine.open(workspace)
@@ -251,8 +252,9 @@ async def live(workspace):
     await do(cmd.AdoptGoal, text="create a directory named 'a' and create a directory named 'b' and create a "
              "directory named 'c' and create a directory named 'd'")
     await do(cmd.Run)
-    while not (await engine.view("pilot")).points["b2"].stopped:
-        await asyncio.sleep(0.01)
+    async for event in engine.events(0, stream="pilot"):  # durable ones: what is only appended dies with it
+        if event.kind == "agent.paused" and "breakpoint b2" in event.body:
+            break
     print("held", flush=True)
     await asyncio.sleep(60)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from helm_flight import action, helm
 
-from engine.domain import commands as cmd
-from engine.domain.budgets import SpendingLimits
-from engine.domain.goal import GoalStatus
-from engine.domain.state import RunState
-from engine.journal import events as ev
-from engine.models import Budget
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import RunState
+from engine.core.budgets import SpendingLimits
+from engine.core.goals import GoalStatus
+from engine.models.cost import Budget
 from tests.messages_server import Reply, object_call, plan_call
 
 MAKES = plan_call(action("one", "write", path="a.txt", content="x"))

@@ -15,16 +15,16 @@ import pytest
 from engine_flight import Flight, python
 from retry_bench import PUT, PUT_BY_KEY, READ, WRITE, RetryBench, WaitingClock
 
-from engine.domain import commands as cmd
-from engine.domain.action import ErrorCode
-from engine.domain.failure import FailureKind, Strategy
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import PlanStep
-from engine.domain.state import RunState
-from engine.journal import events as ev
+from engine.agent.recovery import may_repeat, tries_of
+from engine.api.replay import replay_stream
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ErrorCode
+from engine.core.agents import RunState
+from engine.core.goals import GoalStatus
+from engine.core.plan import PlanStep
+from engine.core.recovery import FailureKind, Strategy
 from engine.memory.commands import Commands
-from engine.recovery import may_repeat, tries_of
-from engine.replay import replay_stream
 
 NETWORK = ErrorCode.NETWORK
 

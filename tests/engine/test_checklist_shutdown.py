@@ -22,19 +22,21 @@ from typing import Any
 import pytest
 from engine_flight import Flight, act, journal_holds_together, live_state_is_the_fold, python
 
-from app.headless import RunOptions, run_goal
-from engine.actions.saving import SnapshotRule
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import StepStatus
-from engine.domain.ports import SystemClock
-from engine.domain.state import RunState
-from engine.engine import EngineConfig
-from engine.journal import events as ev
-from engine.journal.fold import SNAPSHOT_FORMAT, dump_state, fold, load_state
-from engine.journal.restoring import restore
-from engine.journal.store import DATA_DIRECTORY, JournalStore
-from engine.journal.verify import verify
+from app.commands.headless import RunOptions, run_goal
+from engine.agent.actions.snapshots import SnapshotRule
+from engine.agent.shared import EngineConfig
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import RunState
+from engine.core.fold import SNAPSHOT_FORMAT, dump_state, fold, load_state
+from engine.core.goals import GoalStatus
+from engine.core.plan import StepStatus
+from engine.core.ports import SystemClock
+from engine.core.store.port import DATA_DIRECTORY
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.verify import verify
+from engine.core.streams import restore
+from tests.patience import PATIENCE_S
 
 UNSAVED = EngineConfig(snapshots=SnapshotRule.OFF)
 
@@ -80,14 +82,14 @@ async def test_after_a_crash_between_write_and_commit_the_state_before_it_loads(
     assert (await run(tmp_path, "create the directories src and docs"))["status"] == "GOAL_ACHIEVED"
     database = tmp_path / DATA_DIRECTORY / "journal.db"
     before, why = await state_of(tmp_path)
-    process = subprocess.run([sys.executable, "-c", DIES_WITHIN_A_TRANSACTION, database], timeout=60)
+    process = subprocess.run([sys.executable, "-c", DIES_WITHIN_A_TRANSACTION, database], timeout=PATIENCE_S)
     assert process.returncode == -signal.SIGKILL
     assert await state_of(tmp_path) == (before, why) == (before, "")
     await journal_holds_together(tmp_path)
 
 
 async def state_of(workspace: Path, agent: str = "pilot-1") -> tuple[Any, str]:
-    store = await JournalStore.open(workspace, clock=SystemClock(), read_only=True)
+    store = await SqliteJournal.open(workspace, clock=SystemClock(), read_only=True)
     try:
         return await restore(store, agent)
     finally:
@@ -244,7 +246,7 @@ async def test_an_interrupt_gives_the_tool_its_grace_saves_the_state_and_leaves_
     sandbox.mkdir()
     (sandbox / "tidies.py").write_text(TIDIES)
     going = asyncio.create_task(run(tmp_path, "run tidies.py"))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not (sandbox / "ready").exists():
             assert not going.done(), going.result()
             await asyncio.sleep(0.01)
@@ -254,7 +256,7 @@ async def test_an_interrupt_gives_the_tool_its_grace_saves_the_state_and_leaves_
     assert (sandbox / "tidied").read_text() == "in time"
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
-    store = await JournalStore.open(tmp_path, clock=SystemClock(), read_only=True)
+    store = await SqliteJournal.open(tmp_path, clock=SystemClock(), read_only=True)
     try:
         assert (await verify(store)).ok
         events = await store.read("pilot-1")
@@ -277,7 +279,7 @@ def test_an_interrupted_program_exits_with_130_and_says_nothing_of_lost_tasks(tm
     sandbox.mkdir()
     (sandbox / "tidies.py").write_text(TIDIES)
     process = subprocess.Popen(
-        [sys.executable, "-X", "dev", "-m", "app.cli", "run", "run tidies.py", "--json"],
+        [sys.executable, "-X", "dev", "-m", "app.cli.main", "run", "run tidies.py", "--json"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         stdout=subprocess.PIPE,
@@ -289,7 +291,7 @@ def test_an_interrupted_program_exits_with_130_and_says_nothing_of_lost_tasks(tm
         while not (sandbox / "ready").exists():
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE_S)
     finally:
         process.kill()
         process.wait()

@@ -12,12 +12,13 @@ from typing import Any
 
 from engine_flight import Flight, HeldClock
 
-from engine.domain import commands as cmd
-from engine.domain.action import ErrorCode
-from engine.engine import EngineConfig
-from engine.inquiry import NeedKind
-from engine.journal import events as ev
-from engine.steering.policies import read_policy
+from engine.agent.shared import EngineConfig
+from engine.agent.steering.rules import read_policy
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ErrorCode
+from engine.inquiry.inbox import NeedKind
+from tests.patience import PATIENCE_S
 
 WAIT_S = 90.0
 
@@ -95,7 +96,7 @@ async def test_silence_refuses_and_where_nobody_is_there_at_once(
     assert (await ended(flight)).result["message"].startswith("not allowed: nobody is there to approve it")
     await call(flight, "write", path="a", content="b")
     await asked(flight)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while WAIT_S not in clock.slept:
             await asyncio.sleep(0.01)
     clock.gate.set()

@@ -10,12 +10,13 @@ import pytest
 from engine_flight import Flight
 from helm_flight import action, helm, told
 
-from engine.domain import commands as cmd
-from engine.domain.failure import FailureKind, Strategy
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import Op, StepStatus
-from engine.domain.state import AgentState, Mode, RunState
-from engine.journal import events as ev
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Mode, RunState
+from engine.core.goals import GoalStatus
+from engine.core.plan import Op, StepStatus
+from engine.core.recovery import FailureKind, Strategy
+from engine.core.state import AgentState
 from tests.messages_server import Reply, call, object_call, plan_call
 
 DECIDES = {"style": "decide"}

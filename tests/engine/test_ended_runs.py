@@ -11,20 +11,22 @@ from pathlib import Path
 import pytest
 from engine_flight import QuickClock
 
-from app.projection import handoff_views, views
+from app.projection import handoff_views
+from app.projection import pane_views as views
 from app.projection.fleet_views import Fleet
-from engine.agents.reading import read_spec
+from engine.agent import live_agents as ended
+from engine.agent.steering.ledger import Ledger, taken_by
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import crew_commands as cc
+from engine.core.agents import PROOF, AgentConfig
+from engine.core.budgets import Spent
+from engine.core.journal import of_agent
+from engine.core.ports import Ports
+from engine.core.state import AgentState
 from engine.crew.crew import Crew
-from engine.crew.state import PROOF
-from engine.domain import commands as cmd
-from engine.domain import crew_commands as cc
-from engine.domain.budgets import Spent
-from engine.domain.ports import Ports
-from engine.domain.state import AgentConfig, AgentState
-from engine.engine import Engine
-from engine.journal.event import of_agent
-from engine.loop import ended
-from engine.steering.ledger import Ledger, taken_by
+from engine.crew.ontology.spec_parser import parse_spec
+from tests.patience import PATIENCE_S
 
 
 class LaterClock(QuickClock):
@@ -47,12 +49,12 @@ async def worked(engine: Engine, count: int) -> Crew:
         "instructions": {"system": "Sort."},
     }
     crew = await engine.crew()
-    receipt = await engine.submit(cc.RegisterAgent(spec=read_spec(spec).model_dump(mode="json")))
+    receipt = await engine.submit(cc.RegisterAgent(spec=parse_spec(spec).model_dump(mode="json")))
     assert receipt.ok, receipt.message
     for number in range(count):
         assert (await engine.submit(cc.Delegate(to="sorter", task=f"Sort heap {number}."))).ok
     while any(crew.state.open()):
-        await crew.spine.changed()
+        await crew.stream.changed()
     return crew
 
 
@@ -63,7 +65,7 @@ async def test_ended_runs_leave_the_agents_and_are_not_read_again(tmp_path: Path
     crew = await worked(engine, 3)
     runs = ("sorter-1", "sorter-2", "sorter-3")
     assert set(engine.agents) == {"hand", *runs}
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not all([(await engine.view(run)).handed_back for run in runs]):
             await asyncio.sleep(0.01)
     states = [await engine.view(name) for name in engine.agents]
@@ -76,7 +78,7 @@ async def test_ended_runs_leave_the_agents_and_are_not_read_again(tmp_path: Path
     assert "3 ended runs" in board.standing
 
     clock.later = timedelta(minutes=1)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while engine.agents != ("hand",):
             await asyncio.sleep(0.01)
     refused = await engine.submit(cmd.AdoptGoal(agent=runs[0], text="go on"))
@@ -88,7 +90,7 @@ async def test_ended_runs_leave_the_agents_and_are_not_read_again(tmp_path: Path
     try:
         assert engine.agents == ("hand",)
         heads = {name: head for name, head in (await engine.store.streams()).items() if of_agent(name)}
-        assert await ended.bury(engine.store, heads, Ledger()) == ["hand"]
+        assert await ended.count_ended_agents(engine.store, heads, Ledger()) == ["hand"]
         # What is kept beside a stream counts only as it was kept, and of the newest event.
         with sqlite3.connect(tmp_path / ".pilothouse" / "journal.db") as database:
             database.execute(
@@ -96,7 +98,11 @@ async def test_ended_runs_leave_the_agents_and_are_not_read_again(tmp_path: Path
             )
             database.execute("delete from snapshots where stream = 'sorter-3@over'")
         database.close()
-        assert await ended.bury(engine.store, heads, Ledger()) == ["hand", "sorter-2", "sorter-3"]
+        assert await ended.count_ended_agents(engine.store, heads, Ledger()) == [
+            "hand",
+            "sorter-2",
+            "sorter-3",
+        ]
     finally:
         await engine.close()
 

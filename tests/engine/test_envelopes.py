@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from engine_flight import Flight, act, python
 
-from engine.domain import commands as cmd
-from engine.domain.approval import Answer, Policy, Rule
-from engine.domain.state import AgentState
-from engine.engine import EngineConfig
-from engine.inquiry import NeedKind
-from engine.journal import events as ev
-from engine.steering.policies import PRESETS
+from engine.agent.shared import EngineConfig
+from engine.agent.steering.rules import PRESETS
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.approvals import Answer, Policy, Rule
+from engine.core.state import AgentState
+from engine.inquiry.inbox import NeedKind
+from tests.patience import PATIENCE_S
 
 WORK = 100
 HAZARDS = (
@@ -65,7 +66,7 @@ async def test_a_hundred_actions_in_an_envelope_ask_nothing_and_every_hazard_is_
     await asking.plan(*work)
     await asking.do(cmd.AcceptPlan, goal="g1", envelope={"paths": ["src/**"]})
     await asking.do(cmd.Run)
-    await asking.until(lambda s: not s.open_goals, patience_s=60)
+    await asking.until(lambda s: not s.open_goals, patience_s=PATIENCE_S)
     assert len(await asking.started()) == WORK
     assert not await asking.payloads(ev.ApprovalAsked)
     await asking.do(cmd.Pause)
@@ -150,7 +151,7 @@ async def test_the_agents_own_change_of_an_accepted_plan_waits_and_the_operators
 
 
 async def test_questions_of_all_agents_are_in_one_inbox_and_are_answered_together(asking: Flight) -> None:
-    from app.approving import answer_all, answered_text
+    from app.commands.inbox import answer_all, answered_text
 
     for number in range(5):
         name = f"w{number}"

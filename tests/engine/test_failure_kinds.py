@@ -11,23 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.action import ErrorCode
-from engine.domain.failure import FailureKind, Strategy
-from engine.domain.plan import Op, PlanStep
-from engine.models import ModelError, ModelErrorKind
-from engine.recovery import (
+from engine.agent.recovery import (
+    PATIENCE_S,
     TAXONOMY,
-    Choice,
-    Learned,
+    StrategyChoice,
+    StrategyRecord,
     alternative,
-    choose,
+    choose_strategy,
     classify,
     code_of,
-    kind_of_model_error,
     kind_of_status,
 )
-from engine.recovery.strategy import PATIENCE_S
-from engine.tools.mind import Mind
+from engine.core.actions import ErrorCode
+from engine.core.plan import Op, PlanStep
+from engine.core.recovery import FailureKind, Strategy
+from engine.models.errors import ModelError, ModelErrorKind, kind_of_model_error
+from engine.tools.belief_tool import BeliefTool
 from engine.tools.registry import ToolRegistry
 from engine.tools.simple_coder_commands import COMMANDS
 
@@ -42,37 +41,13 @@ MINDX = [
     "GOAL_PARSE_ERROR",
     "UNKNOWN_ERROR",
 ]
-AML = (
-    ("InvalidInputError",),
-    ("DependencyNotMetError",),
-    ("ServerUnavailable", "NetworkError"),
-    ("APILimitError", "RateLimitError"),
-    ("ToolExecutionError", "ToolInternalError"),
-    ("PlanUpdateError",),
-    ("PlanValidationError",),
-    ("CancelledError",),
-    ("GoalManagementError",),
-    ("UnknownError", "UnexpectedExecutionError"),
-)
 K, S = FailureKind, Strategy
 EVERYTHING = frozenset(Strategy)
 
 
-def test_each_of_mindx_nine_types_is_one_kind_under_its_own_name() -> None:
-    assert [row.mindx for row in TAXONOMY.values() if row.mindx] == MINDX
-    assert all(row.mindx in ("", kind.value) for kind, row in TAXONOMY.items())
-
-
-@pytest.mark.parametrize("category", AML)
-def test_each_of_the_master_loops_ten_errors_is_one_kind(category: tuple[str, ...]) -> None:
-    kinds = [kind for kind, row in TAXONOMY.items() if set(category) & set(row.aml)]
-    assert len(kinds) == 1
-    assert set(category) <= set(TAXONOMY[kinds[0]].aml)
-
-
-def test_there_is_no_kind_that_neither_knows() -> None:
+def test_each_of_mindx_nine_types_is_one_kind_and_each_kind_has_its_answers() -> None:
+    assert set(MINDX) <= {kind.value for kind in FailureKind}
     assert set(TAXONOMY) == set(FailureKind)
-    assert all(row.mindx or row.aml for row in TAXONOMY.values())
 
 
 @pytest.mark.parametrize(
@@ -156,9 +131,9 @@ def test_what_may_pass_at_a_model_is_asked_again_and_what_may_not_is_not() -> No
 # ------------------------------------------------------------------ choosing
 
 
-def chosen(kind: FailureKind, tried: list[Strategy] | None = None, **rest: Any) -> Choice:
+def chosen(kind: FailureKind, tried: list[Strategy] | None = None, **rest: Any) -> StrategyChoice:
     given_: dict[str, Any] = {"able": EVERYTHING, "ask": True, **rest}
-    return choose(
+    return choose_strategy(
         kind,
         tried or [],
         consecutive_errors=1,
@@ -171,26 +146,26 @@ def chosen(kind: FailureKind, tried: list[Strategy] | None = None, **rest: Any) 
 def test_the_strategy_with_the_best_rate_comes_first_and_the_ladder_decides_between_equals() -> None:
     kind = K.TOOL_EXECUTION_ERROR
     assert chosen(kind).strategy is S.RETRY_WITH_DELAY
-    poor = Learned({f"{kind}/{S.RETRY_WITH_DELAY}": 0.1})
+    poor = StrategyRecord({f"{kind}/{S.RETRY_WITH_DELAY}": 0.1})
     assert chosen(kind, learned=poor).strategy is S.SIMPLIFIED_APPROACH
-    good = Learned({f"{kind}/{S.ESCALATE_TO_AGINT}": 0.9})
+    good = StrategyRecord({f"{kind}/{S.ESCALATE_TO_AGINT}": 0.9})
     assert chosen(kind, learned=good).strategy is S.ESCALATE_TO_AGINT
 
 
 def test_a_strategy_under_way_is_used_up_before_a_better_one_is_taken() -> None:
     kind, rates = K.TOOL_EXECUTION_ERROR, {f"{K.TOOL_EXECUTION_ERROR}/{S.RETRY_WITH_DELAY}": 0.35}
-    again = chosen(kind, [S.RETRY_WITH_DELAY], under_way=S.RETRY_WITH_DELAY, learned=Learned(rates))
+    again = chosen(kind, [S.RETRY_WITH_DELAY], under_way=S.RETRY_WITH_DELAY, learned=StrategyRecord(rates))
     assert (again.strategy, again.attempt, again.of) == (S.RETRY_WITH_DELAY, 2, 2)
 
 
 def test_a_strategy_that_failed_lately_rests_until_its_tick() -> None:
     resting = {f"{K.NETWORK_ERROR}/{S.RETRY_WITH_DELAY}": 20}
-    before = chosen(K.NETWORK_ERROR, able={S.RETRY_WITH_DELAY}, learned=Learned({}, resting, 19))
+    before = chosen(K.NETWORK_ERROR, able={S.RETRY_WITH_DELAY}, learned=StrategyRecord({}, resting, 19))
     assert before.strategy is S.FALLBACK_MANUAL
     assert "rests until tick 20" in before.why
-    after = chosen(K.NETWORK_ERROR, learned=Learned({}, resting, 20))
+    after = chosen(K.NETWORK_ERROR, learned=StrategyRecord({}, resting, 20))
     assert after.strategy is S.RETRY_WITH_DELAY
-    other = chosen(K.TOOL_EXECUTION_ERROR, learned=Learned({}, resting, 19))
+    other = chosen(K.TOOL_EXECUTION_ERROR, learned=StrategyRecord({}, resting, 19))
     assert other.strategy is S.RETRY_WITH_DELAY
 
 
@@ -214,7 +189,9 @@ def test_whatever_was_learned_every_strategy_is_reached_and_the_ladder_ends(
 ) -> None:
     """Behaviour 44."""
     tried: list[Strategy] = []
-    while (choice := chosen(kind, tried, able=able, ask=ask, learned=Learned(rates))).strategy in able - {
+    while (
+        choice := chosen(kind, tried, able=able, ask=ask, learned=StrategyRecord(rates))
+    ).strategy in able - {
         S.FALLBACK_MANUAL,
         S.ABORT_GRACEFULLY,
     }:
@@ -234,7 +211,7 @@ class _Tool:
         self.id, self.commands = name, COMMANDS
 
 
-REGISTRY = ToolRegistry([_Tool("simple_coder"), _Tool("spare"), Mind()])  # type: ignore[list-item]
+REGISTRY = ToolRegistry([_Tool("simple_coder"), _Tool("spare"), BeliefTool()])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine_flight import Flight
 
-from engine.domain import commands as cmd
+from engine.core import commands as cmd
 
 
 async def test_a_family_is_an_agent_and_all_that_work_for_it_also_after_reopening(flight: Flight) -> None:

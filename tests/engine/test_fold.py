@@ -10,19 +10,33 @@ from engine_flight import Flight, act
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.bdi.syntax import Position
-from engine.bdi.views import FrameView, IntentionView, ItemView
-from engine.domain import commands as cmd
-from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, Undo
-from engine.domain.approval import Answer, Call, Envelope, Policy, Rule, Scope, Source
-from engine.domain.belief import Belief
-from engine.domain.break_lines import read_break
-from engine.domain.failure import FailureKind, Strategy
-from engine.domain.goal import Goal, GoalStatus
-from engine.domain.metacognition import JobOutcome, MetaSettings, MetaTask, Signal
-from engine.domain.parameters import Correction, Entry, Extraction, Stage, StageRecord, Survey
-from engine.domain.plan import Plan, PlanStep, StepStatus
-from engine.domain.reasoning import (
+from engine.bdi.errors import Position
+from engine.bdi.trace import FrameView, IntentionView, ItemView
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import (
+    Correction,
+    Entry,
+    ErrorCode,
+    Extraction,
+    ResultStatus,
+    Reversibility,
+    SandboxSession,
+    Stage,
+    StageRecord,
+    Survey,
+)
+from engine.core.agents import AgentConfig
+from engine.core.approvals import Answer, Call, Envelope, Policy, Rule, Scope, Source
+from engine.core.beliefs import Belief
+from engine.core.breakpoints import read_break
+from engine.core.budgets import SpendingLimits
+from engine.core.fold import SNAPSHOT_FORMAT, apply, copy_state, dump_state, fold, load_state
+from engine.core.goals import Goal, GoalStatus
+from engine.core.journal import GENESIS, Event, JournalError, chain_hash
+from engine.core.metacognition import JobOutcome, MetaSettings, MetaTask, Signal
+from engine.core.plan import Plan, PlanStep, StepStatus
+from engine.core.reasoner import (
     REASONER,
     EndedIntention,
     GeneratedPlan,
@@ -32,15 +46,11 @@ from engine.domain.reasoning import (
     Stride,
     WantedAction,
 )
-from engine.domain.rewinding import Course, RewindScope
-from engine.domain.session import OfferedBelief
-from engine.domain.state import AgentConfig, AgentState, OpenWorkflow, SpendingLimits
-from engine.domain.stopping import ItemKind, StopGrade, StopItem, StopReceipt
-from engine.domain.thinking import Decision, DecisionKind, RecentAction
-from engine.journal import events as ev
-from engine.journal.errors import JournalError
-from engine.journal.event import GENESIS, Event, chain_hash
-from engine.journal.fold import SNAPSHOT_FORMAT, apply, copy_state, dump_state, fold, load_state
+from engine.core.recovery import FailureKind, OpenWorkflow, Strategy
+from engine.core.rewind import GoalCourse, RewindScope
+from engine.core.sandbox import ItemKind, OfferedBelief, StopGrade, StopItem, StopReceipt
+from engine.core.state import AgentState
+from engine.core.thinking import Decision, DecisionKind, RecentAction
 
 TEXTS = st.text(max_size=8) | st.sampled_from(["\ud800", "\x1b[31m", "a\0b", "\U0001f6f0"])
 VALUES = st.recursive(
@@ -97,7 +107,7 @@ BACKGROUND, TASKS = st.sampled_from(["bg1", "bg2"]), st.sampled_from(MetaTask)
 FAILURES, STRATEGIES = st.sampled_from(FailureKind), st.sampled_from(Strategy)
 
 COURSES = st.builds(
-    Course,
+    GoalCourse,
     order=st.just({"goals": ("g1", "g2", "g7"), "plans": ("g1",), "beliefs": ("job.j1", "k")}),
     goals=st.dictionaries(GOALS, st.builds(Goal, GOALS, TEXTS), max_size=1),
     plans=st.dictionaries(
@@ -214,7 +224,7 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     },
     ev.OperatorNeeded: {"action": ACTIONS, "why": TEXTS, "request": st.booleans()},
     ev.ActionWithdrawn: {"action": ACTIONS, "reason": TEXTS},
-    ev.ActionStarted: {"action": ACTIONS, "undo": st.sampled_from(Undo)},
+    ev.ActionStarted: {"action": ACTIONS, "undo": st.sampled_from(Reversibility)},
     ev.ActionOutput: {"action": ACTIONS, "stream": st.just("stdout"), "text": TEXTS},
     ev.ActionFinished: {
         "action": ACTIONS,
@@ -340,6 +350,7 @@ FIELDS: dict[type[ev.Payload], dict[str, Any]] = {
     ev.MetaForced: {"task": TASKS},
     ev.MetaVetoed: {"task": TASKS, "lifted": st.booleans()},
     ev.GuidanceGiven: {"text": TEXTS},
+    ev.NoteAdded: {"text": TEXTS},
     ev.ReplanAsked: {"goal": GOALS},
     ev.ResultDisputed: {"event": st.sampled_from(["a:1", "a:2"]), "lifted": st.booleans()},
     ev.StuckNoticed: {"signs": st.just(()) | st.just((Signal("repeated", "x"),)), "holds": st.booleans()},

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.domain.action import ResultStatus, Undo
-from engine.domain.budgets import BudgetKind
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import Op, PlanStep, StepStatus
-from engine.domain.state import AgentConfig, AgentState
-from engine.journal import events as ev
-from engine.journal.event import Event
-from engine.journal.fold import apply
-from engine.steering.forecast import Outlook, outlook
+from engine.agent.steering.budget_status import GoalForecast, forecast_goal
+from engine.core import events as ev
+from engine.core.actions import ResultStatus, Reversibility
+from engine.core.agents import AgentConfig
+from engine.core.budgets import BudgetKind
+from engine.core.fold import apply
+from engine.core.goals import GoalStatus
+from engine.core.journal import Event
+from engine.core.plan import Op, PlanStep, StepStatus
+from engine.core.state import AgentState
 
 STEPS = 40
 
@@ -43,7 +44,7 @@ def regular_run(seed: int, spread: float) -> Iterator[tuple[float, ev.Payload]]:
         action = ev.ActionRequested(action=f"a{n}", step=f"s{n}", goal="g1", tool="t", command="c", args={})
         yield 0.1, action
         yield 1 * vary, called(round(1_000 * vary), 0.01 * vary)
-        yield 0.1, ev.ActionStarted(action=f"a{n}", undo=Undo.NONE)
+        yield 0.1, ev.ActionStarted(action=f"a{n}", undo=Reversibility.NONE)
         yield 5 * vary, ev.ActionFinished(action=f"a{n}", status=ResultStatus.SUCCESS, result={})
         yield 0, ev.StepEnded(goal="g1", step=f"s{n}", status=StepStatus.COMPLETED)
     yield 0, ev.GoalEnded(goal="g1", status=GoalStatus.ACHIEVED)
@@ -55,10 +56,10 @@ def called(tokens: int, usd: float) -> ev.ModelCalled:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_at_a_quarter_of_regular_work_the_forecast_is_within_thirty_percent(seed: int) -> None:
-    seen: dict[int, Outlook] = {}
+    seen: dict[int, GoalForecast] = {}
     state = AgentState()
     for now in told(regular_run(seed, 0.5), state):
-        found = outlook(now, "g1")
+        found = forecast_goal(now, "g1")
         seen.setdefault(found.done, found)
     early, spent = seen[STEPS // 4], state.spent["g1"]
     assert (early.of, early.basis) == (STEPS, "10 of 40 steps done")
@@ -74,18 +75,18 @@ def test_at_a_quarter_of_regular_work_the_forecast_is_within_thirty_percent(seed
 
 def test_what_little_is_known_is_said() -> None:
     state = AgentState()
-    assert outlook(state, "g1").basis == "no forecast: there is no plan yet"
+    assert forecast_goal(state, "g1").basis == "no forecast: there is no plan yet"
     run = told(regular_run(1, 0.5), state)
     while not state.plans:
         next(run)
-    before = outlook(state, "g1")
+    before = forecast_goal(state, "g1")
     assert before.basis == "0 of 40 steps done; what they take shows once one is done"
     assert [kind for kind, _ in before.forecasts] == [BudgetKind.ACTIONS]
     while not state.paces["g1"].steps:
         next(run)
-    assert outlook(state, "g1").basis == "1 of 40 steps done, too few to be sure"
+    assert forecast_goal(state, "g1").basis == "1 of 40 steps done, too few to be sure"
     list(run)
-    assert outlook(state, "g1").basis == "the goal is over"
+    assert forecast_goal(state, "g1").basis == "the goal is over"
 
 
 def test_steps_that_are_decided_one_by_one_and_goals_without_a_plan_are_named() -> None:
@@ -98,11 +99,11 @@ def test_steps_that_are_decided_one_by_one_and_goals_without_a_plan_are_named() 
     ]
     for _ in told(((1.0, one) for one in begin), state):
         pass
-    assert "1 of them still to be planned" in outlook(state, "g1").basis
-    assert outlook(state, "g1").of == 2
+    assert "1 of them still to be planned" in forecast_goal(state, "g1").basis
+    assert forecast_goal(state, "g1").of == 2
     revised = ev.PlanRevised(plan="p1", goal="g1", change="", steps=(second, third))
     list(told(iter([(1.0, revised)]), state))
-    assert outlook(state, "g1").basis == "no forecast: steps are decided one by one (0 done)"
+    assert forecast_goal(state, "g1").basis == "no forecast: steps are decided one by one (0 done)"
 
 
 def event_of(payload: ev.Payload, state: AgentState, at: str) -> Event:

@@ -7,9 +7,9 @@ import json
 from engine_flight import Flight, act, python
 from saving_flight import picture
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.journal import events as ev
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
 
 WRITES = (
     act("write", path="a.txt", content="one"),
@@ -24,7 +24,7 @@ async def fly_and_fork(flight: Flight, name: str = "pilot-b") -> tuple[int, int]
     await flight.do(cmd.Run)
     await flight.until(lambda s: not s.open_goals)
     await flight.until_durable(flight.agent)
-    version = await flight.engine.place_of(flight.agent, "a3")
+    version = await flight.engine.time_travel.place_of(flight.agent, "a3")
     count = len(await flight.events())
     await flight.do(cmd.ForkAgent, to=version, name=name)
     return version, count
@@ -58,13 +58,13 @@ async def test_its_files_can_be_taken_over_and_that_rewound(flight: Flight) -> N
     await flight.until(lambda s: not s.requests and not s.busy, "pilot-b")
     (flight.engine.root_of("pilot-b") / "new").write_text("from the fork")
     before = picture(flight.sandbox)
-    preview = await flight.engine.adopt_preview(flight.agent, "pilot-b")
+    preview = await flight.engine.time_travel.adopt_preview(flight.agent, "pilot-b")
     assert "new" in preview.written
     assert picture(flight.sandbox) == before
     await flight.do(cmd.AdoptFork, fork="pilot-b")
     assert (flight.sandbox / "new").read_text() == "from the fork"
     assert not (flight.sandbox / "c.txt").exists()
-    offer = await flight.engine.undo_offer(flight.agent)
+    offer = await flight.engine.time_travel.undo_offer(flight.agent)
     assert offer.words == "give back the files of pilot-b"
     assert (await flight.engine.submit(offer.as_command(flight.agent))).ok
     assert picture(flight.sandbox) == before
@@ -79,7 +79,7 @@ async def test_a_fork_is_there_again_after_reopening_rewinds_and_forks(flight: F
     await flight.until(lambda s: not s.open_goals, "pilot-b")
     await flight.until_durable("pilot-b")
     assert set(picture(root)) == {"a.txt", "b.txt", "c.txt"}
-    first = await flight.engine.place_of("pilot-b", "a3")
+    first = await flight.engine.time_travel.place_of("pilot-b", "a3")
     await flight.do(cmd.ForkAgent, agent="pilot-b", to=first, name="pilot-c")
     await flight.do(cmd.Rewind, agent="pilot-b", to=first)
     assert set(picture(root)) == set(picture(flight.engine.root_of("pilot-c"))) == {"a.txt"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from engine_flight import Flight, python
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import StepStatus
-from engine.journal import events as ev
-from engine.loop.decide_goals import SUBGOAL_LIMIT
+from engine.agent.decisions.goals import SUBGOAL_LIMIT
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from engine.core.plan import StepStatus
 
 
 async def _parent(flight: Flight) -> str:

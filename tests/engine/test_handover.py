@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.action import SandboxSession
-from engine.domain.session import ReturnedShell
-from engine.domain.text import clean_line
-from engine.loop.handover import LISTED, TEXT_LIMIT, offer_changes
-from engine.snapshots import Changes
+from engine.agent.perception import LISTED, TEXT_LIMIT, offer_changes
+from engine.core.actions import SandboxSession
+from engine.core.sandbox import ReturnedShell
+from engine.core.text import clean_line
+from engine.sandbox.snapshots.entry import Changes
 
 texts = st.text(max_size=12)
 paths = st.lists(texts, max_size=LISTED + 9).map(tuple)

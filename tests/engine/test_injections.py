@@ -15,16 +15,17 @@ import pytest
 from engine_flight import Flight
 from model_flight import model_flight, planned, told
 
-from engine.domain import commands as cmd
-from engine.domain.action import ResultStatus
-from engine.domain.goal import GoalStatus
-from engine.domain.state import AgentState, RunState
-from engine.journal import events as ev
-from engine.models import Budget
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ResultStatus
+from engine.core.agents import RunState
+from engine.core.goals import GoalStatus
+from engine.core.state import AgentState
+from engine.models.cost import Budget
 from tests.messages_server import MessagesServer, Reply, Seen, call, plan_call
+from tests.patience import PATIENCE_S as PATIENCE_S
 
 FENCED = re.compile(r"\[material ([0-9a-f]{16}): [^\n]*\]\n.*?\n\[end of material \1\]", re.DOTALL)
-PATIENCE_S = 60.0
 MARK = "heliotrope"
 """Stands in every injected text, so that it is found wherever it went."""
 TELL = "import sys; sys.exit(open('note.txt', encoding='utf-8').read())"

@@ -8,11 +8,19 @@ from typing import Any
 from engine_flight import Flight, act, python
 from test_subgoals import CLEAN, POLISH
 
-from engine.domain import commands as cmd
-from engine.domain.memory import ActionStatus, ArtifactType, MemoryLevel, ThoughtType, WorkflowStatus
-from engine.journal import events as ev
-from engine.memory.actions import GetArtifacts, GetRecentActions
-from engine.memory.workflows import ChainWithThoughts, ListWorkflows
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.memory import ActionStatus, ArtifactType, MemoryLevel, ThoughtType, Workflow, WorkflowStatus
+from engine.memory.requests import Request, View
+from engine.memory.tables import WORKFLOWS
+from engine.memory.workflows import ChainWithThoughts, GetArtifacts, GetRecentActions
+
+
+class ListWorkflows(Request[tuple[Workflow, ...]]):
+    """All workflows."""
+
+    def answer(self, view: View) -> tuple[Workflow, ...]:
+        return tuple(view.reading.many(WORKFLOWS))
 
 
 async def workflow(flight: Flight, goal: str) -> str:
@@ -26,7 +34,8 @@ async def thoughts(flight: Flight, ident: str) -> list[tuple[str, str]]:
     await flight.engine.kept()
     memory = flight.engine.memory
     assert memory is not None
-    chain = (await memory.work(lambda unit: unit.reading.first_chain(ident), actor="test")).answer
+    writer = memory._opening.result().writer
+    chain = (await writer.write(lambda unit: unit.reading.first_chain(ident))).answer
     told: ChainWithThoughts = await flight.engine.recall("chain", {"thought_chain_id": chain.id})
     return [(one.type, one.content) for one in told.thoughts]
 
@@ -68,9 +77,7 @@ async def test_actions_are_kept_with_arguments_result_and_times(flight: Flight) 
         {"path": "a"},
         ActionStatus.COMPLETED,
     )
-    memory = flight.engine.memory
-    assert memory is not None
-    whole = json.loads(await memory.whole(newest.result))
+    whole = json.loads(await flight.engine.blobs.get(newest.result.blob))
     assert whole["stdout"].strip() == "x" * 40_000
     (finished,) = [one for one in await flight.payloads(ev.ActionFinished) if one.blob]
     assert newest.result.blob == finished.blob

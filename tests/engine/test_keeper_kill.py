@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 from engine_flight import journal_holds_together
 
-from engine.engine import Engine
-from engine.journal import events as ev
-from engine.journal import memory_events as me
-from engine.journal.event import Event
+from engine.api.engine import Engine
+from engine.core import events as ev
+from engine.core import memory_events as me
+from engine.core.journal import Event
 from tests import forking
 
 LIFE = """
 import asyncio, json, os, sys
 from pathlib import Path
-from engine.domain import commands as cmd
-from engine.engine import Engine
+from engine.core import commands as cmd
+from engine.api.engine import Engine
 
 def act(command, /, **args):
     return {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": command, "args": args}}

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.state import RunState
-from engine.engine import Engine
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core.agents import RunState
+from engine.core.goals import GoalStatus
 from tests.engine.kill_flight import journal_of, kill_often, live_until_killed, reopen_and_decide
+from tests.patience import PATIENCE_S
 from tests.rounds import rounds
 
 
@@ -35,7 +36,7 @@ async def test_the_work_of_many_lives_is_done_in_the_end(tmp_path: Path) -> None
     engine = await Engine.open(tmp_path)
     try:
         await engine.submit(cmd.Run(agent="pilot"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while (state := await engine.view("pilot")).open_goals:
                 if state.run is not RunState.RUNNING:
                     await engine.submit(cmd.Run(agent="pilot"))

@@ -12,14 +12,17 @@ from typing import Any
 import pytest
 from engine_flight import Flight
 
-from app.grammar import read_line
-from app.verb import Context, GrammarError, ServerFacts
-from engine.domain.server_commands import DistrustServer, TrustServer
-from engine.engine import Engine, EngineConfig
-from engine.inquiry import NeedKind
-from engine.journal.event import WORKSPACE
-from engine.mcp import ServerSettings, ServerState, StartedServers
-from engine.mcp.leave import KEY_FILE, command_line, entry_of, question
+from app.commands.command import Context, GrammarError, ServerFacts
+from app.commands.registry import read_line
+from engine.agent.shared import EngineConfig
+from engine.api.engine import Engine
+from engine.core.agents import DistrustServer, TrustServer
+from engine.core.journal import WORKSPACE
+from engine.inquiry.inbox import NeedKind
+from engine.tools.mcp.health import ServerState
+from engine.tools.mcp.permissions import KEY_FILE, command_line, entry_of, permission_question
+from engine.tools.mcp.settings import ServerSettings
+from engine.tools.mcp.workspace_servers import StartedServers
 
 STARTS = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch(); exec(open(sys.argv[2]).read())"
 PLAIN = Path(__file__).parent.parent / "mcp" / "servers" / "plain.py"
@@ -59,11 +62,11 @@ async def test_nothing_starts_before_leave_which_is_on_record_and_holds_for_that
     (need,) = await flight.engine.inbox()
     assert (need.kind, need.thing, need.agent) == (NeedKind.SERVER, "plain", "workspace")
     assert str(mark) in need.what
-    answer = await servers(flight).call("plain.echo", {"text": "x"})
-    assert answer.outcome == "unknown_tool", "none of its tools is there"
-    await servers(flight).servers[0].restart()
-    assert (await servers(flight).meets("plain")).message.startswith("plain waits for the operator's leave")
-    assert not mark.exists(), "neither a call nor a restart starts it"
+    answer = await servers(flight).servers[0].call("echo", {"text": "x"})
+    assert answer.outcome == "no_leave", "it was not asked"
+    servers(flight).servers[0].begin()
+    assert (await servers(flight).lacks("plain")).startswith("plain waits for the operator's leave")
+    assert not mark.exists(), "neither a call nor a new beginning starts it"
 
     other = TrustServer(server="plain", entry="0" * 64)
     assert "another one" in (await flight.engine.submit(other)).message
@@ -90,7 +93,7 @@ async def test_nothing_starts_before_leave_which_is_on_record_and_holds_for_that
     await flight.reopen()
     assert await state(flight) is ServerState.OK, "the entry that has leave is back"
 
-    pid = int((await servers(flight).call("plain.pid", {})).text)
+    pid = int((await servers(flight).servers[0].call("pid", {})).text)
     taken = await flight.engine.submit(DistrustServer(server="plain"), operator="ben")
     assert taken.ok
     assert await state(flight) is ServerState.WAITING
@@ -167,7 +170,7 @@ def test_what_is_asked_shows_all_of_an_entry_and_no_value_of_its_environment() -
         env={"LD_PRELOAD": "s3cret.so"},
         cwd="a\x1b]0;b",
     )
-    facts = dict(question(hostile, Path("/ws")))
+    facts = dict(permission_question(hostile, Path("/ws")))
     assert "\\x1b[2K\\u202e; curl x | sh\\nrm -rf ~" in facts["starts"]
     assert facts["starts"].endswith("END")
     assert " " * 300 in facts["starts"], "nothing is folded"
@@ -194,8 +197,8 @@ def test_what_is_asked_shows_all_of_an_entry_and_no_value_of_its_environment() -
 
 def test_the_words_of_the_bar_know_the_servers_and_a_call_says_what_is_missing() -> None:
     context = Context(agent="pilot", servers={"plain": ServerFacts("waits", (), waits=True)})
-    assert read_line("mcp_trust PLAIN", context) == TrustServer(server="plain")
-    assert read_line("mcp_distrust plain", context) == DistrustServer(server="plain")
+    assert read_line("mcp_trust PLAIN", context).sends == TrustServer(server="plain")
+    assert read_line("mcp_distrust plain", context).sends == DistrustServer(server="plain")
     with pytest.raises(GrammarError, match="names no server 'x'; servers: plain"):
         read_line("mcp_trust x", context)
     with pytest.raises(GrammarError, match="plain waits for your leave to start: mcp_trust plain"):

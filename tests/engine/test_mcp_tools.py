@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from engine_flight import Flight
 
-from app.grammar import read_line
-from app.verb import Context, GrammarError
-from engine.domain import commands as cmd
-from engine.domain.action import ErrorCode, ResultStatus
-from engine.engine import EngineConfig
-from engine.journal import events as ev
-from engine.mcp import ServerState
+from app.commands.command import Context, GrammarError
+from app.commands.registry import read_line
+from engine.agent.shared import EngineConfig
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ErrorCode, ResultStatus
+from engine.tools.mcp.health import ServerState
 
 PLAIN = Path(__file__).parent.parent / "mcp" / "servers" / "plain.py"
 
@@ -83,7 +83,7 @@ async def test_calls_of_a_server_are_actions_and_replay(
 
 @pytest.mark.parametrize("spelling", ["plain.echo", "plain:echo", "mcp__plain__echo"])
 def test_the_operator_calls_a_server_from_the_bar(spelling: str) -> None:
-    said = read_line(f'! {spelling} {{"text": "a b"}}', Context(agent="pilot"))
+    said = read_line(f'! {spelling} {{"text": "a b"}}', Context(agent="pilot")).sends
     assert said == cmd.CallTool(agent="pilot", tool="plain", command="echo", args={"text": "a b"})
     for line in (f"! {spelling} text", f"! {spelling} [1]"):
         with pytest.raises(GrammarError, match="the arguments of"):
@@ -98,6 +98,6 @@ async def test_closing_the_workspace_ends_its_servers(
     servers = flight.engine.servers
     assert servers is not None
     await flight.engine.submit(cmd.TrustServer(server="plain"))
-    pid = int((await servers.call("mcp__plain__pid", {})).text)
+    pid = int((await servers.get("plain").call("pid", {})).text)
     await flight.reopen()
     assert not Path(f"/proc/{pid}").exists()

@@ -6,11 +6,11 @@ from typing import Any
 
 from engine_flight import Flight
 
-from engine.domain import commands as cmd
-from engine.domain.action import ErrorCode
-from engine.domain.goal import GoalStatus
-from engine.journal import events as ev
-from engine.thinkers.claude_prompt import system_blocks
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ErrorCode
+from engine.core.goals import GoalStatus
+from engine.planning.thinkers.claude_prompt import system_blocks
 
 
 def remember(command: str, /, **args: Any) -> dict[str, Any]:

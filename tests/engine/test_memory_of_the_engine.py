@@ -13,19 +13,21 @@ from typing import Any
 import pytest
 from engine_flight import Flight
 
-from engine.domain import commands as cmd
-from engine.domain.memory import MemoryLevel
-from engine.engine import Engine
-from engine.journal.verify import verify
-from engine.memory import MemoryInputError, MemoryRefused, MemoryUnavailable
-from engine.memory.searching import HybridSearch
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core.memory import MemoryLevel
+from engine.core.store.verify import verify
+from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
+from engine.memory.memories import HybridSearch
 
 
-def test_opening_a_workspace_imports_no_part_of_memory_that_is_not_at_the_door() -> None:
-    code = "import sys, engine.engine; print(*(m for m in sys.modules if m.startswith('engine.memory.')))"
+def test_opening_a_workspace_imports_no_part_of_memory_that_is_not_needed_yet() -> None:
+    code = "import sys, engine.api.engine; print(*(m for m in sys.modules if m.startswith('engine.memory.')))"
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert "engine.memory.memory" in out.split()
-    assert not {"engine.memory.requests", "engine.memory.opened", "engine.memory.tables"} & set(out.split())
+    assert not {"engine.memory.requests", "engine.memory.open_memory", "engine.memory.tables"} & set(
+        out.split()
+    )
 
 
 async def test_what_the_operator_remembers_is_recorded_with_their_name(flight: Flight) -> None:

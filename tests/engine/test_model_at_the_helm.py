@@ -12,12 +12,12 @@ from typing import Any
 from engine_flight import Flight, QuickClock
 from helm_flight import MODEL, SECRET, action, helm
 
-from engine.domain import commands as cmd
-from engine.domain.failure import FailureKind
-from engine.domain.goal import GoalStatus
-from engine.domain.state import RunState
-from engine.journal import events as ev
-from engine.models import Budget
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import RunState
+from engine.core.goals import GoalStatus
+from engine.core.recovery import FailureKind
+from engine.models.cost import Budget
 from tests.messages_server import Reply, failure, plan_call
 
 MAKES = plan_call(action("one", "mkdir", path="made"), action("two", "write", path="made/a.txt", content="x"))

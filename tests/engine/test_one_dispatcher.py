@@ -8,10 +8,10 @@ from pathlib import Path
 
 from engine_flight import Flight, act
 
-from app.coder import coder
-from engine.domain import commands as cmd
-from engine.domain.action import ToolResult
-from engine.journal import events as ev
+from app.commands.coder_shell import coder
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ToolResult
 
 COMMANDS = (
     "python -c 'import sys; print(1); print(2, file=sys.stderr); sys.exit(3)'",

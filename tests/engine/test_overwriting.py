@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from engine_flight import Flight, act
 
-from engine.domain import commands as cmd
-from engine.domain.approval import Question
-from engine.domain.failure import FailureKind
-from engine.domain.goal import GoalStatus
-from engine.domain.state import AgentState, Mode
-from engine.engine import EngineConfig
-from engine.journal import events as ev
-from engine.steering.policies import read_policy
+from engine.agent.shared import EngineConfig
+from engine.agent.steering.rules import read_policy
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Mode
+from engine.core.approvals import Question
+from engine.core.goals import GoalStatus
+from engine.core.recovery import FailureKind
+from engine.core.state import AgentState
 
 TOGGLE = act("toggle_autonomous_mode")
 

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from engine.loop.pacing import Pace
+from engine.agent.turn_scheduler import TurnScheduler
 
 
 async def test_what_is_paced_gives_and_raises_what_it_would_by_itself() -> None:
-    pace = Pace(turn_s=0.0)
+    pace = TurnScheduler(turn_s=0.0)
 
     async def fails() -> None:
         await asyncio.sleep(0)
@@ -39,7 +39,7 @@ async def test_what_is_paced_gives_and_raises_what_it_would_by_itself() -> None:
 
 
 async def test_others_have_their_turn_between_the_steps_of_many_and_nobody_starves() -> None:
-    pace = Pace(turn_s=0.0)
+    pace = TurnScheduler(turn_s=0.0)
     steps: list[int] = []
     others = 0
 
@@ -64,7 +64,7 @@ async def test_others_have_their_turn_between_the_steps_of_many_and_nobody_starv
 
 
 async def test_who_waits_in_line_can_be_cancelled_and_those_behind_go_on() -> None:
-    pace = Pace(turn_s=0.0)
+    pace = TurnScheduler(turn_s=0.0)
     done: list[int] = []
 
     async def work(name: int) -> None:
@@ -80,7 +80,7 @@ async def test_who_waits_in_line_can_be_cancelled_and_those_behind_go_on() -> No
 
 
 async def test_agents_wait_for_the_operator_and_go_on_by_themselves() -> None:
-    pace = Pace()
+    pace = TurnScheduler()
     done = asyncio.Event()
 
     async def work() -> None:

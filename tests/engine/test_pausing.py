@@ -8,13 +8,13 @@ from pathlib import Path
 
 from engine_flight import Flight, act, python
 
-from app.projection.views import status
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import StepStatus
-from engine.domain.state import Mode, RunState
+from app.projection.pane_views import status
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Mode, RunState
+from engine.core.goals import GoalStatus
+from engine.core.plan import StepStatus
 from engine.inquiry.waiting import waiting_for
-from engine.journal import events as ev
 
 TINY = [act("write", path=f"f{n}", content="x") for n in range(60)]
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from engine_flight import Flight, HeldClock, act, python
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import StepStatus
-from engine.journal import events as ev
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from engine.core.plan import StepStatus
 
 THREE = [act("write", path=name, content=name) for name in "abc"]
 

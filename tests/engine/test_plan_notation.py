@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from engine_flight import act
 
-from engine.domain.plan import Op, PlanStep
-from engine.generation import PlanSyntaxError, parse_plan, problems_of
-from engine.tools.mind import Mind
+from engine.core.plan import Op, PlanStep
+from engine.planning.plan_notation import PlanSyntaxError, parse_plan, problems_of
+from engine.tools.belief_tool import BeliefTool
 from engine.tools.registry import ToolRegistry
 from engine.tools.simple_coder_commands import COMMANDS
 
@@ -24,7 +24,7 @@ class _Coder:
 
 @pytest.fixture
 def registry() -> ToolRegistry:
-    return ToolRegistry([_Coder(), Mind()])  # type: ignore[list-item]
+    return ToolRegistry([_Coder(), BeliefTool()])  # type: ignore[list-item]
 
 
 def _nested(depth: int) -> str:

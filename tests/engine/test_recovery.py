@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from engine_flight import Flight, QuickClock, act, python
 
-from engine.actions.pipeline import LiveToolbox
-from engine.domain import commands as cmd
-from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult
-from engine.domain.failure import FailureKind, Strategy
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import StepStatus
-from engine.domain.ports import CallContext
-from engine.domain.state import Mode
-from engine.journal import events as ev
-from engine.library import load_missions
-from engine.recovery import choose, classify
-from engine.tools.mind import Mind
+from engine.agent.actions.pipeline import LiveToolbox
+from engine.agent.recovery import choose_strategy, classify
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ErrorCode, ResultStatus, SandboxSession, ToolResult
+from engine.core.agents import Mode
+from engine.core.goals import GoalStatus
+from engine.core.plan import StepStatus
+from engine.core.ports import CallContext
+from engine.core.recovery import FailureKind, Strategy
+from engine.planning.library.missions import load_missions
+from engine.tools.belief_tool import BeliefTool
 from engine.tools.registry import ToolRegistry
 
 FAILS = python("raise SystemExit(3)")
@@ -37,7 +37,7 @@ def test_each_error_code_has_exactly_one_kind(code: ErrorCode) -> None:
 
 
 def _choose(kind: FailureKind, tried: list[Strategy], errors: int = 1, ask: bool = True) -> object:
-    return choose(
+    return choose_strategy(
         kind, tried, consecutive_errors=errors, max_consecutive_errors=9, ask=ask, randomness=random.Random(1)
     )
 
@@ -209,7 +209,7 @@ async def test_the_operator_can_take_the_turn_and_hand_it_back(flight: Flight) -
 
 
 class _Broken:
-    id, description, commands = "broken", "answers nonsense", Mind().commands
+    id, description, commands = "broken", "answers nonsense", BeliefTool().commands
 
     async def call(self, command: str, args: object, context: object) -> object:
         match command:

@@ -11,37 +11,37 @@ from engine_flight import QuickClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.actions.saving import NoSaver
-from engine.domain import commands as cmd
-from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult
-from engine.domain.failure import Strategy
-from engine.domain.goal import GoalStatus
-from engine.domain.parameters import Survey
-from engine.domain.plan import Op, PlanStep
-from engine.domain.ports import CallContext, NoSessions, Ports
-from engine.domain.state import ActiveAction, AgentConfig, AgentState
-from engine.domain.thinking import (
+from engine.agent.actions.snapshots import NoSaver
+from engine.agent.agent import Agent
+from engine.agent.perception import AgentEnvironment
+from engine.agent.recorder import AgentRecorder
+from engine.api.replay import replay_stream
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ErrorCode, ResultStatus, SandboxSession, Survey, ToolResult
+from engine.core.agents import AgentConfig
+from engine.core.fold import fold
+from engine.core.goals import GoalStatus
+from engine.core.journal import GENESIS, Event
+from engine.core.plan import Op, PlanStep, Uncovered
+from engine.core.ports import CallContext, NoSessions, Ports
+from engine.core.recovery import ActiveAction, Strategy
+from engine.core.state import AgentState
+from engine.core.streams import StreamLog
+from engine.core.thinking import (
     Decision,
     DecisionKind,
     DecisionRequest,
     PlanProposal,
     PlanRequest,
     ThinkingError,
-    Uncovered,
 )
-from engine.journal import events as ev
-from engine.journal.event import GENESIS, Event
-from engine.journal.fold import fold
-from engine.journal.log import StreamLog
-from engine.loop.agent import Agent
-from engine.loop.recording import Surroundings
-from engine.models import ModelError, ModelErrorKind
-from engine.parameters import Enquiry
-from engine.recovery import kind_of_model_error
-from engine.replay import replay_stream
-from engine.tools.mind import Mind
+from engine.models.errors import ModelError, ModelErrorKind, kind_of_model_error
+from engine.tools.belief_tool import BeliefTool
+from engine.tools.parameters.paths import LookupRequest
 from engine.tools.registry import ToolRegistry
 from engine.tools.simple_coder_commands import COMMANDS
+from tests.patience import PATIENCE_S
 
 TURNS = 200_000
 """Turns of the event loop that a run may take; a run that does not end takes any number."""
@@ -100,7 +100,7 @@ class _Fate:
             return Decision(DecisionKind.FINISH if proposal.steps else DecisionKind.THINK, "so be it")
         return Decision(DecisionKind.CALL, "", step.tool, step.command, step.args)
 
-    async def survey(self, agent: str, action: ActiveAction, cwd: str, enquiry: Enquiry) -> Survey:
+    async def survey(self, agent: str, action: ActiveAction, cwd: str, enquiry: LookupRequest) -> Survey:
         return Survey()
 
     async def perceive(self, session: SandboxSession) -> tuple[dict[str, Any], SandboxSession]:
@@ -165,18 +165,18 @@ async def _run(fate: _Fate, thinker: str, ask: bool) -> tuple[AgentState, list[E
     config = AgentConfig(thinker=thinker)
     created = ev.AgentCreated(agent_id="a", agent_type="bdi_agent", config=config)
     state = fold([log.append(created, actor="operator:x", causes=(), tick=0)])
-    around = Surroundings(
+    around = AgentEnvironment(
         thinker=fate,
         toolbox=fate,
         saver=NoSaver(),
         perceiver=fate,
-        registry=ToolRegistry([_Coder(), Mind()]),  # type: ignore[list-item]
+        registry=ToolRegistry([_Coder(), BeliefTool()]),  # type: ignore[list-item]
         clock=clock,
         put_blob=_blob,
         randomness=Ports().randomness,
         control=NoSessions(),
     )
-    agent = Agent(state, log, around)
+    agent = Agent(AgentRecorder(state, log), around)
     agent.open("one", 7)
     agent.start()
     agent.handle(cmd.AdoptGoal(agent="a", text="something"), "operator:x")
@@ -223,6 +223,6 @@ def test_any_failures_at_all_end_in_a_defined_state_after_bounded_attempts_and_r
 
 async def test_an_open_thought_whose_goal_is_to_be_planned_anew_decides_by_itself() -> None:
     fate = _Fate([None], [(PlanStep("1", "think", op=Op.THINK),), ModelErrorKind.NOT_FOUND, ()])
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         state, _ = await _run(fate, "claude", ask=False)
     assert not state.open_goals

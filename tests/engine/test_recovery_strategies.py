@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from engine_flight import Flight, HeldClock, QuickClock, act, python
 
-from app.projection.error_views import errors
-from engine.domain import commands as cmd
-from engine.domain.failure import FailureKind, Strategy
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import StepStatus
-from engine.domain.ports import SystemClock
-from engine.domain.state import AgentState
-from engine.engine import EngineConfig
-from engine.journal import events as ev
-from engine.models import Endpoint, Retries
+from app.projection.agent_views import errors
+from engine.agent.shared import EngineConfig
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from engine.core.plan import StepStatus
+from engine.core.ports import SystemClock
+from engine.core.recovery import FailureKind, Strategy
+from engine.core.state import AgentState
 from engine.models.choice import ModelChoice
-from engine.sandbox import SandboxPolicy
+from engine.models.endpoint import Endpoint, Retries
+from engine.sandbox.policy import SandboxPolicy
 from tests.messages_server import MessagesServer, Reply, failure, plan_call
 from tests.models.model_talk import CLAUDE
 

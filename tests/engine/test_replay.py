@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from engine_flight import Flight, act, journal_holds_together, python, replay_of
 
-from engine.domain import commands as cmd
-from engine.journal.event import GENESIS, Event, canonical, chain_hash
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.journal import GENESIS, Event, canonical, chain_hash
 
 
 def _rechained(events: list[Event]) -> list[Event]:
@@ -196,3 +197,20 @@ def _without(event: Event, *names: str) -> str:
             for name in names:
                 holder.pop(name, None)
     return canonical(body)
+
+
+async def test_a_sentence_that_another_version_worded_otherwise_is_compared_by_state(flight: Flight) -> None:
+    await flight.plan(act("write", path="a", content="1"))
+    await flight.do(cmd.Run)
+    await flight.until(lambda s: not s.open_goals)
+    events = await flight.events()
+    ends = [event for event in events if event.kind == ev.ActionFinished.kind]
+    assert ends
+    body = {**json.loads(ends[0].body), "summary": "put into words of before"}
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    old = _rechained([event._replace(body=text) if event is ends[0] else event for event in events])
+    assert not (await replay_of(flight.workspace, old)).matches
+    replay = await replay_of(flight.workspace, old, ("0.1",))
+    assert (replay.matches, replay.head) == (True, old[-1].hash), replay.difference
+    assert replay.words == "written by 0.1: compared by state"
+    assert (await replay_of(flight.workspace, events, ("0.1",))).words == "same head"

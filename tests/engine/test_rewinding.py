@@ -8,13 +8,15 @@ import pytest
 from engine_flight import Flight, act, journal_holds_together, python
 from saving_flight import picture, snapshots_of
 
-from engine.actions.saving import SnapshotRule
-from engine.domain import commands as cmd
-from engine.domain.state import RunState
-from engine.engine import Engine, EngineConfig
-from engine.journal import events as ev
-from engine.steering.rewinding import RewindError
+from engine.agent.actions.snapshots import SnapshotRule
+from engine.agent.shared import EngineConfig
+from engine.agent.steering.rewind_preview import RewindError
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import RunState
 from tests.rewinding import Wanderer
+from tests.snapshots.snapshot_samples import forget
 
 WRITES = (
     act("write", path="a.txt", content="one"),
@@ -41,7 +43,7 @@ async def test_state_and_files_are_as_they_were_shell_effects_included(flight: F
     seen = await steps(flight, 2)
     await flight.do(cmd.Believe, key="door", value="open")
     version, files = seen[0]
-    preview = await flight.engine.rewind_preview(flight.agent, version)
+    preview = await flight.engine.time_travel.preview(flight.agent, version)
     assert preview.restoration is not None
     assert set(preview.restoration.removed) == {"d"}
     assert preview.restoration.written == ("a.txt",)
@@ -97,7 +99,7 @@ async def test_an_event_in_the_middle_of_an_action_stands_for_the_one_before_it(
     await flight.plan(*WRITES)
     await steps(flight, 2)
     (_, second) = [event for event in await flight.events() if event.kind == ev.ActionStarted.kind]
-    preview = await flight.engine.rewind_preview(flight.agent, second.version)
+    preview = await flight.engine.time_travel.preview(flight.agent, second.version)
     assert (preview.asked, preview.to) == (second.version, second.version - 1)
     await flight.do(cmd.Rewind, to=second.version)
     assert set(picture(flight.sandbox)) == {"a.txt"}
@@ -113,7 +115,7 @@ async def test_it_is_refused_while_the_agent_runs_or_acts(flight: Flight) -> Non
     await flight.until(lambda s: s.action is None)
     assert "has not happened yet" in await flight.refused(cmd.Rewind, to=10_000)
     with pytest.raises(RewindError, match="no point in time"):
-        await flight.engine.place_of(flight.agent, "yesterday")
+        await flight.engine.time_travel.place_of(flight.agent, "yesterday")
 
 
 async def test_another_agent_at_work_on_the_same_files_keeps_them_as_they_are(flight: Flight) -> None:
@@ -125,7 +127,7 @@ async def test_another_agent_at_work_on_the_same_files_keeps_them_as_they_are(fl
     await flight.do(cmd.CallTool, agent="other", command="mkdir", args={"path": "more"})
     await flight.until(lambda s: not s.requests and not s.busy, "other")
     await flight.until_durable("other")
-    preview = await flight.engine.rewind_preview(flight.agent, seen[0][0])
+    preview = await flight.engine.time_travel.preview(flight.agent, seen[0][0])
     assert any(line.startswith("theirs: other a1") for line in preview.others), preview.others
     await flight.do(cmd.AdoptGoal, agent="other", text="run 'sleep 60'")
     await flight.do(cmd.Run, agent="other")
@@ -162,8 +164,11 @@ async def test_a_snapshot_that_is_gone_leaves_the_state(flight: Flight) -> None:
     await flight.plan(*WRITES)
     seen = await steps(flight, 2)
     saved = [said.snapshot for said in await flight.payloads(ev.SnapshotTaken)]
-    await snapshots_of(flight).forget([saved[1]])
-    assert "there is no snapshot" in (await flight.engine.rewind_preview("pilot", seen[0][0])).trouble.lower()
+    forget(snapshots_of(flight), saved[1])
+    assert (
+        "there is no snapshot"
+        in (await flight.engine.time_travel.preview("pilot", seen[0][0])).trouble.lower()
+    )
     assert "No file was changed; rewind state" in await flight.refused(cmd.Rewind, to=seen[0][0])
     assert (await flight.state()).rewinding is None
     assert picture(flight.sandbox) == seen[1][1]
@@ -173,7 +178,7 @@ async def test_a_snapshot_that_is_gone_leaves_the_state(flight: Flight) -> None:
 async def test_the_names_of_places(flight: Flight) -> None:
     planned = await flight.plan(*WRITES)
     await steps(flight, 2)
-    place = flight.engine.place_of
+    place = flight.engine.time_travel.place_of
     head = (await flight.state()).version
     requested = [event.version for event in await flight.events() if event.kind == ev.ActionRequested.kind]
     assert await place(flight.agent, "12") == await place(flight.agent, "pilot:12") == 12

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from engine_flight import Flight, act, python
 
-from engine.domain import commands as cmd
+from engine.core import commands as cmd
 from tests.rewinding import tree_hash
 from tests.rounds import rounds
 

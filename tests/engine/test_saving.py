@@ -10,12 +10,15 @@ from typing import Any
 from engine_flight import Flight, QuickClock, act, python
 from saving_flight import WRITE, make_large, picture, slow, snapshots_of, store_of, until_reading
 
-from engine.actions.saving import Saved, SnapshotRule, WorkspaceSaver
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.state import ActiveAction, Mode
-from engine.engine import Engine, EngineConfig
-from engine.journal import events as ev
+from engine.agent.actions.snapshots import Saved, SnapshotRule, WorkspaceSaver
+from engine.agent.shared import EngineConfig
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Mode
+from engine.core.goals import GoalStatus
+from engine.core.recovery import ActiveAction
+from tests.snapshots.snapshot_samples import kept
 
 WRECKS = python(
     "import os, pathlib, shutil\n"
@@ -63,7 +66,7 @@ async def test_each_action_that_may_change_something_is_saved_for_and_no_other(f
     kinds = [event.kind for event in await flight.events() if event.kind.startswith(("action", "snapshot"))]
     first = kinds.index("action.finished")
     assert kinds[first + 1 : first + 4] == ["action.requested", "snapshot.taken", "action.started"]
-    labels = [info.label for info in await snapshots_of(flight).list()]
+    labels = [info.label for info in kept(snapshots_of(flight))]
     assert labels[-1].endswith("mkdir")
 
 
@@ -81,7 +84,7 @@ async def test_a_hostile_tree_is_saved_as_far_as_it_can_be(flight: Flight) -> No
     state = await flight.until(lambda s: not s.open_goals or s.intervention)
     assert state.goals["g1"].status is GoalStatus.ACHIEVED, state.intervention
     taken = (await flight.payloads(ev.SnapshotTaken))[-1]
-    info = (await snapshots_of(flight).list())[-1]
+    info = kept(snapshots_of(flight))[-1]
     assert taken.skipped == len(info.skipped) >= 1
     assert "sparse" in [skip.path for skip in info.skipped]
 
@@ -140,8 +143,8 @@ class _PausesInTheLastMoment(WorkspaceSaver):
 
 
 async def test_a_pause_in_the_moment_in_which_it_is_saved_holds_too(flight: Flight) -> None:
-    saver = _PausesInTheLastMoment(snapshots_of(flight), flight.engine._recent_snapshots)
-    saver.engine, flight.engine._saver = flight.engine, saver
+    saver = _PausesInTheLastMoment(snapshots_of(flight), flight.engine.time_travel._recent_snapshots)
+    saver.engine, flight.engine.time_travel.main = flight.engine, saver
     await flight.do(cmd.CreateAgent, agent="other")
     await flight.do(cmd.AdoptGoal, agent="other", text="create a directory named 'made'")
     await flight.do(cmd.Run, agent="other")
@@ -172,8 +175,9 @@ async def test_a_stop_in_the_middle_of_the_files_leaves_nothing_behind(flight: F
     await until_reading(flight)
     await flight.do(cmd.Stop)
     await flight.until(lambda s: s.action is None)
-    assert await snapshots_of(flight).list() == ()
-    assert os.listdir(store_of(flight) / "passing") == []
+    async with snapshots_of(flight)._busy:
+        assert kept(snapshots_of(flight)) == []
+        assert os.listdir(store_of(flight) / "passing") == []
     await flight.do(cmd.Run)
     await flight.until(lambda s: not s.open_goals)
     (taken,) = await flight.payloads(ev.SnapshotTaken)

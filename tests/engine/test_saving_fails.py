@@ -14,14 +14,15 @@ import pytest
 from engine_flight import PATIENCE_S, Flight, QuickClock, act, journal_holds_together
 from saving_flight import WRITE, broken_store, make_large, slow, snapshots_of, store_of, until_reading
 
-from engine.actions.saving import KEPT_ACTIONS, WorkspaceSaver
-from engine.domain import commands as cmd
-from engine.domain.failure import FailureKind
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import StepStatus
-from engine.domain.state import ActiveAction
-from engine.journal import events as ev
-from engine.snapshots import SnapshotPolicy, Snapshots
+from engine.agent.actions.snapshots import KEPT_ACTIONS, WorkspaceSaver
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from engine.core.plan import StepStatus
+from engine.core.recovery import ActiveAction, FailureKind
+from engine.sandbox.snapshots.walk import SnapshotPolicy
+from engine.sandbox.snapshots.workspace import Snapshots
+from tests.snapshots.snapshot_samples import is_whole, kept
 
 # ------------------------------------------------------------------ what cannot be saved
 
@@ -134,8 +135,8 @@ async def test_a_full_disk_under_the_snapshots_holds_with_an_intervention(flight
 _KILLED = """
 import asyncio, json, sys
 from pathlib import Path
-from engine.domain import commands as cmd
-from engine.engine import Engine
+from engine.core import commands as cmd
+from engine.api.engine import Engine
 async def main():
     engine = await Engine.open(Path(sys.argv[1]))
     async def do(kind, **fields):
@@ -163,7 +164,7 @@ async def test_kill_9_in_the_middle_of_a_save_leaves_a_store_that_works(tmp_path
     await flight.do(cmd.Run)
     await flight.until(lambda s: not s.open_goals)
     (taken,) = await flight.payloads(ev.SnapshotTaken)
-    assert (await snapshots_of(flight).verify(taken.snapshot)).ok
+    assert is_whole(snapshots_of(flight), taken.snapshot)
     await flight.engine.close()
     await journal_holds_together(tmp_path)
 
@@ -189,10 +190,10 @@ async def test_old_snapshots_are_cleared_away_and_recent_ones_stay(tmp_path: Pat
         assert isinstance(saved, ev.SnapshotTaken)
         ids.append(saved.snapshot)
     async with asyncio.timeout(PATIENCE_S):
-        while len(await snapshots.list()) > 2:
+        while len(kept(snapshots)) > 2:
             await asyncio.sleep(0.002)
     assert set(asked) == set(KEPT_ACTIONS), "what was asked to be kept was over the budget"
-    assert [info.id for info in await snapshots.list()] == ids[-2:]
+    assert [info.id for info in kept(snapshots)] == ids[-2:]
     await saver.close()
 
 
@@ -201,8 +202,8 @@ async def test_snapshots_that_cannot_be_cleared_away_are_a_notice(flight: Flight
     await flight.until(lambda s: s.operator_actions == 1 and not s.acting)
     (record,) = (store_of(flight) / "snapshots").iterdir()
     record.write_text("{")
-    assert flight.engine._saver is not None
-    flight.engine._saver.tidy()
+    assert flight.engine.time_travel.main is not None
+    flight.engine.time_travel.main.tidy()
     async with asyncio.timeout(PATIENCE_S):
         while not flight.engine.health.snapshots:
             await asyncio.sleep(0.002)

@@ -14,11 +14,12 @@ import pytest
 from engine_flight import Flight
 from model_flight import MODEL, model_flight, planned, told
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.state import AgentState
-from engine.journal import events as ev
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from engine.core.state import AgentState
 from tests.messages_server import MessagesServer, Reply, call, plan_call
+from tests.patience import PATIENCE_S as PATIENCE_S
 
 GOAL = (
     "Create a Python project named 'api_client', set up a virtual environment, install 'httpx', and create a "
@@ -31,8 +32,6 @@ from types import SimpleNamespace
 def get(url): return SimpleNamespace(status_code=200 if url == "https://api.github.com" else 404)
 """
 """Stands in for the package of the goal, as no test asks the network."""
-PATIENCE_S = 60.0
-"""Making a virtual environment takes longer than other scenarios."""
 COMMANDS = ["mkdir", "cd", "create_venv", "activate_venv", "run", "write", "run"]
 
 STEPS = (

@@ -10,14 +10,14 @@ import pytest
 from engine_flight import Flight, act, replay_of
 from test_replay import _rechained
 
-from app.lines import line_of
-from app.projection import views
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.reasoning import REASONER
-from engine.journal import events as ev
-from widgets.pieces import plain
-from widgets.plan import detail_lines
+from app.projection import pane_views as views
+from app.projection.event_lines import line_of
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from engine.core.reasoner import REASONER
+from widgets.base.text_layout import plain
+from widgets.panes.plan import detail_lines
 
 LOOK = """
 +!look <- read("Notes.TXT", Text); +saw(Text); job_output(J).

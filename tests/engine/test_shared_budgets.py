@@ -14,14 +14,16 @@ from engine_flight import Flight, QuickClock, act, journal_holds_together, live_
 from helm_flight import action, helm
 from model_flight import model_flight
 
-from engine.domain import commands as cmd
-from engine.domain.budgets import BudgetKind, SpendingLimits
-from engine.domain.goal import GoalStatus
-from engine.domain.state import AgentState, RunState
-from engine.engine import EngineConfig
-from engine.journal import events as ev
-from engine.steering.standing import Standing
+from engine.agent.shared import EngineConfig
+from engine.agent.steering.budget_status import BudgetStatus
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import RunState
+from engine.core.budgets import BudgetKind, SpendingLimits
+from engine.core.goals import GoalStatus
+from engine.core.state import AgentState
 from tests.messages_server import plan_call
+from tests.patience import PATIENCE_S
 
 
 def held(state: AgentState) -> bool:
@@ -73,7 +75,9 @@ async def flies(flight: Flight, agent: str, *names: str) -> None:
     flight.agent = before
 
 
-def line(standings: tuple[Standing, ...], budget: str, kind: BudgetKind) -> tuple[float | None, float, float]:
+def line(
+    standings: tuple[BudgetStatus, ...], budget: str, kind: BudgetKind
+) -> tuple[float | None, float, float]:
     """Limit, taken and reserved."""
     found = next(one for one in standings if one.budget == budget)
     of = next(one for one in found.lines if one.kind is kind)
@@ -163,7 +167,7 @@ async def test_agents_that_ask_a_model_at_once_make_no_call_more_than_their_pare
             await flight.do(cmd.Run, agent=name)
         await asyncio.gather(*(flight.do(cmd.AdoptGoal, agent=name, text="make it") for name in names))
         for name in names:
-            await flight.until(lambda s: held(s) or s.model_calls, name, patience_s=30)
+            await flight.until(lambda s: held(s) or s.model_calls, name, patience_s=PATIENCE_S)
         assert len(server.requests) == 2
         assert sum([held(await flight.state(name)) for name in names]) == 2
         await flight.do(cmd.SetBudget, calls=2, more=("calls",), keep=True)

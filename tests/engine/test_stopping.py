@@ -9,13 +9,15 @@ from pathlib import Path
 from engine_flight import Flight, act, python
 from model_flight import created, model_flight
 
-from app.stopping import receipt_text
-from engine.domain import commands as cmd
-from engine.domain.plan import StepStatus
-from engine.domain.state import AgentState, Mode, RunState
-from engine.domain.stopping import StopGrade, StopItem, StopReceipt
-from engine.journal import events as ev
+from app.commands.breakpoints import receipt_text
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Mode, RunState
+from engine.core.plan import StepStatus
+from engine.core.sandbox import StopGrade, StopItem, StopReceipt
+from engine.core.state import AgentState
 from tests.messages_server import Reply
+from tests.patience import PATIENCE_S
 
 BUSY = """
 import os, time
@@ -206,7 +208,7 @@ async def test_cut_ends_the_call_of_the_model_and_asks_anew_when_the_agent_runs(
         await created(flight)
         await flight.do(cmd.AdoptGoal, text="make something")
         await flight.do(cmd.Run)
-        await asyncio.wait_for(server.held.wait(), 30)
+        await asyncio.wait_for(server.held.wait(), PATIENCE_S)
         still = await stopped(flight, "hold")
         assert told(still.running) == [("model", "ends by itself", 0)]
         receipt = await stopped(flight, "cut")

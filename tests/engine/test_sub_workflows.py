@@ -8,14 +8,13 @@ from pathlib import Path
 
 from helm_flight import helm
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import Op
-from engine.domain.state import OpenWorkflow
-from engine.journal import events as ev
-from engine.memory.actions import GetRecentActions
-from engine.memory.keeping import FindWorkflow
-from engine.memory.workflows import GetWorkflow
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from engine.core.plan import Op
+from engine.core.recovery import OpenWorkflow
+from engine.memory.note_writer import FindWorkflow
+from engine.memory.workflows import GetRecentActions, GetWorkflow
 from tests.messages_server import Reply, Seen, call, object_call
 
 DECIDES = {"style": "decide"}

@@ -6,13 +6,13 @@ import asyncio
 
 from engine_flight import PATIENCE_S, Flight
 
-from engine.domain import commands as cmd
-from engine.domain.failure import FailureKind
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import StepStatus
-from engine.domain.state import Mode
-from engine.journal import events as ev
-from engine.loop.decide_goals import SUBGOAL_LIMIT
+from engine.agent.decisions.goals import SUBGOAL_LIMIT
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Mode
+from engine.core.goals import GoalStatus
+from engine.core.plan import StepStatus
+from engine.core.recovery import FailureKind
 
 POLISH = """
 [[recipe]]

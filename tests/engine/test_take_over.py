@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from engine_flight import Flight, QuickClock, act, journal_holds_together, python, replay_of
 
-from engine.domain import commands as cmd
-from engine.domain.belief import BeliefSource
-from engine.domain.plan import StepStatus
-from engine.domain.session import Handover
-from engine.domain.state import AgentState, Mode, RunState
-from engine.journal import events as ev
-from engine.steering.gate import hold
+from engine.agent.steering.gate import hold
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Mode, RunState
+from engine.core.beliefs import BeliefSource
+from engine.core.plan import StepStatus
+from engine.core.sandbox import Handover
+from engine.core.state import AgentState
 from tests.sandbox.shell_desk import alive, until
 
 
@@ -270,8 +271,8 @@ async def test_no_file_of_the_workspace_holds_what_was_typed_unseen(flight: Flig
 LIFE = """
 import asyncio, sys
 from pathlib import Path
-from engine.domain import commands as cmd
-from engine.engine import Engine
+from engine.core import commands as cmd
+from engine.api.engine import Engine
 
 async def live():
     engine = await Engine.open(Path(sys.argv[1]))

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 from engine_flight import Flight, act
 
-from engine.domain import commands as cmd
-from engine.domain.budgets import SpendingLimits
-from engine.domain.plan import StepStatus
-from engine.domain.state import RunState
-from engine.journal import events as ev
-from engine.steering.undoing import UndoError
+from engine.agent.steering.undo import UndoError
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import RunState
+from engine.core.budgets import SpendingLimits
+from engine.core.plan import StepStatus
 
 WRITES = (act("write", path="a", content="1"), act("write", path="b", content="2"), act("ls", path="."))
 
 
 async def undo(flight: Flight, *, again: bool = False) -> str:
     """Undo, and say what was offered."""
-    offer = await flight.engine.undo_offer(flight.agent, again=again)
+    offer = await flight.engine.time_travel.undo_offer(flight.agent, again=again)
     receipt = await flight.engine.submit(offer.as_command(flight.agent), operator="anna")
     assert receipt.ok, receipt.message
     return offer.words
@@ -99,7 +99,7 @@ async def test_a_rewind_is_undone_by_a_rewind_and_a_refused_command_is_passed_ov
     await flight.do(cmd.Rewind, to=version)
     assert not (flight.sandbox / "a").exists()
     await flight.refused(cmd.DeleteStep, step="s99")
-    offer = await flight.engine.undo_offer(flight.agent)
+    offer = await flight.engine.time_travel.undo_offer(flight.agent)
     assert isinstance(offer.command, cmd.Rewind)
     assert (await flight.engine.submit(offer.as_command(flight.agent))).ok
     assert (flight.sandbox / "mine").read_text() == "by hand"

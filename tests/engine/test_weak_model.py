@@ -13,17 +13,17 @@ import pytest
 from engine_flight import Flight, live_state_is_the_fold
 from model_flight import model_flight, planned
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.journal import events as ev
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
 from tests.messages_server import Reply, Seen, call, plan_call
+from tests.patience import PATIENCE_S as PATIENCE_S
 from tests.rounds import rounds
 
 AGENTS = ("ada", "ben", "cyd", "dov")
 GOALS = rounds(40, full=200)
 CALLS = 3
 """Calls that one question to a model may take: the first, and two to put right what was wrong."""
-PATIENCE_S = 120.0
 
 
 def good(name: str) -> Reply:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from engine.bdi.parser import parse_literal, parse_trigger
 from engine.bdi.syntax import Plan
-from engine.generation.pgp.answer import Answer, read_answer
-from engine.generation.pgp.context import GenerationContext
-from engine.generation.pgp.documentation import documentation_of
-from engine.worlds.explorer import beginning, percepts
-from engine.worlds.explorer_files import explorer_program, recorded_answer
+from engine.planning.pgp.answer_parser import Answer, parse_answer
+from engine.planning.pgp.documentation import documentation_of
+from engine.planning.pgp.prompts import GenerationContext
+from engine.tools.worlds.explorer import explorer_program, initial_state, percepts, recorded_answer
 
 KNOWN = documentation_of(explorer_program().docs)
 GOAL = parse_trigger("+!reach(home)")
 PERCEPTS = tuple(
-    parse_literal(f"{one.functor}({','.join(one.args)})[source(percept)]") for one in percepts(beginning())
+    parse_literal(f"{one.functor}({','.join(one.args)})[source(percept)]")
+    for one in percepts(initial_state())
 )
 
 
@@ -22,8 +22,8 @@ def context(*plans: Plan) -> GenerationContext:
 
 
 def listing(number: int) -> Answer:
-    return read_answer(recorded_answer(f"listing-5.{number}"), KNOWN.actions)
+    return parse_answer(recorded_answer(f"listing-5.{number}"), KNOWN.actions)
 
 
 def answer(text: str) -> Answer:
-    return read_answer(text, KNOWN.actions)
+    return parse_answer(text, KNOWN.actions)

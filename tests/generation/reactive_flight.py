@@ -5,12 +5,12 @@ from __future__ import annotations
 from engine.bdi.agent import BdiAgent
 from engine.bdi.parser import parse_program
 from engine.bdi.terms import Struct
-from engine.generation.pgp.answer import read_answer
-from engine.generation.pgp.documentation import ActionSpec
-from engine.generation.pgp.partial_plans import Provenance
-from engine.generation.pgp.reactive import ReactiveProcedure
-from engine.generation.pgp.renaming import event_key
-from engine.generation.pgp.validation import DEFAULT_LIMITS, GenerationLimits, review
+from engine.planning.pgp.answer_parser import parse_answer
+from engine.planning.pgp.documentation import ActionSpec
+from engine.planning.pgp.generated_plans import Provenance
+from engine.planning.pgp.plan_comparison import event_key
+from engine.planning.pgp.procedure import ReactiveProcedure
+from engine.planning.pgp.validation import DEFAULT_LIMITS, GenerationLimits, review
 
 ACTIONS = (
     ActionSpec("print", ("text",), internal=True),
@@ -45,7 +45,7 @@ class Flight:
             f"EVENT: achieve {goal}\nOPERATIONS:\n" + "\n".join(f"- {step}" for step in steps.split("; "))
             for goal, steps in (one.split(": ") for one in plans)
         )
-        judged = review(read_answer(text, ACTIONS), question.goal, ACTIONS)
+        judged = review(parse_answer(text, ACTIONS), question.goal, ACTIONS)
         key = event_key(question.goal)
         self.procedure.settle(question, judged, Provenance(key, "recorded", "p", "t", depth=question.depth))
 

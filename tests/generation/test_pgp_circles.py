@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from engine.bdi.parser import parse_plan, parse_trigger
-from engine.generation.pgp.circles import endless
+from engine.planning.pgp.validation import endless_plans
 
 
 def circles(*plans: str, known: tuple[str, ...] = ()) -> dict[int, str]:
     """Plans in AgentSpeak, and triggers of the agent's own; the circles by the plan's place."""
     triggers = [parse_trigger(one) for one in known]
-    found = endless([parse_plan(one) for one in plans], triggers)
+    found = endless_plans([parse_plan(one) for one in plans], triggers)
     return {place: why.rpartition(": ")[2] for place, why in found.items()}
 
 

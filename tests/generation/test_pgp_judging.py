@@ -6,10 +6,10 @@ import pytest
 from explorer_case import listing
 
 from engine.bdi.parser import parse_plan
-from engine.generation.pgp.answer_format import as_answer
-from engine.generation.pgp.asking import AskError, AskFailure, Reply
-from engine.generation.pgp.judging import JUDGE_STEPS, judge_prompt, judged, read_score
-from engine.worlds.explorer_files import baseline_program
+from engine.planning.pgp.metrics import JUDGE_STEPS, judge_prompt, judged_reply, read_score
+from engine.planning.pgp.prompts import as_answer
+from engine.planning.pgp.requests import AskError, AskFailure, Reply
+from engine.tools.worlds.explorer import baseline_program
 
 
 def test_the_judge_goes_through_seven_steps_and_sees_answer_and_baseline() -> None:
@@ -62,8 +62,8 @@ def test_a_score_that_cannot_be_read_is_reported_and_never_made_up(text: str, pr
 
 
 def test_a_judge_that_does_not_answer_gives_no_score() -> None:
-    assert judged(Reply("Score: 1", "m")).value == 1.0
-    failed = judged(AskError(AskFailure.HTTP, "status 500"))
+    assert judged_reply(Reply("Score: 1", "m")).value == 1.0
+    failed = judged_reply(AskError(AskFailure.HTTP, "status 500"))
     assert (failed.value, failed.problem) == (None, "the judge did not answer: http: status 500")
 
 

@@ -6,9 +6,9 @@ import pytest
 from explorer_case import KNOWN, answer, listing
 
 from engine.bdi.parser import parse_plan
-from engine.generation.pgp.answer import Answer, ReadPlan
-from engine.generation.pgp.metrics import Metrics, alignment_surrogate, measure
-from engine.worlds.explorer_files import baseline_program
+from engine.planning.pgp.answer_parser import Answer, ParsedPlan
+from engine.planning.pgp.metrics import Metrics, alignment_surrogate, measure
+from engine.tools.worlds.explorer import baseline_program
 
 BASELINE = baseline_program().plans
 TABLE = {
@@ -33,7 +33,7 @@ def test_the_listings_give_the_values_of_the_table(number: int) -> None:
 
 def test_the_baseline_gives_its_values() -> None:
     """§7 56."""
-    found = measured(Answer("", tuple(ReadPlan(plan, 1) for plan in BASELINE)))
+    found = measured(Answer("", tuple(ParsedPlan(plan, 1) for plan in BASELINE)))
     assert (found.pc, found.cc, round(found.pbc, 2), found.gc) == (3, 1.0, 1.33, 3)
     assert (found.rr, found.ngc, found.nbc, found.gsa, found.bsa) == (0, 0, 0, 0, 0)
 

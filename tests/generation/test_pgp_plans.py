@@ -7,11 +7,11 @@ import json
 from explorer_case import GOAL, listing
 
 from engine.bdi.parser import parse_plan, parse_program, parse_trigger
-from engine.bdi.printing import plan_text
+from engine.bdi.printer import plan_text
 from engine.bdi.syntax import Plan
-from engine.generation.pgp.missing_plans import MissingPlans, meta_plan, missing_plan_belief
-from engine.generation.pgp.partial_plans import GeneratedPlans, Installation, Provenance, install
-from engine.generation.pgp.validation import GenerationLimits
+from engine.planning.pgp.generated_plans import GeneratedPlans, Installation, Provenance, install
+from engine.planning.pgp.procedure import meta_plan, missing_plan_belief
+from engine.planning.pgp.validation import GenerationLimits
 
 BY_HAND = parse_plan("@mine +!reach(X) : there_is(X, here).")
 FROM = Provenance(goal="+!reach(home)", model="recorded", prompt_id="p-1", time="2026-01-01T00:00:00Z")
@@ -52,20 +52,19 @@ def test_a_hostile_model_name_cannot_break_out_of_the_comment() -> None:
     assert not parse_program(done.generated.plans[0].text()).goals
 
 
-def test_a_failing_step_removes_its_generated_plan_and_never_one_written_by_hand() -> None:
+def test_a_removed_plan_is_no_longer_among_the_generated_ones() -> None:
     """§7 43."""
     done = put("+!a <- b; c.", "+!d <- e.")
     failed = done.added[0]
-    assert done.generated.to_remove(failed) == (failed,)
     assert [one.plan for one in done.generated.without(failed).plans] == [done.added[1]]
-    assert done.generated.to_remove(BY_HAND) == ()
+    assert done.generated.of(BY_HAND) is None
 
 
 def test_a_plan_is_verified_after_one_whole_run_and_shows_its_steps_before() -> None:
     """§7 44; the plan itself, its body and its place stay as they are."""
     done = put("+!a <- b; c.")
     plan = done.added[0]
-    once = done.generated.with_step_succeeded(plan, 0)
+    once = done.generated.with_steps_succeeded(plan, [0])
     known = once.of(plan)
     assert known is not None
     assert (known.succeeded, known.verified) == ({0}, False)
@@ -116,23 +115,3 @@ def test_the_meta_plan_generates_and_pursues_the_goal_again() -> None:
         missing_plan_belief(GOAL)
         == parse_program("missing_plan_for(reach(home))[source(self)].").beliefs[0].literal
     )
-
-
-def test_attempts_for_a_goal_are_capped_and_what_is_missing_is_taken_back() -> None:
-    """§7 39."""
-    missing = MissingPlans()
-    for _ in range(2):
-        assert missing.may_ask(GOAL, limit=2)
-        missing = missing.asked(GOAL)
-        assert missing.waiting == {"+!reach(home)"}
-        missing = missing.settled(GOAL)
-    assert not missing.may_ask(GOAL, limit=2)
-    assert not missing.waiting
-    assert missing.may_ask(parse_trigger("+!reach(rock)"), limit=2)
-    assert missing.proved(GOAL) == MissingPlans()
-
-
-def test_goals_that_differ_in_the_names_of_variables_share_their_attempts() -> None:
-    missing = MissingPlans().asked(parse_trigger("+!find(X, Y)"))
-    assert not missing.may_ask(parse_trigger("+!find(A, B)"), limit=1)
-    assert missing.may_ask(parse_trigger("+!find(A, A)"), limit=1)

@@ -14,12 +14,19 @@ import pytest
 from explorer_case import GOAL, KNOWN, context, listing
 
 from engine.bdi.parser import parse_literal, parse_plan, parse_program, parse_trigger
-from engine.generation.pgp import formatters
-from engine.generation.pgp.context import META_PLANS, GenerationContext, filtered, without_actions
-from engine.generation.pgp.documentation import ActionSpec, Meaning, documentation_of
-from engine.generation.pgp.inventions import with_inventions
-from engine.generation.pgp.missing_plans import meta_plan, missing_plan_belief
-from engine.generation.pgp.prompt import SYSTEM_PROMPT, PromptVariant, user_prompt
+from engine.planning.pgp import prompts as formatters
+from engine.planning.pgp.answer_parser import with_inventions
+from engine.planning.pgp.documentation import ActionSpec, Meaning, documentation_of
+from engine.planning.pgp.procedure import meta_plan, missing_plan_belief
+from engine.planning.pgp.prompts import (
+    META_PLANS,
+    SYSTEM_PROMPT,
+    GenerationContext,
+    PromptVariant,
+    filtered,
+    user_prompt,
+    without_actions,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 FILTERS = (META_PLANS, without_actions("print"))

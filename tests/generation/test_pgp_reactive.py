@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reactive_flight import Flight, fact, say
 
-from engine.generation.pgp.validation import GenerationLimits
+from engine.planning.pgp.validation import GenerationLimits
 
 
 def test_a_goal_without_a_plan_asks_once_and_goes_on_as_if_the_plan_had_been_there() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from reactive_flight import Flight, fact, say
 
-from engine.bdi.bodies import compile_body
+from engine.bdi.body_compiler import compile_body
 from engine.bdi.parser import parse_plan
-from engine.bdi.patterns import Scope
 from engine.bdi.trace import StepFailed, TraceEvent
-from engine.generation.pgp.tracking import place_of
-from engine.generation.pgp.validation import GenerationLimits
+from engine.bdi.unification import Scope
+from engine.planning.pgp.generated_plans import place_of
+from engine.planning.pgp.validation import GenerationLimits
 
 
 def answered(program: str, *plans: str, limits: GenerationLimits | None = None) -> Flight:
@@ -95,7 +95,7 @@ def test_plans_whose_place_a_tail_call_took_are_verified_with_the_last() -> None
     flight = answered("!count(3).", f"count(0): {say('end')}", "count(N): achieve count(N - 1)")
     assert flight.said == ["end"]
     assert states(flight) == {"generated_1": ({0}, True), "generated_2": ({0}, True)}
-    assert not flight.procedure.missing.attempts
+    assert not flight.procedure.attempts
 
 
 def test_plans_whose_place_a_tail_call_took_are_not_verified_when_the_last_fails() -> None:
@@ -117,7 +117,7 @@ def test_a_plan_without_steps_is_verified_when_it_is_used_and_one_cut_short_is_n
 def test_attempts_are_counted_anew_after_the_goal_was_reached() -> None:
     """§7 39."""
     flight = answered("!reach(home).", f"reach(X): {say('there')}")
-    assert not flight.procedure.missing.attempts
+    assert not flight.procedure.attempts
     assert flight.agent.plans.remove("generated_1").name == "generated_1"
     assert not flight.procedure.generated.plans
     again(flight, "reach(home)")
@@ -144,7 +144,7 @@ def test_reaching_one_instance_of_a_goal_says_nothing_of_another() -> None:
     flight = answered("!reach(home).", f"reach(rock): {say('rock')}", "reach(home): execute fail()")
     again(flight, "reach(rock)")
     assert flight.said == ["rock"]
-    assert list(flight.procedure.missing.attempts) == ["+!reach(home)"]
+    assert list(flight.procedure.attempts) == ["+!reach(home)"]
 
 
 def test_a_newer_plan_replaces_the_generated_one_and_begins_unverified() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from explorer_case import GOAL, KNOWN, answer
 
 from engine.bdi.parser import parse_plan, parse_trigger
-from engine.generation.pgp.renaming import same_guard, subsumes
-from engine.generation.pgp.validation import GenerationLimits, Review, review
+from engine.planning.pgp.plan_comparison import same_guard, subsumes
+from engine.planning.pgp.validation import GenerationLimits, Review, review
 
 
 def reviewed(*plans: str, limits: GenerationLimits | None = None) -> Review:

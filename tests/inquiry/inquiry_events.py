@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from engine.domain.plan import PlanStep
-from engine.journal import events as ev
-from engine.journal.event import Event
+from engine.core import events as ev
+from engine.core.journal import Event
+from engine.core.plan import PlanStep
 
 START = "2026-01-01T00:00:00.000Z"
 

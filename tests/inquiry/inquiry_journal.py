@@ -10,13 +10,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from engine.domain.ports import SystemClock
-from engine.journal.store import DATA_DIRECTORY, DATABASE, JournalStore
+from engine.core.ports import SystemClock
+from engine.core.store.port import DATA_DIRECTORY, DATABASE
+from engine.core.store.sqlite import SqliteJournal
 
 
 async def journal_of(workspace: Path, events: Iterable[tuple[str, str, dict[str, Any]]]) -> None:
     """A journal with these events (stream, kind, payload), a second apart; their hashes are empty."""
-    store = await JournalStore.open(workspace, clock=SystemClock())
+    store = await SqliteJournal.open(workspace, clock=SystemClock())
     await store.close()
     await asyncio.to_thread(_insert, workspace / DATA_DIRECTORY / DATABASE, events)
 

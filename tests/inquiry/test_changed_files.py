@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.inquiry import backward, cascade
-from engine.journal import events as ev
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.inquiry.why import backward, cascade
 from tests.engine.engine_flight import Flight, QuickClock, act, python
 
 

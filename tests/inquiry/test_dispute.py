@@ -1,4 +1,4 @@
-"""Marking a result as wrong: what stands on it in seeded runs, and what could be taken back."""
+"""Marking a result as wrong: what depends on it in seeded runs, and what could be taken back."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from random import Random
 import pytest
 from inquiry_events import Stream, step
 
-from engine.domain import commands as cmd
-from engine.domain.action import ResultStatus, Undo
-from engine.domain.plan import PlanStep, StepStatus
-from engine.domain.state import AgentState
-from engine.inquiry import Record, cascade, doubted, standing_alone
-from engine.journal import events as ev
-from engine.loop.decide import decide
-from engine.loop.outcome import RefusedError
+from engine.agent.decisions.outcome import RefusedError
+from engine.agent.decisions.table import decide
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ResultStatus, Reversibility
+from engine.core.plan import PlanStep, StepStatus
+from engine.core.state import AgentState
+from engine.inquiry.record import Record
+from engine.inquiry.why import cascade, doubted_events, unsupported_beliefs
 from engine.tools.registry import ToolRegistry
 
 RUNS, STEPS, ENOUGH = 60, 14, 0.95
@@ -27,7 +28,7 @@ class Graph:
 
     stream: Stream = field(default_factory=Stream)
     needs: dict[int, set[int]] = field(default_factory=dict)
-    """Step to the steps that it stands on directly."""
+    """Step to the steps that it depends on directly."""
     ends: dict[int, str] = field(default_factory=dict)
     beliefs: dict[str, int] = field(default_factory=dict)
     """Belief to the step that found it last."""
@@ -69,7 +70,8 @@ def _act(graph: Graph, one: PlanStep, plan: str, number: int) -> None:
     stream, action = graph.stream, f"a{number}"
     call = {"tool": one.tool, "command": one.command, "args": one.args}
     said = ev.ActionRequested.model_validate({"action": action, "step": one.id, "goal": "g1", **call})
-    started = stream.add(ev.ActionStarted(action=action, undo=Undo.WORKSPACE), stream.add(said, plan))
+    begun = ev.ActionStarted(action=action, undo=Reversibility.WORKSPACE)
+    started = stream.add(begun, stream.add(said, plan))
     ended = ev.ActionFinished(action=action, status=ResultStatus.SUCCESS, result={})
     graph.ends[number] = stream.add(ended, started)
 
@@ -87,7 +89,7 @@ def test_the_cascade_of_a_wrong_result_is_what_was_made_of_it(capsys: pytest.Cap
         truth |= {("belief", key) for key, n in graph.beliefs.items() if n in stands | {root}}
         listed = {(one.kind, one.name) for one in found.standing}
         right, told, wanted = right + len(truth & listed), told + len(listed), wanted + len(truth)
-        alone = {one.name for one in standing_alone(record, [graph.ends[root]])}
+        alone = {one.name for one in unsupported_beliefs(record, [graph.ends[root]])}
         assert alone == {key for key, n in graph.beliefs.items() if n == root}
     precision, recall = right / told, right / wanted
     with capsys.disabled():
@@ -115,7 +117,7 @@ def test_a_belief_that_the_mind_made_of_a_wrong_result_stands_on_it_alone() -> N
             stream.add(ev.BeliefAdded(key=one.args["key"], value=True), graph.ends[number])
         stream.add(ev.StepEnded(goal="g1", step=one.id, status=StepStatus.COMPLETED), graph.ends[number])
     record = Record.of(stream.events)
-    assert [one.name for one in standing_alone(record, [graph.ends[0]])] == ["green"]
+    assert [one.name for one in unsupported_beliefs(record, [graph.ends[0]])] == ["green"]
 
 
 def test_a_mark_doubts_what_stands_on_it_until_it_is_taken_back() -> None:
@@ -126,12 +128,12 @@ def test_a_mark_doubts_what_stands_on_it_until_it_is_taken_back() -> None:
     stream.add(ev.ResultDisputed(event=ref, reason="misread"), actor="operator:ann")
     record = Record.of(stream.events)
     assert dict(record.disputes) == {ref: "misread"}
-    doubts = doubted(record)
+    doubts = doubted_events(record)
     assert set(doubts.values()) == {ref}
     assert ref not in doubts
     assert graph.ends[min(graph.stands_on(root))] in doubts
     stream.add(ev.ResultDisputed(event=ref, lifted=True), actor="operator:ann")
-    assert doubted(Record.of(stream.events)) == {}
+    assert doubted_events(Record.of(stream.events)) == {}
 
 
 def test_only_events_of_the_agent_that_have_happened_can_be_marked() -> None:

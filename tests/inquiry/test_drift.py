@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inquiry_events import Stream, step
 
-from engine.domain.goal import GoalStatus
-from engine.domain.plan import Op, PlanStep, StepStatus
-from engine.domain.thinking import Decision, DecisionKind
-from engine.inquiry import CourseKind, course_of, difference, evidence_of, revisions
-from engine.journal import events as ev
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from engine.core.plan import Op, PlanStep, StepStatus, plan_difference
+from engine.core.thinking import Decision, DecisionKind
+from engine.inquiry.drift import DeviationKind, plan_deviations, revisions
+from engine.inquiry.why import evidence_of
 
 
 def followed(*steps: PlanStep) -> Stream:
@@ -38,15 +39,15 @@ def revise(stream: Stream, change: str, *steps: PlanStep, cause: str = "", actor
     stream.add(ev.PlanRevised(plan="p1", goal="g1", change=change, steps=steps), cause, actor=actor)
 
 
-def only_course(stream: Stream) -> tuple[CourseKind, str]:
-    (course,) = course_of(stream.events)
+def only_course(stream: Stream) -> tuple[DeviationKind, str]:
+    (course,) = plan_deviations(stream.events)
     return course.kind, course.why
 
 
 def test_an_action_of_the_adopted_plan_is_on_plan() -> None:
     stream = followed(step("s1"), step("s2"))
     request(stream, step("s2"))
-    assert only_course(stream) == (CourseKind.ON_PLAN, "as s2 of the plan says")
+    assert only_course(stream) == (DeviationKind.ON_PLAN, "as s2 of the plan says")
 
 
 def test_a_step_that_the_operator_put_in_or_changed_is_off_plan_and_named_so() -> None:
@@ -54,14 +55,14 @@ def test_a_step_that_the_operator_put_in_or_changed_is_off_plan_and_named_so() -
         stream = followed(step("s1"))
         revise(stream, "by hand", step("s1"), edited, actor="operator:ann")
         request(stream, edited)
-        assert only_course(stream) == (CourseKind.OFF_PLAN, "the operator: by hand")
+        assert only_course(stream) == (DeviationKind.OFF_PLAN, "the operator: by hand")
 
 
 def test_a_step_of_a_plan_made_anew_is_off_plan() -> None:
     stream = followed(step("s1"))
     revise(stream, "planned anew", step("s9"), cause="pilot:1")
     request(stream, step("s9"))
-    assert only_course(stream) == (CourseKind.OFF_PLAN, "decided anew: planned anew")
+    assert only_course(stream) == (DeviationKind.OFF_PLAN, "decided anew: planned anew")
 
 
 def test_a_call_decided_for_an_open_step_is_on_plan() -> None:
@@ -71,20 +72,20 @@ def test_a_call_decided_for_an_open_step_is_on_plan() -> None:
     decided = stream.add(ev.DecisionMade(goal="g1", step="s1", thinker="claude", decision=decision))
     revise(stream, "decided", step("s2"), think, cause=decided)
     request(stream, step("s2"))
-    assert only_course(stream)[0] is CourseKind.ON_PLAN
+    assert only_course(stream)[0] is DeviationKind.ON_PLAN
 
 
 def test_an_action_for_a_goal_that_is_over_serves_no_live_goal() -> None:
     stream = followed(step("s1"))
     stream.add(ev.GoalEnded(goal="g1", status=GoalStatus.DROPPED))
     request(stream, step("s1"))
-    assert only_course(stream)[0] is CourseKind.NO_LIVE_GOAL
+    assert only_course(stream)[0] is DeviationKind.NO_LIVE_GOAL
 
 
 def test_the_operators_own_call_is_off_plan() -> None:
     stream = followed(step("s1"))
     request(stream, None, actor="operator:ann")
-    assert only_course(stream) == (CourseKind.OFF_PLAN, "the operator's own call")
+    assert only_course(stream) == (DeviationKind.OFF_PLAN, "the operator's own call")
 
 
 def test_a_plan_made_anew_with_the_same_steps_under_other_ids_is_no_change() -> None:
@@ -93,8 +94,8 @@ def test_a_plan_made_anew_with_the_same_steps_under_other_ids_is_no_change() -> 
         replace(old[0], id="s7", status=StepStatus.COMPLETED),
         replace(old[1], id="s8", depends_on=("s7",)),
     ]
-    assert difference(old, new).empty
-    assert difference(old, new).kept == 2
+    assert plan_difference(old, new).empty
+    assert plan_difference(old, new).kept == 2
 
 
 def test_steps_are_added_removed_changed_and_moved() -> None:
@@ -105,7 +106,7 @@ def test_steps_are_added_removed_changed_and_moved() -> None:
         replace(old[1]),
         step("s9", "run", command=["x"]),
     ]
-    found = difference(old, new)
+    found = plan_difference(old, new)
     assert [one.id for one in found.added] == ["s9"]
     assert [one.id for one in found.removed] == ["s4"]
     assert [(one.new.id, one.fields) for one in found.changed] == [("s1", ("args",))]
@@ -120,13 +121,13 @@ _STEPS = st.lists(st.integers(0, 12), max_size=10, unique=True)
 def test_a_difference_accounts_for_every_step(old: list[int], new: list[int]) -> None:
     before = [step(f"s{n}", path=f"{n}") for n in old]
     after = [step(f"s{n}", path=f"{n}") for n in new]
-    found = difference(before, after)
+    found = plan_difference(before, after)
     assert {one.id for one in found.added} == {f"s{n}" for n in new if n not in old}
     assert {one.id for one in found.removed} == {f"s{n}" for n in old if n not in new}
     assert not found.changed
     stay = [n for n in new if n in old and f"s{n}" not in {one.step.id for one in found.moved}]
     assert stay == [n for n in old if n in stay]
-    assert difference(before, before).empty
+    assert plan_difference(before, before).empty
 
 
 def test_the_revisions_of_a_goals_plan_are_counted_and_compared() -> None:

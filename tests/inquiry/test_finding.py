@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 from inquiry_journal import journal_of
 
-from app.cli import main
-from app.doing import do_line
-from app.headless import opened
-from app.searching import event_parts, look_through, search_workspace, whole
-from app.waiting import wait_until
-from engine.domain import commands as cmd
-from engine.engine import Engine
-from engine.inquiry.finding import Batch, FindingError, Hit, Source, find, wanted
-from engine.inquiry.finding_events import FIRST_CHUNK, EventSearch
-from engine.inquiry.finding_files import FileSearch
+from app.cli.main import main
+from app.commands.command_runner import run_command
+from app.commands.headless import open_engine
+from app.commands.missions import wait_until
+from app.commands.search import event_parts, full_hit, search_workspace, stream_search
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.inquiry.event_search import FIRST_CHUNK, EventSearch
+from engine.inquiry.search import Batch, FileSearch, Hit, SearchError, Source, parse_query, run_search
 
 
 def thought(text: str) -> tuple[str, str, dict[str, str]]:
@@ -28,13 +27,13 @@ def thought(text: str) -> tuple[str, str, dict[str, str]]:
 
 async def events_with(workspace: Path, text: str, **more: object) -> tuple[list[Hit], list[Batch]]:
     batches: list[Batch] = []
-    await find(wanted(text, **more), [(Source.EVENT, EventSearch(workspace))], batches.append)
+    await run_search(parse_query(text, **more), [(Source.EVENT, EventSearch(workspace))], batches.append)
     return [hit for batch in batches for hit in batch.hits], batches
 
 
 async def files_with(root: Path, text: str, **more: object) -> tuple[list[Hit], list[Batch]]:
     batches: list[Batch] = []
-    await find(wanted(text, **more), [(Source.FILE, FileSearch(root))], batches.append)
+    await run_search(parse_query(text, **more), [(Source.FILE, FileSearch(root))], batches.append)
     return [hit for batch in batches for hit in batch.hits], batches
 
 
@@ -48,13 +47,13 @@ async def called(engine: Engine, command: str, **args: object) -> None:
 
 
 def test_words_between_quotes_belong_together_and_none_is_looked_for_twice() -> None:
-    assert wanted('pump "not primed" pump').words == ("pump", "not primed")
+    assert parse_query('pump "not primed" pump').words == ("pump", "not primed")
 
 
 @pytest.mark.parametrize("text", ["", "   ", '""', "x" * 401, " ".join(map(str, range(17)))])
 def test_what_cannot_be_looked_for_is_refused_with_the_reason(text: str) -> None:
-    with pytest.raises(FindingError, match=r"say what to look for|characters|too many"):
-        wanted(text)
+    with pytest.raises(SearchError, match=r"say what to look for|characters|too many"):
+        parse_query(text)
 
 
 # ------------------------------------------------------------------ events
@@ -120,19 +119,18 @@ async def test_first_hits_are_told_before_the_rest_is_looked_at_and_no_more_than
 
 
 async def test_a_search_ends_when_its_task_is_cancelled(tmp_path: Path) -> None:
-    await journal_of(tmp_path, (thought(f"number {number}") for number in range(4 * FIRST_CHUNK)))
+    await journal_of(tmp_path, (thought(f"number {number}") for number in range(12 * FIRST_CHUNK)))
     told: list[Batch] = []
-    first = asyncio.Event()
 
     def tell(batch: Batch) -> None:
         told.append(batch)
-        first.set()
+        search.cancel()
 
-    search = asyncio.create_task(find(wanted("absent"), [(Source.EVENT, EventSearch(tmp_path))], tell))
-    await first.wait()
-    search.cancel()
+    query = parse_query("number", limit=10_000)
+    search = asyncio.create_task(run_search(query, [(Source.EVENT, EventSearch(tmp_path))], tell))
     with pytest.raises(asyncio.CancelledError):
         await search
+    assert told
     assert not any(batch.done for batch in told)
 
 
@@ -152,13 +150,13 @@ async def test_a_journal_that_cannot_be_read_is_said_and_not_raised(tmp_path: Pa
 
 
 async def test_an_event_has_its_session_and_large_answers_are_looked_into(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         session = engine.session
         await engine.submit(cmd.CreateAgent(agent="pilot"))
         await called(engine, "write", path="long.txt", content="x\n" * 60_000 + "a needle here\n")
         await called(engine, "read", path="long.txt")
         hits, _ = await events_with(tmp_path, '"a needle here"', kind="action.finished")
-        parts = await whole(engine, Source.EVENT, hits[0].ref)
+        parts = await full_hit(engine, Source.EVENT, hits[0].ref)
     assert len(hits) == 1
     assert (hits[0].session, hits[0].agent) == (session, "pilot")
     assert "a needle here" in hits[0].text
@@ -207,7 +205,7 @@ async def test_files_are_bounded_and_a_sandbox_that_is_not_there_has_none(tmp_pa
 
 
 async def _with_pumps(workspace: Path) -> None:
-    async with opened(workspace) as engine:
+    async with open_engine(workspace) as engine:
         await engine.submit(cmd.CreateAgent(agent="pilot"))
         await engine.submit(cmd.Believe(agent="pilot", key="pump", value="is\x1b[2J primed"))
         told = {"title": "here"}
@@ -233,19 +231,19 @@ async def test_one_search_finds_events_memories_and_files_newest_first(tmp_path:
 
 
 async def test_a_search_goes_on_beside_an_engine_and_through_one(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await engine.submit(cmd.CreateAgent(agent="pilot"))
         await engine.submit(cmd.Believe(agent="pilot", key="sky", value="blue"))
         beside = await search_workspace(tmp_path, "sky blue", kind="event")
         batches: list[Batch] = []
-        await look_through(engine, wanted("sky blue", kind="event"), batches.append)
+        await stream_search(engine, parse_query("sky blue", kind="event"), batches.append)
     hits = [hit.ref for batch in batches for hit in batch.hits]
     assert hits == [row["ref"] for row in beside[1]["results"]]
     assert hits
 
 
 async def test_an_event_is_shown_field_by_field(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await engine.submit(cmd.CreateAgent(agent="pilot"))
         receipt = await engine.submit(cmd.Believe(agent="pilot", key="sky", value="two\nlines"))
         event = await engine.store.get(receipt.event)
@@ -257,10 +255,10 @@ async def test_an_event_is_shown_field_by_field(tmp_path: Path) -> None:
 
 async def test_a_word_of_the_bar_searches_without_a_screen(tmp_path: Path) -> None:
     await _with_pumps(tmp_path)
-    code, answer, _text = await do_line(tmp_path, "search pump primed")
+    code, answer, _text = await run_command(tmp_path, "search pump primed")
     assert code == 0
     assert {row["source"] for row in answer["results"]} == {"event", "memory", "file"}
-    assert (await do_line(tmp_path, "search"))[0] == 2
+    assert (await run_command(tmp_path, "search"))[0] == 2
 
 
 def test_the_command_line_searches_and_answers_as_json(

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain.ports import SystemClock
-from engine.inquiry import Record, backward, cascade, forward, record_of
-from engine.inquiry.finding import Batch, Hit, Source, find, wanted
-from engine.inquiry.finding_events import EventSearch
-from engine.inquiry.index import AHEAD, GROUP, INDEX, LEAST, JournalIndex, open_index
-from engine.inquiry.kept import KeptRecord
-from engine.journal.event import Event
-from engine.journal.store import JournalStore
+from engine.core.journal import Event
+from engine.core.ports import SystemClock
+from engine.core.store.sqlite import SqliteJournal
+from engine.inquiry.event_search import EventSearch
+from engine.inquiry.index import GROUP, INDEX, open_index
+from engine.inquiry.index_writer import AHEAD, LEAST, JournalIndex
+from engine.inquiry.indexed_record import IndexedRecord, record_of
+from engine.inquiry.record import Record
+from engine.inquiry.search import Batch, Hit, Source, parse_query, run_search
+from engine.inquiry.why import backward, cascade, forward
 from tests.benchmarks.long_session import AGENT, make, named
 
 COUNT = 2_500
@@ -30,7 +32,7 @@ def flown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def store(flown: Path):
-    opened = await JournalStore.open(flown, clock=SystemClock(), read_only=True)
+    opened = await SqliteJournal.open(flown, clock=SystemClock(), read_only=True)
     yield opened
     await opened.close()
 
@@ -43,7 +45,7 @@ async def indexed(workspace: Path, seq: int) -> None:
 
 async def hits_of(workspace: Path, text: str, **more: object) -> list[Hit]:
     batches: list[Batch] = []
-    await find(wanted(text, **more), [(Source.EVENT, EventSearch(workspace))], batches.append)  # type: ignore[arg-type]
+    await run_search(parse_query(text, **more), [(Source.EVENT, EventSearch(workspace))], batches.append)  # type: ignore[arg-type]
     assert batches[-1].done
     assert not batches[-1].problem
     return [hit for batch in batches for hit in batch.hits]
@@ -69,7 +71,7 @@ SEARCHES = [
 ]
 
 
-async def test_with_an_index_a_search_finds_what_it_finds_without(flown: Path, store: JournalStore) -> None:
+async def test_with_an_index_a_search_finds_what_it_finds_without(flown: Path, store: SqliteJournal) -> None:
     without(flown)
     plain = [await hits_of(flown, text, **more) for text, more in SEARCHES]
     # Not all of it is indexed, so that the newest events are still looked through one by one.
@@ -82,13 +84,13 @@ async def test_with_an_index_a_search_finds_what_it_finds_without(flown: Path, s
     assert plain[0]
 
 
-async def test_with_an_index_why_answers_what_it_answers_without(flown: Path, store: JournalStore) -> None:
+async def test_with_an_index_why_answers_what_it_answers_without(flown: Path, store: SqliteJournal) -> None:
     events = [event async for event in store.events(0, follow=False)]
     plain = Record.of(events)
     without(flown)
     await indexed(flown, COUNT - 300)
     kept = await record_of(flown, store)
-    assert isinstance(kept, KeptRecord)
+    assert isinstance(kept, IndexedRecord)
     for what in ("a1", "a641", "s2", "g3", "p2", "error", "belief run.last.return_code", events[-1].ref):
         found = [_subject(one, what) for one in (plain, kept)]
         assert found[0] == found[1], what
@@ -146,10 +148,10 @@ async def test_an_index_that_does_not_fit_is_thrown_away_and_built_again(flown: 
 
 
 async def test_the_record_of_a_journal_without_an_index_is_read_from_it(
-    flown: Path, store: JournalStore
+    flown: Path, store: SqliteJournal
 ) -> None:
     without(flown)
     record = await record_of(flown, store)
-    assert not isinstance(record, KeptRecord)
+    assert not isinstance(record, IndexedRecord)
     event: Event | None = record.newest("", AGENT)
     assert event is not None

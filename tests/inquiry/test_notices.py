@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from app.notifying import TerminalNotifier, sequence_of, text_of, title_of
-from app.settings import Settings
-from engine.domain.failure import FailureKind
-from engine.domain.goal import Goal, GoalStatus
-from engine.domain.state import AgentState
-from engine.inquiry.notices import Notice, Rule, Told, notice_of
-from engine.journal import events as ev
-from engine.journal.event import Event
-from engine.sandbox.desktop import desktop
+from app.cockpit.controllers.announcements import TerminalNotifier, escape_sequence, notice_text, notice_title
+from app.commands.settings import Settings
+from engine.core import events as ev
+from engine.core.goals import Goal, GoalStatus
+from engine.core.journal import Event
+from engine.core.recovery import FailureKind
+from engine.core.state import AgentState
+from engine.inquiry.notices import Notice, NoticeFilter, Rule, notice_of
+from engine.sandbox.process import desktop_notifier
+from tests.patience import PATIENCE_S
 
 HOSTILE = "a;b\x07\x1b]0;title\x1b\\\x9c\u202e<b>&\nc"
 
@@ -64,16 +65,16 @@ def test_nothing_else_is_told_nor_what_the_operator_did(payload: ev.Payload, act
 
 def test_each_thing_is_told_once_and_only_what_the_rule_wants() -> None:
     turn, done = Notice(Rule.NEEDS_YOU, "a", "x", "one"), Notice(Rule.DONE, "a", "x", "two")
-    every = Told(Rule.DONE)
+    every = NoticeFilter(Rule.DONE)
     assert [every.passes(one) for one in (turn, done, turn, done)] == [True, True, False, False]
-    some = Told(Rule.NEEDS_YOU)
+    some = NoticeFilter(Rule.NEEDS_YOU)
     assert [some.passes(one) for one in (turn, done)] == [True, False]
-    none = Told(Rule.OFF)
+    none = NoticeFilter(Rule.OFF)
     assert not any(none.passes(one) for one in (turn, done))
 
 
 def test_a_budget_that_holds_again_is_told_once() -> None:
-    told = Told(Rule.DONE)
+    told = NoticeFilter(Rule.DONE)
     reached = [_notice(ev.BudgetReached(reason="$1 is spent"), version) for version in (1, 2)]
     assert [told.passes(one) for one in reached if one is not None] == [True, False]
 
@@ -101,7 +102,7 @@ async def test_only_known_terminals_get_a_sequence_and_it_is_well_formed(
 
     notice = Notice(Rule.NEEDS_YOU, HOSTILE, HOSTILE, "x")
     await TerminalNotifier(written.append, environ, told).tell(notice)
-    assert sequence_of(environ) == form
+    assert escape_sequence(environ) == form
     assert written[0] == "\a"
     assert (len(written), len(sent)) == ((2, 0) if form else (1, 1))
     if form:
@@ -112,8 +113,8 @@ async def test_only_known_terminals_get_a_sequence_and_it_is_well_formed(
         assert inner.isprintable()
         assert form == 9 or inner.split(";")[0] == "notify"
         assert form == 9 or inner.split(";")[1].endswith("needs you")
-    assert title_of(notice).isprintable()
-    assert text_of(notice).isprintable()
+    assert notice_title(notice).isprintable()
+    assert notice_text(notice).isprintable()
 
 
 async def test_the_desktop_is_told_by_its_program_with_the_text_as_text(tmp_path: Path) -> None:
@@ -121,10 +122,10 @@ async def test_the_desktop_is_told_by_its_program_with_the_text_as_text(tmp_path
     program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {out}\n')
     program.chmod(0o755)
     here = {"PATH": str(tmp_path), "DISPLAY": ":0", "XDG_RUNTIME_DIR": str(tmp_path)}
-    assert desktop({"PATH": str(tmp_path)}) is None
-    assert desktop({**here, "PATH": str(tmp_path / "none")}) is None
-    notifier = TerminalNotifier(lambda _text: None, {**here, "TERM": "xterm"}, desktop(here))
-    async with asyncio.timeout(20):
+    assert desktop_notifier({"PATH": str(tmp_path)}) is None
+    assert desktop_notifier({**here, "PATH": str(tmp_path / "none")}) is None
+    notifier = TerminalNotifier(lambda _text: None, {**here, "TERM": "xterm"}, desktop_notifier(here))
+    async with asyncio.timeout(PATIENCE_S):
         await notifier.tell(Notice(Rule.DONE, "pilot", "--help <b>done</b>", "x"))
     assert out.read_text().split("\n") == [
         *("--app-name=pilothouse", "--", "pilothouse: pilot done", "--help &lt;b&gt;done&lt;/b&gt;", "")

@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
-from app.doing import do_line
-from app.headless import opened
-from app.recapping import last_command, recap_facts, recap_line, recap_of, tell_recap
-from app.waiting import wait_until
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.state import AgentState
-from engine.engine import Engine
+from app.commands.command import Context
+from app.commands.command_runner import HeadlessHost, run_command, run_command_in
+from app.commands.headless import open_engine
+from app.commands.missions import wait_until
+from app.commands.review import last_command, recap_answer, recap_facts, recap_line, recap_of
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from engine.core.journal import Event
+from engine.core.state import AgentState
 from engine.inquiry.recap import Recap, recap
-from engine.journal import events as ev
-from engine.journal.event import Event
 
 
 async def _called(engine: Engine, command: str, **args: Any) -> None:
@@ -36,7 +37,7 @@ async def _reached(engine: Engine, text: str) -> None:
 async def test_goals_failures_and_files_between_two_places_are_told_and_nothing_before(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await engine.submit(cmd.CreateAgent(agent="pilot"))
         await _reached(engine, "make a directory 'before'")
         await _called(engine, "write", path="early.txt", content="x")
@@ -50,7 +51,7 @@ async def test_goals_failures_and_files_between_two_places_are_told_and_nothing_
     assert [(goal.goal, goal.text, goal.status) for goal in told.goals] == [
         ("g2", "make a directory 'after'", GoalStatus.ACHIEVED)
     ]
-    assert told.files == (("pilot", "before/late.txt"),)
+    assert told.files == [("pilot", "before/late.txt")]
     assert (told.actions, told.failed_actions) == (4, 1)
     # Background work may have written more since.
     assert (told.since, told.events) == (since, told.until - since)
@@ -61,14 +62,14 @@ async def test_goals_failures_and_files_between_two_places_are_told_and_nothing_
 
 
 async def test_where_nothing_happened_there_is_nothing_to_say(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await engine.submit(cmd.CreateAgent(agent="pilot"))
         told = await recap_of(engine, await engine.head())
     assert (told.quiet, recap_line(told)) == (True, "")
 
 
 async def test_who_waits_for_the_operator_is_told_with_the_reason(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await engine.submit(cmd.CreateAgent(agent="pilot"))
         since = await engine.head()
         await engine.submit(cmd.AdoptGoal(agent="pilot", text="do what nobody has a recipe for"))
@@ -106,33 +107,35 @@ def test_a_recap_of_no_events_is_quiet() -> None:
 
 
 async def test_it_begins_at_the_last_command_of_the_same_operator(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await engine.submit(cmd.CreateAgent(agent="pilot"), operator="ann")
         await engine.submit(cmd.Believe(agent="pilot", key="a", value=1), operator="ann")
         await engine.submit(cmd.Believe(agent="pilot", key="b", value=1), operator="bob")
         place = await last_command(engine, "ann")
         event = await engine.store.get(place)
         assert await last_command(engine, "nobody") == 0
-        code, answer, _text = await tell_recap(engine, "", "ann")
+        code, answer, _text = await recap_answer(
+            HeadlessHost(engine, Context(), operator="ann"), {"event": ""}
+        )
     assert event is not None
     assert event.actor == "operator:ann"
     assert (code, answer["since"]) == (0, place)
 
 
 async def test_the_word_works_without_a_screen_and_refuses_what_is_no_place(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await engine.submit(cmd.CreateAgent(agent="pilot"))
         await engine.submit(cmd.AdoptGoal(agent="pilot", text="make a directory 'made'"))
         await engine.submit(cmd.DropGoal(agent="pilot", goal="g1"))
-    code, answer, text = await do_line(tmp_path, "recap 1")
+    code, answer, text = await run_command(tmp_path, "recap 1")
     assert code == 0
     assert [goal["status"] for goal in answer["goals"]] == ["dropped"]
     assert "g1 make a directory 'made'" in text
     for wrong in ("recap now", "recap -1", "recap 1 2"):
-        assert (await do_line(tmp_path, wrong))[0] == 2
+        assert (await run_command(tmp_path, wrong))[0] == 2
 
 
 @pytest.mark.parametrize("argument", ["x", "٣", "1" * 30])
 async def test_only_numbers_of_events_are_places(tmp_path: Path, argument: str) -> None:
-    async with opened(tmp_path) as engine:
-        assert (await tell_recap(engine, argument, "ann"))[0] == 2
+    async with open_engine(tmp_path) as engine:
+        assert (await run_command_in(engine, f"recap {argument}"))[0] == 2

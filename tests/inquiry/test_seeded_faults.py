@@ -6,11 +6,13 @@ from random import Random
 
 from inquiry_events import Stream, step
 
-from engine.domain.action import ErrorCode, ResultStatus, Undo
-from engine.domain.failure import FailureKind
-from engine.domain.plan import PlanStep, StepStatus
-from engine.inquiry import CourseKind, Record, backward, course_of
-from engine.journal import events as ev
+from engine.core import events as ev
+from engine.core.actions import ErrorCode, ResultStatus, Reversibility
+from engine.core.plan import PlanStep, StepStatus
+from engine.core.recovery import FailureKind
+from engine.inquiry.drift import DeviationKind, plan_deviations
+from engine.inquiry.record import Record
+from engine.inquiry.why import backward
 
 FAULTS = 50
 STEPS = 12
@@ -21,7 +23,7 @@ def act(stream: Stream, one: PlanStep, plan: str, *, number: int, fails: bool = 
     call = {"tool": one.tool, "command": one.command, "args": one.args}
     said = ev.ActionRequested.model_validate({"action": f"a{number}", "step": one.id, "goal": "g1", **call})
     requested = stream.add(said, plan)
-    started = stream.add(ev.ActionStarted(action=f"a{number}", undo=Undo.WORKSPACE), requested)
+    started = stream.add(ev.ActionStarted(action=f"a{number}", undo=Reversibility.WORKSPACE), requested)
     ended = ev.ActionFinished(
         action=f"a{number}",
         status=ResultStatus.FAILURE if fails else ResultStatus.SUCCESS,
@@ -86,6 +88,10 @@ def test_seeded_deviations_are_off_plan_and_nothing_else_is() -> None:
                 changed = ev.PlanRevised(plan="p1", goal="g1", change=how, steps=tuple(now))
                 plan = stream.add(changed, plan, actor=actor)
             act(stream, now[number], plan, number=number)
-        told |= {(seed, one.action) for one in course_of(stream.events) if one.kind is not CourseKind.ON_PLAN}
+        told |= {
+            (seed, one.action)
+            for one in plan_deviations(stream.events)
+            if one.kind is not DeviationKind.ON_PLAN
+        }
     assert deviating
     assert told == deviating

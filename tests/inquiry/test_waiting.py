@@ -5,22 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from engine.domain.goal import Goal, GoalStatus
-from engine.domain.metacognition import BackgroundJob, MetaTask, Signal, Stuck
-from engine.domain.plan import Op, Plan, PlanStep
-from engine.domain.reasoning import REASONER, Generation, GenerationStage, MindState
-from engine.domain.session import SHELL_COMMAND, SHELL_TOOL, Handover, Job, ReturnedShell
-from engine.domain.state import (
-    ActiveAction,
-    AgentState,
-    Intervention,
-    OperatorRequest,
-    Retry,
-    Rewinding,
-    RunState,
-)
-from engine.inquiry import Waiting, WaitKind, in_particular, waiting_for
-from engine.journal import events as ev
+from engine.core import events as ev
+from engine.core.agents import RunState
+from engine.core.goals import Goal, GoalStatus
+from engine.core.metacognition import BackgroundJob, MetaTask, Signal, Stuck
+from engine.core.plan import Op, Plan, PlanStep
+from engine.core.reasoner import REASONER, Generation, GenerationStage, MindState
+from engine.core.recovery import ActiveAction, Intervention, OperatorRequest, Retry, Rewinding
+from engine.core.sandbox import SHELL_COMMAND, SHELL_TOOL, Handover, Job, ReturnedShell
+from engine.core.state import AgentState
+from engine.inquiry.waiting import Waiting, WaitKind, waiting_for, with_newest_event
 from tests.inquiry.inquiry_events import Stream
 
 AT = "2026-01-01T00:00:00.000Z"
@@ -238,6 +232,6 @@ def test_the_newest_event_says_it_more_exactly(
 ) -> None:
     stream = Stream()
     stream.add(newest)
-    told = in_particular(Waiting(found, "before"), stream.events[-1])
+    told = with_newest_event(Waiting(found, "before"), stream.events[-1])
     assert told.kind is kind
     assert words in told.what

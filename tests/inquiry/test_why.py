@@ -5,14 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inquiry_events import Stream, step
 
-from engine.domain.action import ResultStatus, SandboxSession, Undo
-from engine.domain.goal import GoalStatus
-from engine.domain.memory import MemoryItem
-from engine.domain.plan import StepStatus
-from engine.domain.reasoning import HeldBelief, MindState
-from engine.inquiry import Record, Relation, UnknownSubjectError, backward, cascade, forward
-from engine.journal import events as ev
-from engine.journal.memory_events import MemoriesForgotten, MemoryStored
+from engine.core import events as ev
+from engine.core.actions import ResultStatus, Reversibility, SandboxSession
+from engine.core.goals import GoalStatus
+from engine.core.memory import MemoryItem
+from engine.core.memory_events import MemoriesForgotten, MemoryStored
+from engine.core.plan import StepStatus
+from engine.core.reasoner import HeldBelief, MindState
+from engine.inquiry.record import Record, UnknownSubjectError
+from engine.inquiry.relations import Relation
+from engine.inquiry.why import backward, cascade, forward
 
 
 def written_and_run() -> Stream:
@@ -40,7 +42,7 @@ def written_and_run() -> Stream:
             ),
             plan,
         )
-        started = stream.add(ev.ActionStarted(action=f"a{number}", undo=Undo.WORKSPACE), requested)
+        started = stream.add(ev.ActionStarted(action=f"a{number}", undo=Reversibility.WORKSPACE), requested)
         stream.add(ev.ActionOutput(action=f"a{number}", stream="stdout", text="…"), started)
         finished = stream.add(
             ev.ActionFinished(
@@ -58,7 +60,7 @@ def written_and_run() -> Stream:
 
 
 def kinds(record: Record, refs: tuple[str, ...]) -> list[str]:
-    return [record.events[ref].kind for ref in refs]
+    return [record.event(ref).kind for ref in refs]
 
 
 def test_an_action_goes_back_to_plan_goal_and_the_operators_command() -> None:
@@ -200,7 +202,7 @@ def test_beyond_the_limit_events_are_counted_as_far_as_they_are_looked_at(
 
 
 def test_what_is_near_is_listed_before_what_is_far() -> None:
-    """A decision stands on all decisions before it, and still the goal is among its nearest causes."""
+    """A decision depends on all decisions before it, and still the goal is among its nearest causes."""
     stream = Stream()
     goal = stream.add(ev.GoalAdopted(goal="g1", text="serve"))
     asked = goal

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain.ports import SystemClock
-from engine.journal.event import GENESIS, Event, canonical, chain_hash
-from engine.journal.store import JournalStore
+from engine.core.journal import GENESIS, Event, canonical, chain_hash
+from engine.core.ports import SystemClock
+from engine.core.store.sqlite import SqliteJournal
 
 
 class Chain:
@@ -37,12 +37,12 @@ def new_chain() -> type[Chain]:
 
 
 @pytest.fixture
-async def open_store() -> AsyncIterator[Callable[..., Awaitable[JournalStore]]]:
+async def open_store() -> AsyncIterator[Callable[..., Awaitable[SqliteJournal]]]:
     """Opens journals, and closes them however the test ends: an open one would keep pytest alive."""
-    opened: list[JournalStore] = []
+    opened: list[SqliteJournal] = []
 
-    async def open_(directory: Path, **how: object) -> JournalStore:
-        opened.append(await JournalStore.open(directory, **{"clock": SystemClock(), **how}))
+    async def open_(directory: Path, **how: object) -> SqliteJournal:
+        opened.append(await SqliteJournal.open(directory, **{"clock": SystemClock(), **how}))
         return opened[-1]
 
     yield open_
@@ -51,7 +51,7 @@ async def open_store() -> AsyncIterator[Callable[..., Awaitable[JournalStore]]]:
 
 
 @pytest.fixture
-async def store(tmp_path: Path, open_store) -> JournalStore:
+async def store(tmp_path: Path, open_store) -> SqliteJournal:
     return await open_store(tmp_path)
 
 
@@ -60,7 +60,7 @@ def full_disk():
     """Lets a store's database grow no further, so that SQLite itself answers SQLITE_FULL."""
 
     @asynccontextmanager
-    async def no_more_pages(store: JournalStore) -> AsyncIterator[None]:
+    async def no_more_pages(store: SqliteJournal) -> AsyncIterator[None]:
         # the limit belongs to the connection, so it must be set on the one that writes
         connection = store._writer._connection
         ((pages,),) = await connection.execute_fetchall("pragma page_count")

@@ -7,8 +7,8 @@ import hashlib
 
 import pytest
 
-from engine.journal.blobs import BlobStore
-from engine.journal.errors import BlobCorrupt, BlobMissing, BlobWriteError, JournalError
+from engine.core.journal import BlobCorrupt, BlobMissing, BlobWriteError, JournalError
+from engine.core.store.blobs import BlobStore
 
 
 @pytest.mark.parametrize("content", [b"", b"text", bytes(range(256)) * 10_000])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.sessions import look
+from app.cli.sessions import query_sessions
 from tests.benchmarks.flipping import columns_of, everywhere, flip, recorded
 
 
@@ -25,18 +25,18 @@ async def test_a_flipped_bit_in_any_column_or_anywhere_is_named_or_is_no_part_of
     tally = await flip(workspace, places, dice)
     assert tally.silent == []
     assert tally.found > 30
-    assert (await look(workspace, "verify", ""))[0] == 0
+    assert (await query_sessions(workspace, "verify", ""))[0] == 0
 
 
 async def test_an_event_whose_blob_is_gone_or_changed_is_named(workspace: Path) -> None:
     (blob,) = [path for path in (workspace / ".pilothouse/blobs").rglob("*") if path.is_file()]
     content = blob.read_bytes()
     blob.write_bytes(content[:-1] + b"y")
-    code, answer, text = await look(workspace, "verify", "")
+    code, answer, text = await query_sessions(workspace, "verify", "")
     assert (code, answer["ok"]) == (1, False)
     assert answer["first_bad"].startswith("pilot:")
     assert "does not hold what it held" in text
     blob.unlink()
-    _, gone, _ = await look(workspace, "verify", "")
+    _, gone, _ = await query_sessions(workspace, "verify", "")
     assert gone["first_bad"] == answer["first_bad"]
     assert "cannot be read" in gone["reason"]

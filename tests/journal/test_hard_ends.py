@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain.ports import SystemClock
-from engine.journal import events as ev
-from engine.journal.errors import JournalCorrupt, JournalLocked
-from engine.journal.event import GENESIS
-from engine.journal.log import StreamLog
-from engine.journal.store import JournalStore
-from engine.journal.torn import torn_bytes
-from engine.journal.verify import verify
+from engine.core import events as ev
+from engine.core.journal import GENESIS, JournalCorrupt, JournalLocked
+from engine.core.ports import SystemClock
+from engine.core.store.schema import torn_bytes
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.verify import verify
+from engine.core.streams import StreamLog
 from tests.benchmarks.long_session import make
 from tests.benchmarks.storage import LIMIT_BYTES, taken
 
@@ -40,7 +39,7 @@ async def test_a_log_that_was_cut_off_anywhere_opens_to_the_last_good_event(
         (torn / ".pilothouse").mkdir(parents=True)
         shutil.copy(tmp_path / "live" / DATABASE, torn / DATABASE)
         (torn / LOG).write_bytes((tmp_path / "live" / LOG).read_bytes()[:cut])
-        store = await JournalStore.open(torn, clock=SystemClock())
+        store = await SqliteJournal.open(torn, clock=SystemClock())
         told.append((cut, store.torn))
         kept = [event async for event in store.events(0, follow=False)]
         verdict = await verify(store)
@@ -95,7 +94,7 @@ async def test_a_journal_that_was_cut_short_says_so_and_is_left_as_it_is(
         (short / ".pilothouse").mkdir(parents=True)
         (short / DATABASE).write_bytes(content[:cut])
         with pytest.raises(JournalCorrupt, match=r"journal\.db"):
-            await JournalStore.open(short, clock=SystemClock())
+            await SqliteJournal.open(short, clock=SystemClock())
         assert (short / DATABASE).read_bytes() == content[:cut]
 
 
@@ -126,7 +125,7 @@ async def test_a_clock_that_jumps_changes_no_order_and_breaks_no_chain(tmp_path:
     assert len({event.at for event in kept}) == 3
     assert (await verify(again)).ok
     with pytest.raises(JournalLocked):
-        await JournalStore.open(tmp_path, clock=clock)
+        await SqliteJournal.open(tmp_path, clock=clock)
 
 
 def test_a_journal_grows_as_its_events_do_and_each_takes_little(tmp_path: Path) -> None:

@@ -9,19 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain.belief import BeliefSource
-from engine.domain.goal import GoalStatus
-from engine.domain.ports import SystemClock
-from engine.domain.state import AgentConfig
-from engine.journal import events as ev
-from engine.journal.event import GENESIS, Event
-from engine.journal.fold import SNAPSHOT_FORMAT, dump_state, fold
-from engine.journal.log import StreamLog
-from engine.journal.past import KEEP_EVERY, KEPT, SLICE, Mark, MarkKind, Past, along
-from engine.journal.store import JournalStore
+from engine.core import events as ev
+from engine.core.agents import AgentConfig
+from engine.core.beliefs import BeliefSource
+from engine.core.fold import SNAPSHOT_FORMAT, dump_state, fold
+from engine.core.goals import GoalStatus
+from engine.core.journal import GENESIS, Event
+from engine.core.ports import SystemClock
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.streams import (
+    KEEP_EVERY,
+    KEPT,
+    SLICE,
+    Mark,
+    MarkKind,
+    StreamHistory,
+    StreamLog,
+    mark_at_offset,
+)
 
 
-async def recorded(store: JournalStore, count: int, stream: str = "pilot-1") -> list[Event]:
+async def recorded(store: SqliteJournal, count: int, stream: str = "pilot-1") -> list[Event]:
     """A stream of so many events: a goal each hundred, beliefs that change and go between them."""
 
     async def commit(events: Sequence[Event]) -> Sequence[Event]:
@@ -46,16 +54,16 @@ async def recorded(store: JournalStore, count: int, stream: str = "pilot-1") -> 
     return events
 
 
-async def test_the_state_at_any_event_is_the_fold_of_the_events_up_to_it(store: JournalStore) -> None:
+async def test_the_state_at_any_event_is_the_fold_of_the_events_up_to_it(store: SqliteJournal) -> None:
     events = await recorded(store, 2_000)
-    past = Past(store, "pilot-1")
+    past = StreamHistory(store, "pilot-1")
     for at in random.Random(7).choices(range(1, 2_001), k=40):
         assert dump_state(await past.state(at)) == dump_state(fold(events[:at])), at
 
 
-async def test_whoever_changes_a_state_changes_no_other_look(store: JournalStore) -> None:
+async def test_whoever_changes_a_state_changes_no_other_look(store: SqliteJournal) -> None:
     events = await recorded(store, KEEP_EVERY + 10)
-    past = Past(store, "pilot-1")
+    past = StreamHistory(store, "pilot-1")
     state = await past.state(KEEP_EVERY)
     state.goals.clear()
     state.beliefs.clear()
@@ -63,24 +71,24 @@ async def test_whoever_changes_a_state_changes_no_other_look(store: JournalStore
 
 
 async def test_a_kept_state_of_the_journal_is_begun_from_and_a_damaged_one_is_not(
-    store: JournalStore,
+    store: SqliteJournal,
 ) -> None:
     events = await recorded(store, 1_500)
     sound = fold(events[:1_200])
     await store.save_snapshot("pilot-1", 1_200, SNAPSHOT_FORMAT, dump_state(sound))
     await store.save_snapshot("pilot-1", 1_300, SNAPSHOT_FORMAT, "damaged")
-    past = Past(store, "pilot-1")
+    past = StreamHistory(store, "pilot-1")
     assert dump_state(await past.state(1_400)) == dump_state(fold(events[:1_400]))
     assert 1_200 in past._kept
     assert 1_300 not in past._kept
 
 
 async def test_ten_thousand_events_are_folded_in_pieces_between_which_others_have_their_turn(
-    store: JournalStore,
+    store: SqliteJournal,
 ) -> None:
     """Issue 7, item 6: a jump holds the loop for no more than a few dozen events at a stretch."""
     await recorded(store, 10_000)
-    past = Past(store, "pilot-1")
+    past = StreamHistory(store, "pilot-1")
     turns = 0
 
     async def others() -> None:
@@ -96,16 +104,16 @@ async def test_ten_thousand_events_are_folded_in_pieces_between_which_others_hav
     assert turns >= 10_000 // SLICE
 
 
-async def test_the_next_look_begins_near_by(store: JournalStore) -> None:
+async def test_the_next_look_begins_near_by(store: SqliteJournal) -> None:
     await recorded(store, 3_000)
-    past = Past(store, "pilot-1")
+    past = StreamHistory(store, "pilot-1")
     await past.state(3_000)
     assert (await past._begin(2_999)).version == 2_999 // KEEP_EVERY * KEEP_EVERY
 
 
-async def test_what_was_prepared_is_near_every_look(store: JournalStore) -> None:
+async def test_what_was_prepared_is_near_every_look(store: SqliteJournal) -> None:
     events = await recorded(store, 3_000)
-    past = Past(store, "pilot-1")
+    past = StreamHistory(store, "pilot-1")
     await past.prepare()
     for at in (1, 511, 512, 1_700, 2_999):
         assert (await past._begin(at)).version == at // KEEP_EVERY * KEEP_EVERY
@@ -119,30 +127,30 @@ async def test_what_was_prepared_is_near_every_look(store: JournalStore) -> None
 
 
 async def test_no_more_than_so_many_states_are_kept(
-    store: JournalStore, monkeypatch: pytest.MonkeyPatch
+    store: SqliteJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events = await recorded(store, 2_000)
-    past = Past(store, "pilot-1")
+    past = StreamHistory(store, "pilot-1")
     past._every = 8
     await past.state(2_000)
     assert len(past._kept) <= KEPT
     assert dump_state(await past.state(1_111)) == dump_state(fold(events[:1_111]))
 
 
-async def test_beyond_the_newest_event_the_newest_counts(store: JournalStore) -> None:
+async def test_beyond_the_newest_event_the_newest_counts(store: SqliteJournal) -> None:
     await recorded(store, 20)
-    past = Past(store, "pilot-1")
+    past = StreamHistory(store, "pilot-1")
     assert (await past.state(99)).version == 20
     assert (await past.state(0)).version == 0
-    assert await Past(store, "nobody").head() == 0
-    assert (await Past(store, "nobody").state(5)).version == 0
+    assert await StreamHistory(store, "nobody").head() == 0
+    assert (await StreamHistory(store, "nobody").state(5)).version == 0
 
 
 async def test_marks_are_goals_and_their_ends_and_grow_with_the_stream(
-    tmp_path: Path, store: JournalStore
+    tmp_path: Path, store: SqliteJournal
 ) -> None:
     events = await recorded(store, 250)
-    past = Past(store, "pilot-1")
+    past = StreamHistory(store, "pilot-1")
     wanted = [event.version for event in events if event.kind.startswith("goal.")]
     assert [mark.version for mark in await past.marks()] == wanted
     assert {mark.kind for mark in await past.marks()} == {MarkKind.GOAL}
@@ -152,10 +160,10 @@ async def test_marks_are_goals_and_their_ends_and_grow_with_the_stream(
     assert [mark.version for mark in await past.marks()] == [*wanted, 251]
 
 
-async def test_a_place_of_the_journal_is_found_in_a_stream(store: JournalStore) -> None:
+async def test_a_place_of_the_journal_is_found_in_a_stream(store: SqliteJournal) -> None:
     one = await recorded(store, 30, "one")
     await recorded(store, 30, "two")
-    past = Past(store, "two")
+    past = StreamHistory(store, "two")
     assert await past.version_at(len(one)) == 0
     assert await past.version_at(len(one) + 12) == 12
     assert await past.version_at(10_000) == 30
@@ -183,10 +191,10 @@ MARKS = [Mark(version, MarkKind.ACTION) for version in (3, 8, 20)]
     ],
 )
 def test_marks_lead_back_to_the_first_and_forward_to_now(at: int | None, by: int, to: int | None) -> None:
-    assert along(MARKS, at, by) == to
+    assert mark_at_offset(MARKS, at, by) == to
 
 
 def test_without_marks_nothing_moves_back() -> None:
-    assert along([], None, -1) is None
-    assert along([], 5, -1) == 5
-    assert along([], 5, 1) is None
+    assert mark_at_offset([], None, -1) is None
+    assert mark_at_offset([], 5, -1) == 5
+    assert mark_at_offset([], 5, 1) is None

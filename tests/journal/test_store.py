@@ -13,20 +13,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.journal.errors import (
+from engine.core.journal import (
+    Event,
     JournalClosed,
     JournalConflict,
     JournalError,
     JournalRefused,
     JournalWriteError,
+    canonical,
 )
-from engine.journal.event import Event, canonical
-from engine.journal.rows import START, Head, parse_ref, placed, to_event, to_row
-from engine.journal.store import KEEP_SNAPSHOTS, JournalStore
-from engine.journal.verify import verify
+from engine.core.store.port import START, Head, parse_ref
+from engine.core.store.schema import placed, to_event, to_row
+from engine.core.store.sqlite import KEEP_SNAPSHOTS, SqliteJournal
+from engine.core.store.verify import verify
 
 
-async def everything(store: JournalStore, since: int = 0, stream: str | None = None) -> list[Event]:
+async def everything(store: SqliteJournal, since: int = 0, stream: str | None = None) -> list[Event]:
     return [event async for event in store.events(since, stream=stream)]
 
 
@@ -286,6 +288,9 @@ async def test_the_last_events_come_oldest_first(store, new_chain):
     assert [event.ref for event in await store.last(2, "a")] == ["a:3", "a:4"]
     assert [event.ref for event in await store.last(9, kind="asked")] == ["b:1", "b:2", "a:4"]
     assert [event.ref for event in await store.last(9, "a", kind="asked")] == ["a:4"]
+    asked = await store.of_kinds(("asked",), 0, 9)
+    assert [event.ref for event in asked] == ["b:1", "b:2", "a:4"]
+    assert await store.of_kinds(("asked", "never"), asked[0].seq, 1) == asked[1:2]
     assert await store.last(0) == []
 
 

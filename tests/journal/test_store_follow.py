@@ -6,13 +6,12 @@ import asyncio
 
 import pytest
 
-from engine.domain.ports import SystemClock
-from engine.journal import store as store_module
-from engine.journal.errors import JournalClosed
-from engine.journal.store import TAIL
-from engine.journal.tail import Tail
+from engine.core.journal import JournalClosed
+from engine.core.ports import SystemClock
+from engine.core.store import sqlite as store_module
+from engine.core.store.sqlite import TAIL, Tail
 
-LIMIT_S = 30
+LIMIT_S = 120
 
 
 async def take(events, count: int) -> list[int]:
@@ -177,7 +176,7 @@ async def test_reading_while_another_store_writes_misses_nothing_and_gets_nothin
 
 
 def test_the_tail_holds_the_newest_and_says_when_something_is_only_on_disk(new_chain):
-    from engine.journal.rows import placed
+    from engine.core.store.schema import placed
 
     tail = Tail(10, 3)
     assert tail.after(10, 5) == []

@@ -9,14 +9,14 @@ import sys
 
 import pytest
 
-from engine.journal.verify import verify
+from engine.core.store.verify import verify
 
 APPENDER = """
 import asyncio, sys
 from pathlib import Path
-from engine.domain.ports import SystemClock
-from engine.journal.event import Event, chain_hash
-from engine.journal.store import JournalStore
+from engine.core.ports import SystemClock
+from engine.core.journal import Event, chain_hash
+from engine.core.store.sqlite import SqliteJournal
 
 async def appender(store, stream, size):
     version, previous = await store.head(stream)
@@ -33,7 +33,7 @@ async def appender(store, stream, size):
         sys.stdout.flush()
 
 async def main():
-    store = await JournalStore.open(Path(sys.argv[1]), clock=SystemClock())
+    store = await SqliteJournal.open(Path(sys.argv[1]), clock=SystemClock())
     async with asyncio.TaskGroup() as group:
         for number, size in enumerate((1, 3, 40, 400)):
             group.create_task(appender(store, f"agent-{number}", size))

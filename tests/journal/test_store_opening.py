@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain.ports import SystemClock
-from engine.journal.errors import (
+from engine import __version__
+from engine.core.journal import (
     JournalClosed,
     JournalCorrupt,
     JournalError,
@@ -25,16 +25,17 @@ from engine.journal.errors import (
     JournalTooNew,
     JournalTooOld,
 )
-from engine.journal.rows import to_row
-from engine.journal.schema import SCHEMA_VERSION
-from engine.journal.store import JournalStore
-from engine.journal.verify import verify
+from engine.core.ports import SystemClock
+from engine.core.store.schema import SCHEMA_VERSION, to_row
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.verify import verify
+from tests.patience import PATIENCE_S
 
 CLOCK = SystemClock()
 
 
 async def write(directory: Path, events) -> None:
-    store = await JournalStore.open(directory, clock=CLOCK)
+    store = await SqliteJournal.open(directory, clock=CLOCK)
     await store.commit(events)
     await store.close()
 
@@ -53,7 +54,7 @@ def files(directory: Path) -> dict[str, str]:
 
 async def refused(directory: Path, error: type[JournalError], match: str, **how: bool) -> str:
     with pytest.raises(error, match=match) as raised:
-        await JournalStore.open(directory, clock=CLOCK, **how)
+        await SqliteJournal.open(directory, clock=CLOCK, **how)
     message = str(raised.value)
     assert "\n" not in message
     return message
@@ -85,7 +86,7 @@ async def test_the_database_is_set_up_to_lose_nothing(store):
     async def pragma(connection, name):
         return (await connection.execute_fetchall(f"pragma {name}"))[0][0]
 
-    writer, reader = store._writer._connection, store._reader._connection
+    writer, reader = store._writer._connection, store._connection
 
     assert await pragma(writer, "journal_mode") == "wal"
     assert await pragma(writer, "synchronous") == 2
@@ -149,11 +150,11 @@ async def test_opening_for_reading_changes_no_file(tmp_path, new_chain, open_sto
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from engine.domain.ports import SystemClock
-from engine.journal.store import JournalStore
+from engine.core.ports import SystemClock
+from engine.core.store.sqlite import SqliteJournal
 
 async def main():
-    store = await JournalStore.open(Path(sys.argv[1]), clock=SystemClock())
+    store = await SqliteJournal.open(Path(sys.argv[1]), clock=SystemClock())
     print("open", flush=True)
     await asyncio.sleep(3600)
 
@@ -226,11 +227,11 @@ async def test_opening_that_is_cancelled_leaves_no_lock_and_no_thread(tmp_path, 
 ENDS = """
 import asyncio, sys
 from pathlib import Path
-from engine.domain.ports import SystemClock
-from engine.journal.store import JournalStore
+from engine.core.ports import SystemClock
+from engine.core.store.sqlite import SqliteJournal
 
 async def main():
-    store = await JournalStore.open(Path(sys.argv[1]), clock=SystemClock())
+    store = await SqliteJournal.open(Path(sys.argv[1]), clock=SystemClock())
     try:
         if sys.argv[2] == "fails":
             raise SystemExit(7)
@@ -254,7 +255,7 @@ def test_a_process_ends_once_its_store_is_closed(tmp_path, how, code):
             assert process.stdout.readline() == b"ready\n"
             process.send_signal(signal.SIGINT)
             code = -signal.SIGINT
-        assert process.wait(timeout=60) == code
+        assert process.wait(timeout=PATIENCE_S) == code
     finally:
         process.kill()
         process.wait()
@@ -265,7 +266,9 @@ def test_a_process_ends_when_opening_is_refused(tmp_path):
     (tmp_path / ".pilothouse").mkdir()
     database(tmp_path).write_bytes(b"not a database" * 100)
 
-    done = subprocess.run([sys.executable, "-c", ENDS, tmp_path, "well"], capture_output=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS, tmp_path, "well"], capture_output=True, timeout=PATIENCE_S
+    )
 
     assert b"JournalCorrupt" in done.stderr
 
@@ -427,3 +430,27 @@ async def test_an_empty_file_becomes_a_journal(tmp_path, new_chain):
     await write(tmp_path, new_chain().take(1))
 
     assert set(files(tmp_path)) == {"journal.db"}
+
+
+# ---------------------------------------------------------------- who wrote it
+
+
+async def test_a_journal_says_which_versions_wrote_it(tmp_path, new_chain, monkeypatch):
+    chain = new_chain()
+    await write(tmp_path, chain.take(1))
+    monkeypatch.setattr("engine.core.store.sqlite.__version__", "9.1")
+    await write(tmp_path, chain.take(1))
+
+    store = await SqliteJournal.open(tmp_path, clock=CLOCK, read_only=True)
+    assert store.writers == (__version__, "9.1")
+    await store.close()
+
+
+async def test_a_journal_that_does_not_say_so_was_written_by_0_1(tmp_path, new_chain):
+    await write(tmp_path, new_chain().take(1))
+    with closing(sqlite3.connect(database(tmp_path))) as connection, connection:
+        connection.execute("delete from meta where key = 'written_by'")
+
+    store = await SqliteJournal.open(tmp_path, clock=CLOCK, read_only=True)
+    assert store.writers == ("0.1",)
+    await store.close()

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain.ports import SystemClock
-from engine.journal.rows import COLUMNS, Head
-from engine.journal.store import JournalStore
-from engine.journal.verify import Verification, verify, workspace_head
+from engine.core.ports import SystemClock
+from engine.core.store.port import Head
+from engine.core.store.schema import COLUMNS
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.verify import Verification, verify, workspace_head
 
 COUNT = 600
 
@@ -19,7 +20,7 @@ COUNT = 600
 @pytest.fixture
 async def workspace(tmp_path: Path, new_chain) -> Path:
     """Two agents side by side, each event of b caused by the last one of a."""
-    store = await JournalStore.open(tmp_path, clock=SystemClock())
+    store = await SqliteJournal.open(tmp_path, clock=SystemClock())
     a, b = new_chain("a"), new_chain("b")
     events = []
     for _ in range(COUNT // 2):
@@ -38,7 +39,7 @@ def tamper(workspace: Path, *statements: str) -> None:
 
 
 async def verdict(workspace: Path, *, read_only: bool = True) -> Verification:
-    store = await JournalStore.open(workspace, clock=SystemClock(), read_only=read_only)
+    store = await SqliteJournal.open(workspace, clock=SystemClock(), read_only=read_only)
     try:
         return await verify(store)
     finally:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain.goal import Goal
-from engine.domain.plan import PlanStep
-from engine.domain.thinking import PlanRequest
-from engine.library import Mission, MissionError, PlanLibrary, load_missions
-from engine.thinkers import ProceduralThinker
+from engine.core.goals import Goal
+from engine.core.plan import PlanStep
+from engine.core.thinking import PlanRequest
+from engine.planning.library.missions import Mission, MissionError, load_missions
+from engine.planning.library.plan_library import PlanLibrary
+from engine.planning.thinkers.procedural import ProceduralThinker
+from tests.patience import PATIENCE_S
 
 MISSIONS = load_missions()
 
@@ -54,7 +56,9 @@ async def test_the_first_flight_builds_tests_and_flies(tmp_path: Path) -> None:
             (here / step.args["path"]).write_text(step.args["content"], encoding="utf-8")
         elif step.args["command"].startswith("python -m unittest") or step.args["command"].endswith(".py"):
             argv = [sys.executable, *step.args["command"].split()[1:]]
-            ran = subprocess.run(argv, cwd=here, capture_output=True, text=True, timeout=60, check=True)
+            ran = subprocess.run(
+                argv, cwd=here, capture_output=True, text=True, timeout=PATIENCE_S, check=True
+            )
             printed.append(ran.stdout + ran.stderr)
     tests, flight = printed
     assert tests.count("... ok") == 11
@@ -64,7 +68,9 @@ async def test_the_first_flight_builds_tests_and_flies(tmp_path: Path) -> None:
 
 def run_cart_tests(root: Path) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "unittest", "-v"]
-    return subprocess.run(argv, cwd=root / "shop", capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        argv, cwd=root / "shop", capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
 
 
 async def test_the_broken_build_fails_until_its_mistake_is_corrected(tmp_path: Path) -> None:

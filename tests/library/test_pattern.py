@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.library.matching import Matcher
-from engine.library.parameters import Reference, Value, fault, value_of
-from engine.library.pattern import PatternError, parse_pattern
-from engine.library.words import words_of
+from engine.planning.library.matcher import Matcher
+from engine.planning.library.parameters import Reference, Value, fault, value_of
+from engine.planning.library.pattern import PatternError, parse_pattern
+from engine.planning.library.words import words_of
 
 
 def match(pattern: str, clause: str) -> dict[str, Value | Reference] | None:

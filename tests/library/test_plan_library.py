@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.library import PlanLibrary, describe
+from engine.planning.library.plan_library import PlanLibrary
+from tests.patience import PATIENCE_S
 
 RECIPE = """
 [[recipe]]
@@ -113,7 +114,8 @@ def test_more_than_200_files_are_not_read(shipped: Path, mine: Path) -> None:
 
 
 def test_description_lists_name_summary_and_example(shipped: Path) -> None:
-    assert describe(PlanLibrary.load(shipped)) == [("wave", "Say wave.", "wave it")]
+    (recipe,) = PlanLibrary.load(shipped).recipes
+    assert (recipe.name, recipe.summary, recipe.example) == ("wave", "Say wave.", "wave it")
 
 
 @contextlib.asynccontextmanager
@@ -129,7 +131,7 @@ async def watching(library: PlanLibrary) -> AsyncIterator[list[None]]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await asyncio.sleep(0.02)
 
@@ -173,5 +175,5 @@ async def test_watching_ends_when_it_is_cancelled(shipped: Path, mine: Path) -> 
 
 
 async def test_watching_without_a_directory_returns_at_once(shipped: Path) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await PlanLibrary.load(shipped).watch(lambda: None, asyncio.Event())

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.domain.plan import Op
-from engine.library.recipe_file import MAX_BYTES, parse_recipes
-from engine.library.recipe_tables import StepTable
+from engine.core.plan import Op
+from engine.planning.library.recipe import MAX_BYTES, StepTable, parse_recipes
 
 GOOD = """
 [[recipe]]

@@ -15,14 +15,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.domain.action import SandboxSession
-from engine.domain.goal import Goal
-from engine.domain.plan import Op, PlanStep
-from engine.domain.thinking import PlanProposal, PlanRequest
-from engine.library import PlanLibrary, Recipe
-from engine.library.parameters import PROGRAMS
-from engine.library.pattern import Literal, Parameter, Sequence
-from engine.thinkers import ProceduralThinker
+from engine.core.actions import SandboxSession
+from engine.core.goals import Goal
+from engine.core.plan import Op, PlanStep
+from engine.core.thinking import PlanProposal, PlanRequest
+from engine.planning.library.parameters import PROGRAMS
+from engine.planning.library.pattern import Literal, Parameter, Sequence
+from engine.planning.library.plan_library import PlanLibrary
+from engine.planning.library.recipe import Recipe
+from engine.planning.thinkers.procedural import ProceduralThinker
+from tests.patience import PATIENCE_S
+from tests.rounds import rounds
 
 COMMANDS = {
     "ls": {"path"},
@@ -131,7 +134,7 @@ def test_each_example_is_covered_by_its_recipe(recipe: Recipe) -> None:
     assert_known(proposal.steps)
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=rounds(200, full=600), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(said())
 def test_each_phrasing_is_covered_by_its_recipe(case: tuple[Recipe, str]) -> None:
     recipe, phrase = case
@@ -163,7 +166,9 @@ class Hands:
         if step.command == "run":
             argv = shlex.split(args["command"])
             argv[0] = {"python": sys.executable}.get(argv[0], argv[0])
-            return subprocess.run(argv, cwd=self.cwd, capture_output=True, text=True, timeout=60, check=False)
+            return subprocess.run(
+                argv, cwd=self.cwd, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            )
         if step.command == "mkdir":
             (self.cwd / args["path"]).mkdir(parents=True, exist_ok=True)
         elif step.command == "cd":

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.library.template import TemplateError, fill, slots_of
+from engine.planning.library.parameters import TemplateError, fill, slots_of
 
 ANY = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.library.words import words_of
+from engine.planning.library.words import words_of
 
 
 def texts(source: str) -> list[str]:

@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from engine.engine import EngineConfig
-from engine.mastermind.desk import Desk
+from engine.agent.shared import EngineConfig
+from engine.improve.agents import AgentService
 from tests.engine.engine_flight import Flight, QuickClock, journal_holds_together
 
 
 @asynccontextmanager
 async def desk_flight(
     workspace: Path, config: EngineConfig | None = None
-) -> AsyncIterator[tuple[Flight, Desk]]:
+) -> AsyncIterator[tuple[Flight, AgentService]]:
     """A workspace without agents, and the desk; in the end the journal is verified and replayed."""
     flight = Flight(workspace, QuickClock(), config)
     await flight.open()
@@ -25,6 +25,6 @@ async def desk_flight(
     await journal_holds_together(workspace)
 
 
-async def desk_of(flight: Flight) -> Desk:
+async def desk_of(flight: Flight) -> AgentService:
     """The desk of an engine that is open."""
-    return await flight.engine.desk()
+    return await flight.engine.agent_service()

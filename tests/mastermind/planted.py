@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from engine.bdi.parser import parse_program
-from engine.bdi.printing import plan_text
+from engine.bdi.printer import plan_text
 
 GOOD = """\
 // How the robot gets home.

@@ -12,28 +12,43 @@ from typing import Any
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.state import Mode
-from engine.engine import EngineConfig
-from engine.journal.event import of_agent
-from engine.library import PlanLibrary
-from engine.loop.live_agents import AGENT_TYPES
-from engine.mastermind.agent_types import TYPES, Allowed, CreationError
-from engine.mastermind.creating import RemovalError
-from engine.mastermind.specifying import Specification, argument_of, settings_in, specify
-from engine.mastermind.understanding import Understood, understand
-from engine.models import Endpoint, ModelError, Retries
+from engine.agent.live_agents import AGENT_TYPES
+from engine.agent.shared import EngineConfig
+from engine.core import commands as cmd
+from engine.core.agents import RUN_TYPES, Mode
+from engine.core.journal import of_agent
+from engine.improve.agent_creation import (
+    RemovalError,
+    agent_registry,
+    complete_specification,
+    describe_removal,
+    tool_registry,
+)
+from engine.improve.agent_specification import (
+    Specification,
+    Understood,
+    argument_of,
+    settings_in,
+    specify,
+    understand,
+)
+from engine.improve.agent_types import TYPES, CheckContext, CreationError
+from engine.improve.agents import AgentService
 from engine.models.choice import ModelChoice
+from engine.models.endpoint import Endpoint, Retries
+from engine.models.errors import ModelError
+from engine.planning.library.plan_library import PlanLibrary
 from engine.sandbox.policy import Network, SandboxPolicy
 from tests.engine.engine_flight import act
 from tests.mastermind.agents_flight import desk_flight
 from tests.messages_server import MessagesServer, call
+from tests.patience import PATIENCE_S
 
 LIBRARY = PlanLibrary.load(None, None)
 
 
 def specified(argument: str, *agents: str) -> Specification:
-    return specify(argument, Allowed(agents=agents), LIBRARY, taken=agents)
+    return specify(argument, CheckContext(agents=agents), LIBRARY, taken=agents)
 
 
 def refused(argument: str, *agents: str) -> str:
@@ -51,8 +66,12 @@ def read(text: str) -> Understood:
     )
 
 
-def test_the_table_has_the_types_of_the_engine() -> None:
-    assert tuple(one.name for one in TYPES) == AGENT_TYPES
+def test_the_table_has_the_types_of_the_engine_but_for_those_of_handoffs() -> None:
+    assert {kind.name for kind in TYPES} == set(AGENT_TYPES) - set(RUN_TYPES)
+
+
+async def complete(service: AgentService, specification: Specification) -> tuple[Specification, str]:
+    return await complete_specification(specification, service.host)
 
 
 # ------------------------------------------------------------------ what was typed
@@ -130,7 +149,7 @@ def test_huge_and_odd_settings_are_refused_quickly() -> None:
     assert "a value already" in refused("bdi_agent i budget=1 budget.usd=2")
     for text in ("a" * 3_900, " , " * 1_300, "budget of " * 390, "for a" * 780, "with only python, " * 200):
         read(text)
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < PATIENCE_S
 
 
 @pytest.mark.parametrize(
@@ -295,7 +314,7 @@ async def test_an_unknown_type_lists_the_types_and_leaves_nothing(tmp_path: Path
         assert str(told.value).isprintable()
         receipt = await flight.submit(cmd.CreateAgent, agent_type=wanted)
         assert "types: bdi_agent, asl_agent" in receipt.message
-        assert (await desk.id_list(), await desk.agents()) == ((), ())
+        assert (await desk.identities.rows(), await agent_registry(desk.host, desk.identities)) == ((), ())
         assert files_of(tmp_path) == before
         assert not any(map(of_agent, await flight.engine.store.streams()))
 
@@ -310,9 +329,9 @@ async def test_a_core_agent_is_not_deleted(tmp_path: Path) -> None:
     """Behaviour 72."""
     async with desk_flight(tmp_path) as (flight, desk):
         await desk.create(desk.understand('bdi_agent heart {"core": true}'))
-        for attempt in (desk.removal, desk.remove):
+        for attempt in (describe_removal(desk.host, "heart"), desk.remove("heart")):
             with pytest.raises(RemovalError, match="heart is a core agent, which the workspace needs"):
-                await attempt("heart")
+                await attempt
         assert "is a core agent" in await flight.refused(cmd.DeleteAgent, agent="heart")
         assert (await flight.state("heart")).mode is Mode.PAUSED
         with pytest.raises(RemovalError, match="there is no agent"):
@@ -335,7 +354,7 @@ async def test_a_running_agent_is_deleted_with_its_processes_and_its_history_sta
             await written(flight.sandbox / name)
         assert running(str(tmp_path)) >= 2
         assert (await flight.state()).action is not None
-        lines = await desk.removal("pilot")
+        lines = await describe_removal(desk.host, "pilot")
         assert any("cut off" in line for line in lines)
         assert any("background job" in line for line in lines)
         gone = await desk.remove("pilot")
@@ -348,13 +367,13 @@ async def test_a_running_agent_is_deleted_with_its_processes_and_its_history_sta
         assert not state.running_jobs
         assert not state.acting
         assert state.find_step(step) is not None
-        (row,) = await desk.agents()
+        (row,) = await agent_registry(desk.host, desk.identities)
         assert (row.status, row.goals_open, row.goals) == ("DELETED", 0, 1)
         with pytest.raises(RemovalError, match="was deleted before; its history stays"):
             await desk.remove("pilot")
         with pytest.raises(CreationError, match="history bears the name"):
             desk.understand("bdi_agent pilot")
-        assert desk.tools()
+        assert tool_registry(desk.host.registry)
         # Its files are nobody's: another agent works on them at once.
         await desk.create(desk.understand("bdi_agent next make the directory plan2"))
         await flight.do(cmd.Run, agent="next")
@@ -362,7 +381,7 @@ async def test_a_running_agent_is_deleted_with_its_processes_and_its_history_sta
 
 
 async def written(path: Path) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not (path.exists() and path.read_text()):
             await asyncio.sleep(0.01)
 
@@ -396,7 +415,7 @@ async def test_a_model_fills_in_what_a_sentence_leaves_open_and_nothing_else(tmp
         policy = SandboxPolicy(network=Network.OFF)
         async with desk_flight(tmp_path, EngineConfig(model=choice, policy=policy)) as (_, desk):
             said = desk.understand("bdi_agent helper a careful helper, with a budget of $1")
-            filled, told = await desk.complete(said)
+            filled, told = await complete(desk, said)
             assert "filled in 1 goal" in told
             assert filled.goals == ("list all files recursively",)
             assert filled.config == {"budget": {"usd": 1}, "style": "decide"}
@@ -406,9 +425,9 @@ async def test_a_model_fills_in_what_a_sentence_leaves_open_and_nothing_else(tmp
             again = desk.understand(argument_of(filled))
             assert (again.goals, again.id) == (filled.goals, filled.id)
             whole = desk.understand("bdi_agent other list the files")
-            assert await desk.complete(whole) == (whole, "")
+            assert await complete(desk, whole) == (whole, "")
             with pytest.raises(ModelError):
-                await desk.complete(said)
+                await complete(desk, said)
             made = await desk.create(again)
             assert made.goals == ("g1",)
 
@@ -418,13 +437,13 @@ async def test_registries_show_what_is(tmp_path: Path) -> None:
         await desk.create(desk.understand("bdi_agent boss budget.usd=3 core=true"))
         await desk.create(desk.understand("bdi_agent hand list the files, works for boss"))
         await flight.do(cmd.ForkAgent, agent="hand", to=(await flight.state("hand")).version, name="twin")
-        boss, hand, twin = await desk.agents()
+        boss, hand, twin = await agent_registry(desk.host, desk.identities)
         assert (boss.core, boss.helpers, boss.budget) == (True, ("hand", "twin"), {"usd": 3.0})
         assert (hand.parent, hand.forks, hand.goals_open) == ("boss", ("twin",), 1)
         assert twin.fork_of.startswith("hand:")
         assert boss.identity.startswith("ph1")
         assert json.loads(json.dumps(hand.as_json()))["status"] == "PAUSED"
-        tools = {(row.tool, row.command): row for row in desk.tools()}
+        tools = {(row.tool, row.command): row for row in tool_registry(desk.host.registry)}
         assert tools["simple_coder", "run"].reversible == "cannot be undone"
         assert tools["simple_coder", "ls"].reversible == "changes nothing"
         assert tools["simple_coder", "write"].parameters[0]["name"] == "path"

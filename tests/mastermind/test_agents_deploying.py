@@ -10,20 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.mastermind import JobStatus
-from engine.domain.state import RunState
-from engine.engine import EngineConfig
-from engine.mastermind import deploying
-from engine.mastermind.deployment import Act, DeployError, Deployment, DeployStep, parse_deployment
-from engine.mastermind.desk import Desk
-from engine.mastermind.introspect import IntrospectionError
-from engine.mastermind.mastermind import Mastermind
-from engine.mastermind.parts import Asked, JobRefused, Outcome, Worker
-from engine.models import Endpoint, Retries
+from engine.agent.shared import EngineConfig
+from engine.core import commands as cmd
+from engine.core.agents import RunState
+from engine.core.improvement import JobStatus
+from engine.improve import deployment as deploying
+from engine.improve.agent_creation import agent_registry
+from engine.improve.agents import AgentService, IntrospectionError, introspect, save_prompt
+from engine.improve.deployment import DeployAction, DeployError, Deployment, parse_deployment
+from engine.improve.mastermind import Mastermind
+from engine.improve.ports import JobRefused, JobRequest, JobResult, Worker
 from engine.models.choice import ModelChoice
+from engine.models.endpoint import Endpoint, Retries
 from tests.mastermind.agents_flight import desk_flight
 from tests.messages_server import MessagesServer, Reply, call
+from tests.patience import PATIENCE_S
 
 DIRECTIVE = "create 2 agents that make the directory src, run them, delete them"
 
@@ -85,63 +86,41 @@ def test_reading_a_directive_takes_no_time_squared() -> None:
     for text in ("create 2 agents that " + ", and then " * 700, "and " * 1_900, "'" * 7_900):
         with suppress(DeployError):
             parse_deployment(text + " xyz; nonsense; run")
-    assert time.process_time() - began < 3
+    assert time.process_time() - began < PATIENCE_S
 
 
-class Approval:
-    """Approves steps but some, and remembers all."""
+async def deployed(desk: AgentService, directive: str, told: list[str]) -> deploying.DeploymentResult:
+    ready = deploying.prepare(desk.host, parse_deployment(directive))
 
-    def __init__(self, *declined: str) -> None:
-        self.seen: list[str] = []
-        self._declined = declined
+    def tell(_done: int, _of: int, text: str) -> None:
+        told.append(text)
 
-    async def __call__(self, step: DeployStep) -> bool:
-        self.seen.append(f"{step.act} {step.agent}")
-        return self.seen[-1] not in self._declined
-
-
-async def deployed(desk: Desk, directive: str, approval: Approval) -> deploying.Deployed:
-    ready = deploying.prepare(desk.helm, parse_deployment(directive))
-    return await deploying.deploy(desk.helm, ready, approval, identities=desk.identities)
+    return await deploying.deploy(desk.host, ready, desk.identities, tell)
 
 
 async def test_a_deployment_creates_runs_and_deletes(tmp_path: Path) -> None:
     async with desk_flight(tmp_path) as (flight, desk):
-        approval = Approval()
+        told: list[str] = []
         came = await deployed(
-            desk, "create 2 agents that make the directory 'a b', run them, delete them", approval
+            desk, "create 2 agents that make the directory 'a b', run them, delete them", told
         )
-        assert [one.split()[0] for one in approval.seen] == [
-            "create",
-            "create",
-            "run",
-            "run",
-            "delete",
-            "delete",
-        ]
+        steps_told = [words for words in told if words.split()[0] in list(DeployAction)]
+        assert [words.split()[0] for words in steps_told] == ["create"] * 2 + ["run"] * 2 + ["delete"] * 2
         assert flight.engine.agents == ()
         assert (flight.sandbox / "a b").is_dir()
         # Both make it, and only for one it is not there yet: what an agent did is told as it was.
         assert {one.status for one in came.outcomes.values()} <= {"done", "failed", "needs you"}
         assert all(one.goals for one in came.outcomes.values())
-        assert [row.status for row in await desk.agents()] == ["DELETED", "DELETED"]
-
-
-async def test_declined_steps_are_left_out_with_what_follows(tmp_path: Path) -> None:
-    async with desk_flight(tmp_path) as (flight, desk):
-        approval = Approval("create worker-2", "delete worker-1")
-        came = await deployed(desk, "create 2 agents that list the files, run them, delete them", approval)
-        assert approval.seen == ["create worker-1", "create worker-2", "run worker-1", "delete worker-1"]
-        assert came.declined == ("create worker-2", "delete worker-1")
-        assert not came.ok
-        assert came.outcomes["worker-1"].status == "done"
-        assert flight.engine.agents == ("worker-1",)
+        assert [row.status for row in await agent_registry(desk.host, desk.identities)] == [
+            "DELETED",
+            "DELETED",
+        ]
 
 
 async def test_an_agent_that_needs_the_operator_is_not_deleted(tmp_path: Path) -> None:
     async with desk_flight(tmp_path) as (flight, desk):
         directive = "create an agent that reads nowhere.txt, asking before everything, run it, delete it"
-        came = await deployed(desk, directive, Approval())
+        came = await deployed(desk, directive, [])
         assert came.needs_operator
         assert came.outcomes["worker-1"].status == "needs you"
         assert "it waits for you" in came.message
@@ -152,10 +131,8 @@ async def test_an_agent_that_needs_the_operator_is_not_deleted(tmp_path: Path) -
 async def test_a_cancelled_deployment_stops_what_it_set_running(tmp_path: Path) -> None:
     async with desk_flight(tmp_path) as (flight, desk):
         sleep = "run `python -c 'import time; time.sleep(600)'`"
-        work = asyncio.create_task(
-            deployed(desk, f"create an agent to {sleep}, run it, delete it", Approval())
-        )
-        async with asyncio.timeout(20):
+        work = asyncio.create_task(deployed(desk, f"create an agent to {sleep}, run it, delete it", []))
+        async with asyncio.timeout(PATIENCE_S):
             while "worker-1" not in flight.engine.agents:
                 await asyncio.sleep(0.005)
         await flight.until(lambda s: s.acting, "worker-1", patience_s=20)
@@ -181,9 +158,9 @@ class Told:
         self.lines.append(text)
 
 
-async def job(mastermind: Mastermind, verb: str, argument: str, **options: object) -> Outcome:
+async def job(mastermind: Mastermind, verb: str, argument: str, **options: object) -> JobResult:
     worker: Worker = mastermind._workers[verb][0]
-    return await worker(Asked("j1", argument, options, "operator:ann"), Told())
+    return await worker(JobRequest("j1", argument, options, "operator:ann"), Told())
 
 
 async def test_as_a_job_it_shows_its_steps_before_it_does_them(tmp_path: Path) -> None:
@@ -200,7 +177,10 @@ async def test_as_a_job_it_shows_its_steps_before_it_does_them(tmp_path: Path) -
         done = await job(mastermind, "deploy", directive, approved=shown.answer["approve"])
         assert done.status is JobStatus.DONE, done.message
         assert json.dumps(dict(done.answer))
-        assert [row.status for row in await desk.agents()] == ["DELETED", "DELETED"]
+        assert [row.status for row in await agent_registry(desk.host, desk.identities)] == [
+            "DELETED",
+            "DELETED",
+        ]
         with pytest.raises(JobRefused, match="without a model only such clauses"):
             await job(mastermind, "deploy", "do something about the tests")
         made = await job(mastermind, "agent_create", "bdi_agent pilot list the files")
@@ -223,12 +203,16 @@ async def test_a_model_reads_what_does_not_parse_and_gives_no_rights(tmp_path: P
     sketch = {"groups": [{"count": 1, "goal": goal}], "run": True, "delete": True}
     answer = call("deployment", sketch)
     async with MessagesServer([answer]) as server, desk_flight(tmp_path, model(server)) as (flight, desk):
-        said = await deploying.read_deployment(desk.helm, "look around for me")
-        ready = deploying.prepare(desk.helm, said)
+        said = await deploying.read_deployment(desk.host, "look around for me")
+        ready = deploying.prepare(desk.host, said)
         assert said.origin == "claude-opus-4-6"
         (one,) = ready.agents
         assert (one.goals, one.config) == ((goal,), {})
-        assert [step.act for step in ready.steps] == [Act.CREATE, Act.RUN, Act.DELETE]
+        assert [step.act for step in ready.steps] == [
+            DeployAction.CREATE,
+            DeployAction.RUN,
+            DeployAction.DELETE,
+        ]
         state = (await flight.engine.mastermind()).state
         assert any("was asked" in line.text for line in state.log)
 
@@ -236,34 +220,34 @@ async def test_a_model_reads_what_does_not_parse_and_gives_no_rights(tmp_path: P
 async def test_introspection_without_a_model_says_so_and_computes(tmp_path: Path) -> None:
     async with desk_flight(tmp_path) as (_, desk):
         await desk.create(desk.understand("bdi_agent pilot asking before everything"))
-        found = await desk.introspect("reviewer")
+        found = await introspect(desk.host, "reviewer")
         assert found.prompt == ""
         assert "there is no model" in found.text
         assert "simple_coder read" in found.tools
-        mine = await desk.introspect("pilot")
+        mine = await introspect(desk.host, "pilot")
         assert mine.agent == "pilot"
         assert "agent: 0 rules, else ask" in mine.policies["asks"]
         assert mine.policies["network"] == "off"
         assert json.dumps(mine.as_json())
         with pytest.raises(IntrospectionError, match="no prompt to keep"):
-            desk.keep(found)
+            save_prompt(desk.host.workspace, found)
         with pytest.raises(IntrospectionError, match="a role is missing"):
-            await desk.introspect(" \x1b[2J ")
+            await introspect(desk.host, " \x1b[2J ")
 
 
 async def test_introspection_with_a_model_is_shown_and_kept_on_request(tmp_path: Path) -> None:
     words = "I am the reviewer.\x1b[31m I read what others wrote."
     script = [Reply(words), Reply("I am another one.")]
     async with MessagesServer(script) as server, desk_flight(tmp_path, model(server)) as (_, desk):
-        found = await desk.introspect("Code Reviewer/../x")
+        found = await introspect(desk.host, "Code Reviewer/../x")
         assert found.prompt == "I am the reviewer. I read what others wrote."
-        path = desk.keep(found)
+        path = save_prompt(desk.host.workspace, found)
         assert path == tmp_path / "prompts" / "code-reviewer-x.md"
         assert path.read_text() == found.prompt + "\n"
-        assert desk.keep(found) == path
-        other = await desk.introspect("Code Reviewer/../x")
+        assert save_prompt(desk.host.workspace, found) == path
+        other = await introspect(desk.host, "Code Reviewer/../x")
         with pytest.raises(IntrospectionError, match="there with other words"):
-            desk.keep(other)
+            save_prompt(desk.host.workspace, other)
         assert [one.name for one in path.parent.iterdir()] == [path.name]
         asked = json.dumps(server.requests[0].body, ensure_ascii=False)
         assert "simple_coder read" in asked

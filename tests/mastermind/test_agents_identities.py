@@ -14,11 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.engine import EngineConfig
-from engine.mastermind import keys as keys_module
-from engine.mastermind.addresses import IdentityError, address_of, holds, public_key_of, signed_bytes
-from engine.mastermind.keys import KeyRing
+from engine.agent.shared import EngineConfig
+from engine.core import commands as cmd
+from engine.improve import keys as keys_module
+from engine.improve.keys import (
+    IdentityError,
+    KeyRing,
+    address_of,
+    public_key_of,
+    signed_bytes,
+    verify_signature,
+)
 from tests.mastermind.agents_flight import desk_flight, desk_of
 
 MESSAGES = [
@@ -45,34 +51,34 @@ async def test_a_signature_is_verified_by_the_listed_address(tmp_path: Path) -> 
     """Behaviour 13."""
     async with desk_flight(tmp_path) as (flight, desk):
         await desk.create(desk.understand("bdi_agent pilot"))
-        (row,) = await desk.id_list()
+        (row,) = await desk.identities.rows()
         assert (row.entity, row.status, row.trouble) == ("pilot", "active", "")
         for message in MESSAGES:
             signed = await desk.sign("pilot", message)
             assert signed.address == row.address
-            assert await desk.verify(row.address, signed.signature, message) is not None
-            assert (await desk.verify(row.address, signed.signature, message)).ok
-            assert not (await desk.verify(row.address, signed.signature, message + " ")).ok
+            assert await desk.identities.verify(row.address, signed.signature, message) is not None
+            assert (await desk.identities.verify(row.address, signed.signature, message)).ok
+            assert not (await desk.identities.verify(row.address, signed.signature, message + " ")).ok
         assert (await desk.sign("pilot", "a\u202eb")).unseen == 1
         await flight.reopen()
         desk = await desk_of(flight)
-        assert [one.address for one in await desk.id_list()] == [row.address]
+        assert [one.address for one in await desk.identities.rows()] == [row.address]
         again = await desk.sign(row.address[:12], "after a night")
-        found = await desk.verify(row.address, again.signature, "after a night")
+        found = await desk.identities.verify(row.address, again.signature, "after a night")
         assert (found.ok, found.entity) == (True, "pilot")
 
 
 def test_a_signature_covers_its_domain_and_its_address(keys: KeyRing) -> None:
     one, other = keys.create(), keys.create()
     signature = keys.sign(one, "pay")
-    assert holds(one, signature, "pay")
-    assert not holds(other, signature, "pay")
+    assert verify_signature(one, signature, "pay")
+    assert not verify_signature(other, signature, "pay")
     assert signed_bytes(one, "pay").startswith(b"Pilothouse signed message, version 1\n")
     # What was signed elsewhere for the bare text is no message signed here.
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     raw = bytes.fromhex(key_file(keys, one).read_text().splitlines()[1])
-    assert not holds(one, Ed25519PrivateKey.from_private_bytes(raw).sign(b"pay").hex(), "pay")
+    assert not verify_signature(one, Ed25519PrivateKey.from_private_bytes(raw).sign(b"pay").hex(), "pay")
 
 
 def test_an_address_with_a_wrong_character_is_none(keys: KeyRing) -> None:
@@ -94,9 +100,9 @@ def test_hostile_signatures_and_messages_are_refused_in_one_line(keys: KeyRing) 
     signature = keys.sign(address, "m")
     for wrong in ("", "00", signature[:-2], signature + "00", "zz" * 64, "é" * 128, "\0"):
         with pytest.raises(IdentityError, match="no signature"):
-            holds(address, wrong, "m")
-    assert holds(address, signature.upper(), "m")
-    assert not holds(address, "00" * 64, "m")
+            verify_signature(address, wrong, "m")
+    assert verify_signature(address, signature.upper(), "m")
+    assert not verify_signature(address, "00" * 64, "m")
     for message in ("", "a\ud800", "x" * 1_000_001):
         with pytest.raises(IdentityError) as told:
             keys.sign(address, message)
@@ -161,8 +167,8 @@ def test_a_full_disk_leaves_nothing(keys: KeyRing) -> None:
     keys.create()
     code = (
         "import resource, sys; from pathlib import Path\n"
-        "from engine.mastermind.keys import KeyRing\n"
-        "from engine.mastermind.addresses import IdentityError\n"
+        "from engine.improve.keys import KeyRing\n"
+        "from engine.improve.keys import IdentityError\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (40, 40))\n"
         "try: KeyRing(Path(sys.argv[1])).create()\n"
         "except IdentityError as error: print(error)\n"
@@ -189,42 +195,46 @@ def test_two_processes_take_turns(keys: KeyRing, monkeypatch: pytest.MonkeyPatch
         os.close(folder)
     (keys.directory / ".new-0123").write_bytes(b"what a killed process left")
     second = keys.create()
-    assert set(keys.addresses()) == {first, second}
+    assert {path.stem for path in keys.directory.iterdir()} == {first, second}
     assert not (keys.directory / ".new-0123").exists()
 
 
 async def test_an_identity_is_given_up_for_good(tmp_path: Path) -> None:
     async with desk_flight(tmp_path) as (flight, desk):
-        made = await desk.id_create("mastermind")
+        made = await desk.identities.create("mastermind", actor="operator:ann")
         assert made.new
-        assert not (await desk.id_create("mastermind")).new
+        assert not (await desk.identities.create("mastermind", actor="operator:ann")).new
         address = made.identity.address
         signed = await desk.sign("mastermind", "before")
         file = tmp_path / ".pilothouse" / "keys" / f"{address}.key"
         assert file.exists()
         assert "destroyed" in desk.identities.deprecation("mastermind")
-        assert "its private key was destroyed" in await desk.id_deprecate("mastermind", "old\x1b[2J\nnow")
+        assert "its private key was destroyed" in await desk.identities.deprecate(
+            "mastermind", "old\x1b[2J\nnow", actor="operator:ann"
+        )
         assert not file.exists()
-        (row,) = await desk.id_list()
+        (row,) = await desk.identities.rows()
         assert (row.status, row.reason) == ("deprecated", "old now")
         with pytest.raises(IdentityError, match="given up and signs no more"):
             await desk.sign("mastermind", "after")
-        found = await desk.verify(address, signed.signature, "before")
+        found = await desk.identities.verify(address, signed.signature, "before")
         assert (found.ok, found.deprecated) == (True, True)
-        assert "already" in await desk.id_deprecate(address)
-        second = await desk.id_create("mastermind")
+        assert "already" in await desk.identities.deprecate(address, actor="operator:ann")
+        second = await desk.identities.create("mastermind", actor="operator:ann")
         assert second.new
         assert second.identity.address != address
         # What an end between event and destruction left behind is destroyed when it is done again.
         file.write_text("left")
         file.chmod(0o600)
-        assert await desk.identities.strays() == (address,)
-        assert "destroyed" in await desk.id_deprecate(address)
-        assert await desk.identities.strays() == ()
+        assert "destroyed" in await desk.identities.deprecate(address, actor="operator:ann")
+        assert not file.exists()
         with pytest.raises(IdentityError, match="has no identity"):
-            await desk.id_deprecate("nobody\x1b[2J")
+            await desk.identities.deprecate("nobody\x1b[2J", actor="operator:ann")
         await flight.reopen()
-        assert [one.status for one in await (await desk_of(flight)).id_list()] == ["deprecated", "active"]
+        assert [one.status for one in await (await desk_of(flight)).identities.rows()] == [
+            "deprecated",
+            "active",
+        ]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +243,7 @@ async def test_an_identity_is_given_up_for_good(tmp_path: Path) -> None:
 async def test_what_is_no_name_has_no_identity(tmp_path: Path, entity: str) -> None:
     async with desk_flight(tmp_path) as (_, desk):
         with pytest.raises(IdentityError) as told:
-            await desk.id_create(entity)
+            await desk.identities.create(entity, actor="operator:ann")
         assert str(told.value).isprintable()
         assert not (tmp_path / ".pilothouse" / "keys").exists()
 
@@ -244,7 +254,7 @@ async def test_no_key_is_kept_where_agents_read(tmp_path: Path) -> None:
         assert "no key is kept there" in made.message
         assert made.address == ""
         with pytest.raises(IdentityError, match="inside of the sandbox"):
-            await desk.id_create("pilot")
+            await desk.identities.create("pilot", actor="operator:ann")
         assert not (tmp_path / ".pilothouse" / "keys").exists()
 
 

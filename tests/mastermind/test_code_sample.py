@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain.improvement import Component, ComponentKind, Concern, Proposal, Ruling
-from engine.mastermind.code.box import Box, Workshop
-from engine.mastermind.code.findings import examine, found_in
-from engine.mastermind.code.projects import find_projects, projects
-from engine.mastermind.code.proposing import propose
-from engine.mastermind.code.suite import project_suite
-from engine.mastermind.judge.judge import Judge
-from engine.mastermind.judge.suite import Split
-from engine.sandbox import JailRefusal, SandboxPolicy, best_jail
+from engine.core.improvement import Component, ComponentKind, Concern, Proposal, Ruling
+from engine.improve.code.findings import examine_project, findings_of_examined
+from engine.improve.code.plugin import mechanical_proposals
+from engine.improve.code.projects import find_projects, project_box, projects, run_tests
+from engine.improve.code.suite import project_suite
+from engine.improve.judge.box import BoxError, Boxes
+from engine.improve.judge.judge import Judge
+from engine.improve.ports import Split
+from engine.sandbox.policy import SandboxPolicy
+from engine.sandbox.tier import JailRefusal, best_jail
 
 HERE = Path(__file__).parent
 needs_jail = pytest.mark.skipif(isinstance(best_jail(SandboxPolicy()), JailRefusal), reason="no jail here")
@@ -55,10 +56,10 @@ def test_projects_and_modules_are_components(workspace: Path) -> None:
 async def test_the_failing_test_and_the_slow_loop_are_mended_and_the_missing_check_is_listed(
     workspace: Path,
 ) -> None:
-    workshop, component = Workshop.standing(scratch=workspace), projects(workspace)[0]
+    boxes, component = Boxes(workspace), projects(workspace)[0]
     project = find_projects(workspace)[0]
-    seen = await examine(workshop, workspace, project)
-    found = await found_in(workspace, component, seen, workshop)
+    seen = await examine_project(boxes, workspace, project)
+    found = await findings_of_examined(workspace, component, seen, boxes)
     assert [(one.concern, one.name, one.path, one.line) for one in found] == [
         (
             Concern.TEST,
@@ -75,7 +76,7 @@ async def test_the_failing_test_and_the_slow_loop_are_mended_and_the_missing_che
     assert "says it raises OrderError" in unchecked.text
     assert any("bench_customers grows with the power" in line for line in slow.evidence)
 
-    proposals = await propose(workspace, component, found, random.Random(1), workshop=workshop, seen=seen)
+    proposals = await mechanical_proposals(workspace, component, found, random.Random(1), seen, boxes)
     assert not any(unchecked in one.answers for one in proposals)
     repair = next(one for one in proposals if failing in one.answers)
     faster = next(one for one in proposals if slow in one.answers)
@@ -91,8 +92,9 @@ async def test_the_failing_test_and_the_slow_loop_are_mended_and_the_missing_che
         "+        if order.customer not in seen_set:",
         "+            seen_set.add(order.customer)",
     ]
-    async with Box(workshop, workspace, project, {**repair.files, **faster.files}) as box:
-        after = await box.tests()
+    mended = {path: str(text).encode() for path, text in {**repair.files, **faster.files}.items()}
+    async with project_box(boxes, workspace, project, mended) as box:
+        after = await run_tests(box)
     assert {said["outcome"] for said in after.values()} == {"passed"}
     assert len(after) == len(seen.tests) == 11
 
@@ -110,15 +112,14 @@ async def test_a_box_tells_what_ended_early_and_keeps_the_host_out_of_reach(work
     )
     scratch = workspace / "scratch"
     scratch.mkdir()
-    workshop, project = Workshop.standing(scratch=scratch), find_projects(workspace)[0]
-    async with Box(workshop, workspace, project) as box:
-        read = await box.tests(["tests/test_stats.py::test_reads"])
-        said = await box.work({"mode": "tests", "tests": []}, 30.0)
+    boxes, project = Boxes(scratch), find_projects(workspace)[0]
+    async with project_box(boxes, workspace, project) as box:
+        read = await run_tests(box, ["tests/test_stats.py::test_reads"])
+        with pytest.raises(BoxError, match="its process ended with 0 before it reported"):
+            await run_tests(box)
     (outcome,) = read.values()
     assert outcome["outcome"] == "failed"
     assert "secret.txt" in outcome["message"]
-    assert "tests" not in said
-    assert "ended without a word" in said["problems"][0]
     assert not list(scratch.iterdir())
 
 
@@ -133,9 +134,9 @@ def test_nothing_is_found_where_there_is_no_project(tmp_path: Path) -> None:
 async def test_the_suite_tells_a_right_fix_from_one_that_only_passes_the_test(workspace: Path) -> None:
     held_out = workspace / ".pilothouse" / "held_out"
     shutil.copytree(HERE / "held_out", held_out)
-    (component, *_), workshop = projects(workspace), Workshop.standing(scratch=workspace)
-    suite = await project_suite(workspace, component, workshop=workshop, seed=7, held_out=held_out)
-    again = await project_suite(workspace, component, workshop=workshop, seed=7, held_out=held_out)
+    (component, *_), boxes = projects(workspace), Boxes(workspace)
+    suite = await project_suite(workspace, component, boxes=boxes, seed=7, held_out=held_out)
+    again = await project_suite(workspace, component, boxes=boxes, seed=7, held_out=held_out)
     assert (suite.key, suite.asked) == (again.key, again.asked)
     assert [check.test for check in suite.checks(Split.WORK)][
         -1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,18 +11,17 @@ from typing import Any
 
 import pytest
 
-from engine.domain.improvement import Component, ComponentKind, Proposal, Ruling
-from engine.mastermind.judge.box import Boxes, Limits
-from engine.mastermind.judge.changes import breaches
-from engine.mastermind.judge.cheats import Cheat
-from engine.mastermind.judge.judge import Judge, JudgeBudget
-from engine.mastermind.judge.patches import patched
-from engine.mastermind.judge.suite import Call, Check, Measure, Outcome, Report, Right, Split
-from engine.sandbox import SandboxPolicy, Tier
+from engine.core.improvement import Component, ComponentKind, Proposal, Ruling
+from engine.improve.judge.box import Boxes, BoxLimits
+from engine.improve.judge.changes import Cheat, change_violations
+from engine.improve.judge.judge import Judge, JudgeBudget
+from engine.improve.ports import Call, Check, ExpectedAnswer, Measure, Outcome, Report, Split
+from engine.sandbox.policy import SandboxPolicy, Tier
 from tests.mastermind.cheats.grounds import FILES, MODULE, ROOT, SUMS, WASTEFUL, Grounds, SumsSuite, lay, null
+from tests.patience import PATIENCE_S
 from tests.sandbox.jail_runs import need
 
-STEPS = SumsSuite(Measure.steps(), tests=False, timed="sums:squares", size=100)
+TIMED = SumsSuite(Measure.time(), tests=False, timed="sums:squares", size=300)
 RIGHT = SUMS.replace("    if value > high:\n        return low", "    if value > high:\n        return high")
 UNMEASURED = SumsSuite(None, tests=False)
 
@@ -41,35 +39,15 @@ def wasteful(tmp_path_factory: pytest.TempPathFactory) -> Grounds:
 
 
 @pytest.mark.slow
-async def test_a_better_candidate_is_promoted_and_a_null_one_is_not_the_same_each_time(
-    wasteful: Grounds,
-) -> None:
-    for seed in range(1, 11):
-        verdict = await wasteful.judged({MODULE: null(seed)}, replace(STEPS, seed=seed), seed=seed)
-        assert verdict.ruling is Ruling.NO_BETTER, verdict
+async def test_a_better_candidate_is_promoted_and_a_null_one_is_not(wasteful: Grounds) -> None:
     for seed in range(1, 4):
-        suite = replace(STEPS, seed=seed)
+        suite = replace(TIMED, seed=seed)
+        verdict = await wasteful.judged({MODULE: null(seed)}, suite, seed=seed)
+        assert verdict.ruling is Ruling.NO_BETTER, verdict
         verdict = await wasteful.judged({MODULE: SUMS}, suite, seed=seed)
         assert verdict.ruling is Ruling.BETTER, verdict
         assert verdict.gain is not None
-        assert verdict.gain.low == pytest.approx(20, abs=1)
-        fresh = Judge(wasteful.place / "another/judge")
-        again = await fresh.compare(
-            wasteful.place / "before", wasteful.place / "after", _component(), _proposal(), suite, seed=seed
-        )
-        assert replace(again, seconds=verdict.seconds) == verdict
-
-
-async def test_processor_time_shows_what_steps_do_not(wasteful: Grounds) -> None:
-    """A loop that C runs has no steps, and takes its time all the same."""
-    slow = SUMS.replace("total += number * number", "total += sum([number * number] * 8) // 8")
-    lay(wasteful.place / "before", {MODULE: slow})
-    suite = SumsSuite(Measure.time(), tests=False, timed="sums:squares", size=300)
-    verdict = await wasteful.judged({MODULE: SUMS}, suite, budget=JudgeBudget(rounds=6, most=6))
-    lay(wasteful.place / "before", {MODULE: WASTEFUL})
-    assert verdict.ruling is Ruling.BETTER, verdict
-    assert verdict.gain is not None
-    assert verdict.gain.unit == "% of processor time saved"
+        assert verdict.gain.unit == "% of processor time saved"
 
 
 async def test_a_mended_check_counts_when_nothing_else_breaks(ground: Grounds) -> None:
@@ -81,7 +59,7 @@ async def test_a_mended_check_counts_when_nothing_else_breaks(ground: Grounds) -
 
 
 async def test_what_held_and_fails_now_is_broken_whatever_is_gained(ground: Grounds) -> None:
-    verdict = await ground.judged({MODULE: RIGHT.replace("number * number", "number * 2")}, STEPS)
+    verdict = await ground.judged({MODULE: RIGHT.replace("number * number", "number * 2")}, UNMEASURED)
     assert verdict.ruling is Ruling.BROKEN
     assert any(name.startswith("squares of") for name in verdict.broken)
     assert any(name.startswith("clipped") for name in verdict.mended)
@@ -102,7 +80,7 @@ async def test_what_held_and_fails_now_is_broken_whatever_is_gained(ground: Grou
 async def test_a_candidate_that_fails_in_any_way_is_broken_and_no_cheat(
     ground: Grounds, code: str, why: str
 ) -> None:
-    budget = JudgeBudget(limits=Limits(check_s=1.0, memory_bytes=256 * 2**20), again=1)
+    budget = JudgeBudget(limits=BoxLimits(check_s=5.0, memory_bytes=256 * 2**20), again=1)
     verdict = await ground.judged({MODULE: f"{SUMS}\n\n{code}"}, OneFamily(), budget=budget)
     assert verdict.ruling is Ruling.BROKEN, verdict
     assert why in " ".join(verdict.reasons)
@@ -156,7 +134,7 @@ async def test_a_judgement_can_be_cancelled_and_leaves_nothing_behind(ground: Gr
     while not list(ground.judge.store.glob("box-*/given/config")):
         await asyncio.sleep(0.01)
     judging.cancel()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(asyncio.CancelledError):
             await judging
     assert not list(ground.judge.store.glob("box-*"))
@@ -181,12 +159,12 @@ def look(what):
     return pathlib.Path({str(tmp_path / "secret")!r}).read_text()
 """
     lay(tmp_path / "tree", {**FILES, MODULE: code})
-    boxes = Boxes(ground.judge.store, SandboxPolicy(), Limits())
+    boxes = Boxes(ground.judge.store, SandboxPolicy(), BoxLimits())
     said = {}
     async with boxes.opened(tmp_path / "tree", UNMEASURED, {}, {}, seed=1) as box:
         for what in ("net", "env", "mode", "write", "read"):
             check = Check(what, Split.WORK, (Call("sums:look", (what,)),))
-            said[what] = (await box.ask(check, Limits(), seed=1)).said["answers"][0]
+            said[what] = (await box.ask(check, BoxLimits(), seed=1)).said["answers"][0]
         modes = [path.stat().st_mode & 0o777 for path in (box.place, box.given, box.root)]
         assert not any((box.given / name).exists() for name in ("log.jsonl", "expected"))
     assert modes == [0o700] * 3
@@ -213,7 +191,7 @@ def test_what_a_candidate_may_not_change(
     """Behaviour 68: files that were not declared are refused; tests and limits are no candidate's."""
     lay(tmp_path / "before", FILES)
     lay(tmp_path / "after", {**FILES, **files})
-    _, found = breaches(
+    _, found = change_violations(
         tmp_path / "before", tmp_path / "after", _component(), Proposal("", "", dict(files)), UNMEASURED.owns
     )
     assert cheat in {one.cheat for one in found}
@@ -226,40 +204,10 @@ def test_links_hidden_places_and_ways_out_are_no_candidates(tmp_path: Path) -> N
     files = dict.fromkeys(
         ("../out.py", "/etc/x", f"{ROOT}/.git/hooks/post-commit", f"{ROOT}/__pycache__/a.pyc"), ""
     )
-    _, found = breaches(
+    _, found = change_violations(
         tmp_path / "before", tmp_path / "after", _component(), Proposal("", "", files), UNMEASURED.owns
     )
     assert [one.cheat for one in found] == [Cheat.OUTSIDE] * 5
-
-
-@pytest.mark.parametrize("context", [0, 3])
-def test_the_real_difference_is_no_fake(tmp_path: Path, context: int) -> None:
-    rows = difflib.unified_diff(
-        SUMS.splitlines(True), RIGHT.splitlines(True), f"a/{MODULE}", f"b/{MODULE}", n=context
-    )
-    claimed = "".join(rows)
-    assert _claims(tmp_path / "real", claimed) == []
-    if context:
-        moved = claimed.replace("@@ -3", "@@ -1")
-        assert _claims(tmp_path / "numbers", moved) == [], "numbers are only a hint"
-    fakes = (claimed.replace("high", "low"), "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "words")
-    for number, fake in enumerate(fakes):
-        assert _claims(tmp_path / f"fake {number}", fake) == [Cheat.FAKE_DIFF], fake
-
-
-def test_a_difference_without_context_puts_lines_where_it_says() -> None:
-    old, new = "a\nb\nc\n", "a\nb\nnew\nc\nlast\n"
-    rows = difflib.unified_diff(old.splitlines(True), new.splitlines(True), "a/x", "b/x", n=0)
-    assert patched("".join(rows), {"x": old}) == {"x": new}
-    assert patched("--- a/x\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-a\n-b\n-c\n", {"x": old}) == {"x": None}
-
-
-def _claims(place: Path, claimed: str) -> list[Cheat]:
-    lay(place / "before", FILES)
-    lay(place / "after", {**FILES, MODULE: RIGHT})
-    proposal = Proposal("", "", {MODULE: RIGHT}, claimed)
-    _, found = breaches(place / "before", place / "after", _component(), proposal, UNMEASURED.owns)
-    return [one.cheat for one in found]
 
 
 def _component() -> Component:
@@ -306,12 +254,14 @@ class Words:
     """Counts words: the fewer the better, and `one` has to be there."""
 
     key: str = "words"
-    measure: Measure = field(default_factory=lambda: Measure("words", "less"))
+    measure: Measure = field(default_factory=lambda: Measure("words"))
 
     def checks(self, split: Split) -> tuple[Check, ...]:
         if split is not Split.SEALED:
             return ()
-        return tuple(Check(f"word {n}", split, data=n, measured=True, expected=(Right(n),)) for n in range(8))
+        return tuple(
+            Check(f"word {n}", split, data=n, measured=True, expected=(ExpectedAnswer(n),)) for n in range(8)
+        )
 
     def owns(self, path: str) -> bool:
         return False

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain.improvement import Ruling
-from engine.mastermind.judge.cheats import Cheat
-from engine.sandbox import Tier
+from engine.core.improvement import Ruling
+from engine.improve.judge.changes import Cheat
+from engine.sandbox.policy import Tier
 from tests.mastermind.cheats.__main__ import judged
 from tests.mastermind.cheats.grounds import Grounds
 from tests.mastermind.cheats.planted import PLANTED, Planted

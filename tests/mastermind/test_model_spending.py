@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain.budgets import BudgetKind, SpendingLimits
-from engine.domain.mastermind import JobRecord, JobStatus
-from engine.domain.mastermind_commands import StartJob
-from engine.engine import Engine, EngineConfig
-from engine.models import Endpoint, Retries
+from engine.agent.shared import EngineConfig
+from engine.api.engine import Engine
+from engine.core.budgets import BudgetKind, SpendingLimits
+from engine.core.campaigns import StartJob
+from engine.core.improvement import JobRecord, JobStatus
 from engine.models.choice import ModelChoice
-from tests.mastermind.spine.words import lay, plug
+from engine.models.endpoint import Endpoint, Retries
+from tests.mastermind.running.words import lay, plug
 from tests.messages_server import MessagesServer, Reply, failure
 
 MODEL = "claude-opus-4-6"

@@ -11,17 +11,18 @@ from typing import Any
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.improvement import CampaignStatus, Ruling
-from engine.domain.mastermind import JobRecord, JobStatus
-from engine.domain.mastermind_commands import ApplyCandidate, StartJob
-from engine.engine import Engine, EngineConfig
-from engine.journal import events as ev
-from engine.library.prompt_parts import LONGEST, path_of, read_parts
+from engine.agent.shared import EngineConfig
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.campaigns import ApplyCandidate, StartJob
+from engine.core.improvement import CampaignStatus, JobRecord, JobStatus, Ruling
 from engine.models.choice import ModelChoice
+from engine.models.prompt_parts import LONGEST, path_of, read_parts
 from tests.engine.engine_flight import journal_holds_together
 from tests.messages_server import MessagesServer, Reply, object_call
 from tests.messages_server.server import Seen
+from tests.patience import PATIENCE_S
 
 HINT = "Replace words by the command replace."
 """What the scripted model has to be told to do it right."""
@@ -157,7 +158,7 @@ async def test_a_part_counts_from_the_next_question_stays_on_record_and_is_not_n
         goal = "create the directory a/b and in it the file c.txt with the text 'red'"
         await engine.submit(cmd.AdoptGoal(agent="pilot", text=goal))
         await engine.submit(cmd.Run(agent="pilot", ask=False))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             asked = [one async for one in calls(engine)]
     assert (tmp_path / "sandbox/a/b/c.txt").read_text() == "red"
     (system,) = [one.request["system"][0]["text"] for one in asked]

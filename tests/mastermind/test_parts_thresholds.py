@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.actions.saving import SnapshotRule
-from engine.domain.ports import Ports
-from engine.engine import Engine, EngineConfig
-from engine.mastermind.judge.suite import Split
-from engine.mastermind.search.components import THRESHOLDS, components
-from engine.mastermind.search.flight_suites import SIZES
-from engine.mastermind.search.flights import HurriedClock, errands, fly
-from engine.mastermind.search.prompts import SIZES as PROMPT_SIZES
-from engine.mastermind.search.prompts import tasks
-from engine.mastermind.search.thresholds import RANGES
+from engine.agent.actions.snapshots import SnapshotRule
+from engine.agent.shared import EngineConfig
+from engine.api.engine import Engine
+from engine.core.ports import Ports
+from engine.improve.ports import Split
+from engine.improve.search.components import RANGES, THRESHOLDS, components
+from engine.improve.search.prompts import SIZES as PROMPT_SIZES
+from engine.improve.search.prompts import prompt_tasks
+from engine.improve.search.suites import TRIAL_SIZES
+from engine.improve.search.trial_tasks import FastClock, draw_trial_tasks, run_trial_tasks
 from engine.models.choice import ModelChoice
 from tests.mastermind.test_parts_prompts import mind
 from tests.messages_server import MessagesServer
@@ -27,11 +27,11 @@ EAGER = (
 async def test_without_a_model_no_sealed_task_tells_them_apart() -> None:
     async def opener(place: Path) -> Engine:
         config = EngineConfig(snapshots=SnapshotRule.OFF)
-        return await Engine.open(place, ports=Ports(clock=HurriedClock(), seed=lambda: 7), config=config)
+        return await Engine.open(place, ports=Ports(clock=FastClock(), seed=lambda: 7), config=config)
 
-    sealed = errands("sealed", "judge 3", SIZES[Split.SEALED])
-    usual = await fly(opener, sealed)
-    assert await fly(opener, sealed, thresholds=EAGER.format(model="false")) == usual
+    sealed = draw_trial_tasks("sealed", "judge 3", TRIAL_SIZES[Split.SEALED])
+    usual = await run_trial_tasks(opener, sealed)
+    assert await run_trial_tasks(opener, sealed, thresholds=EAGER.format(model="false")) == usual
 
 
 async def test_with_a_model_no_sealed_task_lasts_until_one_falls_due(tmp_path: Path) -> None:
@@ -42,8 +42,10 @@ async def test_with_a_model_no_sealed_task_lasts_until_one_falls_due(tmp_path: P
         async def opener(place: Path) -> Engine:
             return await Engine.open(place, config=EngineConfig(model=model, snapshots=SnapshotRule.OFF))
 
-        sealed = tasks(Split.SEALED, "planning 3", PROMPT_SIZES[Split.SEALED])
-        landed = await fly(opener, sealed, thresholds=EAGER.format(model="true"), thinker="claude")
+        sealed = prompt_tasks(Split.SEALED, "planning 3", PROMPT_SIZES[Split.SEALED])
+        landed = await run_trial_tasks(
+            opener, sealed, thresholds=EAGER.format(model="true"), thinker="claude"
+        )
         assert sum(one.achieved for one in landed) >= 6
         asked = [one for one in server.requests if "You look back on the work" in one.said()]
     assert not asked

@@ -7,12 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain.improvement import CampaignStatus, Component, ComponentKind, Ruling
-from engine.domain.mastermind import Campaign, JobRecord, JobStatus
-from engine.domain.mastermind_commands import StartJob
-from engine.engine import Engine
-from engine.mastermind.code.projects import project_of, tools
-from engine.sandbox import JailRefusal, SandboxPolicy, best_jail
+from engine.api.engine import Engine
+from engine.core.campaigns import StartJob
+from engine.core.improvement import (
+    Campaign,
+    CampaignStatus,
+    Component,
+    ComponentKind,
+    JobRecord,
+    JobStatus,
+    Ruling,
+)
+from engine.improve.code.projects import project_of, tools
+from engine.sandbox.policy import SandboxPolicy
+from engine.sandbox.tier import JailRefusal, best_jail
 
 SLOW = '''"""Takes doubles out."""
 

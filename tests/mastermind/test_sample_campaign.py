@@ -11,14 +11,25 @@ from typing import Any
 
 import pytest
 
-from engine.domain.improvement import CampaignStatus, Concern, ItemStatus, Ruling
-from engine.domain.mastermind import BacklogItem, Campaign, JobRecord, JobStatus, MastermindSettings
-from engine.domain.mastermind_commands import ApplyCandidate, ForMastermind, RollBack, StartJob
-from engine.engine import Engine, EngineConfig
-from engine.mastermind.code.box import Box, Workshop
-from engine.mastermind.code.projects import find_projects
+from engine.agent.shared import EngineConfig
+from engine.api.engine import Engine
+from engine.core.campaigns import ApplyCandidate, ForMastermind, RollBack, StartJob
+from engine.core.improvement import (
+    BacklogItem,
+    Campaign,
+    CampaignStatus,
+    Concern,
+    ItemStatus,
+    JobRecord,
+    JobStatus,
+    MastermindSettings,
+    Ruling,
+)
+from engine.improve.code.projects import find_projects, project_box, run_tests
+from engine.improve.judge.box import Boxes
 from engine.models.choice import ModelChoice
-from engine.sandbox import JailRefusal, SandboxPolicy, best_jail
+from engine.sandbox.policy import SandboxPolicy
+from engine.sandbox.tier import JailRefusal, best_jail
 from tests.messages_server import MessagesServer, object_call
 
 HERE = Path(__file__).parent
@@ -77,8 +88,8 @@ class Ground:
     async def tests(self) -> set[str]:
         """What became of the project's tests as they are in the workspace."""
         root = self.engine.workspace
-        async with Box(Workshop.standing(), root, find_projects(root)[0]) as box:
-            return {said["outcome"] for said in (await box.tests()).values()}
+        async with project_box(Boxes(), root, find_projects(root)[0]) as box:
+            return {entry["outcome"] for entry in (await run_tests(box)).values()}
 
     async def tree(self, campaign: Campaign) -> str:
         assert campaign.component is not None

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.improvement import Concern, Finding
-from engine.engine import Engine
-from engine.journal import events as ev
-from engine.mastermind.search.audit import audit, findings_of
-from engine.mastermind.search.components import THRESHOLDS
-from engine.mastermind.search.history import Act, History
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.improvement import Concern, Finding
+from engine.improve.search.audit import audit, findings_of
+from engine.improve.search.components import THRESHOLDS
+from engine.improve.search.history import History, PastAction
 from tests.mastermind.test_search_flights import opener
 
 NEVER = "raise SystemExit(1)\n"
@@ -61,7 +61,7 @@ async def test_failures_repairs_and_what_was_done_by_hand_are_counted_and_shown(
         assert (await engine.submit(said)).ok
     assert not (await engine.submit(cmd.SkipStep(agent="pilot", step="s99"))).ok
     await flown(engine, "list the files")
-    found = await audit(engine.workspace)
+    found = await audit(engine.workspace, engine.store)
 
     failing = with_text(found, "simple_coder.run of pilot failed in 6 of 9 calls (exit_status 6)")
     assert (failing.concern, failing.severity, failing.target) == (Concern.FAILURES, 7, "agent:pilot")
@@ -80,24 +80,18 @@ async def test_a_recovery_that_never_helped_is_found(engine: Engine) -> None:
     assert (await engine.submit(cmd.CreateAgent(agent="other"))).ok
     for agent in ("pilot", "other"):
         await flown(engine, "run 'python -S never.py'", agent)
-    vain = with_text(
-        await audit(engine.workspace), "RETRY_WITH_DELAY after TOOL_EXECUTION_ERROR helped in 0 of 4"
-    )
+    findings = await audit(engine.workspace, engine.store)
+    vain = with_text(findings, "RETRY_WITH_DELAY after TOOL_EXECUTION_ERROR helped in 0 of 4")
     assert vain.target == THRESHOLDS
 
 
-async def test_nothing_to_find_is_a_plain_answer(engine: Engine, tmp_path: Path) -> None:
-    """Behaviour 70."""
+async def test_nothing_to_find_is_a_plain_answer(engine: Engine) -> None:
     await flown(engine, "list the files")
-    assert await audit(engine.workspace) == ()
-    assert await audit(tmp_path / "nowhere") == ()
+    assert await audit(engine.workspace, engine.store) == ()
 
 
 def test_slow_calls_budgets_and_calls_allowed_again_and_again_are_found() -> None:
-    acts = [
-        Act(f"pilot:{n}", "pilot", f"a{n}", "g", "s", "t", "go", {}, ok=True, duration_ms=40)
-        for n in range(9)
-    ]
+    acts = [PastAction(f"pilot:{number}", "pilot", "t", "go", ok=True, duration_ms=40) for number in range(9)]
     acts[4].duration_ms = 2_000
     history = History(
         acts=acts,

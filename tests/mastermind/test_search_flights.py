@@ -9,26 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from engine.actions.saving import SnapshotRule
-from engine.domain import commands as cmd
-from engine.domain.improvement import Component, ComponentKind, Ruling
-from engine.domain.ports import Ports
-from engine.engine import Engine, EngineConfig
-from engine.mastermind.judge.judge import Judge
-from engine.mastermind.judge.suite import Outcome, Split
-from engine.mastermind.parts import NotJudged
-from engine.mastermind.search.components import AGENT_PREFIX, THRESHOLDS, THRESHOLDS_FILE, components
-from engine.mastermind.search.flight_suites import FlightSuite
-from engine.mastermind.search.flights import HurriedClock
-from engine.mastermind.search.joining import JournalAuditor, SearchProposer, SearchSuites
-from engine.mastermind.search.searching import Searching
+from engine.agent.actions.snapshots import SnapshotRule
+from engine.agent.shared import EngineConfig
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core.improvement import Component, Ruling
+from engine.core.ports import Ports
+from engine.improve.judge.judge import Judge
+from engine.improve.ports import NotJudged, Outcome, Split
+from engine.improve.search.audit import JournalAuditor
+from engine.improve.search.components import AGENT_PREFIX, THRESHOLDS, THRESHOLDS_FILE, components
+from engine.improve.search.suites import ComponentSearch, SearchProposer, SearchSuites, TrialSuite
+from engine.improve.search.trial_tasks import FastClock
 
 WORSE = "[recovery]\nmax_consecutive_errors = 1\n"
 
 
 async def opener(place: Path) -> Engine:
     config = EngineConfig(snapshots=SnapshotRule.OFF)
-    return await Engine.open(place, ports=Ports(clock=HurriedClock(), seed=lambda: 7), config=config)
+    return await Engine.open(place, ports=Ports(clock=FastClock(), seed=lambda: 7), config=config)
 
 
 @pytest.fixture
@@ -38,8 +37,8 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
     await made.close()
 
 
-def of(searching: Searching, ident: str, agents: dict[str, str] | None = None) -> Component:
-    return next(one for one in components(searching.workspace, agents) if one.id == ident)
+def of(workspace: Path, ident: str, agents: dict[str, str] | None = None) -> Component:
+    return next(component for component in components(workspace, agents) if component.id == ident)
 
 
 def tree(place: Path, path: str, text: str) -> Path:
@@ -49,12 +48,15 @@ def tree(place: Path, path: str, text: str) -> Path:
 
 
 @pytest.mark.slow
-async def test_a_threshold_that_costs_goals_is_found_and_its_mend_is_promoted(tmp_path: Path) -> None:
-    tree(tmp_path / "workspace", THRESHOLDS_FILE, WORSE)
-    searching = Searching(tmp_path / "workspace", opener)
-    (component,) = [one for one in await JournalAuditor(searching).components() if one.id == THRESHOLDS]
+async def test_a_threshold_that_costs_goals_is_found_and_its_mend_is_promoted(
+    engine: Engine, tmp_path: Path
+) -> None:
+    (engine.workspace / THRESHOLDS_FILE).write_text(WORSE, encoding="utf-8")
+    searching = ComponentSearch(engine.workspace, engine.store, opener)
+    auditor = JournalAuditor(engine.workspace, engine.store)
+    (component,) = [each for each in await auditor.components() if each.id == THRESHOLDS]
     proposer = SearchProposer(searching)
-    (proposal,) = await proposer.propose(component, tmp_path / "workspace", (), random.Random(1), 0.0)
+    (proposal,) = await proposer.propose(component, engine.workspace, (), random.Random(1), 0.0)
     assert "max_consecutive_errors 1 → 3" in proposal.title
     trees = [
         tree(tmp_path / name, THRESHOLDS_FILE, text)
@@ -91,12 +93,12 @@ async def test_no_candidate_loosens_an_agents_rules(engine: Engine, tmp_path: Pa
         "recovery": {"max_consecutive_errors": 2},
     }
     assert (await engine.submit(cmd.CreateAgent(agent="scout", config=config))).ok
-    searching = Searching(engine.workspace, opener)
-    component = of(searching, f"{AGENT_PREFIX}scout", {"scout": "bdi_agent"})
+    searching = ComponentSearch(engine.workspace, engine.store, opener)
+    component = of(engine.workspace, f"{AGENT_PREFIX}scout", {"scout": "bdi_agent"})
     (path,) = component.paths
-    text = (await searching.now(component))[path]
-    suite = await searching.suite(component, engine.workspace, 1)
-    assert isinstance(suite, FlightSuite)
+    text = await searching.text(component, engine.workspace)
+    suite = await SearchSuites(searching).make(component, engine.workspace, 1)
+    assert isinstance(suite, TrialSuite)
     rules = next(check for check in suite.checks(Split.WORK) if check.data == "rules")
 
     async def told(**changes: object) -> str:
@@ -115,10 +117,8 @@ async def test_no_candidate_loosens_an_agents_rules(engine: Engine, tmp_path: Pa
         assert f"'{next(iter(loosened))}' is other than before" in await told(**loosened)
 
 
-async def test_a_component_without_tasks_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    tree(tmp_path, "plans/greeter.asl", "+!greet <- .print(hello).\n")
-    searching = Searching(tmp_path, opener)
-    with pytest.raises(NotJudged, match=r"no recorded run with plans/greeter\.asl: let agents"):
-        await searching.suite(of(searching, "plans/greeter"), tmp_path, 1)
-    assert {one.kind for one in components(tmp_path)} >= {ComponentKind.PLANS, ComponentKind.THRESHOLDS}
-    assert not await searching.audit()
+async def test_a_component_without_tasks_is_refused_in_a_sentence(engine: Engine) -> None:
+    tree(engine.workspace, "plans/greeter.asl", "+!greet <- .print(hello).\n")
+    suites = SearchSuites(ComponentSearch(engine.workspace, engine.store, opener))
+    with pytest.raises(NotJudged, match=r"plans/greeter\.asl has no plan for !reach\(X\): only libraries"):
+        await suites.make(of(engine.workspace, "plans/greeter"), engine.workspace, 1)

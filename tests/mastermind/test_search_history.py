@@ -8,23 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.improvement import Component, ComponentKind
-from engine.domain.ports import Ports
-from engine.engine import Engine
-from engine.journal import events as ev
-from engine.mastermind.judge.suite import Outcome, Split
-from engine.mastermind.search.audit import audit
-from engine.mastermind.search.components import RECIPES, RECIPES_FILE
-from engine.mastermind.search.flights import HurriedClock
-from engine.mastermind.search.history import read_history
-from engine.mastermind.search.recipes import RecipesSuite, propose_recipes
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.improvement import Component, ComponentKind
+from engine.core.ports import Ports
+from engine.improve.ports import Outcome, Split
+from engine.improve.search.audit import audit
+from engine.improve.search.components import RECIPES, RECIPES_FILE
+from engine.improve.search.history import read_history
+from engine.improve.search.recipes import RecipesSuite, propose_recipes
+from engine.improve.search.trial_tasks import FastClock
 
 COMPONENT = Component(RECIPES, ComponentKind.RECIPES, "learned recipes", (RECIPES_FILE,))
 
 
 async def opened(workspace: Path) -> Engine:
-    return await Engine.open(workspace, ports=Ports(clock=HurriedClock(), seed=lambda: 7))
+    return await Engine.open(workspace, ports=Ports(clock=FastClock(), seed=lambda: 7))
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ async def prepared(engine: Engine, *names: str) -> None:
 
 async def test_an_operators_plans_for_goals_of_one_shape_become_a_recipe(engine: Engine) -> None:
     await prepared(engine, "anna", "bruno", "clara", "dora", "emil", "frida")
-    history = await read_history(engine.workspace)
-    findings = await audit(engine.workspace)
+    history = await read_history(engine.store)
+    findings = await audit(engine.workspace, engine.store)
     uncovered = next(one for one in findings if "prepare a desk for frida" in one.text)
     assert (uncovered.target, len(uncovered.evidence)) == (RECIPES, 6)
     assert "6 of 6 goals" in uncovered.text
@@ -96,4 +96,4 @@ async def test_an_operators_plans_for_goals_of_one_shape_become_a_recipe(engine:
     # What is mended is found no more.
     (engine.workspace / "recipes").mkdir(exist_ok=True)
     (engine.workspace / RECIPES_FILE).write_text(str(proposal.files[RECIPES_FILE]), encoding="utf-8")
-    assert not [one for one in await audit(engine.workspace) if "no recipe covers" in one.text]
+    assert not [one for one in await audit(engine.workspace, engine.store) if "no recipe covers" in one.text]

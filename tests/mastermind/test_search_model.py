@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from engine.domain.improvement import Component, ComponentKind, Concern, Finding
-from engine.mastermind.search.modelling import ModelUnavailable, Proposed, model_proposals
+from engine.core.improvement import Component, ComponentKind, Concern, Finding, Proposal
+from engine.improve.ports import NothingProposed
+from engine.improve.search.model_proposals import model_proposals
 from engine.models.choice import ModelChoice
 from tests.messages_server import MessagesServer, Reply, object_call
 
@@ -28,7 +29,7 @@ def client_of(server: MessagesServer) -> Any:
     return choice.client()
 
 
-async def ask(server: MessagesServer, budget: float = math.inf) -> Proposed:
+async def ask(server: MessagesServer, budget: float = math.inf) -> tuple[Proposal, ...]:
     return await model_proposals(
         client_of(server),
         MODEL,
@@ -44,7 +45,7 @@ async def test_a_model_proposes_whole_files_and_what_it_may_not_change_goes_back
     wrong = object_call("propose_changes", changes=[change("pilothouse.toml", "x")])
     right = object_call("propose_changes", changes=[change("sandbox/s.py", "def f():\n    return 2\n")])
     async with MessagesServer([wrong, right]) as server:
-        (proposal,) = (await ask(server)).proposals
+        (proposal,) = await ask(server)
         asked = server.requests[0].said()
     assert proposal.files == {"sandbox/s.py": "def f():\n    return 2\n"}
     assert (proposal.origin, proposal.answers) == (f"model:{MODEL}", (FINDING,))
@@ -56,16 +57,16 @@ async def test_a_model_proposes_whole_files_and_what_it_may_not_change_goes_back
 
 async def test_no_call_is_made_that_could_break_the_budget() -> None:
     async with MessagesServer([Reply("never")]) as server:
-        with pytest.raises(ModelUnavailable, match=r"a call may cost \$0\.\d+, and \$0\.0010 is left"):
+        with pytest.raises(NothingProposed, match=r"a call may cost \$0\.\d+, and \$0\.0010 is left"):
             await ask(server, 0.001)
         assert not server.requests
 
 
 async def test_an_empty_list_is_an_answer_and_a_failing_server_says_so() -> None:
     async with MessagesServer([object_call("propose_changes", changes=[])]) as server:
-        nothing = await ask(server)
-    assert nothing.proposals == ()
-    assert nothing.cost_usd > 0
+        with pytest.raises(NothingProposed, match="nothing to make better") as nothing:
+            await ask(server)
+    assert nothing.value.cost_usd > 0
     async with MessagesServer([Reply(status=401)]) as server:
-        with pytest.raises(ModelUnavailable, match=MODEL):
+        with pytest.raises(NothingProposed, match=MODEL):
             await ask(server)

@@ -7,67 +7,45 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain.improvement import Component, ComponentKind
-from engine.mastermind.judge.suite import Outcome, Split
-from engine.mastermind.search.components import PLANS, PLANS_FILE
-from engine.mastermind.search.history import History, PastGoal
-from engine.mastermind.search.plan_changes import Library
-from engine.mastermind.search.plan_search import Effort, better_than, look_for_better
-from engine.mastermind.search.plans_suite import PlansSuite
-from engine.mastermind.search.searching import generated_that_worked
-from engine.mastermind.search.worlds import Split as Worlds
-from engine.mastermind.search.worlds import tasks
+from engine.core.improvement import Component, ComponentKind
+from engine.improve.ports import Outcome, Split
+from engine.improve.search.components import PLANS, PLANS_FILE
+from engine.improve.search.plan_search import LibraryText, SearchEffort, search_library, world_tasks
+from engine.improve.search.suites import PlansSuite
 from tests.mastermind.planted import CAREFUL, EDGE, GOOD
 
-QUICK = Effort(rounds=1, worlds=(6, 16, 48), kept=3, choose=80)
+QUICK = SearchEffort(rounds=1, worlds=(6, 16, 48), kept=3, choose=80)
 COMPONENT = Component(PLANS, ComponentKind.PLANS, "plans", (PLANS_FILE,))
 
 
 def test_a_better_order_is_found_and_what_was_not_changed_stays_as_it_was_written() -> None:
-    found = look_for_better(CAREFUL, random.Random(3), QUICK)
+    found = search_library(CAREFUL, random.Random(3), QUICK)
     assert found is not None
     assert found.changes[0] == "@quick before @careful"
     assert found.gain > 0.1
     assert "// Looks where it goes although the direction is free for certain.\n@careful" in found.text
-    assert look_for_better(CAREFUL, random.Random(3), QUICK) == found
+    assert search_library(CAREFUL, random.Random(3), QUICK) == found
 
 
 @pytest.mark.slow
 def test_a_better_order_is_found_where_figures_scatter() -> None:
-    found = look_for_better(EDGE, random.Random(1))
+    found = search_library(EDGE, random.Random(1))
     assert found is not None
     assert found.changes[0] == "@near before @edge"
 
 
 def test_a_library_that_is_good_already_ends_without_a_proposal() -> None:
-    assert look_for_better(GOOD, random.Random(1), QUICK) is None
-
-
-def test_plans_that_a_model_made_and_that_worked_are_a_candidate() -> None:
-    meta = {"world": "explorer", "source": "explorer.asl"}
-    history = History(
-        agents={name: {"type": "asl_agent", "meta": meta} for name in ("robot", "lost")},
-        goals={
-            ("robot", "g1"): PastGoal("robot:4", "robot", "g1", "!reach(home)", status="achieved"),
-            ("lost", "g1"): PastGoal("lost:4", "lost", "g1", "!reach(home)", status="failed"),
-        },
-        generated=[("robot:9", "robot", (GOOD,)), ("lost:9", "lost", (EDGE,))],
-    )
-    ((ref, text),) = generated_that_worked(history, COMPONENT)
-    assert ref == "robot:9"
-    found = better_than(CAREFUL, text, "theirs", random.Random(1), QUICK)
-    assert found is not None
-    assert better_than(text, CAREFUL, "ours", random.Random(1), QUICK) is None
+    assert search_library(GOOD, random.Random(1), QUICK) is None
 
 
 def test_nothing_is_looked_for_once_it_is_cancelled() -> None:
-    assert look_for_better(CAREFUL, random.Random(1), QUICK, lambda: True) is None
+    assert search_library(CAREFUL, random.Random(1), QUICK, lambda: True) is None
 
 
 def test_every_change_can_be_read_and_no_split_shares_a_world() -> None:
-    for change in Library(EDGE).changes():
-        assert Library(change.text).program.plans
-    drawn = {split: {one.seed for one in tasks(split, 1, 200)} for split in Worlds}
+    for change in LibraryText(EDGE).changes():
+        assert LibraryText(change.text).program.plans
+    drawn = {split: {one.seed for one in world_tasks(split, 1, 200)} for split in Split}
     assert sum(map(len, drawn.values())) == len(set.union(*drawn.values()))
 
 

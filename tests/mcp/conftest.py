@@ -10,20 +10,23 @@ from pathlib import Path
 import pytest
 from mcp_flight import PLAIN, Make
 
-from engine.domain.ports import SystemClock
-from engine.mcp import Server, ServerSettings, ServerView, Surroundings
+from engine.core.ports import SystemClock
 from engine.sandbox.policy import SandboxPolicy
+from engine.tools.mcp.health import ServerView
+from engine.tools.mcp.process import ProgramEnvironment
+from engine.tools.mcp.server import Server
+from engine.tools.mcp.settings import ServerSettings
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> Surroundings:
+def around(tmp_path: Path) -> ProgramEnvironment:
     (tmp_path / "sandbox").mkdir()
     environ = {**os.environ, "PILOT_SECRET": "hunter2", "PILOT_WANTED": "yes"}
-    return Surroundings(tmp_path, tmp_path / "sandbox", SandboxPolicy(), environ)
+    return ProgramEnvironment(tmp_path, tmp_path / "sandbox", SandboxPolicy(), environ)
 
 
 @pytest.fixture
-async def make(around: Surroundings) -> AsyncIterator[Make]:
+async def make(around: ProgramEnvironment) -> AsyncIterator[Make]:
     """Makes and begins servers of `plain.py`, and closes them; `seen` of each holds what was told."""
     made: list[Server] = []
 

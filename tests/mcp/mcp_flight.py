@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.mcp import Server
+from engine.tools.mcp.server import Server
 
 SERVERS = Path(__file__).parent / "servers"
 PLAIN = SERVERS / "plain.py"

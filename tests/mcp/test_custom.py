@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import engine.mcp.custom as custom
-from engine.domain.action import ErrorCode, SandboxSession
-from engine.domain.ports import CallContext
-from engine.mcp import CustomFunctionError, CustomFunctions
+import engine.tools.mcp.custom_functions as custom
+from engine.core.actions import ErrorCode, SandboxSession
+from engine.core.ports import CallContext
 from engine.sandbox.policy import SandboxPolicy
+from engine.tools.mcp.custom_functions import CustomFunctionError, CustomFunctions
 
 GOOD = '''
 import sys

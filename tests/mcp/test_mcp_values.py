@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 from mcp.types import Tool, ToolAnnotations
 
-from engine.mcp import GlobalAction, LocalTool, McpTool, check_actions, load, read, read_allowed, resolve
-from engine.mcp.answers import cut
-from engine.mcp.global_actions import BUILT_INS
-from engine.mcp.names import command_of
-from engine.mcp.tool import command_spec
 from engine.memory.commands import COMMANDS
-from engine.tools.arguments import check_arguments, json_schema
+from engine.tools.mcp.health import truncate_result
+from engine.tools.mcp.names import BUILT_INS, LocalTool, command_of, read_allowed, resolve
+from engine.tools.mcp.settings import load, read
+from engine.tools.mcp.tool import McpTool, command_spec
+from engine.tools.registry import check_arguments, json_schema
 
 
 def test_all_that_is_wrong_with_the_file_is_told_with_its_path() -> None:
@@ -108,9 +107,7 @@ def test_a_schema_becomes_parameters_and_what_they_cannot_say_is_left_to_the_ser
 
 
 def test_the_tokens_of_a_skill_mean_tools_that_are_here() -> None:
-    servers = {"neo4j": ["read_neo4j_cypher"]}
-    said = "Read, Bash(git diff:*) Bash Bash(*), AskUserQuestion WebFetch mcp__neo4j__read_cypher mcp__x__y"
-    found = read_allowed(said, lambda text: resolve(text, servers))
+    found = read_allowed("Read, Bash(git diff:*) Bash Bash(*), AskUserQuestion WebFetch mcp__x__y")
     assert found.unresolved == ("WebFetch", "mcp__x__y")
     assert found.tools[:4] == (
         LocalTool("Read", "simple_coder", "read"),
@@ -118,37 +115,21 @@ def test_the_tokens_of_a_skill_mean_tools_that_are_here() -> None:
         LocalTool("Bash", "simple_coder", "run"),
         LocalTool("Bash(*)", "simple_coder", "run"),
     )
-    assert found.tools[-1] == LocalTool("mcp__neo4j__read_cypher", "neo4j", "read_neo4j_cypher")
+    assert found.tools[-1] == LocalTool("AskUserQuestion", "crew", "ask")
     assert read_allowed(["Read", "Glob"]).tools[1:] == (
         LocalTool("Glob", "simple_coder", "ls"),
         LocalTool("Glob", "simple_coder", "find"),
     )
 
 
-def test_global_actions_have_names_of_their_own_and_tools_that_are_there() -> None:
-    actions = [
-        GlobalAction("save_progress", "x"),
-        GlobalAction("look", "x", "neo4j.read"),
-        GlobalAction("look", "x", "neo4j.read"),
-        GlobalAction("step", "x", "neo4j.read"),
-        GlobalAction("Bad Name", "x", "gone.tool"),
-        GlobalAction("fly", "x"),
-    ]
-    wrong = check_actions(actions, lambda tool: tool == "neo4j.read", {"step"})
-    assert [line.split(":")[0] for line in wrong] == [
-        "tools.global_actions[2].action",
-        "tools.global_actions[3].action",
-        "tools.global_actions[4].action",
-        "tools.global_actions[4].tool",
-        "tools.global_actions[5].tool",
-    ]
+def test_the_built_in_global_actions_are_commands_of_memory() -> None:
     for action in BUILT_INS.values():
         assert action.tool == "memory"
         assert check_arguments(COMMANDS[action.command], action.arguments("x")).problems == ()
 
 
 def test_a_cut_says_how_much_is_gone() -> None:
-    text = cut("x" * 30_000)
+    text = truncate_result("x" * 30_000)
     assert len(text) <= 25_000
     gone = int(text.rpartition("cut: ")[2].split()[0].replace(",", ""))
     assert text.count("x") + gone == 30_000

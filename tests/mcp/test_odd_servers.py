@@ -12,10 +12,16 @@ from pathlib import Path
 import pytest
 from mcp_flight import PLAIN, SERVERS, Make
 
-import engine.mcp.servers as servers
-from engine.domain.ports import SystemClock
-from engine.mcp import McpTool, Outcome, Server, Servers, ServerSettings, ServerState, Surroundings, read
+import engine.tools.mcp.server as servers
+from engine.core.ports import SystemClock
+from engine.tools.mcp.health import CallStatus, ServerState
+from engine.tools.mcp.process import ProgramEnvironment
+from engine.tools.mcp.server import Server
+from engine.tools.mcp.settings import ServerSettings, read
+from engine.tools.mcp.tool import McpTool
+from engine.tools.mcp.workspace_servers import Servers
 from engine.tools.registry import ToolRegistry
+from tests.patience import PATIENCE_S
 
 ODD = SERVERS / "odd.py"
 
@@ -45,7 +51,7 @@ def running(way: str) -> list[str]:
 
 
 async def over(server: Server, way: str) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE_S):
         await server.close()
     assert server.view.state is ServerState.STOPPED
     assert not running(way)
@@ -69,7 +75,7 @@ async def test_a_line_without_an_end_ends_the_handshake(odd: Callable[[str], Ser
 async def test_one_that_dies_at_the_third_call_is_connected_once_more(odd: Callable[[str], Server]) -> None:
     server = odd("third")
     outcomes = [(await server.call("do", {})).outcome for _ in range(6)]
-    assert outcomes == [Outcome.OK, Outcome.OK, Outcome.CRASHED] * 2
+    assert outcomes == [CallStatus.OK, CallStatus.OK, CallStatus.CRASHED] * 2
     assert (await server.settled()).state is ServerState.DOWN
     await over(server, "third")
 
@@ -112,7 +118,7 @@ async def test_a_result_of_five_megabytes_is_cut(odd: Callable[[str], Server]) -
     await over(server, "huge")
 
 
-async def test_two_servers_with_a_tool_of_the_same_name_are_told_apart(around: Surroundings) -> None:
+async def test_two_servers_with_a_tool_of_the_same_name_are_told_apart(around: ProgramEnvironment) -> None:
     entries = {name: {"command": sys.executable, "args": [str(PLAIN)]} for name in ("one", "two")}
     fleet = Servers(read(json.dumps(entries)), around, SystemClock())
     registry = ToolRegistry()
@@ -120,7 +126,7 @@ async def test_two_servers_with_a_tool_of_the_same_name_are_told_apart(around: S
     fleet.begin()
     try:
         await fleet.settled()
-        pids = {(await fleet.call(f"{name}.pid", {})).text for name in entries}
+        pids = {(await fleet.get(name).call("pid", {})).text for name in entries}
         assert len(pids) == 2
         names = [schema["name"] for schema in registry.schemas()]
         assert {"one__echo", "two__echo"} <= set(names)
@@ -158,7 +164,7 @@ async def test_a_connection_over_http_that_is_dropped_amid_an_answer_is_a_crash(
         )
 
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while not port.exists():
                 await asyncio.sleep(0.01)
             between = await asyncio.start_server(pass_on, "127.0.0.1", 0)
@@ -169,10 +175,10 @@ async def test_a_connection_over_http_that_is_dropped_amid_an_answer_is_a_crash(
             assert (await server.call("a", {})).ok
             drops = True
             answer = await server.call("a", {})
-            assert answer.outcome in (Outcome.CRASHED, Outcome.TIMEOUT)
+            assert answer.outcome in (CallStatus.CRASHED, CallStatus.TIMEOUT)
             assert answer.text
             drops = False
-            view = await server.restart()
+            view = await server.settled()
             assert view.state is ServerState.OK, view.error
             assert (await server.call("a", {})).ok
             await server.close()

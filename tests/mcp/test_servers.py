@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,14 +13,18 @@ from pathlib import Path
 import pytest
 from mcp_flight import PLAIN, SERVERS, Make, alive
 
-import engine.mcp.process as process
-import engine.mcp.servers as servers
-from engine.domain.ports import SystemClock
-from engine.mcp import Outcome, Servers, ServerSettings, ServerState, ServerView, Surroundings, read
+import engine.tools.mcp.process as process
+import engine.tools.mcp.server as servers
+from engine.core.ports import SystemClock
+from engine.tools.mcp.health import CallStatus, ServerState, ServerView
+from engine.tools.mcp.process import ProgramEnvironment
+from engine.tools.mcp.settings import ServerSettings, read
+from engine.tools.mcp.workspace_servers import Servers
+from tests.patience import PATIENCE_S
 
 
 async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds():
             await asyncio.sleep(0.01)
 
@@ -39,16 +42,16 @@ async def test_what_can_come_of_a_call_is_told_apart(make: Make, monkeypatch: py
     assert ok.ok
     assert ok.text == "hi"
     failed = await server.call("fail", {})
-    assert (failed.outcome, failed.text) == (Outcome.TOOL_FAILURE, "it does not work")
+    assert (failed.outcome, failed.text) == (CallStatus.TOOL_FAILURE, "it does not work")
     wrong = await server.call("error", {})
-    assert wrong.outcome is Outcome.SERVER_ERROR
+    assert wrong.outcome is CallStatus.SERVER_ERROR
     assert "-32603: no luck" in wrong.text
-    assert (await server.call("nothing", {})).outcome is Outcome.UNKNOWN_TOOL
-    assert (await server.call("slow", {}, 0.2)).outcome is Outcome.TIMEOUT
+    assert (await server.call("nothing", {})).outcome is CallStatus.UNKNOWN_TOOL
+    assert (await server.call("slow", {}, 0.2)).outcome is CallStatus.TIMEOUT
     assert (await server.call("echo", {"text": "x"})).ok, "after a timeout it goes on"
 
     crashed = await server.call("crash", {})
-    assert crashed.outcome is Outcome.CRASHED
+    assert crashed.outcome is CallStatus.CRASHED
     assert crashed.text.endswith("it last said: going down")
     assert (await server.call("echo", {"text": "again"})).text == "again"
     assert server.view.restarts == 1
@@ -57,24 +60,22 @@ async def test_what_can_come_of_a_call_is_told_apart(make: Make, monkeypatch: py
     monkeypatch.setattr(servers, "HANDSHAKE_S", 0.3)
     slow = make("slow")
     assert (await slow.settled()).state is ServerState.DOWN
-    assert (await slow.call("echo", {})).outcome is Outcome.SLOW_START
+    assert (await slow.call("echo", {})).outcome is CallStatus.SLOW_START
 
 
-async def test_a_server_that_dies_again_at_once_stays_down_until_it_is_told(make: Make) -> None:
+async def test_a_server_that_dies_again_at_once_stays_down(make: Make) -> None:
     server = make()
     await server.settled()
     for _ in range(2):
-        assert (await server.call("crash", {})).outcome is Outcome.CRASHED
+        assert (await server.call("crash", {})).outcome is CallStatus.CRASHED
     view = await server.settled()
     assert (view.state, view.restarts) == (ServerState.DOWN, 1)
     down = await server.call("echo", {"text": "x"})
-    assert down.outcome is Outcome.DOWN
+    assert down.outcome is CallStatus.DOWN
     assert down.outcome.value == "MCP_DOWN"
-    assert (await server.restart()).state is ServerState.OK
-    assert (await server.call("echo", {"text": "x"})).ok
 
 
-async def test_what_an_agent_needs_of_servers_is_there_or_named(around: Surroundings) -> None:
+async def test_what_an_agent_needs_of_servers_is_there_or_named(around: ProgramEnvironment) -> None:
     """Line 52, the servers' half: a required one that is down is told apart from one that lacks a tool."""
     entries = {
         "Plain": {"command": sys.executable, "args": [str(PLAIN)]},
@@ -83,13 +84,13 @@ async def test_what_an_agent_needs_of_servers_is_there_or_named(around: Surround
     fleet = Servers(read(json.dumps(entries)), around, SystemClock())
     fleet.begin()
     try:
-        met = await fleet.meets("plain", ["echo", "fail"])
-        assert (met.server, met.ok, met.tools) == ("Plain", True, ("echo", "fail"))
-        assert len((await fleet.meets("plain")).tools) == 9
-        assert (await fleet.meets("plain", ["echo", "fly"])).message == "Plain has no tool fly"
-        assert "no program 'no-such-program'" in (await fleet.meets("gone")).message
-        assert (await fleet.meets("other")).message == "mcp.json names no server other"
-        assert (await fleet.call("mcp__plain__echo", {"text": "x"})).text == "x"
+        assert await fleet.lacks("plain", ["echo", "fail"]) == await fleet.lacks("plain") == ""
+        assert await fleet.lacks("plain", ["echo", "fly"]) == "Plain has no tool fly"
+        assert "no program 'no-such-program'" in await fleet.lacks("gone")
+        assert await fleet.lacks("other") == "mcp.json names no server other"
+        plain = fleet.get("plain")
+        assert plain is not None
+        assert (await plain.call("echo", {"text": "x"})).text == "x"
     finally:
         await fleet.close()
 
@@ -126,7 +127,7 @@ async def test_its_environment_is_made_anew(make: Make) -> None:
     assert (await lacking.settled()).error == "the environment variable PILOT_NOT_SET is not set"
 
 
-async def test_a_server_in_the_jail_is_held(make: Make, around: Surroundings) -> None:
+async def test_a_server_in_the_jail_is_held(make: Make, around: ProgramEnvironment) -> None:
     outside = around.workspace / "secret"
     outside.write_text("nobody's business")
     reading = (
@@ -165,12 +166,14 @@ def test_a_server_dies_with_a_cockpit_that_is_killed(tmp_path: Path) -> None:
     script = (
         "import asyncio, os, sys\n"
         "from pathlib import Path\n"
-        "from engine.domain.ports import SystemClock\n"
-        "from engine.mcp import Server, ServerSettings, Surroundings\n"
+        "from engine.core.ports import SystemClock\n"
+        "from engine.tools.mcp.process import ProgramEnvironment\n"
+        "from engine.tools.mcp.server import Server\n"
+        "from engine.tools.mcp.settings import ServerSettings\n"
         "from engine.sandbox.policy import SandboxPolicy\n"
         "async def main():\n"
         "    here = Path(sys.argv[1])\n"
-        "    around = Surroundings(here, here, SandboxPolicy(), os.environ)\n"
+        "    around = ProgramEnvironment(here, here, SandboxPolicy(), os.environ)\n"
         "    settings = ServerSettings('plain', command=sys.executable, args=(sys.argv[2], 'deaf'))\n"
         "    server = Server(settings, around, SystemClock())\n"
         "    server.begin()\n"
@@ -192,7 +195,7 @@ def test_a_server_dies_with_a_cockpit_that_is_killed(tmp_path: Path) -> None:
     assert len(pids) == 2
 
 
-async def test_a_server_over_http(make: Make, around: Surroundings, tmp_path: Path) -> None:
+async def test_a_server_over_http(make: Make, around: ProgramEnvironment, tmp_path: Path) -> None:
     port = tmp_path / "port"
     run = subprocess.Popen([sys.executable, str(SERVERS / "sdk.py"), str(port), "hunter2"])
     try:
@@ -206,26 +209,8 @@ async def test_a_server_over_http(make: Make, around: Surroundings, tmp_path: Pa
         assert "hunter2" not in str(view)
         stranger = make(settings=ServerSettings("afar2", url=url))
         assert (await stranger.settled()).state is ServerState.DOWN
-        assert (await server.call("b", {})).outcome is Outcome.CRASHED
+        assert (await server.call("b", {})).outcome is CallStatus.CRASHED
         assert (await server.settled()).state is ServerState.DOWN
     finally:
         run.kill()
         run.wait()
-
-
-async def test_health_is_looked_at_anew_only_when_it_is_old(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server = make()
-    await server.settled()
-    pid = int((await server.call("pid", {})).text)
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        assert (await server.health()).state is ServerState.OK, "what was seen a moment ago counts"
-        monkeypatch.setattr(servers, "LOOK_S", 0.1)
-        view = await server.health(fresh=True)
-        assert (view.state, view.error) == (ServerState.DEGRADED, "it did not answer within 0.1 s")
-    finally:
-        monkeypatch.undo()
-        os.kill(pid, signal.SIGCONT)
-    assert (await server.health(fresh=True)).state is ServerState.OK

@@ -14,8 +14,8 @@ from tests.memory.memory_desk import MemoryDesk
 async def open_desk(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[MemoryDesk]]]:
     opened: list[MemoryDesk] = []
 
-    async def open_(**how: object) -> MemoryDesk:
-        opened.append(await MemoryDesk(tmp_path, **how).open())
+    async def open_() -> MemoryDesk:
+        opened.append(await MemoryDesk(tmp_path).open())
         return opened[-1]
 
     yield open_

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from engine.domain.memory import MemoryItem
-from engine.journal.store import JournalStore
-from engine.memory import Embedder, Memory
-from engine.memory.opened import OpenedMemory
+from engine.core.memory import MemoryItem
+from engine.core.store.sqlite import SqliteJournal
+from engine.memory.memory import Memory
+from engine.memory.open_memory import OpenedMemory
+from engine.memory.requests import named
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 
@@ -33,20 +34,17 @@ class ToldClock:
 class MemoryDesk:
     """Asks memory by name, as a model would."""
 
-    def __init__(self, directory: Path, embedder: Embedder | None = None) -> None:
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.embedder = embedder
         self.clock = ToldClock()
-        self.store: JournalStore
+        self.store: SqliteJournal
         self.memory: Memory
         self.workflow = ""
 
     async def open(self) -> Self:
-        self.store = await JournalStore.open(self.directory, clock=self.clock)
+        self.store = await SqliteJournal.open(self.directory, clock=self.clock)
         try:
-            self.memory = await Memory.open(
-                self.directory, self.store, clock=self.clock, embedder=self.embedder
-            )
+            self.memory = await Memory.open(self.directory, self.store, clock=self.clock)
         except BaseException:
             await self.store.close()
             raise
@@ -72,7 +70,7 @@ class MemoryDesk:
         return self.directory / ".pilothouse" / "memory.db"
 
     async def ask(self, verb: str, *, as_of: int | None = None, **arguments: Any) -> Any:
-        return await self.memory.call(verb, arguments, as_of=as_of)
+        return await self.memory.do(named(verb, arguments), as_of=as_of)
 
     async def store_memory(self, content: str, **more: Any) -> MemoryItem:
         arguments = {"workflow_id": self.workflow, "memory_type": "fact", **more}
@@ -82,8 +80,7 @@ class MemoryDesk:
         return (await self.ask("get_memory_by_id", memory_id=ident)).memory
 
     async def found(self, query: str, **more: Any) -> list[str]:
-        """Ids of what a search brings up once all texts have their vectors, so that it is always the same."""
-        await self.memory.embedded()
+        """Ids of what a search brings up."""
         hits = await self.ask("hybrid_search_memories", query=query, **more)
         return [one.memory.id for one in hits]
 

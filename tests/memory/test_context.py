@@ -2,67 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
-from engine.domain.goal import Goal
-from engine.domain.plan import Plan, PlanStep
-from engine.domain.state import AgentState
-from engine.memory import EmbedderUnavailable, HashEmbedder
-from engine.memory.context import MAX_AGE_S, gather
-from engine.memory.embedding import Vector
-from engine.memory.package import FETCH, ContextPackage, ContextQuestion, Part, Situation
+from engine.core.goals import Goal
+from engine.core.plan import Plan, PlanStep
+from engine.core.state import AgentState
+from engine.memory.context import FETCH, ContextQuestion, Part, Parts, gather
 from tests.memory.memory_desk import MemoryDesk
-
-READ = (
-    Part.WORKING,
-    Part.CORE,
-    Part.ACTIONS,
-    Part.IMPORTANT,
-    Part.THOUGHTS,
-    Part.LINKS,
-    Part.PROACTIVE,
-    Part.PROCEDURES,
-)
-
-
-class QueriesStuck(HashEmbedder):
-    """Embeds passages; a query never comes back while `stuck`."""
-
-    stuck = True
-
-    async def embed(self, texts: Sequence[str], *, kind: Literal["query", "passage"]) -> list[Vector]:
-        if self.stuck and kind == "query":
-            await asyncio.Event().wait()
-        return await super().embed(texts, kind=kind)
-
-
-class QueriesRefused(HashEmbedder):
-    """Embeds passages and no queries."""
-
-    async def embed(self, texts: Sequence[str], *, kind: Literal["query", "passage"]) -> list[Vector]:
-        if kind == "query":
-            raise EmbedderUnavailable("the model is loading")
-        return await super().embed(texts, kind=kind)
 
 
 def question(desk: MemoryDesk, goal: str = "find water on the moon", **more: Any) -> ContextQuestion:
-    return ContextQuestion(desk.workflow, Situation(goal, **more))
+    return ContextQuestion(desk.workflow, goal, **more)
 
 
-async def packed_up(desk: MemoryDesk, asked: ContextQuestion, **how: Any) -> ContextPackage:
-    await desk.memory.embedded()
-    return await gather(desk.memory, asked, desk.clock, **how)
+async def packed_up(desk: MemoryDesk, asked: ContextQuestion) -> Parts:
+    return await gather(desk.memory, asked)
 
 
-def ids(package: ContextPackage, part: Part) -> list[str]:
-    section = package.section(part)
-    assert section is not None
-    return [str(item["id"]) for item in section.items]
+def ids(package: Parts, part: Part) -> list[str]:
+    return [str(item["id"]) for item in package.get(part, ())]
 
 
 async def done(desk: MemoryDesk, result: str, status: str = "completed", **more: Any) -> str:
@@ -92,20 +52,13 @@ async def furnished(desk: MemoryDesk) -> dict[str, str]:
     return {"fact": fact.id, "other": other.id, "recipe": recipe.id}
 
 
-async def test_every_part_is_stamped_and_told_with_content(desk: MemoryDesk) -> None:
-    """Checklist 38: each part has retrieved_at; memories come with content, actions with results."""
+async def test_every_part_is_shown_with_content(desk: MemoryDesk) -> None:
     known = await furnished(desk)
-    above = (Goal("g0", "survey the moon"),)
-    package = await packed_up(desk, question(desk, above=above))
-    assert package.ready
-    assert [one.part for one in package.sections] == list(Part)
-    assert {one.retrieved_at for one in package.sections} == {desk.clock.now()}
-    found = {one.part: one.items for one in package.sections}
-    assert found[Part.GOALS][0]["goal"] == "survey the moon"
+    found = await packed_up(desk, question(desk))
+    assert list(found) == list(Part)
     assert found[Part.WORKING][0]["content"] == "the south pole of the moon has water ice"
     assert found[Part.WORKING][0]["focal"] is True
     assert found[Part.CORE][0]["title"] == "Survey the moon"
-    assert found[Part.ACTIONS][0]["result"] == "drilled 2 m"
     assert found[Part.THOUGHTS][0]["content"] == "drill first"
     assert found[Part.LINKS][0]["link"] == {
         "type": "related",
@@ -113,53 +66,25 @@ async def test_every_part_is_stamped_and_told_with_content(desk: MemoryDesk) -> 
         "to": known["fact"],
         "strength": 1.0,
     }
-    assert known["fact"] in ids(package, Part.PROACTIVE)
-    assert ids(package, Part.PROCEDURES) == [known["recipe"]]
+    assert known["fact"] in ids(found, Part.PROACTIVE)
+    assert ids(found, Part.PROCEDURES) == [known["recipe"]]
 
 
-async def test_a_part_that_never_comes_is_one_error_and_the_others_are_there(
-    open_desk: Callable[..., Awaitable[MemoryDesk]],
-) -> None:
-    """Checklist 38: a failing part yields one error entry and leaves the others intact."""
-    desk = await open_desk(embedder=QueriesStuck())
+async def test_parts_that_cannot_be_read_leave_the_others_intact(desk: MemoryDesk) -> None:
     await furnished(desk)
-    package = await packed_up(desk, question(desk), timeout_s=2.0)
-    assert not package.ready
-    assert [one.part for one in package.errors] == [Part.PROACTIVE, Part.PROCEDURES]
-    assert all("2 s" in one.error for one in package.errors)
-    assert [one.part for one in package.sections] == [
-        part for part in Part if part not in (Part.PROACTIVE, Part.PROCEDURES)
-    ]
-    assert package.section(Part.WORKING).items
+    package = await packed_up(desk, ContextQuestion("w404", "find water on the moon"))
+    assert list(package) == [Part.PROACTIVE, Part.PROCEDURES]
 
 
-async def test_without_vectors_memories_come_up_by_their_words(
-    open_desk: Callable[..., Awaitable[MemoryDesk]],
-) -> None:
-    desk = await open_desk(embedder=QueriesRefused())
-    known = await furnished(desk)
-    package = await packed_up(desk, question(desk))
-    assert package.ready
-    assert known["fact"] in ids(package, Part.PROACTIVE)
-
-
-async def test_a_workflow_that_is_not_there_is_an_error_of_each_part_that_needs_it(desk: MemoryDesk) -> None:
-    package = await packed_up(desk, ContextQuestion("w404", Situation("go")))
-    assert {one.part for one in package.errors} == set(READ) - {Part.PROACTIVE, Part.PROCEDURES}
-    assert all("w404" in one.error for one in package.errors)
-
-
-async def test_closed_memory_gives_a_package_of_what_the_caller_knows(desk: MemoryDesk) -> None:
+async def test_closed_memory_gives_nothing(desk: MemoryDesk) -> None:
     await desk.memory.close()
-    package = await gather(desk.memory, question(desk), desk.clock)
-    assert [one.part for one in package.errors] == list(READ)
-    assert [one.part for one in package.sections] == [Part.SITUATION, Part.GOALS]
+    assert await gather(desk.memory, question(desk)) == {}
 
 
 async def test_links_are_followed_from_the_focus_then_the_first_in_mind_then_the_most_important(
     desk: MemoryDesk,
 ) -> None:
-    """Checklist 37: three steps of where links begin, in both directions."""
+    """Three steps of where links begin, in both directions."""
     focus = await desk.store_memory("focus", importance=1.0)
     first = await desk.store_memory("first", importance=1.0)
     top = await desk.store_memory("top", importance=9.0)
@@ -180,27 +105,6 @@ async def test_links_are_followed_from_the_focus_then_the_first_in_mind_then_the
     assert set(ids(await packed_up(desk, question(desk)), Part.LINKS)) == ends[top.id]
 
 
-async def test_the_last_tools_two_kilobytes_are_there_and_older_answers_by_their_ends(
-    desk: MemoryDesk,
-) -> None:
-    """Checklist 41: the last output is present; long ones by beginning and end."""
-    await done(desk, "old " + "x" * 5_000 + " end")
-    two_kilobytes = "".join(f"line {number}\n" for number in range(220))
-    await done(desk, two_kilobytes)
-    newest, older = (await packed_up(desk, question(desk))).section(Part.ACTIONS).items
-    assert newest["result"] == two_kilobytes
-    assert older["result"].startswith("old xx")
-    assert older["result"].endswith("xx end")
-    assert "characters left out" in older["result"]
-
-
-async def test_the_end_of_an_answer_that_became_a_blob_is_there(desk: MemoryDesk) -> None:
-    await done(desk, "x" * 200_000 + "Error: the drill broke", status="failed")
-    (only,) = (await packed_up(desk, question(desk))).section(Part.ACTIONS).items
-    assert only["result"].endswith("Error: the drill broke")
-    assert len(only["result"]) < 4_200
-
-
 async def test_thoughts_of_all_chains_are_told_and_guidance_among_them(desk: MemoryDesk) -> None:
     chain = await desk.ask("create_thought_chain", workflow_id=desk.workflow, title="second line")
     for content, kind, where in (
@@ -215,7 +119,7 @@ async def test_thoughts_of_all_chains_are_told_and_guidance_among_them(desk: Mem
             thought_type=kind,
             thought_chain_id=where,
         )
-    items = (await packed_up(desk, question(desk))).section(Part.THOUGHTS).items
+    items = (await packed_up(desk, question(desk)))[Part.THOUGHTS]
     assert [one["content"] for one in items] == ["drill", "look south"]
 
 
@@ -232,7 +136,7 @@ async def test_no_more_is_read_of_each_part_than_is_said(desk: MemoryDesk) -> No
 
 
 async def test_being_told_is_no_use_of_a_memory(desk: MemoryDesk) -> None:
-    """Checklist 51: what context gathers ten times is not accessed."""
+    """What context gathers ten times is not accessed."""
     known = await furnished(desk)
     for _ in range(10):
         await packed_up(desk, question(desk))
@@ -253,18 +157,17 @@ async def test_the_search_is_for_the_next_step_and_only_then_for_the_goal(desk: 
 @pytest.mark.parametrize("goal", ["", "   ", "!?", 'he said "x AND (', "\ud800 half", "w" * 5_000])
 async def test_any_goal_at_all_can_be_asked_for(desk: MemoryDesk, goal: str) -> None:
     await furnished(desk)
-    assert (await packed_up(desk, question(desk, goal))).ready
+    assert Part.WORKING in await packed_up(desk, question(desk, goal))
 
 
-async def test_what_was_learned_for_an_earlier_goal_comes_up_unless_unwanted(desk: MemoryDesk) -> None:
+async def test_what_was_learned_for_an_earlier_goal_comes_up(desk: MemoryDesk) -> None:
     fact = await desk.store_memory("the spare key lies under the third crater")
     before = desk.workflow
     desk.workflow = (await desk.ask("create_workflow", title="Next", goal="where is the spare key")).id
     asked = question(desk, "where is the spare key")
     package = await packed_up(desk, asked)
     assert ids(package, Part.PROACTIVE)[0] == fact.id
-    assert package.section(Part.PROACTIVE).items[0]["workflow"] == before
-    assert fact.id not in ids(await packed_up(desk, replace(asked, everywhere=False)), Part.PROACTIVE)
+    assert package[Part.PROACTIVE][0]["workflow"] == before
 
 
 async def test_a_fact_stored_two_hundred_memories_ago_is_told_when_the_goal_asks_for_it(
@@ -280,75 +183,9 @@ async def test_a_fact_stored_two_hundred_memories_ago_is_told_when_the_goal_asks
     assert ids(package, Part.PROACTIVE)[0] == fact.id
 
 
-async def test_parts_that_nothing_touched_are_kept_until_they_are_old(desk: MemoryDesk) -> None:
-    await furnished(desk)
-    first = await packed_up(desk, question(desk))
-    desk.clock.seconds += 10
-    kept = await packed_up(desk, question(desk), previous=first)
-    assert [kept.section(part) for part in READ] == [first.section(part) for part in READ]
-    assert kept.gathered_at != first.gathered_at
-
-    desk.clock.seconds += MAX_AGE_S[Part.ACTIONS]
-    later = await packed_up(desk, question(desk), previous=kept)
-    again = {part for part in READ if later.section(part) != first.section(part)}
-    assert again == set(READ) - {Part.CORE, Part.PROCEDURES}
-
-    await done(desk, "drilled on")
-    fresh = await packed_up(desk, question(desk), previous=later)
-    assert {fresh.section(part).retrieved_at for part in READ} == {desk.clock.now()}
-    assert len(ids(fresh, Part.ACTIONS)) == 2
-
-
-async def test_another_next_step_is_searched_for_and_the_rest_is_kept(desk: MemoryDesk) -> None:
-    await furnished(desk)
-    first = await packed_up(desk, question(desk))
-    desk.clock.seconds += 1
-    moved = await packed_up(desk, question(desk, next_step="drill"), previous=first)
-    changed = {part for part in READ if moved.section(part) != first.section(part)}
-    assert changed == {Part.PROACTIVE, Part.PROCEDURES}
-
-
-async def test_a_part_that_cannot_be_read_again_is_kept_and_marked_stale(
-    open_desk: Callable[..., Awaitable[MemoryDesk]],
-) -> None:
-    embedder = QueriesStuck()
-    embedder.stuck = False
-    desk = await open_desk(embedder=embedder)
-    await furnished(desk)
-    first = await packed_up(desk, question(desk))
-    embedder.stuck = True
-    await done(desk, "something new")
-    second = await packed_up(desk, question(desk), previous=first, timeout_s=2.0)
-    proactive = second.section(Part.PROACTIVE)
-    assert proactive is not None
-    assert proactive.stale
-    assert proactive.items == first.section(Part.PROACTIVE).items
-    assert [one.part for one in second.errors] == [Part.PROACTIVE, Part.PROCEDURES]
-    assert not second.section(Part.ACTIONS).stale
-
-
-async def test_what_was_known_at_an_event_can_be_told(desk: MemoryDesk) -> None:
-    before = await desk.store_memory("water ice at the pole")
-    then = await desk.store.head_seq()
-    await desk.store_memory("no water after all")
-    package = await packed_up(desk, question(desk, "water"), as_of=then)
-    assert ids(package, Part.PROACTIVE) == [before.id]
-
-
-async def test_gathering_can_be_cancelled(open_desk: Callable[..., Awaitable[MemoryDesk]]) -> None:
-    desk = await open_desk(embedder=QueriesStuck())
-    task = asyncio.create_task(packed_up(desk, question(desk)))
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("context ")]
-
-
 def test_the_next_step_of_a_plan_is_what_a_situation_says_is_next() -> None:
     state = AgentState(goals={"g1": Goal("g1", "root"), "g2": Goal("g2", "leaf", parent="g1")})
     state.current_goal = "g2"
     state.plans["g2"] = Plan("p1", "g2", steps=(PlanStep("s1", "dig a hole"),))
-    told = Situation.of(state)
-    assert (told.goal, told.next_step, [one.id for one in told.above]) == ("leaf", "dig a hole", ["g1"])
-    assert Situation.of(AgentState()) == Situation("")
+    assert ContextQuestion.of("w1", state) == ContextQuestion("w1", "leaf", "dig a hole")
+    assert ContextQuestion.of("w1", AgentState()) == ContextQuestion("w1")

@@ -7,9 +7,7 @@ import json
 import tomllib
 from pathlib import Path
 
-from engine.memory.context import gather
-from engine.memory.package import ContextQuestion, Situation
-from engine.memory.packing import pack
+from engine.memory.context import ContextQuestion, gather, pack
 from tests.memory.memory_desk import MemoryDesk
 
 PAIRS = tomllib.loads((Path(__file__).parent / "retrieval_pairs.toml").read_text(encoding="utf-8"))
@@ -19,15 +17,9 @@ BUDGET = 4_000
 
 async def told(desk: MemoryDesk, goal: str) -> str:
     """What of memory is told for a goal, packed."""
-    package = await gather(desk.memory, ContextQuestion(desk.workflow, Situation(goal)), desk.clock)
-    assert package.ready
-    blocks = pack(package, BUDGET)
+    blocks = pack(await gather(desk.memory, ContextQuestion(desk.workflow, goal)), BUDGET)
     assert sum(block.tokens for block in blocks) <= BUDGET
-    contents = [
-        str(item.get("content", ""))
-        for block in blocks[1:]
-        for item in json.loads(block.text).get("items", ())
-    ]
+    contents = [str(item.get("content", "")) for block in blocks for item in json.loads(block.text)["items"]]
     return "\n".join(contents)
 
 
@@ -47,7 +39,6 @@ async def test_answers_stored_long_ago_reach_the_prompt_past_two_hundred_logs(de
         )
         await desk.ask("record_action_completion", action_id=started.id, tool_result=f"nothing {number}")
         await desk.store_memory(f"In place {number} there was nothing.", importance=7.0)
-    await desk.memory.embedded()
     shares = {}
     for kind in ("paraphrase", "mixed", "keyword"):
         found = [answer in await told(desk, question) for question, answer in PAIRS[kind]]

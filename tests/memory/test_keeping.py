@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from engine.memory import MemoryInputError, MemoryNotFound, MemoryRefused
+from engine.memory.errors import MemoryInputError, MemoryNotFound, MemoryRefused
 from tests.memory.memory_desk import DAY, MINUTE, MemoryDesk
 
 
@@ -18,7 +18,7 @@ async def test_type_and_level_become_tags(desk: MemoryDesk) -> None:
 
 
 async def test_an_episode_used_five_times_settles_with_a_fresh_month(desk: MemoryDesk) -> None:
-    """Checklist 50: semantic with a fresh 30-day ttl; n 4 or C 0.79, not."""
+    """Semantic with a fresh 30-day ttl; n 4 or C 0.79, not."""
     memory = await desk.store_memory("the pump needs priming", confidence=0.8)
     unsure = await desk.store_memory("perhaps the valve", confidence=0.79)
     await desk.use(memory.id, 4)
@@ -36,21 +36,19 @@ async def test_an_episode_used_five_times_settles_with_a_fresh_month(desk: Memor
 
 
 async def test_a_procedure_settles_further_and_a_fact_never(desk: MemoryDesk) -> None:
-    """Checklist 50: semantic procedure n 10, C 0.9 becomes procedural; semantic fact never."""
+    """Semantic procedure n 10, C 0.9 becomes procedural; semantic fact never."""
     known = {"memory_level": "semantic", "confidence": 0.9}
     procedure = await desk.store_memory("prime, open, wait", memory_type="procedure", **known)
     fact = await desk.store_memory("pumps need priming", **known)
     for one in (procedure, fact):
         await desk.use(one.id, 10)
-    settled = await desk.ask("promote_memory_level", memory_id=procedure.id, target_level="procedural")
+    settled = await desk.ask("promote_memory_level", memory_id=procedure.id)
     assert settled.level == "procedural"
     assert await desk.ask("promote_memory_level", memory_id=fact.id) is None
-    with pytest.raises(MemoryRefused, match="has not earned procedural"):
-        await desk.ask("promote_memory_level", memory_id=fact.id, target_level="procedural")
 
 
 async def test_being_found_and_shown_is_no_use(desk: MemoryDesk) -> None:
-    """Checklist 51: fetched ten times by context gathering alone, a memory is not promoted."""
+    """Fetched ten times by context gathering alone, a memory is not promoted."""
     memory = await desk.store_memory("the pump needs priming")
     await desk.ask("focus_memory", memory_id=memory.id, context_id=desk.workflow)
     for _ in range(10):
@@ -70,7 +68,7 @@ async def test_being_found_and_shown_is_no_use(desk: MemoryDesk) -> None:
     [("working", 30 * MINUTE), ("episodic", 7 * DAY), ("semantic", 30 * DAY), ("procedural", 90 * DAY)],
 )
 async def test_each_level_has_its_time(desk: MemoryDesk, level: str, kept_s: float) -> None:
-    """Checklist 52: gone from search and swept one second after its time; ttl 0 never."""
+    """Gone from search and swept one second after its time; ttl 0 never."""
     memory = await desk.store_memory("a short-lived matter", memory_level=level)
     forever = await desk.store_memory("a matter for ever", memory_level=level, ttl=0)
     desk.clock.seconds += kept_s - 1
@@ -130,7 +128,7 @@ async def test_old_links_lose_strength_round_by_round(desk: MemoryDesk) -> None:
 
 
 async def test_consolidation_derives_its_numbers(desk: MemoryDesk) -> None:
-    """Checklist 57: importance 10, confidence 0.738, ten `generalizes` links."""
+    """Importance 10, confidence 0.738, ten `generalizes` links."""
     sources = [
         (await desk.store_memory(f"reading {n}", importance=9.8 if n == 3 else 5.0, confidence=0.9)).id
         for n in range(10)
@@ -146,7 +144,7 @@ async def test_consolidation_derives_its_numbers(desk: MemoryDesk) -> None:
 
 
 async def test_what_was_consolidated_is_no_source_again(desk: MemoryDesk) -> None:
-    """Checklist 15: neither offered nor taken; and it goes after a day."""
+    """Neither offered nor taken; and it goes after a day."""
     sources = [(await desk.store_memory(f"reading {n}")).id for n in range(4)]
     args = {"workflow_id": desk.workflow, "content": "readings hold"}
     offered = await desk.ask("consolidation_candidates", workflow_id=desk.workflow)
@@ -171,21 +169,10 @@ async def test_a_reflection_can_be_found(desk: MemoryDesk) -> None:
     assert (found.memory.type, found.memory.level) == ("reflection", "semantic")
 
 
-async def test_the_same_text_twice_is_a_duplicate(desk: MemoryDesk) -> None:
-    first, second = [await desk.store_memory("the battery is at 40 %") for _ in range(2)]
-    near = await desk.store_memory("the battery is at 41 %")
-    await desk.store_memory("regolith everywhere")
-    await desk.memory.embedded()
-    found = await desk.ask("find_duplicates", workflow_id=desk.workflow, threshold=0.7)
-    assert [(one.kept.id, one.other.id) for one in found] == [(first.id, second.id), (first.id, near.id)]
-    assert found[0].likeness == 1
-
-
 async def test_similar_memories_suggest_links_and_none_is_made(desk: MemoryDesk) -> None:
     first = await desk.store_memory("pump three leaks at the lower seal")
     second = await desk.store_memory("pump three leaks at the upper seal")
     await desk.store_memory("sunrise over the crater")
-    await desk.memory.embedded()
     (told,) = await desk.ask("suggest_links", memory_id=second.id)
     assert (told.target.id, told.type) == (first.id, "sequential")
     assert await desk.ask("get_linked_memories", memory_id=second.id) == ()

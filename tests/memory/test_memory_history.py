@@ -12,33 +12,24 @@ async def test_each_version_says_when_by_whom_and_what_the_memory_was_then(desk:
     first = await desk.store_memory("the index is slow", importance=5.0)
     desk.clock.seconds += MINUTE
     await desk.ask("update_memory", memory_id=first.id, importance=7.0)
-    versions = await desk.ask("memory_history", memory_id=first.id)
+    versions = (await desk.ask("show_memory", memory_id=first.id)).versions
     assert [one.memory.importance for one in versions] == [7.0, 5.0]
     assert versions[0].at - versions[1].at >= MINUTE
     assert [one.kind for one in versions] == ["memory.changed", "memory.stored"]
     assert {one.actor for one in versions} == {"agent"}
 
 
-async def test_a_forgotten_memory_has_its_history_and_ends_with_that(desk: MemoryDesk) -> None:
+async def test_a_forgotten_memory_is_shown_as_of_before_and_not_now(desk: MemoryDesk) -> None:
     first = await desk.store_memory("the index is slow")
     before = await desk.store.head_seq()
     await desk.ask("forget_memories", memory_ids=[first.id])
-    versions = await desk.ask("memory_history", memory_id=first.id)
-    assert [one.memory is None for one in versions] == [True, False]
-    assert versions[0].kind == "memory.forgotten"
-    (then,) = await desk.ask("memory_history", memory_id=first.id, as_of=before)
-    assert then.memory is not None
+    assert len((await desk.ask("show_memory", memory_id=first.id, as_of=before)).versions) == 1
     with pytest.raises(MemoryNotFound):
         await desk.ask("show_memory", memory_id=first.id)
 
 
-async def test_the_history_of_what_never_was_is_refused(desk: MemoryDesk) -> None:
-    with pytest.raises(MemoryNotFound, match="there was never a memory 'm999'"):
-        await desk.ask("memory_history", memory_id="m999")
-
-
 async def test_a_card_shows_links_work_and_mind_and_looking_is_no_use(desk: MemoryDesk) -> None:
-    """Looking at a memory as a person does not count as access (§1.9 U11)."""
+    """Looking at a memory as a person does not count as access."""
     first = await desk.store_memory("the index is slow")
     other = await desk.store_memory("is there a proxy?")
     await desk.ask("create_memory_link", source_memory_id=other.id, target_memory_id=first.id)

@@ -10,20 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from engine.journal.verify import verify
+from engine.core.store.verify import verify
 from tests.memory.memory_desk import MemoryDesk
 from tests.memory.test_memory_projection import every_row, read
 
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from engine.domain.ports import SystemClock
-from engine.journal.store import JournalStore
-from engine.memory import Memory
+from engine.core.ports import SystemClock
+from engine.core.store.sqlite import SqliteJournal
+from engine.memory.memory import Memory
+from engine.memory.requests import named
 
 async def main():
     clock = SystemClock()
-    store = await JournalStore.open(Path(sys.argv[1]), clock=clock)
+    store = await SqliteJournal.open(Path(sys.argv[1]), clock=clock)
     memory = await Memory.open(Path(sys.argv[1]), store, clock=clock)
 
     async def writer(number):
@@ -31,9 +32,9 @@ async def main():
         while True:
             turn += 1
             told = {"workflow_id": sys.argv[2], "content": f"{number} turn {turn}", "memory_type": "fact"}
-            stored = await memory.call("store_memory", told)
+            stored = await memory.do(named("store_memory", told))
             print(stored.id, stored.content, flush=True)
-            await memory.call("update_memory", {"memory_id": stored.id, "importance": 9.0})
+            await memory.do(named("update_memory", {"memory_id": stored.id, "importance": 9.0}))
 
     async with asyncio.TaskGroup() as group:
         for number in range(8):

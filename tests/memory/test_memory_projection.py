@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.journal.events import ThoughtRecorded, payload_of
-from engine.journal.log import StreamLog
-from engine.memory import HashEmbedder, fold
+from engine.core.events import payload_of
+from engine.core.recovery import ThoughtRecorded
+from engine.core.streams import StreamLog
+from engine.memory import fold
+from engine.memory.database import connect
 from engine.memory.errors import MemoryFault
-from engine.memory.projection import connect
-from engine.memory.reading import Reading
-from engine.memory.tables import TABLES, create
+from engine.memory.tables import TABLES, Reading, create
 from tests.memory.memory_desk import DAY, MINUTE, MemoryDesk
 
 Rows = dict[str, list[tuple[Any, ...]]]
@@ -214,35 +214,9 @@ async def test_a_database_that_cannot_be_used_is_built_again(desk: MemoryDesk, d
     await desk.open()
     assert read(desk, every_row) == before
     assert await desk.found("giraffe") == [memory.id]
-    await desk.memory.embedded()
     assert desk.memory.status.vectors == 1
     left = {path.name for path in desk.database.parent.iterdir() if path.name.startswith("memory")}
     assert left <= {"memory.db", "memory.db-wal", "memory.db-shm"}
-
-
-class CountingEmbedder(HashEmbedder):
-    """The hashing embedder, and how many texts it was given."""
-
-    def __init__(self) -> None:
-        self.texts = 0
-
-    async def embed(self, texts: Any, *, kind: Any) -> Any:
-        self.texts += len(texts)
-        return await super().embed(texts, kind=kind)
-
-
-async def test_vectors_outlive_a_change_of_format(open_desk: Any) -> None:
-    embedder = CountingEmbedder()
-    desk = await open_desk(embedder=embedder)
-    for n in range(5):
-        await desk.store_memory(f"note {n}")
-    await desk.memory.embedded()
-    assert embedder.texts == 5
-    await desk.close()
-    DAMAGE["an older format"](desk)
-    await desk.open()
-    await desk.memory.embedded()
-    assert (embedder.texts, desk.memory.status.vectors) == (5, 5)
 
 
 async def test_events_of_others_do_not_count(desk: MemoryDesk) -> None:
@@ -256,5 +230,3 @@ async def test_events_of_others_do_not_count(desk: MemoryDesk) -> None:
     await desk.ask("update_memory", memory_id=memory.id, content="a zebra")
     then = await desk.ask("get_memory_by_id", memory_id=memory.id, as_of=between)
     assert then.memory.content == "a giraffe"
-    told = await desk.ask("recent_operations", limit=1)
-    assert told[0].seq == await desk.store.head_seq() == told[0].number + 3

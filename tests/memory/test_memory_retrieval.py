@@ -6,7 +6,7 @@ import asyncio
 import tomllib
 from pathlib import Path
 
-from engine.memory.finding import Weights
+from engine.memory.search import Weights
 from tests.memory.memory_desk import MemoryDesk
 
 PAIRS = tomllib.loads((Path(__file__).parent / "retrieval_pairs.toml").read_text(encoding="utf-8"))
@@ -32,7 +32,6 @@ async def test_both_halves_together_find_no_less_than_the_better_one(desk: Memor
     texts = [answer for kind in KINDS for _, answer in PAIRS[kind]] + PAIRS["distractors"]
     stored = await asyncio.gather(*(desk.store_memory(text) for text in texts))
     ids = {one.content: one.id for one in stored}
-    await desk.memory.embedded()
     default = Weights()
     hybrid = await recall_at_5(desk, ids, default.semantic, default.keyword)
     likeness = await recall_at_5(desk, ids, 1.0, 0.0)

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult
-from engine.domain.ports import CallContext
-from engine.memory import MemoryInputError
-from engine.memory.commands import COMMANDS
-from engine.memory.filling import MINE
-from engine.memory.names import NAMES
+from engine.core.actions import ErrorCode, ResultStatus, SandboxSession, ToolResult
+from engine.core.ports import CallContext
+from engine.memory.commands import COMMANDS, NAMES
+from engine.memory.errors import MemoryInputError
 from engine.memory.requests import every_request
 from engine.memory.tool import MemoryTool
+from engine.memory.tool_calls import WORKFLOW_ARGUMENTS
 from engine.tools.registry import ToolRegistry
 from tests.memory.memory_desk import MemoryDesk
 
@@ -53,7 +52,7 @@ def _as_asked(name: str) -> dict[str, tuple[str, bool, Any]]:
         meant = schema["$defs"][only["$ref"].rpartition("/")[2]] if "$ref" in only else only
         needed = field in schema.get("required", ())
         kind = meant.get("type", "any")
-        if needed and field in MINE:
+        if needed and field in WORKFLOW_ARGUMENTS:
             found[field] = (kind, False, "")
         elif field != "idempotency_key":
             found[field] = (kind, needed, None if needed else told.get("default"))
@@ -67,7 +66,7 @@ def test_commands_are_described_as_the_requests_are(name: str) -> None:
 
 
 def test_a_replay_describes_memory_without_importing_it() -> None:
-    code = "import sys, engine.replay; print('engine.memory.requests' in sys.modules)"
+    code = "import sys, engine.api; print('engine.memory.requests' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert out.strip() == "False"
 
@@ -89,7 +88,6 @@ async def test_a_day_of_an_agent_by_the_seeds_names(desk: MemoryDesk) -> None:
     )
     memory = stored.data["id"]
     await call(desk, "record_thought", workflow_id=workflow, content="drill at noon", thought_type="decision")
-    await desk.memory.embedded()
     found = await call(desk, "hybrid_search_memories", query="metres down", workflow_id=workflow)
     assert found.data["items"][0]["memory"]["id"] == memory
     await call(desk, "focus_memory", memory_id=memory, context_id=workflow)

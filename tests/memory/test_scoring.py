@@ -1,4 +1,4 @@
-"""The numbers of relevance, promotion and links, against those that the specification works out (§1.6)."""
+"""The numbers of relevance, promotion and links, against those that the specification works out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.memory import LinkType, MemoryItem, MemoryLevel, MemoryLink, MemoryType, WorkingStrategy
+from engine.core.memory import LinkType, MemoryItem, MemoryLevel, MemoryLink, MemoryType
 from engine.memory import scoring
 from tests.memory.memory_desk import DAY, HOUR
 
@@ -20,7 +20,7 @@ def memory(ident: str = "m1", **more: object) -> MemoryItem:
 
 
 def test_relevance_of_a_day_old_memory_is_3_147() -> None:
-    """Checklist 47: I 8, C 1, 24 hours old and idle, never used; the exponential form."""
+    """I 8, C 1, 24 hours old and idle, never used; the exponential form."""
     old = memory(importance=8.0, created_at=NOW - DAY)
     assert scoring.relevance(old, NOW) == pytest.approx(3.147, abs=0.0005)
 
@@ -86,36 +86,19 @@ def test_the_focus_goes_to_what_the_last_actions_made() -> None:
     assert scores == [5.4, 6.6, 5.7, 5.9]
 
 
-def test_diversity_takes_one_of_each_type_in_turn_and_keeps_the_order() -> None:
-    """Checklist 49: 30 in mind, cut down to 20; the order and the focal one stay."""
-    kinds = [MemoryType.FACT] * 20 + [MemoryType.PLAN] * 5 + [MemoryType.CODE] * 5
-    items = [memory(f"m{place}", type=kind, importance=9.0 - place / 10) for place, kind in enumerate(kinds)]
-    stays = scoring.optimized(items, 20, WorkingStrategy.DIVERSITY, {"m19"}, NOW)
-    assert len(stays) == 20
-    assert [int(one[1:]) for one in stays] == sorted(int(one[1:]) for one in stays)
-    assert {f"m{place}" for place in range(20, 30)} | {"m19"} <= set(stays)
-    # Ten facts are left room for; the focal one is one of them, the others are the most relevant.
-    assert set(stays) >= {f"m{place}" for place in range(9)}
-
-
-@pytest.mark.parametrize(
-    ("strategy", "best"),
-    [(WorkingStrategy.BALANCED, "m2"), (WorkingStrategy.IMPORTANCE, "m1"), (WorkingStrategy.RECENCY, "m2")],
-)
-def test_each_strategy_keeps_what_it_is_named_for(strategy: WorkingStrategy, best: str) -> None:
-    important = memory("m1", importance=9.0, created_at=NOW - 5 * DAY)
-    fresh = memory("m2", importance=5.0)
-    assert scoring.optimized([important, fresh], 1, strategy, (), NOW) == (best,)
+def test_the_most_relevant_stay_in_mind_in_their_order() -> None:
+    items = [memory(f"m{place}", importance=9.0 - place / 10) for place in range(30)]
+    assert scoring.optimized(items, 20, {"m29"}, NOW) == (*(f"m{place}" for place in range(19)), "m29")
 
 
 def test_what_fits_is_left_alone() -> None:
     items = [memory("m1"), memory("m2")]
-    assert scoring.optimized(items, 2, WorkingStrategy.DIVERSITY, (), NOW) == ("m1", "m2")
+    assert scoring.optimized(items, 2, (), NOW) == ("m1", "m2")
 
 
 def test_kept_memories_stay_beyond_the_target() -> None:
     items = [memory(f"m{place}") for place in range(4)]
-    assert scoring.optimized(items, 1, WorkingStrategy.BALANCED, {"m1", "m3"}, NOW) == ("m1", "m3")
+    assert scoring.optimized(items, 1, {"m1", "m3"}, NOW) == ("m1", "m3")
 
 
 def test_suggested_links_follow_type_and_level() -> None:

@@ -1,4 +1,4 @@
-"""When to reflect and consolidate: the worked numbers of the specification (§3.5)."""
+"""When to reflect and consolidate: the worked numbers of the specification."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.memory import ReflectionKind
-from engine.memory.thresholds import (
+from engine.core.memory import ReflectionKind
+from engine.memory.metacognition.schedule import (
     CONSOLIDATION,
     REFLECTION,
     adapted_consolidation,
@@ -17,7 +17,7 @@ from engine.memory.thresholds import (
 
 
 def test_reflection_waits_longer_and_longer_while_nothing_fails() -> None:
-    """Checklist 1: 9, 11, 14, 15, 15 from 7."""
+    """9, 11, 14, 15, 15 from 7."""
     threshold, seen = 7, []
     for _ in range(5):
         threshold = adapted_reflection(threshold, 10, 0, 0)
@@ -26,7 +26,7 @@ def test_reflection_waits_longer_and_longer_while_nothing_fails() -> None:
 
 
 def test_a_pending_error_takes_the_momentum_away() -> None:
-    """Checklist 2: 8 in the place of 9."""
+    """8 in the place of 9."""
     assert adapted_reflection(7, 10, 0, 1) == 8
 
 
@@ -34,17 +34,17 @@ def test_a_pending_error_takes_the_momentum_away() -> None:
     ("failures", "threshold"), [(4, 8), (5, 7), (8, 7), (12, 7), (20, 5), (30, 4), (50, 3), (100, 3)]
 )
 def test_failures_bring_reflection_sooner(failures: int, threshold: int) -> None:
-    """Checklist 3: f of 0.05 to 0.12, 0.20, 0.30, 0.50."""
+    """F of 0.05 to 0.12, 0.20, 0.30, 0.50."""
     assert adapted_reflection(7, 100, failures, 0) == threshold
 
 
 def test_four_calls_say_nothing() -> None:
-    """Checklist 4: all four failed."""
+    """All four failed."""
     assert adapted_reflection(7, 4, 4, 4) == 7
 
 
 def test_consolidation_waits_while_little_is_episodic() -> None:
-    """Checklist 5: 15, 19, 24, 25 from 12; 6 and 5 where much is."""
+    """15, 19, 24, 25 from 12; 6 and 5 where much is."""
     threshold, seen = 12, []
     for _ in range(4):
         threshold = adapted_consolidation(threshold, 0, 10)
@@ -55,23 +55,23 @@ def test_consolidation_waits_while_little_is_episodic() -> None:
 
 @pytest.mark.parametrize("episodic", [10, 13, 20, 27, 30])
 def test_within_the_band_consolidation_does_not_move(episodic: int) -> None:
-    """Checklist 6: from 0.10 to 0.30."""
+    """From 0.10 to 0.30."""
     assert adapted_consolidation(12, episodic, 100) == 12
 
 
 def test_without_memories_nothing_is_adapted() -> None:
-    """Checklist 7: no memory says nothing about episodic ones."""
+    """No memory says nothing about episodic ones."""
     assert adapted_consolidation(12, 0, 0) == 12
 
 
 def test_more_than_twice_the_threshold_is_consolidated_at_once() -> None:
-    """Checklist 8: 25 memories at a threshold of 12, and not 24."""
+    """25 memories at a threshold of 12, and not 24."""
     assert consolidation_overdue(25, 12)
     assert not consolidation_overdue(24, 12)
 
 
 def test_reflections_take_their_kinds_in_turn() -> None:
-    """Checklist 12: the sixth is of the first kind again."""
+    """The sixth is of the first kind again."""
     kinds = [ReflectionKind.nth(index).value for index in range(6)]
     assert kinds == ["summary", "progress", "gaps", "strengths", "plan", "summary"]
 

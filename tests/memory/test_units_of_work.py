@@ -8,14 +8,15 @@ import sqlite3
 
 import pytest
 
-from engine.domain.memory import MemoryItem
-from engine.journal.errors import JournalClosed, JournalWriteError
-from engine.journal.verify import verify
-from engine.memory import Memory, MemoryInputError, MemoryRefused, MemoryUnavailable
+from engine.core.journal import JournalClosed, JournalWriteError
+from engine.core.memory import MemoryItem
+from engine.core.store.verify import verify
+from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
 from engine.memory.memories import CreateMemoryLink, StoreMemory
-from engine.memory.requests import handler_of
-from engine.memory.writing import Unit
+from engine.memory.memory import Memory
+from engine.memory.writer import Unit
 from tests.memory.memory_desk import MemoryDesk
+from tests.patience import PATIENCE_S
 
 
 def storing(desk: MemoryDesk, content: str) -> StoreMemory:
@@ -33,28 +34,28 @@ async def fill(desk: MemoryDesk) -> None:
 
 
 async def test_a_unit_that_fails_writes_nothing(desk: MemoryDesk) -> None:
-    """Checklist 56: an exception after the first of two writes, and neither is stored."""
+    """An exception after the first of two writes, and neither is stored."""
     head = await desk.store.head_seq()
 
     def work(unit: Unit) -> None:
         request = storing(desk, "half a thing")
-        memory: MemoryItem = handler_of(request)(unit, request)
+        memory = request.write(unit)
         # The second write sees the first one, and is refused.
         link = CreateMemoryLink(source_memory_id=memory.id, target_memory_id="m999")
-        handler_of(link)(unit, link)
+        link.write(unit)
 
     with pytest.raises(MemoryInputError, match="no memory 'm999'"):
-        await desk.inside._writer.write(work)
+        await desk.inside.writer.write(work)
     assert await desk.store.head_seq() == head
     assert await count(desk) == 0
     assert (await desk.store_memory("whole")).content == "whole"
 
 
 async def test_services_within_a_unit_share_it(desk: MemoryDesk) -> None:
-    """Checklist 56: nested services, and no deadlock; consolidation stores and links in one unit."""
+    """Nested services, and no deadlock; consolidation stores and links in one unit."""
     sources = [(await desk.store_memory(f"reading {n}")).id for n in range(3)]
     before = await desk.store.head_seq()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         merged = await desk.ask(
             "consolidate_memories", workflow_id=desk.workflow, source_ids=sources, content="all well"
         )
@@ -156,9 +157,9 @@ async def test_causes_must_be_in_the_journal(desk: MemoryDesk) -> None:
     for cause in ("workspace@memory:99", "nobody:1", "nonsense"):
         with pytest.raises(MemoryInputError, match="no event"):
             await desk.memory.do(request, causes=(cause,))
-    await desk.memory.do(request, causes=("workspace@memory:1",), actor="operator:ada", tick=7)
+    await desk.memory.do(request, causes=("workspace@memory:1",), actor="operator:ada")
     (event,) = await desk.store.last(1, "workspace@memory")
-    assert (event.causes, event.actor, event.tick) == (("workspace@memory:1",), "operator:ada", 7)
+    assert (event.causes, event.actor) == (("workspace@memory:1",), "operator:ada")
     assert (await verify(desk.store)).ok
 
 

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from engine.memory import MemoryNotFound, MemoryRefused
+from engine.memory.errors import MemoryNotFound, MemoryRefused
 from tests.memory.memory_desk import HOUR, MemoryDesk
 
 
 async def test_the_first_focus_on_a_fresh_workflow_succeeds(desk: MemoryDesk) -> None:
-    """Checklist 48: on a fresh context the first focus succeeds."""
+    """On a fresh context the first focus succeeds."""
     memory = await desk.store_memory("the rover stands at the rim")
     now = await desk.ask("focus_memory", memory_id=memory.id, context_id=desk.workflow)
     assert now.state.focal == memory.id
@@ -19,7 +19,7 @@ async def test_the_first_focus_on_a_fresh_workflow_succeeds(desk: MemoryDesk) ->
 
 
 async def test_the_least_relevant_leaves_when_mind_is_full(desk: MemoryDesk) -> None:
-    """Checklist 48: of 20, the least relevant that is neither pinned nor focal leaves."""
+    """Of 20, the least relevant that is neither pinned nor focal leaves."""
     items = [await desk.store_memory(f"sample {n}", importance=9.0 - n / 10) for n in range(20)]
     ids = [one.id for one in items]
     await desk.ask("change_working_memory", context_id=desk.workflow, add=ids[:18], pin=ids[18:19])
@@ -39,13 +39,11 @@ async def test_nothing_leaves_where_all_is_pinned(desk: MemoryDesk) -> None:
 
 
 async def test_mind_is_cut_down_with_focal_and_pinned_kept(desk: MemoryDesk) -> None:
-    """Checklist 49: focal retained."""
+    """Focal retained."""
     ids = [(await desk.store_memory(f"sample {n}", importance=9.0 - n / 10)).id for n in range(20)]
-    await desk.ask("save_cognitive_state", workflow_id=desk.workflow, working_memory_ids=ids)
+    await desk.ask("change_working_memory", context_id=desk.workflow, add=ids)
     await desk.ask("focus_memory", memory_id=ids[19], context_id=desk.workflow)
-    cut = await desk.ask(
-        "optimize_working_memory", context_id=desk.workflow, target_size=5, strategy="diversity"
-    )
+    cut = await desk.ask("optimize_working_memory", context_id=desk.workflow, target_size=5)
     assert [one.memory.id for one in cut.items] == [*ids[:4], ids[19]]
 
 
@@ -71,27 +69,16 @@ async def test_what_is_forgotten_or_over_leaves_mind(desk: MemoryDesk) -> None:
     gone = await desk.store_memory("to be forgotten")
     stays = await desk.store_memory("to stay")
     ids = [short.id, gone.id, stays.id]
-    await desk.ask("save_cognitive_state", workflow_id=desk.workflow, working_memory_ids=ids)
+    await desk.ask("change_working_memory", context_id=desk.workflow, add=ids)
     await desk.ask("forget_memories", memory_ids=[gone.id])
     desk.clock.seconds += HOUR
     assert await desk.mind() == [stays.id]
-    state = await desk.ask("load_cognitive_state", workflow_id=desk.workflow)
+    state = (await desk.ask("get_working_memory", context_id=desk.workflow)).state
     assert state.working == (short.id, stays.id)
     await desk.ask("delete_expired_memories")
-    state = await desk.ask("load_cognitive_state", workflow_id=desk.workflow)
+    state = (await desk.ask("get_working_memory", context_id=desk.workflow)).state
     assert state.working == (stays.id,)
     assert state.focal == ""
-
-
-async def test_a_saved_state_takes_its_focus_from_its_areas(desk: MemoryDesk) -> None:
-    first, second, outside = [(await desk.store_memory(f"n {n}")).id for n in range(3)]
-    state = await desk.ask(
-        "save_cognitive_state",
-        workflow_id=desk.workflow,
-        working_memory_ids=[first, second],
-        focus_area_ids=[outside, second],
-    )
-    assert state.focal == second
 
 
 async def test_memories_of_another_workflow_do_not_come_to_mind(desk: MemoryDesk) -> None:

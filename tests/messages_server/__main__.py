@@ -18,7 +18,7 @@ from tests.messages_server.server import MessagesServer
 
 async def serve(script: Path, port: int) -> None:
     replies = [Reply(**fields) for fields in json.loads(script.read_text(encoding="utf-8"))]
-    server = MessagesServer(replies, repeat=True, tokens=1_000)
+    server = MessagesServer(replies, repeat=True)
     await server.start(port)
     print(f"export ANTHROPIC_BASE_URL={server.url}", flush=True)
     shown = 0

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.messages_server.replies import Reply, failure
+from tests.patience import PATIENCE_S
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,12 @@ Script = Iterable[Reply | Callable[[Seen], Reply]]
 class MessagesServer:
     """Answers requests by a script and keeps what it saw."""
 
-    def __init__(self, script: Script = (), *, repeat: bool = False, tokens: int | None = None) -> None:
+    def __init__(self, script: Script = (), *, repeat: bool = False) -> None:
         self.replies = list(script)
         self.repeat = repeat
         """Whether the script begins again after its last reply."""
-        self.tokens = tokens
-        """What is answered where tokens are to be counted; None knows no such address."""
         self.requests: list[Seen] = []
         """Requests for messages, in order."""
-        self.counted: list[Seen] = []
-        """Requests to count tokens, in order."""
         self.held = asyncio.Event()
         """Set when a reply holds: all before the hold was sent."""
         self.url = ""
@@ -70,7 +67,7 @@ class MessagesServer:
 
     async def emptied(self) -> None:
         """Return when no connection is open any more; fails after ten seconds."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while self._tasks:
                 await asyncio.wait(self._tasks)
 
@@ -100,11 +97,7 @@ class MessagesServer:
         if path == "/v1/messages":
             self.requests.append(seen)
             await self._answer(self._next(seen), seen, reader, writer)
-        elif path == "/v1/messages/count_tokens" and self.tokens is not None:
-            self.counted.append(seen)
-            _send(writer, 200, {}, json.dumps({"input_tokens": self.tokens}))
         else:
-            self.counted.append(seen)
             _send(writer, 404, {}, json.dumps({"error": {"type": "not_found_error", "message": path}}))
         await writer.drain()
 

@@ -7,25 +7,29 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from engine.actions.saving import NoSaver
-from engine.domain import commands as cmd
-from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult, Undo
-from engine.domain.metacognition import JobOutcome, MetaSettings, MetaTask
-from engine.domain.parameters import Survey
-from engine.domain.plan import Op, PlanStep
-from engine.domain.ports import CallContext, CommandSpec, NoSessions, Ports
-from engine.domain.state import AgentConfig, AgentState
-from engine.domain.thinking import PlanProposal, PlanRequest, ThinkingError
-from engine.journal import events as ev
-from engine.journal.event import GENESIS, Event
-from engine.journal.fold import fold
-from engine.journal.log import StreamLog
-from engine.loop.agent import Agent
-from engine.loop.recording import Surroundings
-from engine.metacognition import BackgroundRunner, Ending, Result
-from engine.models import Capabilities, ModelAnswer, ModelRequest, StopReason, Text, TokenCount, Usage
-from engine.replay import replay_stream
-from engine.tools.mind import Mind
+from engine.agent.actions.snapshots import NoSaver
+from engine.agent.agent import Agent
+from engine.agent.perception import AgentEnvironment
+from engine.agent.recorder import AgentRecorder
+from engine.api.replay import replay_stream
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ErrorCode, ResultStatus, Reversibility, SandboxSession, Survey, ToolResult
+from engine.core.agents import AgentConfig
+from engine.core.fold import fold
+from engine.core.journal import GENESIS, Event
+from engine.core.metacognition import JobOutcome, MetaSettings, MetaTask
+from engine.core.plan import Op, PlanStep
+from engine.core.ports import CallContext, CommandSpec, NoSessions, Ports
+from engine.core.state import AgentState
+from engine.core.streams import StreamLog
+from engine.core.thinking import PlanProposal, PlanRequest, ThinkingError
+from engine.memory.metacognition.job import BackgroundJobResult
+from engine.memory.metacognition.runner import BackgroundRunner, JobEnding
+from engine.models.capabilities import Capabilities
+from engine.models.messages import ModelAnswer, StopReason, Text, Usage
+from engine.models.request import ModelRequest
+from engine.tools.belief_tool import BeliefTool
 from engine.tools.registry import ToolRegistry
 from engine.tools.simple_coder_commands import COMMANDS
 from tests.metacognition.virtual_time import LoopClock
@@ -130,9 +134,6 @@ class Writer:
     def capabilities(self, model: str) -> Capabilities:
         return Capabilities(model)
 
-    async def count_tokens(self, request: ModelRequest) -> TokenCount:
-        return TokenCount(1, estimated=True)
-
     async def send(self, request: ModelRequest, *, record: Any, **_how: Any) -> ModelAnswer:
         self.requests.append(request)
         await asyncio.sleep(self.takes_s)
@@ -166,12 +167,12 @@ class MetaDesk:
         clock = self.around.pop("clock", None) or LoopClock()
         commit = self.around.pop("commit", None) or self.keep
         stream = self.around.pop("stream", "pilot")
-        around = Surroundings(
+        around = AgentEnvironment(
             thinker=self.world,
             toolbox=self.world,
             saver=NoSaver(),
             perceiver=self.world,
-            registry=ToolRegistry([Coder(), Mind()]),
+            registry=ToolRegistry([Coder(), BeliefTool()]),
             clock=clock,
             put_blob=self._put,
             randomness=Ports().randomness,
@@ -179,7 +180,7 @@ class MetaDesk:
             background=self.runner,
             **self.around,
         )
-        self.agent = Agent(fold([]), StreamLog(stream, 0, GENESIS, clock, commit), around)
+        self.agent = Agent(AgentRecorder(fold([]), StreamLog(stream, 0, GENESIS, clock, commit)), around)
         created = ev.AgentCreated(
             agent_id=stream, agent_type="bdi_agent", config=AgentConfig(thinker="claude", **config)
         )
@@ -244,7 +245,7 @@ class MetaDesk:
                 command=command, args=args,
             )
         )  # fmt: skip
-        self.say(ev.ActionStarted(action=name, undo=Undo.NONE, mutates=command == "write"))
+        self.say(ev.ActionStarted(action=name, undo=Reversibility.NONE, mutates=command == "write"))
         status, code = (ResultStatus.SUCCESS, None) if ok else (ResultStatus.ERROR, ErrorCode.NOT_FOUND)
         self.say(
             ev.ActionFinished(
@@ -255,15 +256,18 @@ class MetaDesk:
     def boundary(self) -> list[MetaTask]:
         """The reflect stage; what it began."""
         before = {job.id for job in self.state.meta.running}
-        self.agent._reflect()
+        self.agent.reflector.reflect()
         return [job.task for job in self.state.meta.running if job.id not in before]
 
     def end(self, task: MetaTask, outcome: JobOutcome = JobOutcome.DONE, **result: Any) -> None:
         """The end of a job as the runner tells it."""
         job = self.state.meta.doing(task)
         assert job is not None, f"{task} does not run"
-        self.agent._job_over(job.id, Ending(outcome, "" if outcome is JobOutcome.DONE else "no", Result(
-            "done", **result) if outcome is JobOutcome.DONE else None))  # fmt: skip
+        done = outcome is JobOutcome.DONE
+        ending = JobEnding(
+            outcome, "" if done else "no", BackgroundJobResult("done", **result) if done else None
+        )
+        self.agent.reflector.job_over(job.id, ending)
 
     def end_all(self) -> None:
         for job in self.state.meta.running:

@@ -1,4 +1,4 @@
-"""What is due, when and why: the worked numbers of the specification (§3.4 to §3.6), event by event."""
+"""What is due, when and why: the worked numbers of the specification, event by event."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.failure import FailureKind
-from engine.domain.memory import ReflectionKind
-from engine.domain.metacognition import COOLDOWN_LOOPS, JobOutcome, MetaSettings, MetaTask
-from engine.journal import events as ev
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.memory import ReflectionKind
+from engine.core.metacognition import COOLDOWN_LOOPS, JobOutcome, MetaSettings, MetaTask
+from engine.core.recovery import FailureKind
 from tests.metacognition.meta_desk import MetaDesk
 
 REFLECT, CONSOLIDATE, ADAPT = MetaTask.REFLECT, MetaTask.CONSOLIDATE, MetaTask.ADAPT
@@ -39,14 +39,14 @@ def fail(desk: MetaDesk) -> None:
 
 
 async def test_reflection_waits_longer_while_nothing_fails(desk: MetaDesk) -> None:
-    """Checklist 1: T_r is 9, 11, 14, 15, 15 after five counts over ten calls without a failure."""
+    """T_r is 9, 11, 14, 15, 15 after five counts over ten calls without a failure."""
     for _ in range(10):
         desk.act()
     assert [adapt(desk)[0] for _ in range(5)] == [9, 11, 14, 15, 15]
 
 
 async def test_a_pending_error_takes_the_momentum_away(desk: MetaDesk) -> None:
-    """Checklist 2: with one consecutive error T_r becomes 8."""
+    """With one consecutive error T_r becomes 8."""
     for _ in range(10):
         desk.act()
     fail(desk)
@@ -58,7 +58,7 @@ async def test_a_pending_error_takes_the_momentum_away(desk: MetaDesk) -> None:
     ("failures", "threshold"), [(2, 8), (3, 7), (6, 7), (10, 5), (15, 4), (25, 3), (50, 3)]
 )
 async def test_failures_bring_reflection_sooner(desk: MetaDesk, failures: int, threshold: int) -> None:
-    """Checklist 3: of 50 actions so many failed, and T_r follows, never below 3."""
+    """Of 50 actions so many failed, and T_r follows, never below 3."""
     for number in range(50):
         desk.act(ok=number >= failures)
     assert adapt(desk)[0] == threshold
@@ -73,7 +73,7 @@ async def test_the_failure_rate_is_that_of_the_last_fifty_actions(desk: MetaDesk
 
 
 async def test_four_calls_say_nothing(desk: MetaDesk) -> None:
-    """Checklist 4: four calls that all failed leave T_r as it is."""
+    """Four calls that all failed leave T_r as it is."""
     for _ in range(4):
         desk.act(ok=False)
     assert adapt(desk)[0] == 7
@@ -83,18 +83,18 @@ async def test_four_calls_say_nothing(desk: MetaDesk) -> None:
 async def test_consolidation_follows_the_share_of_episodic_memories(
     desk: MetaDesk, episodic: int, thresholds: list[int]
 ) -> None:
-    """Checklist 5: from 12, no episodic memory gives 15, 19, 24, 25; half of them 6; all of them 5."""
+    """From 12, no episodic memory gives 15, 19, 24, 25; half of them 6; all of them 5."""
     assert [adapt(desk, episodic=episodic, total=100)[1] for _ in thresholds] == thresholds
 
 
 @pytest.mark.parametrize("episodic", [10, 15, 20, 25, 30])
 async def test_within_the_band_consolidation_stays(desk: MetaDesk, episodic: int) -> None:
-    """Checklist 6: from a tenth to three tenths T_c does not move."""
+    """From a tenth to three tenths T_c does not move."""
     assert [adapt(desk, episodic=episodic, total=100)[1] for _ in range(3)] == [12, 12, 12]
 
 
 async def test_a_count_that_fails_or_finds_nothing_leaves_the_thresholds(desk: MetaDesk) -> None:
-    """Checklist 7: the thresholds stay, and the loop goes on."""
+    """The thresholds stay, and the loop goes on."""
     assert adapt(desk, episodic=0, total=0) == (7, 12)
     for _ in range(10):
         desk.act()
@@ -114,7 +114,7 @@ async def test_a_count_that_fails_or_finds_nothing_leaves_the_thresholds(desk: M
 async def test_too_many_episodic_memories_are_consolidated_at_once(
     desk: MetaDesk, waiting: int, begun: list[MetaTask]
 ) -> None:
-    """Checklist 8: with T_c at 12, 25 that wait begin one consolidation and 24 none."""
+    """With T_c at 12, 25 that wait begin one consolidation and 24 none."""
     desk.do(cmd.ForceMeta, task="adapt")
     desk.boundary()
     desk.end(ADAPT, counts={"episodic": waiting, "total": 100, "unconsolidated": waiting})
@@ -123,7 +123,7 @@ async def test_too_many_episodic_memories_are_consolidated_at_once(
 
 
 async def test_intervals_count_loops(desk: MetaDesk) -> None:
-    """Checklist 9: focus at 8, 16, …, counts at 10, …, promotion at 15, 30, 45, maintenance at 50."""
+    """Focus at 8, 16, …, counts at 10, …, promotion at 15, 30, 45, maintenance at 50."""
     fired: dict[MetaTask, list[int]] = {}
     for loop in range(1, 51):
         desk.act()
@@ -137,7 +137,7 @@ async def test_intervals_count_loops(desk: MetaDesk) -> None:
 
 
 async def test_a_thought_counts_half(desk: MetaDesk) -> None:
-    """Checklist 10: at 6.5 of 7 a thought makes a reflection due at the next boundary."""
+    """At 6.5 of 7 a thought makes a reflection due at the next boundary."""
     for _ in range(6):
         desk.act()
     desk.say(ev.ThoughtRecorded(text="hm"))
@@ -151,7 +151,7 @@ async def test_a_thought_counts_half(desk: MetaDesk) -> None:
 
 
 async def test_the_twelfth_success_begins_one_consolidation(desk: MetaDesk) -> None:
-    """Checklist 11: exactly one, and the counter goes back only once it has succeeded."""
+    """Exactly one, and the counter goes back only once it has succeeded."""
     begun = []
     for _ in range(12):
         desk.act()
@@ -172,7 +172,7 @@ async def test_the_twelfth_success_begins_one_consolidation(desk: MetaDesk) -> N
 
 
 async def test_reflections_take_turns(desk: MetaDesk) -> None:
-    """Checklist 12: six reflections are summary, progress, gaps, strengths, plan, summary."""
+    """Six reflections are summary, progress, gaps, strengths, plan, summary."""
     kinds = []
     while len(kinds) < 6:
         desk.act()
@@ -185,7 +185,7 @@ async def test_reflections_take_turns(desk: MetaDesk) -> None:
 
 
 async def test_a_reflection_is_no_cause_of_the_next(desk: MetaDesk) -> None:
-    """Checklist 13: after one that asks for another plan none begins for three loops."""
+    """After one that asks for another plan none begins for three loops."""
     for _ in range(7):
         desk.act()
     assert REFLECT in desk.boundary()
@@ -203,7 +203,7 @@ async def test_a_reflection_is_no_cause_of_the_next(desk: MetaDesk) -> None:
 
 
 async def test_a_failure_ends_the_rest_after_a_reflection(desk: MetaDesk) -> None:
-    """Checklist 13: without new errors only."""
+    """Without new errors only."""
     for _ in range(7):
         desk.act()
     desk.boundary()
@@ -218,7 +218,7 @@ async def test_a_failure_ends_the_rest_after_a_reflection(desk: MetaDesk) -> Non
 
 
 async def test_what_background_work_meets_is_no_error_of_the_agents(desk: MetaDesk) -> None:
-    """Checklist 30: last action, errors and failure rate are those of the agent's own doing."""
+    """Last action, errors and failure rate are those of the agent's own doing."""
     for _ in range(7):
         desk.act(path="mine")
     desk.boundary()
@@ -265,7 +265,7 @@ async def test_a_veto_keeps_a_task_from_beginning_until_it_is_lifted(desk: MetaD
 
 
 async def test_thresholds_that_go_too_far_are_clamped_and_said_to_be(desk: MetaDesk) -> None:
-    """Checklist 44: a threshold of 99 becomes 15, visibly."""
+    """A threshold of 99 becomes 15, visibly."""
     receipt = desk.agent.handle(cmd.SetThresholds(reflection=99, consolidation=6), "operator:test")
     assert receipt.message == "reflection after 15 (not 99: it goes from 3 to 15); consolidation after 6"
     assert (desk.state.meta.reflection_threshold, desk.state.meta.consolidation_threshold) == (15, 6)

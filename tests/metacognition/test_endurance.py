@@ -17,18 +17,18 @@ from typing import Any
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.action import ErrorCode, ResultStatus, ToolResult
-from engine.domain.goal import GoalStatus
-from engine.domain.metacognition import JobOutcome, MetaTask
-from engine.domain.state import Mode
-from engine.journal import events as ev
-from engine.journal.errors import JournalError
-from engine.journal.fold import fold
-from engine.journal.verify import verify
-from engine.memory import Memory
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ErrorCode, ResultStatus, ToolResult
+from engine.core.agents import Mode
+from engine.core.fold import fold
+from engine.core.goals import GoalStatus
+from engine.core.journal import JournalError
+from engine.core.metacognition import JobOutcome, MetaTask
+from engine.core.store.verify import verify
 from engine.memory.errors import MemoryFault
-from engine.metacognition import BackgroundRunner
+from engine.memory.memory import Memory
+from engine.memory.metacognition.runner import BackgroundRunner
 from tests.memory.memory_desk import MemoryDesk
 from tests.metacognition.meta_desk import MetaDesk, World, good, read, write
 from tests.metacognition.virtual_time import LoopClock

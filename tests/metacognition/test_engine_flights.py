@@ -9,20 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.metacognition import JobOutcome, MetaSettings, MetaTask
-from engine.engine import EngineConfig
-from engine.journal import events as ev
-from engine.journal.event import GENESIS
-from engine.journal.fold import fold
-from engine.journal.log import StreamLog
-from engine.loop.agent import Agent
-from engine.loop.purse import Purse
-from engine.metacognition import BackgroundRunner, MetaSettingsError, read_metacognition
-from engine.models import Endpoint, Retries
+from engine.agent.agent import Agent
+from engine.agent.model_calls import BudgetClient
+from engine.agent.recorder import AgentRecorder
+from engine.agent.shared import EngineConfig
+from engine.agent.steering.ledger import Ledger
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.fold import fold
+from engine.core.goals import GoalStatus
+from engine.core.journal import GENESIS
+from engine.core.metacognition import JobOutcome, MetaSettings, MetaTask
+from engine.core.streams import StreamLog
+from engine.memory.metacognition.runner import BackgroundRunner
+from engine.memory.metacognition.schedule import MetaSettingsError, read_metacognition
 from engine.models.choice import ModelChoice
-from engine.steering.ledger import Ledger
+from engine.models.endpoint import Endpoint, Retries
 from tests.engine.engine_flight import Flight, QuickClock, act, journal_holds_together, live_state_is_the_fold
 from tests.messages_server import MessagesServer, Reply, object_call, plan_call
 from tests.metacognition.meta_desk import MetaDesk, World, Writer, write
@@ -45,7 +47,7 @@ async def flight(tmp_path: Path) -> AsyncIterator[Flight]:
 async def test_an_agent_of_the_plan_library_remembers_reflects_and_consolidates_as_it_goes(
     flight: Flight,
 ) -> None:
-    """Checklist 11: after twelve successes one consolidation over at most ten sources, from what it did."""
+    """After twelve successes one consolidation over at most ten sources, from what it did."""
     await flight.plan(*[act("write", path=f"f{n}.txt", content="x") for n in range(13)])
     await flight.do(cmd.Run)
     await flight.until(lambda s: not s.open_goals)
@@ -80,7 +82,7 @@ async def test_commands_force_veto_and_say_what_is_not_possible(flight: Flight) 
 
 
 async def test_settings_stand_in_the_configuration_and_survive_a_session(tmp_path: Path) -> None:
-    """Checklist 42: settings and counters come back as they were."""
+    """Settings and counters come back as they were."""
     flown = Flight(tmp_path, QuickClock())
     await flown.open()
     wrong = {"metacognition": {"reflection_treshold": 3}}
@@ -115,7 +117,7 @@ def test_wrong_settings_are_named(given: object, said: str) -> None:
 
 
 async def test_guidance_and_what_a_model_found_stand_in_one_prompt_over_real_sockets(tmp_path: Path) -> None:
-    """Checklist 40: the operator's words and the reflection's are in the next prompt, exactly once."""
+    """The operator's words and the reflection's are in the next prompt, exactly once."""
 
     def plan(name: str) -> Reply:
         params = {"tool_id": "simple_coder", "command": "write", "args": {"path": name, "content": "x"}}
@@ -153,7 +155,9 @@ def test_what_ran_when_a_session_was_cut_off_is_told_to_be_lost_and_is_done_agai
     async def main() -> None:
         world, model = World(), Writer(takes_s=1e9)
         world.takes_s = 1.0
-        first = MetaDesk(world, runner=BackgroundRunner(), model=Purse(model, Ledger()), model_name="m")
+        first = MetaDesk(
+            world, runner=BackgroundRunner(), model=BudgetClient(model, Ledger()), model_name="m"
+        )
         first.open(MetaSettings(model=True))
         first.fly(*[write(f"f{n}", n) for n in range(1, 30)])
         await first.until(lambda s: s.meta.doing(MetaTask.REFLECT) and s.acting)
@@ -174,7 +178,7 @@ def test_what_ran_when_a_session_was_cut_off_is_told_to_be_lost_and_is_done_agai
 
         log = StreamLog("pilot", state.version, state.hash, clock, keep)  # type: ignore[arg-type]
         assert state.hash != GENESIS
-        agent = Agent(state, log, first.agent.around)
+        agent = Agent(AgentRecorder(state, log), first.agent.around)
         agent.open("second", 2)
         agent.begin_metacognition(MetaSettings(model=True))
         assert state.meta.running == ()

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.memory import MemoryLevel, ReflectionKind
-from engine.domain.metacognition import BackgroundJob, JobOutcome, MetaSettings, MetaTask
-from engine.journal import events as ev
-from engine.memory import Memory
-from engine.metacognition import BackgroundRunner, Inputs, NoWorkflowError, Result, look_back, perform
-from engine.metacognition.retrospect import computed, repeated, slow
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.memory import MemoryLevel, ReflectionKind
+from engine.core.metacognition import BackgroundJob, JobOutcome, MetaSettings, MetaTask
+from engine.memory.memory import Memory
+from engine.memory.metacognition.job import BackgroundJobResult, JobInputs, NoWorkflowError
+from engine.memory.metacognition.jobs import run_job
+from engine.memory.metacognition.retrospect import computed, repeated, review_record, slow
+from engine.memory.metacognition.runner import BackgroundRunner
 from tests.memory.memory_desk import DAY, MINUTE, MemoryDesk
 from tests.metacognition.meta_desk import MetaDesk
 
@@ -27,7 +29,7 @@ async def room(tmp_path: Path) -> AsyncIterator[MemoryDesk]:
     await desk.close()
 
 
-async def done(room: MemoryDesk, task: MetaTask, **job: Any) -> Result:
+async def done(room: MemoryDesk, task: MetaTask, **job: Any) -> BackgroundJobResult:
     """A job's result, for the workflow of goal g1."""
 
     async def workflow_of(memory: Memory, agent: str, goal: str) -> str:
@@ -35,7 +37,7 @@ async def done(room: MemoryDesk, task: MetaTask, **job: Any) -> Result:
 
     made = BackgroundJob("bg1", task, "because", 1, **{"goal": "g1", **job})
     desk = MetaDesk().open()
-    return await perform(Inputs(made, "pilot", look_back(desk.state), 10, room.memory, workflow_of))
+    return await run_job(JobInputs(made, "pilot", review_record(desk.state), 10, room.memory, workflow_of))
 
 
 async def fill(room: MemoryDesk, count: int, text: str = "reading {n} of the gauge") -> list[str]:
@@ -43,7 +45,7 @@ async def fill(room: MemoryDesk, count: int, text: str = "reading {n} of the gau
 
 
 async def test_ten_sources_go_into_one_memory_and_none_is_a_source_again(room: MemoryDesk) -> None:
-    """Checklist 11, 15: one summary over at most ten episodic sources; the next one takes others."""
+    """One summary over at most ten episodic sources; the next one takes others."""
     stored = await fill(room, 12)
     first = await done(room, MetaTask.CONSOLIDATE)
     second = await done(room, MetaTask.CONSOLIDATE)
@@ -78,7 +80,7 @@ async def test_a_mind_that_is_all_but_empty_takes_in_what_matters_and_has_a_focu
 
 
 async def test_a_job_keeps_to_the_workflow_for_which_it_was_begun(room: MemoryDesk) -> None:
-    """Checklist 34: begun for W1, it writes to W1 though the agent has turned to W2 meanwhile."""
+    """Begun for W1, it writes to W1 though the agent has turned to W2 meanwhile."""
     other = (await room.ask("create_workflow", title="Another survey")).id
     await fill(room, 3)
     for n in range(3):
@@ -110,7 +112,7 @@ async def test_a_job_keeps_to_the_workflow_for_which_it_was_begun(room: MemoryDe
 
 
 async def test_a_goal_without_a_workflow_has_nothing_written_for_it(room: MemoryDesk) -> None:
-    """Checklist 34: or quits."""
+    """Or quits."""
     head = await room.store.head_seq()
     with pytest.raises(NoWorkflowError, match="goal g7 has no workflow"):
         await done(room, MetaTask.OPTIMISE, goal="g7")
@@ -159,7 +161,6 @@ async def test_working_memory_is_cut_down_and_focused(room: MemoryDesk) -> None:
 async def test_like_memories_are_linked_three_at_most_and_only_once(room: MemoryDesk) -> None:
     stored = await fill(room, 8, "the gauge of pump number seven shows high pressure today")
     await room.store_memory("cucumbers grow in the garden")
-    await room.memory.embedded()
     made = await done(room, MetaTask.LINK)
     assert made.counts["links"] > 0
     for ident in stored:
@@ -233,14 +234,14 @@ async def worked() -> MetaDesk:
 async def test_without_a_model_a_reflection_counts_and_invents_nothing(
     worked: MetaDesk, kind: str, lines: list[str]
 ) -> None:
-    text = computed(look_back(worked.state), ReflectionKind(kind))
+    text = computed(review_record(worked.state), ReflectionKind(kind))
     assert text.splitlines()[0] == lines[0]
     assert set(lines) <= set(text.splitlines())
 
 
 async def test_a_reflection_on_nothing_says_so() -> None:
     desk = MetaDesk().open()
-    assert "no action has ended yet" in computed(look_back(desk.state), ReflectionKind.SUMMARY).lower()
+    assert "no action has ended yet" in computed(review_record(desk.state), ReflectionKind.SUMMARY).lower()
 
 
 async def test_what_repeats_and_what_is_slow(worked: MetaDesk) -> None:
@@ -251,6 +252,6 @@ async def test_what_repeats_and_what_is_slow(worked: MetaDesk) -> None:
 
 async def test_hostile_text_of_the_record_is_cleaned(worked: MetaDesk) -> None:
     worked.say(ev.GoalAdopted(goal="g9", text="look \x1b[31mhere\x07"), "operator:test")
-    text = computed(look_back(worked.state), ReflectionKind.PLAN)
+    text = computed(review_record(worked.state), ReflectionKind.PLAN)
     assert "\x1b" not in text
     assert "\x07" not in text

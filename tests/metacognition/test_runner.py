@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from engine.domain.metacognition import JobOutcome
-from engine.metacognition import BackgroundRunner, BacklogFull, Ending
+from engine.core.metacognition import JobOutcome
+from engine.memory.metacognition.runner import BackgroundRunner, BacklogFull, JobEnding
 from tests.metacognition.virtual_time import in_virtual_time
 
 
@@ -17,7 +17,7 @@ class Bench:
     def __init__(self, **how: float) -> None:
         self.runner = BackgroundRunner(**how)  # type: ignore[arg-type]
         self.most = self.now = 0
-        self.ended: dict[str, Ending] = {}
+        self.ended: dict[str, JobEnding] = {}
 
     async def work(self, seconds: float) -> float:
         self.now += 1
@@ -37,7 +37,7 @@ class Bench:
 
 
 def test_no_more_than_ten_run_at_once_and_all_finish() -> None:
-    """Checklist 31: 25 jobs of a second each."""
+    """25 jobs of a second each."""
 
     async def main() -> None:
         bench = Bench()
@@ -52,7 +52,7 @@ def test_no_more_than_ten_run_at_once_and_all_finish() -> None:
 
 
 def test_cancelling_jobs_that_wait_frees_no_slot_that_others_hold() -> None:
-    """Checklist 32: three run, five that wait are cancelled: no slot is free; after all, three are."""
+    """Three run, five that wait are cancelled: no slot is free; after all, three are."""
 
     async def main() -> None:
         bench = Bench(slots=3)
@@ -74,7 +74,7 @@ def test_cancelling_jobs_that_wait_frees_no_slot_that_others_hold() -> None:
 
 
 def test_a_job_that_hangs_is_cut_off_after_sixty_seconds() -> None:
-    """Checklist 33: its slot is free again, and its end is told."""
+    """Its slot is free again, and its end is told."""
 
     async def main() -> None:
         bench = Bench(slots=1)

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.metacognition import MetaSettings
-from engine.domain.state import RunState
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import RunState
+from engine.core.metacognition import MetaSettings
 from engine.inquiry.notices import Rule, notice_of
-from engine.journal import events as ev
-from engine.metacognition import StuckSettingError, read_stuck
-from engine.metacognition.stuck import POLLED_IN_VAIN, signs_of
+from engine.memory.metacognition.stuck import POLLED_IN_VAIN, StuckSettingError, read_stuck, signs_of
 from tests.metacognition.meta_desk import MetaDesk, World, achieve, read
 from tests.metacognition.trace_notation import Telling, Trace, lines_of, traces
 from tests.metacognition.virtual_time import in_virtual_time

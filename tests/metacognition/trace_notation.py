@@ -17,12 +17,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, Undo
-from engine.domain.plan import PlanStep
-from engine.domain.state import AgentConfig, AgentState
-from engine.journal import events as ev
-from engine.journal.event import Event
-from engine.journal.fold import apply
+from engine.core import events as ev
+from engine.core.actions import ErrorCode, ResultStatus, Reversibility, SandboxSession
+from engine.core.agents import AgentConfig
+from engine.core.fold import apply
+from engine.core.journal import Event
+from engine.core.plan import PlanStep
+from engine.core.state import AgentState
 from engine.tools.simple_coder_commands import COMMANDS
 
 TRACES = Path(__file__).parent / "stuck_traces"
@@ -141,7 +142,7 @@ class Telling:
             ev.ActionRequested(action=name, step=self._step, goal="g1", tool=tool, command=command, args=args)
         )
         spec = COMMANDS.get(command)
-        self._add(ev.ActionStarted(action=name, undo=Undo.NONE, mutates=bool(spec and spec.mutates)))
+        self._add(ev.ActionStarted(action=name, undo=Reversibility.NONE, mutates=bool(spec and spec.mutates)))
         self.now += timedelta(seconds=took_s)
         self._add(_finished(name, command, args, answer, text, took_s))
 

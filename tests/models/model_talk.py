@@ -7,18 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from engine.domain.ports import SystemClock
-from engine.models import (
-    Endpoint,
-    MessagesClient,
-    ModelAnswer,
-    ModelError,
-    ModelRequest,
-    Retries,
-    Timeouts,
-    said,
-)
-from engine.models.assembly import Piece
+from engine.core.ports import SystemClock
+from engine.models.client import MessagesClient
+from engine.models.endpoint import Endpoint, Retries, Timeouts
+from engine.models.errors import ModelError
+from engine.models.messages import ModelAnswer, Piece, user_message
+from engine.models.request import ModelRequest
 from tests.messages_server import MessagesServer
 
 CLAUDE = "claude-opus-4-6"
@@ -67,14 +61,11 @@ class Talk:
         """Set when a piece has come."""
         self.records: list[tuple[ModelRequest, ModelAnswer | ModelError]] = []
 
-    async def send(
-        self, request: ModelRequest | None = None, *, cut: asyncio.Event | None = None
-    ) -> ModelAnswer:
+    async def send(self, request: ModelRequest | None = None) -> ModelAnswer:
         return await self.client.send(
             request or question(),
             sink=self._watch,
             record=lambda request, outcome: self.records.append((request, outcome)),
-            cut=cut,
         )
 
     def _watch(self, piece: Piece) -> None:
@@ -88,7 +79,7 @@ class Talk:
 
 
 def question(model: str = CLAUDE, **rest: Any) -> ModelRequest:
-    return ModelRequest(model, (said("What is to be done?"),), **rest)
+    return ModelRequest(model, (user_message("What is to be done?"),), **rest)
 
 
 @asynccontextmanager

@@ -7,10 +7,12 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.models import Cost, TokenCount, Usage, cost_of, load_models, worst_case
+from engine.models.capabilities import capabilities_of
+from engine.models.cost import Cost, cost_of, worst_case
+from engine.models.messages import Usage
 
-OPUS = load_models().of("claude-opus-5-5")
-UNKNOWN = load_models().of("qwen3:4b")
+OPUS = capabilities_of("claude-opus-5-5")
+UNKNOWN = capabilities_of("qwen3:4b")
 COUNTS = st.integers(0, 10_000_000)
 USAGES = st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS)
 
@@ -45,6 +47,6 @@ def test_a_total_is_the_same_in_any_order_and_exact(usages: list[Usage]) -> None
 def test_no_call_costs_more_than_its_worst_case(prompt: int, output: int, cached: float) -> None:
     read = int(prompt * cached)
     used = Usage(0, output, cache_read_tokens=read, cache_write_tokens=prompt - read)
-    worst = worst_case(TokenCount(prompt), 50_000, OPUS)
+    worst = worst_case(prompt, 50_000, OPUS)
     assert cost_of(used, OPUS).usd <= worst.usd
     assert cost_of(used, OPUS).tokens <= worst.tokens

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.fence import MATERIAL_LIMIT, visible
-from engine.models import fence
+from engine.core.text import MATERIAL_LIMIT, fence, visible
 
 FENCED = re.compile(r"\[material ([0-9a-f]{16}): (.*)\]\n(.*)\n\[end of material \1\]", re.DOTALL)
 

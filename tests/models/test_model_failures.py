@@ -9,7 +9,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from engine.models import Endpoint, MessagesClient, ModelAnswer, ModelError, ModelErrorKind, Retries, Timeouts
+from engine.models.client import MessagesClient
+from engine.models.endpoint import Endpoint, Retries, Timeouts
+from engine.models.errors import ModelError, ModelErrorKind
+from engine.models.messages import ModelAnswer
 from engine.models.sdk import retry_after
 from tests.messages_server import MessagesServer, Reply, failure
 from tests.messages_server.replies import Then
@@ -355,55 +358,6 @@ def test_the_environment_names_endpoint_and_key() -> None:
     assert not Endpoint("http://10.0.0.8:8000").loopback
 
 
-# ------------------------------------------------------------------ counting tokens
-
-
-async def test_tokens_are_counted_by_the_endpoint() -> None:
-    async with MessagesServer(tokens=1_234) as server, talking(server) as talk:
-        count = await talk.client.count_tokens(question(temperature=0.0))
-    assert (count.tokens, count.estimated) == (1_234, False)
-    assert set(server.counted[0].body) == {"model", "messages"}
-
-
-async def test_where_nobody_counts_four_characters_are_a_token_and_it_is_said() -> None:
-    async with MessagesServer() as server, talking(server) as talk:
-        request = question()
-        counts = [await talk.client.count_tokens(request) for _ in range(2)]
-    assert len(server.counted) == 1, "what the endpoint does not know is asked once"
-    for count in counts:
-        assert count.estimated
-        assert "no such model or address" in count.why
-        assert count.tokens == sum(tokens for _, tokens in request.shares())
-
-
-async def test_counting_never_fails_a_call() -> None:
-    client = MessagesClient(Endpoint("http://127.0.0.1:9"))
-    count = await client.count_tokens(question())
-    await client.close()
-    assert count.estimated
-    assert "connection" in count.why
-
-
-# ------------------------------------------------------------------ cutting off
-
-
-async def test_a_stream_that_is_cut_off_leaves_what_had_come_marked_as_partial() -> None:
-    cut = asyncio.Event()
-    reply = Reply(text="so far so good", after=4, then="hold")
-    async with MessagesServer([reply]) as server, talking(server) as talk:
-        sending = asyncio.create_task(talk.send(cut=cut))
-        await talk.watched.wait()
-        cut.set()
-        answer = await sending
-        await server.emptied()
-    assert answer.partial
-    assert answer.stop_reason is None
-    assert answer.text
-    assert "so far so good".startswith(answer.text)
-    assert answer.usage.estimated
-    assert [outcome for _, outcome in talk.records] == [answer]
-
-
 async def test_a_cancelled_task_ends_the_stream_and_records_what_had_come() -> None:
     reply = Reply(text="so far so good", after=4, then="hold")
     async with MessagesServer([reply]) as server, talking(server) as talk:
@@ -419,25 +373,25 @@ async def test_a_cancelled_task_ends_the_stream_and_records_what_had_come() -> N
     assert outcome.text
 
 
-async def test_a_call_may_be_cut_off_before_anything_has_come() -> None:
-    cut = asyncio.Event()
+async def test_a_call_may_be_cancelled_before_anything_has_come() -> None:
     async with MessagesServer([Reply(silent=True)]) as server, talking(server) as talk:
-        sending = asyncio.create_task(talk.send(cut=cut))
+        sending = asyncio.create_task(talk.send())
         await server.held.wait()
-        cut.set()
-        answer = await sending
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
         await server.emptied()
-        already = await talk.send(cut=cut)
-    assert (answer.partial, answer.content) == (True, ())
-    assert (already.partial, len(server.requests)) == (True, 1)
+    ((_, outcome),) = talk.records
+    assert isinstance(outcome, ModelAnswer)
+    assert (outcome.partial, outcome.content, outcome.stop_reason) == (True, (), None)
 
 
-async def test_a_call_may_be_cut_off_while_it_waits_to_be_tried_again() -> None:
-    cut, clock = asyncio.Event(), EndlessClock()
+async def test_a_call_may_be_cancelled_while_it_waits_to_be_tried_again() -> None:
+    clock = EndlessClock()
     async with MessagesServer([failure(529)]) as server, talking(server, clock=clock) as talk:
-        sending = asyncio.create_task(talk.send(cut=cut))
+        sending = asyncio.create_task(talk.send())
         await clock.waiting.wait()
-        cut.set()
-        answer = await sending
-    assert answer.partial
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
     assert len(server.requests) == 1

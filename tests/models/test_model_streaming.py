@@ -12,19 +12,18 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from engine.models import (
+from engine.models.endpoint import create_arguments
+from engine.models.messages import (
     Message,
     ModelAnswer,
-    ModelRequest,
     StopReason,
     Text,
     Thinking,
     ToolResult,
-    ToolSpec,
     ToolUse,
-    said,
+    user_message,
 )
-from engine.models.sdk import count_arguments, create_arguments
+from engine.models.request import ModelRequest, ToolSpec
 from tests.messages_server import MessagesServer, Reply, call
 from tests.models.model_talk import CLAUDE, question, talking
 
@@ -45,14 +44,14 @@ async def test_text_and_thinking_come_in_pieces_and_are_whole_in_the_end() -> No
 
 
 async def test_a_watcher_sees_pieces_while_the_answer_is_still_under_way() -> None:
-    cut = asyncio.Event()
     reply = Reply(text="one two three four", after=4, then="hold")
     async with MessagesServer([reply]) as server, talking(server) as talk:
-        sending = asyncio.create_task(talk.send(cut=cut))
+        sending = asyncio.create_task(talk.send())
         await talk.watched.wait()
         assert not sending.done()
-        cut.set()
-        await sending
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
 
 
 async def test_a_tool_call_is_read_strictly_and_its_name_is_shown_first() -> None:
@@ -129,7 +128,7 @@ async def test_the_request_on_record_is_the_request_that_was_sent() -> None:
     request = ModelRequest(
         CLAUDE,
         (
-            said("first", cache=True),
+            user_message("first", cache=True),
             Message("assistant", (Thinking("t", "s"), ToolUse("u1", "look", {"at": 1}))),
             Message("user", (ToolResult("u1", "gone", is_error=True),)),
         ),
@@ -188,17 +187,16 @@ async def test_a_budget_of_thinking_goes_to_a_model_that_takes_one() -> None:
 @pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-haiku-4-5", "qwen3:4b"])
 async def test_effort_goes_to_a_model_that_takes_it_and_is_left_out_visibly_for_others(model: str) -> None:
     script = [Reply(text="x")]
-    async with MessagesServer(script, tokens=7) as server, talking(server) as talk:
+    async with MessagesServer(script) as server, talking(server) as talk:
         answer = await talk.send(question(model, effort="low"))
-        await talk.client.count_tokens(question(model, effort="low"))
-    sent, counted = server.requests[0].body, server.counted[0].body
+    sent = server.requests[0].body
     (recorded, _) = talk.records[0]
     assert recorded.body() == {name: value for name, value in sent.items() if name != "stream"}
     if model == "claude-opus-5-5":
-        assert sent["output_config"] == counted["output_config"] == {"effort": "low"}
+        assert sent["output_config"] == {"effort": "low"}
         assert answer.notes == ()
     else:
-        assert "output_config" not in sent | counted
+        assert "output_config" not in sent
         assert any(note.startswith("effort was left out") for note in answer.notes)
 
 
@@ -216,12 +214,12 @@ async def test_several_calls_may_be_under_way_at_once() -> None:
 
 async def test_text_that_no_wire_can_hold_becomes_a_question_mark() -> None:
     async with MessagesServer([Reply(text="x")]) as server, talking(server) as talk:
-        await talk.send(ModelRequest(CLAUDE, (said("a\ud800b"),)))
+        await talk.send(ModelRequest(CLAUDE, (user_message("a\ud800b"),)))
     assert server.requests[0].body["messages"][0]["content"][0]["text"] == "a?b"
 
 
 def test_the_sdk_is_not_imported_before_a_model_is_asked() -> None:
-    code = "import sys, engine.engine, engine.models, engine.thinkers; print('anthropic' in sys.modules)"
+    code = "import sys, engine.api.engine, engine.planning.thinkers; print('anthropic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=TOP)
     assert done.stdout.strip() == "False"
 
@@ -241,7 +239,6 @@ def test_all_that_is_passed_to_the_sdk_is_in_its_signatures() -> None:
     create = inspect.signature(AsyncMessages.create).parameters
     assert set(create_arguments(request)) | {"stream"} <= set(create)
     assert "temperature" not in create
-    assert set(count_arguments(request)) <= set(inspect.signature(AsyncMessages.count_tokens).parameters)
 
 
 @pytest.mark.parametrize(
@@ -262,4 +259,4 @@ def test_a_request_outside_its_ranges_is_refused_with_the_reason(
     wrong: dict[str, object], said_of_it: str
 ) -> None:
     with pytest.raises(ValueError, match=said_of_it):
-        ModelRequest(**{"model": CLAUDE, "messages": (said("x"),), **wrong})  # type: ignore[arg-type]
+        ModelRequest(**{"model": CLAUDE, "messages": (user_message("x"),), **wrong})  # type: ignore[arg-type]

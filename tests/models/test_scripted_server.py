@@ -9,7 +9,9 @@ import signal
 import sys
 from pathlib import Path
 
-from engine.models import Endpoint, MessagesClient, ask
+from engine.models.client import MessagesClient
+from engine.models.completion import ask
+from engine.models.endpoint import Endpoint
 from tests.models.model_talk import CLAUDE
 
 TOP = Path(__file__).parent.parent.parent

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.models.sse import EVENT_LIMIT, EventReader, EventTooLongError, ServerEvent
+from engine.models.stream import EVENT_LIMIT, EventReader, EventTooLongError, ServerEvent
 
 STREAM = (
     ": a comment\r\nevent: first\r\ndata: ü1\r\ndata: 2\r\n\r\n"

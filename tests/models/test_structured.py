@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from enum import StrEnum
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from engine.models import ModelError, ModelErrorKind, NotOfFormError, StopReason, ask, ask_for, complete
-from engine.models.structured import Structured, json_object_in
+from engine.models.completion import ask, complete
+from engine.models.errors import ModelError, ModelErrorKind
+from engine.models.messages import StopReason
+from engine.models.structured import NotOfFormError, Structured, ask_for, json_object_in
 from tests.messages_server import MessagesServer, Reply, call, object_call
 from tests.models.model_talk import CLAUDE, Talk, question, talking
 
@@ -199,16 +200,3 @@ async def test_a_turn_that_is_paused_for_ever_is_given_up() -> None:
         with pytest.raises(ModelError, match="paused the turn more than 3 times"):
             await complete(talk.client, question())
     assert len(server.requests) == 4
-
-
-async def test_an_answer_that_was_cut_off_is_partial_and_no_error() -> None:
-    cut = asyncio.Event()
-    async with (
-        MessagesServer([Reply(text="so far", after=3, then="hold")]) as server,
-        talking(server) as talk,
-    ):
-        asking = asyncio.create_task(
-            complete(talk.client, question(), cut=cut, sink=lambda _piece: cut.set())
-        )
-        answer = await asking
-    assert answer.partial

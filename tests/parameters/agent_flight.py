@@ -10,30 +10,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.actions.pipeline import LiveToolbox
-from engine.actions.saving import NoSaver
-from engine.domain import commands as cmd
-from engine.domain.failure import FailureKind
-from engine.domain.plan import PlanStep, Provenance
-from engine.domain.ports import Ports, SystemClock
-from engine.domain.state import AgentConfig, AgentState
-from engine.domain.thinking import Decision, DecisionRequest, PlanProposal, PlanRequest, ThinkingError
-from engine.journal import events as ev
-from engine.journal.event import GENESIS, Event
-from engine.journal.fold import fold
-from engine.journal.log import StreamLog
-from engine.loop.agent import Agent
-from engine.loop.perceive import WorkspacePerceiver
-from engine.loop.recording import Surroundings
-from engine.loop.voice import Voice
-from engine.models import ModelClient
-from engine.replay import replay_stream
-from engine.tools.coders import Coders
-from engine.tools.mind import Mind
+from engine.agent.actions.pipeline import LiveToolbox
+from engine.agent.actions.snapshots import NoSaver
+from engine.agent.agent import Agent
+from engine.agent.model_calls import ModelStreamRecorder
+from engine.agent.perception import AgentEnvironment, WorkspacePerceiver
+from engine.agent.recorder import AgentRecorder
+from engine.api.replay import replay_stream
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import AgentConfig
+from engine.core.fold import fold
+from engine.core.journal import GENESIS, Event
+from engine.core.plan import PlanStep, Provenance
+from engine.core.ports import Ports, SystemClock
+from engine.core.recovery import FailureKind
+from engine.core.state import AgentState
+from engine.core.streams import StreamLog
+from engine.core.thinking import Decision, DecisionRequest, PlanProposal, PlanRequest, ThinkingError
+from engine.models.completion import ModelClient
+from engine.tools.belief_tool import BeliefTool
 from engine.tools.registry import ToolRegistry
+from engine.tools.shared_coder import SharedCoder
 from engine.tools.simple_coder import SimpleCoder
-
-PATIENCE_S = 10.0
+from tests.patience import PATIENCE_S as PATIENCE_S
 
 
 class Planner:
@@ -99,8 +99,8 @@ async def flying(
     """An agent that has adopted a goal, paused; what it recorded replays without tools and model."""
     sandbox.mkdir(exist_ok=True)
     coder = SimpleCoder(sandbox)
-    coders = Coders(coder)
-    registry = ToolRegistry([coders, Mind()])
+    coders = SharedCoder(coder)
+    registry = ToolRegistry([coders, BeliefTool()])
     ports, clock = Ports(), SystemClock()
     kept: list[Event] = []
 
@@ -111,7 +111,7 @@ async def flying(
         kept.extend(batch)
         return batch
 
-    around = Surroundings(
+    around = AgentEnvironment(
         thinker=Planner(*steps),
         toolbox=LiveToolbox(registry),
         saver=NoSaver(),
@@ -123,9 +123,9 @@ async def flying(
         control=coder.sessions,
         model=model,
         model_name=model_name,
-        voice=Voice(model) if model is not None else None,
+        model_stream=ModelStreamRecorder(model) if model is not None else None,
     )
-    agent = Agent(fold([]), StreamLog("pilot", 0, GENESIS, clock, keep), around)
+    agent = Agent(AgentRecorder(fold([]), StreamLog("pilot", 0, GENESIS, clock, keep)), around)
     # As the procedural thinker it knows no other plan when it is told what went wrong.
     config = AgentConfig(thinker="procedural", meta=meta)
     agent.append(ev.AgentCreated(agent_id="pilot", agent_type="bdi_agent", config=config), "operator:test")

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from agent_flight import AgentFlight, flying
 
-from engine.domain import commands as cmd
-from engine.domain.failure import FailureKind
-from engine.domain.parameters import Extraction
-from engine.domain.ports import CommandSpec, Parameter
-from engine.domain.state import AgentState
-from engine.journal import events as ev
-from engine.parameters import ModelAsker, Question
+from engine.agent.parameter_settler import ModelAsker
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import Extraction
+from engine.core.ports import CommandSpec, Parameter
+from engine.core.recovery import FailureKind
+from engine.core.state import AgentState
+from engine.tools.parameters.processing import Question
 from engine.tools.simple_coder_commands import COMMANDS
 from tests.messages_server import MessagesServer, Reply, Seen, call, failure, object_call
 from tests.messages_server.server import Script

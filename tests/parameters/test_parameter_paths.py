@@ -11,13 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.action import ErrorCode
-from engine.domain.parameters import Entry, Stage, Survey
-from engine.domain.ports import CommandSpec, Parameter
-from engine.parameters import Call, Outcome, ProcessingSettings, enquire, process, survey
-from engine.parameters.components import references
-from engine.parameters.likeness import place
+from engine.core.actions import Entry, ErrorCode, Stage, Survey
+from engine.core.ports import CommandSpec, Parameter
 from engine.sandbox.files import SandboxFiles
+from engine.tools.parameters.paths import place, references, survey
+from engine.tools.parameters.processing import (
+    ParameterCall,
+    ProcessedCall,
+    ProcessingSettings,
+    lookup_request,
+    process,
+)
 from engine.tools.simple_coder_commands import COMMANDS
 
 EVOLVE = CommandSpec(
@@ -48,8 +52,8 @@ class Workspace:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text("")
 
-    def looked(self, call: Call) -> Survey:
-        return survey(self.files, call.cwd, enquire(call))
+    def looked(self, call: ParameterCall) -> Survey:
+        return survey(self.files, call.cwd, lookup_request(call))
 
     def processed(
         self,
@@ -59,9 +63,9 @@ class Workspace:
         settings: ProcessingSettings | None = None,
         /,
         **args: Any,
-    ) -> Outcome:
+    ) -> ProcessedCall:
         spec = COMMANDS[command] if isinstance(command, str) else command
-        call = Call(spec, args, goal, cwd, settings or ProcessingSettings())
+        call = ParameterCall(spec, args, goal, cwd, settings or ProcessingSettings())
         return process(call, self.looked(call))
 
 
@@ -300,7 +304,7 @@ def test_a_name_that_cannot_be_printed_is_corrected_to_what_stands_for_it(worksp
 
 def test_in_a_workspace_too_large_to_search_nothing_is_certain() -> None:
     unsure = Survey(("path",), (Entry("main.py"),), whole=False)
-    outcome = process(Call(COMMANDS["read"], {"path": "Main.py"}), unsure)
+    outcome = process(ParameterCall(COMMANDS["read"], {"path": "Main.py"}), unsure)
     assert outcome.corrections == ()
     record = next(one for one in outcome.stages if one.stage is Stage.CORRECTIONS)
     assert "too large to be sure" in record.why[0]
@@ -308,20 +312,23 @@ def test_in_a_workspace_too_large_to_search_nothing_is_certain() -> None:
 
 def test_of_too_many_like_names_only_some_are_kept(workspace: Workspace) -> None:
     workspace.put(*(f"d{n}/main.py" for n in range(MANY)))
-    found = workspace.looked(Call(COMMANDS["read"], {"path": "Main"}))
+    found = workspace.looked(ParameterCall(COMMANDS["read"], {"path": "Main"}))
     assert (len(found.entries), found.whole) == (100, False)
 
 
 def test_nothing_is_searched_while_every_path_is_there(workspace: Workspace) -> None:
     workspace.put("main.py", "sub/main.py")
-    assert workspace.looked(Call(COMMANDS["read"], {"path": "main.py"}, "evolve the main tool")) == Survey()
+    assert (
+        workspace.looked(ParameterCall(COMMANDS["read"], {"path": "main.py"}, "evolve the main tool"))
+        == Survey()
+    )
 
 
 def test_with_path_correction_off_nothing_is_looked_up(workspace: Workspace) -> None:
     """Behaviour 38."""
     workspace.put("main.py")
     off = ProcessingSettings(enable_path_correction=False)
-    assert not enquire(Call(COMMANDS["read"], {"path": "Main.py"}, settings=off))
+    assert not lookup_request(ParameterCall(COMMANDS["read"], {"path": "Main.py"}, settings=off))
     assert workspace.processed("read", "", ".", off, path="Main.py").corrections == ()
 
 
@@ -332,7 +339,7 @@ NAMES = st.text(st.sampled_from("aA_-. /\\x\0é\ud800"), max_size=10)
     NAMES, st.lists(st.builds(Entry, st.text("aA_-.x/", min_size=1, max_size=8), st.booleans()), max_size=6)
 )
 def test_whatever_was_found_a_correction_is_one_of_the_entries(given_path: str, entries: list[Entry]) -> None:
-    call = Call(COMMANDS["read"], {"path": given_path}, "evolve the aa tool", "a")
+    call = ParameterCall(COMMANDS["read"], {"path": given_path}, "evolve the aa tool", "a")
     outcome = process(call, Survey(("path",), tuple(entries)))
     assert outcome == process(call, Survey(("path",), tuple(entries)))
     for correction in outcome.corrections:

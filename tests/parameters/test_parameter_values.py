@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.parameters import Stage, Survey
-from engine.domain.ports import CommandSpec, Parameter
-from engine.parameters import (
-    Call,
-    Outcome,
+from engine.agent.settings import SettingsError, read_settings
+from engine.core.actions import Stage, Survey
+from engine.core.ports import CommandSpec, Parameter
+from engine.tools.parameters.processing import (
+    ParameterCall,
+    ProcessedCall,
     ProcessingSettings,
-    SettingsError,
+    named_right,
     process,
-    read_settings,
-    unmendable,
+    typed_right,
+    uncorrectable_problems,
 )
-from engine.parameters.values import named_right, typed_right
-from engine.tools.arguments import check_arguments, fits
+from engine.tools.registry import check_arguments, fits
 from engine.tools.simple_coder_commands import COMMANDS
 
 SPEC = CommandSpec(
@@ -40,8 +40,10 @@ SPEC = CommandSpec(
 )
 
 
-def processed(spec: CommandSpec = SPEC, /, settings: dict[str, bool] | None = None, **args: Any) -> Outcome:
-    return process(Call(spec, args, settings=ProcessingSettings(**(settings or {}))), Survey())
+def processed(
+    spec: CommandSpec = SPEC, /, settings: dict[str, bool] | None = None, **args: Any
+) -> ProcessedCall:
+    return process(ParameterCall(spec, args, settings=ProcessingSettings(**(settings or {}))), Survey())
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,9 @@ def test_texts_and_free_values_are_never_touched(name: str, text: str) -> None:
 def test_the_content_of_a_file_is_never_touched() -> None:
     """Behaviour 35."""
     for content in ("path/to/x.py", "20", "true", "summarization_tool"):
-        outcome = process(Call(COMMANDS["write"], {"path": "a", "content": content}, "improve it"), Survey())
+        outcome = process(
+            ParameterCall(COMMANDS["write"], {"path": "a", "content": content}, "improve it"), Survey()
+        )
         assert outcome.checked.args == {"path": "a", "content": content}
 
 
@@ -147,7 +151,7 @@ def test_a_name_that_is_nobodys_stays_and_is_refused(command: str, given: dict[s
 
 
 def test_a_name_that_can_mean_two_is_a_problem_with_both_readings() -> None:
-    outcome = process(Call(COMMANDS["move"], {"source_target": "a"}), Survey())
+    outcome = process(ParameterCall(COMMANDS["move"], {"source_target": "a"}), Survey())
     assert outcome.corrections == ()
     assert "'source_target' can mean 'source' or 'target': say which" in outcome.checked.message
 
@@ -194,11 +198,13 @@ def test_settings_that_are_none_are_refused_by_name(wrong: Any) -> None:
 
 
 def test_a_plan_may_leave_open_what_processing_settles_and_nothing_else() -> None:
-    assert unmendable(COMMANDS["job_output"], {"lines": "50"}) == ()
-    assert unmendable(COMMANDS["write"], {"pth": "a"}) == ()  # the content is missing, and may be found
-    (problem,) = unmendable(COMMANDS["mkdir"], {"path": "a", "folder": "b"})
+    assert uncorrectable_problems(COMMANDS["job_output"], {"lines": "50"}) == ()
+    assert (
+        uncorrectable_problems(COMMANDS["write"], {"pth": "a"}) == ()
+    )  # the content is missing, and may be found
+    (problem,) = uncorrectable_problems(COMMANDS["mkdir"], {"path": "a", "folder": "b"})
     assert "has no argument 'folder'" in problem.message
-    (problem,) = unmendable(COMMANDS["read"], {"path": 5})
+    (problem,) = uncorrectable_problems(COMMANDS["read"], {"path": 5})
     assert "must be a string" in problem.message
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.domain import commands as cmd
+from engine.core import commands as cmd
 from tests.engine.engine_flight import journal_holds_together, live_state_is_the_fold
 from tests.reasoner.reasoner_flight import Oracle, ReasonerFlight, same_mind_from_the_journal
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.domain import commands as cmd
-from engine.domain.ports import SystemClock
-from engine.domain.state import AgentState
-from engine.engine import EngineConfig
-from engine.generation.pgp.asking import AskError, Prompt, Reply
-from engine.generation.pgp.config import EffectiveConfig
-from engine.journal import events as ev
-from engine.journal.event import Event
-from engine.loop.reasoning import ReasoningAgent, make_reasoner
-from engine.reasoner.reasoner import Reasoner
-from engine.reasoner.saving import restore, save
+from engine.agent.agent import Agent
+from engine.agent.reasoner.reasoner import Reasoner
+from engine.agent.reasoner.saved_mind import make_reasoner, restore, save
+from engine.agent.reasoner_deliberation import ReasonerDeliberation
+from engine.agent.shared import EngineConfig
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.journal import Event
+from engine.core.ports import SystemClock
+from engine.core.state import AgentState
+from engine.planning.pgp.requests import AskError, GenerationConfig, Prompt, Reply
 from tests.engine.engine_flight import PATIENCE_S, Flight
 
 WAITER = "import pathlib, time\\nwhile not pathlib.Path('go').exists(): time.sleep(0.005)"
@@ -49,7 +49,7 @@ class Oracle:
     model: str = "oracle"
     asked: list[Asked] = field(default_factory=list)
 
-    async def answer(self, prompt: Prompt, config: EffectiveConfig) -> Reply:
+    async def answer(self, prompt: Prompt, config: GenerationConfig) -> Reply:
         one = Asked(prompt, asyncio.get_running_loop().create_future())
         self.asked.append(one)
         return Reply(await one.future, self.model, input_tokens=3, output_tokens=4)
@@ -77,13 +77,13 @@ class ReasonerFlight(Flight):
             )
         )
 
-    def live(self, agent: str = "") -> ReasoningAgent:
-        found = self.engine._agents[agent or self.agent]
-        assert isinstance(found, ReasoningAgent)
-        return found
+    def live(self, agent: str = "") -> Agent:
+        return self.engine._agents[agent or self.agent]
 
     def mind(self, agent: str = "") -> Reasoner:
-        return self.live(agent).reasoner
+        deliberation = self.live(agent).deliberation
+        assert isinstance(deliberation, ReasonerDeliberation)
+        return deliberation.reasoner
 
     async def poised(self) -> AgentState:
         """The state of the paused agent once it stands before its next step or has none."""
@@ -136,7 +136,7 @@ def inside(reasoner: Reasoner) -> dict[str, Any]:
     data["questions"] = {key: repr(one.goal) for key, one in reasoner.making.questions.items()}
     if procedure is not None:
         data["generated"] = repr(procedure.generated)
-        data["missing"] = repr(procedure.missing)
+        data["attempts"] = repr(procedure.attempts)
         data["meta"] = dict(procedure._meta_plans)
         data["open"] = [(repr(one.goal), [i.id for i in one.intentions]) for one in procedure.questions]
     return data
@@ -162,11 +162,11 @@ def kept_and_rest_is_the_whole(flight: ReasonerFlight, events: Sequence[Event], 
 
 async def same_mind_from_the_journal(flight: ReasonerFlight, agent: str) -> None:
     """What lives now is what the journal says, and nothing else."""
-    live = flight.live(agent)
+    live, mind = flight.live(agent), flight.mind(agent)
 
     def recorded() -> bool:
         """Whether the journal says all that it has done; it may go on while the journal is read."""
-        run = live.reasoner.run
+        run = mind.run
         return live.state.version == len(past) and (run is None or not run.phases)
 
     past = await flight.events(agent)
@@ -174,7 +174,7 @@ async def same_mind_from_the_journal(flight: ReasonerFlight, agent: str) -> None
         while not recorded():
             await asyncio.sleep(0.002)
             past = await flight.events(agent)
-    assert inside(remembered(live.reasoner, live.state, flight, past)) == inside(live.reasoner)
+    assert inside(remembered(mind, live.state, flight, past)) == inside(mind)
 
 
 __all__ = ["RUN_WAITER", "AskError", "Oracle", "ReasonerFlight", "inside", "same_mind_from_the_journal"]

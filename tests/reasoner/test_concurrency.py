@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.state import AgentState
-from engine.journal import events as ev
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from engine.core.state import AgentState
 from tests.reasoner.conftest import Fly
 from tests.reasoner.reasoner_flight import RUN_WAITER, Oracle, ReasonerFlight
 

@@ -6,11 +6,12 @@ import asyncio
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.state import Mode, RunState
-from engine.journal import events as ev
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Mode, RunState
+from engine.core.goals import GoalStatus
 from tests.engine.engine_flight import python
+from tests.patience import PATIENCE_S
 from tests.reasoner.conftest import Fly
 from tests.reasoner.reasoner_flight import RUN_WAITER, ReasonerFlight
 
@@ -237,7 +238,7 @@ async def test_the_shell_holds_the_agent(fly: Fly) -> None:
     assert "you have the shell" in await flight.refused(cmd.Run)
     assert "you have the shell" in await flight.refused(cmd.Step)
     await flight.do(cmd.TellBelief, literal="told")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while flight.engine.terminal("pilot") is None:
             await asyncio.sleep(0.002)
     await flight.do(cmd.ReturnShell)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.reasoning import Generation, GenerationStage
-from engine.generation.pgp.asking import AskError, AskFailure
-from engine.journal import events as ev
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.goals import GoalStatus
+from engine.core.reasoner import Generation, GenerationStage
+from engine.planning.pgp.requests import AskError, AskFailure
 from tests.engine.engine_flight import PATIENCE_S
 from tests.reasoner.conftest import Fly
 from tests.reasoner.reasoner_flight import Oracle, ReasonerFlight

@@ -11,17 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.state import RunState
-from engine.journal import events as ev
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import RunState
 from tests.engine.engine_flight import journal_holds_together
+from tests.patience import PATIENCE_S
 from tests.reasoner.reasoner_flight import ReasonerFlight, same_mind_from_the_journal
 
 LIFE = """
 import asyncio, os, sys
 from pathlib import Path
-from engine.domain import commands as cmd
-from engine.engine import Engine
+from engine.core import commands as cmd
+from engine.api.engine import Engine
 
 def say(*words):
     os.write(1, (" ".join(map(str, words)) + "\\n").encode())
@@ -69,7 +70,7 @@ async def lived(workspace: Path, program: str, until: str, seconds: float = 0.0)
         return line.decode()
 
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while not take(await process.stdout.readline()).startswith(until):
                 assert process.returncode is None
         await asyncio.sleep(seconds)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.state import Mode, RunState
-from engine.journal import events as ev
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Mode, RunState
+from engine.core.goals import GoalStatus
 from tests.reasoner.conftest import Fly
 from tests.reasoner.reasoner_flight import RUN_WAITER, ReasonerFlight, settled
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from engine.domain import commands as cmd
+from engine.core import commands as cmd
 from tests.reasoner.conftest import checked
 from tests.reasoner.reasoner_flight import ReasonerFlight, kept_and_rest_is_the_whole
 

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from engine.bdi.encoding import SavedStateError
-from engine.domain import commands as cmd
-from engine.domain.ports import SystemClock
-from engine.engine import MIND
-from engine.journal import events as ev
-from engine.journal.event import Event
-from engine.journal.store import DATA_DIRECTORY, JournalStore
-from engine.loop.reasoning import make_reasoner
-from engine.reasoner.reasoner import ForgottenError, Reasoner
-from engine.reasoner.saving import FORMAT, restore, save
+from engine.agent.live_agents import MIND
+from engine.agent.reasoner.reasoner import ForgottenError, Reasoner
+from engine.agent.reasoner.saved_mind import make_reasoner, restore, save
+from engine.bdi.saved_state import SavedStateError
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.journal import Event
+from engine.core.ports import SystemClock
+from engine.core.reasoner import MIND_FORMAT
+from engine.core.store.port import DATA_DIRECTORY
+from engine.core.store.sqlite import SqliteJournal
 from tests.reasoner.conftest import Fly
 from tests.reasoner.reasoner_flight import Oracle, ReasonerFlight, inside, kept_and_rest_is_the_whole
 from tests.reasoner.test_generation import REACH, held, plan
@@ -68,9 +69,9 @@ async def test_reopening_reads_only_what_came_after_the_kept_mind(fly: Fly) -> N
     flight = await fly("!c(0). +!c(5000) <- .print(end). +!c(N) <- !c(N + 1). +told(X) <- .print(X).")
     await finished(flight)
     await flight.engine.close()
-    store = await JournalStore.open(flight.workspace, clock=SystemClock(), read_only=True)
+    store = await SqliteJournal.open(flight.workspace, clock=SystemClock(), read_only=True)
     version = (await store.read("pilot"))[-1].version
-    found = await store.load_snapshot(f"pilot{MIND}", None, FORMAT)
+    found = await store.load_snapshot(f"pilot{MIND}", None, MIND_FORMAT)
     await store.close()
     assert found is not None
     assert found[0] == version
@@ -114,10 +115,10 @@ async def test_a_wrong_kept_mind_is_passed_over(fly: Fly, doctored: Callable[[di
     await flight.do(cmd.Run)
     await flight.until(lambda s: s.mind and s.mind.cycles > 60)
     await flight.engine.close()
-    store = await JournalStore.open(flight.workspace, clock=SystemClock())
-    found = await store.load_snapshot(f"pilot{MIND}", None, FORMAT)
+    store = await SqliteJournal.open(flight.workspace, clock=SystemClock())
+    found = await store.load_snapshot(f"pilot{MIND}", None, MIND_FORMAT)
     assert found is not None
-    await store.save_snapshot(f"pilot{MIND}", found[0], FORMAT, doctored(json.loads(found[1])))
+    await store.save_snapshot(f"pilot{MIND}", found[0], MIND_FORMAT, doctored(json.loads(found[1])))
     await store.close()
     await flight.open()
     events = await flight.events()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from engine.agent.reasoner.actions import LIMITS
+from engine.agent.reasoner.run import as_json
 from engine.bdi.agent import BdiAgent
 from engine.bdi.parser import parse_program
 from engine.bdi.trace import TraceEvent
-from engine.domain import commands as cmd
-from engine.journal import events as ev
-from engine.reasoner.config import LIMITS
-from engine.reasoner.run import as_json
+from engine.core import commands as cmd
+from engine.core import events as ev
 from tests.reasoner.conftest import Fly
 
 PROGRAM = """

@@ -7,13 +7,13 @@ import json
 
 import pytest
 
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.state import Mode, RunState
-from engine.journal import events as ev
-from engine.reasoner.config import LIMITS
-from engine.reasoner.reasoner import INTENTIONS_SHOWN
-from engine.reasoner.run import FAILURES_LIMIT, SAID_LIMIT, TEXT_LIMIT, TRACE_LIMIT
+from engine.agent.reasoner.actions import LIMITS
+from engine.agent.reasoner.reasoner import INTENTIONS_SHOWN
+from engine.agent.reasoner.run import FAILURES_LIMIT, SAID_LIMIT, TEXT_LIMIT, TRACE_LIMIT
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import Mode, RunState
+from engine.core.goals import GoalStatus
 from tests.reasoner.conftest import Fly
 from tests.reasoner.reasoner_flight import settled
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.sandbox import Tier
+from engine.sandbox.policy import Tier
 from tests.sandbox.jail_runs import TIERS, USERS, Room, need, room
 
 

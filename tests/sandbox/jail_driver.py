@@ -21,17 +21,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from engine.sandbox import (
-    JailRefusal,
-    Launch,
-    Launcher,
-    ProcessResult,
-    SandboxPolicy,
-    Tier,
-    best_jail,
-)
-from engine.sandbox.environment import child_environment
-from engine.sandbox.programs import BASE_PYTHON
+from engine.sandbox.jail import Launch
+from engine.sandbox.policy import SandboxPolicy, Tier
+from engine.sandbox.process import Launcher, ProcessResult
+from engine.sandbox.programs import BASE_PYTHON, child_environment
+from engine.sandbox.tier import JailRefusal, best_jail
 
 KEY = "the secret key"
 PLANTED = {

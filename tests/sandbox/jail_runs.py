@@ -15,9 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 
-from engine.sandbox import Tier, layers
+from engine.sandbox.policy import Tier
+from engine.sandbox.tier import layers
+from tests.patience import PATIENCE_S
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TIERS = [Tier.KERNEL, Tier.FULL]
@@ -46,7 +49,7 @@ def python_of(user: str) -> str:
     if user != ORDINARY:
         return sys.executable
     for candidate in (os.path.realpath(sys.executable), "/usr/bin/python3", "/usr/local/bin/python3"):
-        code = "import sys, engine.sandbox; sys.exit(sys.version_info < (3, 11))"
+        code = "import sys, engine.sandbox.process; sys.exit(sys.version_info < (3, 11))"
         try:
             done = subprocess.run(
                 [candidate, "-c", code], env=environment(), cwd="/", capture_output=True, **ids(user)
@@ -68,7 +71,8 @@ def ids(user: str) -> dict[str, Any]:
 
 
 def environment() -> dict[str, str]:
-    return {"PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.defpath}
+    libraries = Path(pydantic.__file__).parents[1]  # another user's Python has none of its own
+    return {"PYTHONPATH": f"{REPOSITORY}:{libraries}", "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.defpath}
 
 
 class Room:
@@ -117,7 +121,7 @@ class Room:
             text=True,
             env=environment(),
             cwd="/",
-            timeout=120,
+            timeout=PATIENCE_S,
             check=False,
             **ids(self.user),
         )

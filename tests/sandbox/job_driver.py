@@ -14,11 +14,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engine.sandbox import JailRefusal, Launch, SandboxPolicy, Tier, best_jail
-from engine.sandbox.environment import child_environment
-from engine.sandbox.jobs import BackgroundJob, Jobs
+from engine.sandbox.jail import Launch
+from engine.sandbox.jobs import BackgroundJob, Sessions
+from engine.sandbox.policy import SandboxPolicy, Tier
 from engine.sandbox.process import Launcher
-from engine.sandbox.programs import BASE_PYTHON
+from engine.sandbox.programs import BASE_PYTHON, child_environment
+from engine.sandbox.tier import JailRefusal, best_jail
 
 
 class Watcher:
@@ -56,13 +57,13 @@ async def main() -> None:
     assert not isinstance(jail, JailRefusal), jail.message
     for name in (policy.home, policy.tmp):
         (root / name).mkdir(exist_ok=True)
-    jobs, watcher, started = Jobs(), Watcher(), list[BackgroundJob]()
+    jobs, watcher, started = Sessions(), Watcher(), list[BackgroundJob]()
     launcher = Launcher(root, policy)
     for number, argv in enumerate(asked["commands"], 1):
         words = [str(BASE_PYTHON) if word == "PYTHON" else word for word in argv]
         launch = Launch(words[0], tuple(words), child_environment(root, policy, None))
         cwd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-        job = await jobs.start(
+        job = await jobs.start_job(
             "pilot",
             " ".join(argv),
             launch,
@@ -86,7 +87,7 @@ async def main() -> None:
         say(took=time.monotonic() - begun)
     else:
         await asyncio.sleep(600)
-    say(told=watcher.told, left=[job.id for job in jobs.running("pilot")])
+    say(told=watcher.told, left=[job.id for job in jobs.running_jobs("pilot")])
 
 
 asyncio.run(main())

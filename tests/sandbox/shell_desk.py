@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from engine.domain.action import SandboxSession, ToolResult
-from engine.domain.ports import CallContext
-from engine.sandbox import JailRefusal, SandboxPolicy, Tier, best_jail
+from engine.core.actions import SandboxSession, ToolResult
+from engine.core.ports import CallContext
+from engine.sandbox.policy import SandboxPolicy, Tier
 from engine.sandbox.terminal import Terminal
-from engine.tools import SimpleCoder
+from engine.sandbox.tier import JailRefusal, best_jail
+from engine.tools.simple_coder import SimpleCoder
+from tests.patience import PATIENCE_S as PATIENCE_S
 
-PATIENCE_S = 20.0
 TIERS = [Tier.PATHS, Tier.KERNEL, Tier.FULL]
 
 

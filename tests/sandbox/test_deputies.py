@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 REPOSITORY = Path(__file__).parents[2]
 ROOMS = [
     path for room in ("app", "widgets", "themes", "engine") for path in (REPOSITORY / room).rglob("*.py")
@@ -39,11 +41,10 @@ def starting(path: Path) -> list[str]:
 
 
 EXCEPTED = {
-    "engine/mastermind/code/harness.py": "runs in the jail only, and forks there for a project's tests",
-    "engine/building/inside.py": "runs in the jail only, and forks there for the tests of a built agent",
-    "engine/mastermind/judge/inside.py": "runs in the jail only, and forks there for each question",
-    "engine/mastermind/code/analysis.py": "a program of the house that parses files and runs none of them",
-    "engine/mastermind/code/static.py": "ruff without the tree's configuration; it parses and runs nothing",
+    "engine/crew/builder/sandbox_trial.py": "runs in the jail only, and forks there for an agent's tests",
+    "engine/improve/judge/fork_server.py": "runs in the jail only, and forks there for each question",
+    "engine/improve/code/analysis.py": "a program of ours that parses files and runs none of them",
+    "engine/improve/code/metrics.py": "ruff without the tree's configuration; it parses and runs nothing",
 }
 """Modules outside of the sandbox that start programs, and why nothing that an agent wrote is run by it."""
 
@@ -65,7 +66,7 @@ def test_a_cockpit_started_among_planted_modules_loads_none(tmp_path: Path, word
     launcher.mkdir()
     sandbox.mkdir()
     # As the console script does it, whose own directory comes first on the path and not the current one.
-    (launcher / "run.py").write_text("import sys; from app.cli import main; sys.exit(main())")
+    (launcher / "run.py").write_text("import sys; from app.cli.main import main; sys.exit(main())")
     names = ("json", "os", "sqlite3", "app", "engine", "textual", "sitecustomize", "usercustomize", "_signal")
     for name in names:
         (sandbox / f"{name}.py").write_text(f"open({str(mark)!r}, 'w').close()")
@@ -73,7 +74,7 @@ def test_a_cockpit_started_among_planted_modules_loads_none(tmp_path: Path, word
     done = subprocess.run(
         [sys.executable, str(launcher / "run.py"), *words, "--workspace", str(tmp_path)],
         cwd=sandbox, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done
     assert not mark.exists()

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.sandbox import Tier
+from engine.sandbox.policy import Tier
+from tests.patience import PATIENCE_S
 from tests.sandbox.jail_runs import Room, need
 
 # Work that must go on: issue 3
@@ -214,7 +215,7 @@ threading.Thread(target=die).start()
 """
     with pytest.raises(AssertionError):
         place.python(script, tier=tier, front=code, grace_s=0.1)
-    until = time.monotonic() + 20
+    until = time.monotonic() + PATIENCE_S
     while living(place) and time.monotonic() < until:
         time.sleep(0.02)
     assert (place.root / "started").exists()
@@ -253,7 +254,7 @@ open("started", "w").close(); time.sleep(300)
     front = f"STARTED = {str(place.root / 'started')!r}\n{KILL_THE_SUPERVISOR}"
     done = place.python(script, tier=tier, front=front, grace_s=0.1)
     assert done["ended"] == "lost"
-    until = time.monotonic() + 20
+    until = time.monotonic() + PATIENCE_S
     while living(place) and time.monotonic() < until:
         time.sleep(0.02)
     assert living(place) == []

@@ -11,32 +11,23 @@ from typing import Any
 
 import pytest
 
-from engine.domain.action import ErrorCode, ResultStatus, SandboxSession
-from engine.domain.ports import CallContext
-from engine.sandbox import (
-    JailRefusal,
-    LayerReport,
-    Layers,
-    SandboxPolicy,
-    Tier,
-    Unconfined,
-    best_jail,
-    bwrap,
-    kernel,
-    landlock,
-    tree,
-)
-from engine.sandbox.confinement import Confined, FileRules, Launch
-from engine.sandbox.jail import KernelJail
-from engine.sandbox.policy import Network
+from engine.core.actions import ErrorCode, ResultStatus, SandboxSession
+from engine.core.ports import CallContext
+from engine.sandbox import jail as bwrap
+from engine.sandbox import kernel, landlock
+from engine.sandbox import process_table as tree
+from engine.sandbox.jail import Confined, FileRules, KernelJail, Launch, Unconfined
+from engine.sandbox.policy import Network, SandboxPolicy, Tier
 from engine.sandbox.seccomp import FilterOptions, build_filter
-from engine.sandbox.tier import gets_through
-from engine.tools import SimpleCoder
+from engine.sandbox.tier import JailRefusal, LayerReport, Layers, best_jail, remaining_access
+from engine.tools.simple_coder import SimpleCoder
+from tests.patience import PATIENCE_S
 from tests.sandbox.jail_runs import TIERS, USERS, environment, ids, need, python_of, room
 
 FRONT = """
 import ctypes, errno
-from engine.sandbox import bpf, capabilities, kernel
+from engine.sandbox import kernel
+from engine.sandbox import seccomp as bpf
 from engine.sandbox.syscall_numbers import Numbers
 def forbid(numbers, code):
     program = bpf.Assembler()
@@ -47,13 +38,13 @@ def forbid(numbers, code):
         program.end(bpf.errno_action(code))
         program.label(after)
     program.end(bpf.ALLOW)
-    capabilities.never_gain()
+    kernel.forbid_new_privileges()
     kernel.install_filter(program.assemble())
 """
 """A seccomp filter that stands in for a kernel without something."""
 PROBE = """
 import json
-from engine.sandbox.probe import probe
+from engine.sandbox.tier import probe
 from engine.sandbox.tier import best_tier
 found = probe()
 print(json.dumps([best_tier(found), {r.name: [r.ok, r.reason, r.fix] for r in found.reports}]))
@@ -76,7 +67,8 @@ FILTER = build_filter(FilterOptions(), kernel.MACHINE)
 def probed(front: str, user: str) -> tuple[str, dict[str, list[Any]]]:
     done = subprocess.run(
         [python_of(user), "-c", front + PROBE],
-        capture_output=True, text=True, env=environment(), cwd="/", timeout=60, check=True, **ids(user),
+        capture_output=True, text=True, env=environment(), cwd="/", timeout=PATIENCE_S, check=True,
+        **ids(user),
     )  # fmt: skip
     tier, reports = json.loads(done.stdout)
     return tier, reports
@@ -152,10 +144,10 @@ def test_ports_need_a_landlock_that_knows_them() -> None:
 
 def test_each_tier_names_what_gets_through() -> None:
     found = layers_with("landlock", "seccomp", "broker")
-    assert len(gets_through(Tier.KERNEL, found)) == 6
-    assert len(gets_through(Tier.KERNEL, layers_with("landlock", "seccomp"))) == 7
-    assert gets_through(Tier.FULL, found) == ()
-    assert len(gets_through(Tier.FULL, layers_with("landlock", "seccomp"))) == 1
+    assert len(remaining_access(Tier.KERNEL, found)) == 6
+    assert len(remaining_access(Tier.KERNEL, layers_with("landlock", "seccomp"))) == 7
+    assert remaining_access(Tier.FULL, found) == ()
+    assert len(remaining_access(Tier.FULL, layers_with("landlock", "seccomp"))) == 1
 
 
 async def test_without_a_jail_the_session_runs_nothing_and_says_why(tmp_path: Path) -> None:
@@ -237,8 +229,8 @@ def test_a_bwrap_that_others_could_have_written_is_not_used(tmp_path: Path) -> N
     planted.write_text("#!/bin/sh\n")
     planted.chmod(0o755)
     tmp_path.chmod(0o777)
-    assert bwrap.find([str(planted)]) is None
-    assert bwrap.find([str(tmp_path / "missing")]) is None
+    assert bwrap.find_bwrap([str(planted)]) is None
+    assert bwrap.find_bwrap([str(tmp_path / "missing")]) is None
 
 
 @pytest.mark.parametrize(
@@ -262,7 +254,7 @@ def test_a_rule_on_a_missing_path_is_passed_over(tier: Tier) -> None:
 @pytest.mark.parametrize("abi", [1, 2, 3, 4, 5])
 async def test_older_rulesets_still_hold_files(tmp_path: Path, tier: Tier, abi: int) -> None:
     need(tier)
-    path = bwrap.find() if tier is Tier.FULL else None
+    path = bwrap.find_bwrap() if tier is Tier.FULL else None
     tool = SimpleCoder(tmp_path, confinement=KernelJail(abi, True, path))
     context = CallContext(SandboxSession(), "agent")
     outside = tmp_path.parent / f"{tmp_path.name}-outside"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.sandbox import Tier
+from engine.sandbox.policy import Tier
 from tests.rounds import FULL
 from tests.sandbox.jail_runs import TIERS, USERS, Room, environment, ids, python_of
 

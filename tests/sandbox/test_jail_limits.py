@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from engine.sandbox import Tier
+from engine.sandbox.policy import Tier
 from tests.sandbox.jail_runs import Room
 
 MIB = 1 << 20

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from engine.sandbox import Tier
+from engine.sandbox.policy import Tier
+from tests.patience import PATIENCE_S
 from tests.sandbox.jail_runs import USERS, Room, environment, ids, need, python_of, room
 
 STUBBORN = """
@@ -134,7 +135,7 @@ def test_a_job_ends_whole_when_it_is_closed(place: Room, tier: Tier, lives: list
 def test_a_killed_cockpit_leaves_no_process_of_a_job(place: Room, tier: Tier, lives: list[Life]) -> None:
     lives.append(life := Life(place, tier, python(STUBBORN), then="sleep"))
     assert life.said()["up"]
-    until = time.monotonic() + 20
+    until = time.monotonic() + PATIENCE_S
     while not (place.root / "daemon4").exists():
         assert time.monotonic() < until
         time.sleep(0.01)

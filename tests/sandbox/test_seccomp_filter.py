@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from engine.sandbox import bpf
+from engine.sandbox import seccomp as bpf
 from engine.sandbox.policy import Network
 from engine.sandbox.seccomp import FilterOptions, build_filter
 from engine.sandbox.syscall_numbers import AARCH64, X86_64, Numbers

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from app.doctor import examine
-from engine.sandbox import SandboxPolicy, Tier, gets_through, layers
+from app.cli.doctor import check_installation
+from engine.sandbox.policy import SandboxPolicy, Tier
+from engine.sandbox.tier import layers, remaining_access
 from tests.sandbox.jail_runs import REPOSITORY, TIERS, USERS, Room, need
 from tests.security import report
 from tests.security.case import Column, Outcome
@@ -112,15 +113,17 @@ def test_doctor_names_what_was_measured_to_get_through(tier: Tier) -> None:
     need(tier)
     found, _ = tried(tier, "this user")
     seen = {name for case in CASES for name in case.seen if found[name] == "through"}
-    lines = gets_through(tier, layers())
+    lines = remaining_access(tier, layers())
     told = {line for line in lines if any(WORDS[name] in line for name in seen)}
     assert told == set(lines)
     assert all(any(WORDS[name] in line for line in lines) for name in seen)
 
 
 async def test_doctor_prints_what_gets_through_in_its_tier(tmp_path: Path) -> None:
-    _, answer, text = await examine(tmp_path)
-    assert answer["sandbox"]["gets_through"] == list(gets_through(Tier(answer["sandbox"]["tier"]), layers()))
+    _, answer, text = await check_installation(tmp_path)
+    assert answer["sandbox"]["gets_through"] == list(
+        remaining_access(Tier(answer["sandbox"]["tier"]), layers())
+    )
     assert all(line in text for line in answer["sandbox"]["gets_through"])
 
 
@@ -176,6 +179,6 @@ def test_root_is_told_that_processes_are_counted_and_not_capped() -> None:
 
 
 def test_a_grant_of_ports_says_that_every_host_is_meant() -> None:
-    text = (REPOSITORY / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "app/guide/sandbox.md").read_text(encoding="utf-8")
     assert "a cloud's metadata address" in " ".join(text.split())
     assert "UDP" in "\n".join(SandboxPolicy(network="ports").explain())  # type: ignore[arg-type]

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from app.doctor import examine
-from engine.domain.action import ErrorCode
-from engine.engine import SANDBOX_DIRECTORY
-from engine.sandbox import PathError, SandboxFiles, SandboxPolicy
-from engine.sandbox.shared import shared_files
+from app.cli.doctor import check_installation
+from engine.api.queries import SANDBOX_DIRECTORY
+from engine.core.actions import ErrorCode
+from engine.sandbox.file_search import shared_files
+from engine.sandbox.files import SandboxFiles
+from engine.sandbox.paths import PathError
+from engine.sandbox.policy import SandboxPolicy
 
 
 @pytest.fixture
@@ -22,18 +24,15 @@ def root(tmp_path: Path) -> Path:
     return made
 
 
-def test_files_with_a_name_outside_are_named(root: Path) -> None:
+def test_files_with_several_names_are_named(root: Path) -> None:
     (root / "alone").write_text("x")
-    (root / "twice").write_text("x")
-    os.link(root / "twice", root / "a/b/again")
-    assert shared_files(SandboxFiles(root)).count == 0
     for name in ("a/b/one", "a/two", "esc\x1b[2J", "z"):
         (root / name).hardlink_to(root.parent / "outside")
         assert shared_files(SandboxFiles(root)).count == 1
     (root.parent / "other").write_text("x")
     (root / "a/other").hardlink_to(root.parent / "other")
-    found = shared_files(SandboxFiles(root))
-    assert (found.count, found.examples, found.whole) == (2, ["a/b/one", "a/other"], True)
+    shared = shared_files(SandboxFiles(root))
+    assert (shared.count, shared.examples, shared.whole) == (2, ["a/b/one", "a/other"], True)
 
 
 def test_links_lead_nowhere_and_the_limits_hold(root: Path) -> None:
@@ -47,12 +46,12 @@ def test_links_lead_nowhere_and_the_limits_hold(root: Path) -> None:
 
 
 async def test_doctor_reports_what_a_program_could_change_outside(root: Path) -> None:
-    _, answer, text = await examine(root.parent)
+    _, answer, text = await check_installation(root.parent)
     assert answer["root"]["ok"]
     (root / "a/shared").hardlink_to(root.parent / "outside")
-    _, answer, text = await examine(root.parent)
+    _, answer, text = await check_installation(root.parent)
     assert not answer["root"]["ok"]
-    assert "1 of its files have a name outside" in text
+    assert "1 of its files have several names" in text
     assert "a/shared" in text
 
 
@@ -62,5 +61,5 @@ async def test_a_root_that_is_a_link_is_refused_and_reported(tmp_path: Path) -> 
     with pytest.raises(PathError) as error:
         SandboxFiles(tmp_path / SANDBOX_DIRECTORY)
     assert error.value.code is ErrorCode.NOT_ALLOWED
-    _, answer, _ = await examine(tmp_path)
+    _, answer, _ = await check_installation(tmp_path)
     assert "symbolic link" in answer["root"]["reason"]

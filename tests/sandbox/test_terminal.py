@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from engine.domain.action import ErrorCode, SandboxSession
-from engine.sandbox import PathError, Tier
-from engine.sandbox.shell import OperatorShell, shell_command, shell_launch
-from engine.sandbox.shell_notes import NotesPlace
+from engine.core.actions import ErrorCode, SandboxSession
+from engine.sandbox.paths import PathError
+from engine.sandbox.policy import Tier
+from engine.sandbox.shell import OperatorShell, ShellNotesDirectory, shell_command, shell_launch
 from engine.sandbox.terminal import Terminal
 from tests.sandbox.shell_desk import TIERS, Desk, alive, until
 
@@ -318,7 +318,7 @@ async def test_where_there_is_no_bash_it_is_sh(tmp_path: Path) -> None:
     desk = Desk(root, Tier.FULL)
     shell = OperatorShell(Terminal(desk.record, "a1", lambda _stream, _text: None))
     shell.terminal.follow(desk.screen.extend)
-    place = NotesPlace(desk.coder.files, "pilot")
+    place = ShellNotesDirectory(desk.coder.files, "pilot")
     async with desk.coder._held(["/bin/sh"], desk.context()) as (launch, cwd, jail):
         rc = place.prepare(desk.session, "shell.sh")
         run = asyncio.create_task(

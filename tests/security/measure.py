@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from engine.sandbox import Tier, layers
-from engine.sandbox.tier import best_tier
+from engine.sandbox.policy import Tier
+from engine.sandbox.tier import best_tier, layers
 from tests.sandbox.jail_runs import ORDINARY, REPOSITORY, USERS, environment, ids, python_of, room
 from tests.security.case import Case, Column, Outcome, Result
 from tests.security.inside import script

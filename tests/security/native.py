@@ -19,19 +19,17 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult
-from engine.domain.ports import CallContext
-from engine.sandbox import SandboxPolicy, Tier
-from engine.sandbox.environment import child_environment
-from engine.sandbox.policy import Network
-from engine.sandbox.programs import BASE_PYTHON
-from engine.tools import SimpleCoder
+from engine.core.actions import ErrorCode, ResultStatus, SandboxSession, ToolResult
+from engine.core.ports import CallContext
+from engine.sandbox.policy import Network, SandboxPolicy, Tier
+from engine.sandbox.programs import BASE_PYTHON, child_environment
+from engine.tools.simple_coder import SimpleCoder
 from tests.security.watch import Watch
 
 Check = Callable[["Bench"], Awaitable[None]]
 CHECKS: dict[str, Check] = {}
 WORD = "the secret"
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 """For what must be answered at once; a machine may be slow."""
 FLAT_BYTES = 96 << 20
 """What the largest read may add to the memory; the policy's limit is 10 MiB."""

@@ -21,11 +21,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from engine.domain.action import ErrorCode, SandboxSession, ToolResult
-from engine.domain.ports import CallContext
-from engine.sandbox import SandboxPolicy, Tier
+from engine.core.actions import ErrorCode, SandboxSession, ToolResult
+from engine.core.ports import CallContext
+from engine.sandbox.policy import SandboxPolicy, Tier
 from engine.sandbox.programs import BASE_PYTHON
-from engine.tools import SimpleCoder
+from engine.tools.simple_coder import SimpleCoder
 from tests.security.watch import Watch
 
 WORD = "the secret"
@@ -36,7 +36,7 @@ GROUPS = (
 )
 VERBS = tuple(verb for group in GROUPS for verb in group)
 NAIVE = "resolve, check, open"
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 SWAPPER = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)

@@ -6,7 +6,7 @@ import platform
 from collections import Counter
 from collections.abc import Iterable
 
-from engine.sandbox import layers
+from engine.sandbox.tier import layers
 from tests.security.case import Case, Column, Outcome, Result
 from tests.security.measure import Measured, results
 from tests.security.race import NAIVE, VERBS
@@ -18,7 +18,7 @@ NOT_HERE = (
     "aarch64: test_seccomp_filter runs its filter by an interpreter; no such kernel was at hand",
     "delegated cgroups: they are not used; limits that no rlimit holds are sampled",
     "roots on file systems that ignore case, NFS, FUSE, overlayfs: none was prepared",
-    "macOS, WSL, and what AppArmor or Yama would refuse besides",
+    "WSL, and what AppArmor or Yama would refuse besides",
 )
 """What of sandbox spec §7 no column shows."""
 

@@ -1,26 +1,14 @@
-"""The definition of a selection: its properties, and that SQLite comes to the same."""
+"""The definition of a selection: its properties."""
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.selection import (
-    Edge,
-    GraphInputError,
-    Node,
-    Selection,
-    Signal,
-    choose,
-    facts_of,
-    normalise,
-    triggers_in,
-)
-from engine.selection.sqlite_rows import SqliteRows, add_functions, create
+from engine.crew.selection import Edge, Node, Signal, choose, facts_of, normalise, triggers_in
 
 WORDS = ("plan", "test", "risk")
 TYPES = ("un-defined", "ill-defined")
@@ -72,29 +60,6 @@ SIGNALS = st.builds(
     st.integers(1, 6),
     st.booleans(),
 )
-
-
-def _by_sql(nodes: list[Node], edges: list[Edge], signal: Signal, policy: str) -> Selection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        add_functions(connection)
-        create(connection)
-        rows = SqliteRows(connection)
-        for node in nodes:
-            rows.put_node(node)
-        for edge in edges:
-            rows.put_edge(edge)
-        return rows.select(signal, policy)  # type: ignore[arg-type]
-    finally:
-        connection.close()
-
-
-@given(graphs(), SIGNALS, st.sampled_from(["corrected", "literal"]))
-@settings(max_examples=150)
-def test_sqlite_selects_what_the_definition_selects(
-    graph: tuple[list[Node], list[Edge]], signal: Signal, policy: str
-) -> None:
-    assert _by_sql(*graph, signal, policy) == choose(facts_of(*graph), signal, policy)  # type: ignore[arg-type]
 
 
 @given(graphs(), SIGNALS)
@@ -177,25 +142,3 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
 )
 def test_triggers_stand_as_whole_words(text: str, trigger: str, stands: bool) -> None:
     assert triggers_in(text, [trigger]) == ((trigger,) if stands else ())
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("id", "Minto"),
-        ("name", " "),
-        ("type", "fuzzer"),
-        ("triggers", "plan"),
-        ("triggers", tuple(f"t{n}" for n in range(21))),
-        ("enabled", 1),
-        ("callers", (3,)),
-        ("description", "\ud800"),
-    ],
-)
-def test_a_node_that_does_not_fit_names_its_field(field: str, value: object) -> None:
-    fields: dict[str, object] = {"id": "a", "name": "A", "type": "role", field: value}
-    with pytest.raises(GraphInputError) as caught:
-        Node(**fields)  # type: ignore[arg-type]
-    assert caught.value.field == field
-    with pytest.raises(GraphInputError, match="limit"):
-        Signal(limit=0)

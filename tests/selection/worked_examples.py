@@ -1,11 +1,11 @@
-"""The graph and the examples of ontology spec §3.4."""
+"""A graph with worked examples: signals and the scores that both policies give."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.selection import Edge, FrameworkGraph, Node, Selection, Signal
+from engine.crew.selection import Edge, Node, Selection, Signal
 
 UN, ILL, WELL = "un-defined", "ill-defined", "well-defined"
 IDS = {
@@ -32,7 +32,8 @@ _CHAINS = (
     ("scenario", "hats", 0.7),
     ("pws", "devil", 0.6),
 )
-Change = Callable[[FrameworkGraph], Awaitable[None]]
+Rows = tuple[list[Node], list[Edge]]
+Change = Callable[[list[Node], list[Edge]], None]
 Scores = dict[str, float]
 
 
@@ -44,32 +45,26 @@ NODES = tuple(node(name, *words) for name, words in _NODES.items())
 EDGES = tuple(Edge(IDS[src], "CHAINS_TO", IDS[dst], weight) for src, dst, weight in _CHAINS)
 
 
-async def fill(graph: FrameworkGraph) -> None:
-    for one in NODES:
-        await graph.upsert(one)
-    for edge in EDGES:
-        await graph.link(edge.src, edge.rel, edge.dst, weight=edge.value)
+def rows() -> Rows:
+    return list(NODES), list(EDGES)
 
 
-async def _rated(graph: FrameworkGraph) -> None:
-    await graph.link("jtbd", "GOOD_FOR", ILL, confidence=0.8)
+def _rated(_nodes: list[Node], edges: list[Edge]) -> None:
+    edges.append(Edge("jtbd", "GOOD_FOR", ILL, 0.8))
 
 
-async def _used(graph: FrameworkGraph) -> None:
-    async with graph.transaction() as unit:
-        for name, uses, successes in (("pws", 8, 1), ("devil", 10, 9)):
-            for number in range(uses):
-                await unit.record_use(IDS[name], f"session {number}", number < successes)
+def _used(_nodes: list[Node], edges: list[Edge]) -> None:
+    for name, uses, successes in (("pws", 8, 1), ("devil", 10, 9)):
+        edges += [Edge(IDS[name], "USED_BY", f"session {n}", float(n < successes)) for n in range(uses)]
 
 
-async def _parallel(graph: FrameworkGraph) -> None:
-    await graph.link(IDS["minto"], "CHAINS_TO", IDS["pws"], weight=0.7, source=IDS["pws"])
+def _parallel(_nodes: list[Node], edges: list[Edge]) -> None:
+    edges.append(Edge(IDS["minto"], "CHAINS_TO", IDS["pws"], 0.7, IDS["pws"]))
 
 
-async def _hub(graph: FrameworkGraph) -> None:
-    await graph.upsert(node("hub", (), (ILL,)))
-    for name in ("minto", "jtbd", "hats"):
-        await graph.link("hub", "CHAINS_TO", IDS[name], weight=1.0)
+def _hub(nodes: list[Node], edges: list[Edge]) -> None:
+    nodes.append(node("hub", (), (ILL,)))
+    edges += [Edge("hub", "CHAINS_TO", IDS[name], 1.0) for name in ("minto", "jtbd", "hats")]
 
 
 @dataclass(frozen=True)

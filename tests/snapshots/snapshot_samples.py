@@ -10,7 +10,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+
+from engine.sandbox.snapshots.entry import SnapshotError, SnapshotInfo
+from engine.sandbox.snapshots.tree import entries_below
+from engine.sandbox.snapshots.workspace import Snapshots
+from tests.patience import PATIENCE_S
 
 TOP = Path(__file__).parent.parent.parent
 FREE_UID = 54_321
@@ -37,6 +43,42 @@ def picture(root: Path) -> dict[bytes, tuple[object, ...]]:
             else:
                 found[path[top:]] = ("special", stat.S_IFMT(status.st_mode), mode)
     return found
+
+
+def kept(snapshots: Snapshots) -> list[SnapshotInfo]:
+    """All snapshots, oldest first."""
+    records = [snapshots._store.read(name) for name in snapshots._store.names().values()]
+    return [record.info for record in reversed(records) if record is not None]
+
+
+def forget(snapshots: Snapshots, *ids: str) -> None:
+    """Remove the records of snapshots."""
+    snapshots._store.forget(ids)
+
+
+def limit_store(snapshots: Snapshots, size: int) -> Snapshots:
+    """The same with so much room for objects."""
+    snapshots.policy = replace(snapshots.policy, store_bytes=size)
+    return snapshots
+
+
+def is_whole(snapshots: Snapshots, snapshot: str) -> bool:
+    """Whether all that a snapshot names is there and holds what it held."""
+    store = snapshots._store
+    try:
+        store.times(store.record(snapshot).times)
+        for _, entry in entries_below(store.manifest(snapshot).tree, store.tree):
+            if entry.digest:
+                store.objects.read(entry.digest)
+    except SnapshotError:
+        return False
+    return True
+
+
+async def is_back(snapshots: Snapshots, snapshot: str) -> bool:
+    """Whether the workspace is that of the snapshot once it was restored."""
+    done = await snapshots.restore(snapshot)
+    return done.verified and (await snapshots.take()).id == snapshot
 
 
 def bytes_read() -> int:
@@ -75,9 +117,10 @@ def ordinary_user_directory() -> Iterator[Path]:
 _AS_USER = """
 import asyncio, os, sys
 from pathlib import Path
-from engine.snapshots.workspace import Snapshots
-from engine.snapshots.policy import SnapshotPolicy
-from engine.snapshots.store import _records
+from engine.sandbox.snapshots.workspace import Snapshots
+from engine.sandbox.snapshots.walk import SnapshotPolicy
+from engine.sandbox.snapshots.store import _records
+from tests.snapshots.snapshot_samples import is_back, kept
 async def main():
 {body}
 async def nothing(): await asyncio.to_thread(_records)  # and all that this imports, while it can be read
@@ -104,7 +147,7 @@ def run_as_user(directory: Path, body: str, *, drop: bool = True) -> str:
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(TOP)},
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

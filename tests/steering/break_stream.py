@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.domain.action import ErrorCode, ResultStatus, Undo
-from engine.domain.break_lines import read_break
-from engine.domain.plan import PlanStep, StepStatus
-from engine.domain.state import AgentState
-from engine.journal import events as ev
-from engine.journal.event import Event
-from engine.journal.fold import apply
-from engine.steering.gate import hold
+from engine.agent.steering.gate import hold
+from engine.core import events as ev
+from engine.core.actions import ErrorCode, ResultStatus, Reversibility
+from engine.core.breakpoints import read_break
+from engine.core.fold import apply
+from engine.core.journal import Event
+from engine.core.plan import PlanStep, StepStatus
+from engine.core.state import AgentState
 
 
 class Watched:
@@ -75,7 +75,7 @@ class Watched:
         )
         held = self.look(step)
         assert not self.look(step), "what has held once lets go"
-        self.add(ev.ActionStarted(action=action, undo=Undo.WORKSPACE, mutates=True))
+        self.add(ev.ActionStarted(action=action, undo=Reversibility.WORKSPACE, mutates=True))
         result = {"return_code": 1 if code else 0, "stdout": f"{command} {action}\nall done"}
         status = ResultStatus.FAILURE if code else ResultStatus.SUCCESS
         self.add(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.library import PlanLibrary
-from engine.thinkers.clauses import split_clauses
+from engine.planning.library.plan_library import PlanLibrary
+from engine.planning.thinkers.clauses import split_clauses
 
 LIBRARY = PlanLibrary.load()
 

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.domain.action import SandboxSession
-from engine.domain.goal import Goal
-from engine.domain.plan import Op, PlanStep, Provenance
-from engine.domain.thinking import PlanProposal, PlanRequest, Thinker
-from engine.library import PlanLibrary
-from engine.thinkers import ProceduralThinker
+from engine.core.actions import SandboxSession
+from engine.core.goals import Goal
+from engine.core.plan import Op, PlanStep, Provenance
+from engine.core.thinking import PlanProposal, PlanRequest, Thinker
+from engine.planning.library.plan_library import PlanLibrary
+from engine.planning.thinkers.procedural import ProceduralThinker
+from tests.rounds import rounds
 
 LIBRARY = PlanLibrary.load()
 SEED = (
@@ -189,11 +190,12 @@ async def test_a_goal_that_cannot_be_read_is_one_uncovered_clause(goal: str, why
 )
 async def test_nasty_goals_are_answered(piece: str) -> None:
     for start in ("", "x ", "write ", "replace 'a' with ", "remember ", "run python "):
-        proposal = await propose((start + piece * 8_000)[:8_000])
+        size = 2_000 if start else 8_000
+        proposal = await propose((start + piece * size)[:size])
         assert proposal.steps or proposal.uncovered
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=rounds(100, full=300), deadline=None)
 @given(
     st.text(max_size=300)
     | st.lists(

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.action import ErrorCode, ResultStatus, SandboxSession, ToolResult
-from engine.domain.ports import CallContext
-from engine.sandbox import SandboxPolicy
-from engine.sandbox.names import meant, shown
-from engine.tools import SimpleCoder
+from engine.core.actions import ErrorCode, ResultStatus, SandboxSession, ToolResult
+from engine.core.ports import CallContext
+from engine.sandbox.paths import name_text, parse_name
+from engine.sandbox.policy import SandboxPolicy
+from engine.tools.simple_coder import SimpleCoder
 
 STRANGE = [
     b"caf\xe9",
@@ -51,11 +51,11 @@ class Hands:
 @given(st.binary(min_size=1, max_size=40).filter(lambda raw: b"\0" not in raw))
 def test_every_name_can_be_shown_on_a_line_and_is_the_same_name_again(raw: bytes) -> None:
     name = os.fsdecode(raw)
-    text = shown(name)
+    text = name_text(name)
     assert text.isprintable()
     text.encode()
-    assert os.fsencode(meant(text)) == raw
-    assert shown(meant(text)) == text
+    assert os.fsencode(parse_name(text)) == raw
+    assert name_text(parse_name(text)) == text
 
 
 @pytest.mark.parametrize("raw", STRANGE, ids=repr)

@@ -1,4 +1,4 @@
-"""The stand-alone shell: seed transcript and mastermind-and-simple-coder §7 items 59-61."""
+"""The stand-alone shell, against a recorded transcript."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 
-from app.coder import Shell, coder, parse_line
-from engine.domain.action import ErrorCode, SandboxSession
-from engine.tools import SimpleCoder
+from app.commands.coder_shell import Shell, coder, parse_line
+from engine.core.actions import ErrorCode, SandboxSession
+from engine.tools.simple_coder import SimpleCoder
 from engine.tools.simple_coder_commands import COMMANDS
+from tests.patience import PATIENCE_S
 
 
 async def answers(root: Path, *lines: str) -> tuple[int, list[dict[str, Any]]]:
@@ -135,7 +136,7 @@ class Terminal:
     """The interactive shell on a terminal of its own."""
 
     def __init__(self, root: Path) -> None:
-        script = "import asyncio, sys; from pathlib import Path; from app.coder import coder; "
+        script = "import asyncio, sys; from pathlib import Path; from app.commands.coder_shell import coder; "
         script += "sys.exit(asyncio.run(coder(Path(sys.argv[1]))))"
         self.master, slave = pty.openpty()
         self.process = subprocess.Popen(
@@ -188,14 +189,14 @@ def test_the_interactive_transcript_is_the_seeds(terminal: Terminal) -> None:
     assert '"message": "Current directory is now: ./test_project"' in terminal.until(r"\n\./test_project \$ ")
     terminal.type("exit\n")
     terminal.until("Exiting.\n")
-    assert terminal.process.wait(20) == 0
+    assert terminal.process.wait(PATIENCE_S) == 0
 
 
 def test_the_end_of_input_leaves(terminal: Terminal) -> None:
     terminal.until(r"\$ ")
     terminal.type("\x04")
     terminal.until("Exiting.")
-    assert terminal.process.wait(20) == 0
+    assert terminal.process.wait(PATIENCE_S) == 0
 
 
 def test_ctrl_c_ends_the_command_and_not_the_shell(terminal: Terminal, tmp_path: Path) -> None:

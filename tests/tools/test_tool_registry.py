@@ -1,4 +1,4 @@
-"""What is wrong with a call is said before it is made (mastermind-and-simple-coder §4.5 hole 22)."""
+"""What is wrong with a call is said before it is made."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from engine.domain.action import ErrorCode, Undo
-from engine.tools import SimpleCoder, ToolRegistry, UnknownToolError
+from engine.core.actions import ErrorCode, Reversibility
+from engine.tools.registry import ToolRegistry, UnknownToolError
+from engine.tools.simple_coder import SimpleCoder
 
 
 @pytest.fixture
@@ -81,9 +82,9 @@ def test_schemas_are_json_schema_with_names_that_models_accept(registry: ToolReg
 
 def test_commands_say_whether_they_can_be_undone(registry: ToolRegistry) -> None:
     commands = registry.get("simple_coder").commands
-    changing = {name for name, spec in commands.items() if spec.undo == Undo.WORKSPACE}
+    changing = {name for name, spec in commands.items() if spec.undo == Reversibility.WORKSPACE}
     assert changing == {"mkdir", "write", "append", "replace", "move", "copy", "rm", "create_venv"}
-    lasting = {name for name, spec in commands.items() if spec.undo == Undo.IRREVERSIBLE}
+    lasting = {name for name, spec in commands.items() if spec.undo == Reversibility.IRREVERSIBLE}
     assert lasting == {"run", "start", "stop_job", "shell"}
     assert {name for name, spec in commands.items() if spec.mutates} == changing | lasting
 

@@ -7,36 +7,19 @@ from collections.abc import Sequence
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.filter import LineFilter
+from textual.message import Message
 
-from themes import load_themes
-from widgets import (
-    GUARD,
-    AgentLine,
-    CommandBar,
-    CommandBarModel,
-    Completion,
-    ErrorLine,
-    ErrorPanel,
-    ErrorsModel,
-    GoalLine,
-    GoalStack,
-    GoalStackModel,
-    MemoryLine,
-    MindLine,
-    MindModel,
-    MindStream,
-    PlanModel,
-    PlanPane,
-    RememberedLine,
-    SandboxPane,
-    SessionChunk,
-    SessionModel,
-    StatusBar,
-    StatusModel,
-    StepLine,
-    WorkingMemory,
-    WorkingMemoryModel,
-)
+from themes.loading import load_themes
+from widgets.base.line_pane import Requested
+from widgets.base.text_layout import CONTROL_FILTER
+from widgets.panes.beliefs import MemoryLine, RememberedLine, WorkingMemory, WorkingMemoryModel
+from widgets.panes.command_bar import CommandBar, CommandBarModel, Completion
+from widgets.panes.errors import ErrorLine, ErrorPanel, ErrorsModel
+from widgets.panes.goals import AgentLine, GoalLine, GoalStack, GoalStackModel
+from widgets.panes.mind_stream import MindLine, MindModel, MindStream
+from widgets.panes.plan import PlanModel, PlanPane, StepLine
+from widgets.panes.session import SandboxPane, SessionChunk, SessionModel
+from widgets.panes.status_bar import StatusBar, StatusModel
 
 GOALS = GoalStackModel(
     goals=(
@@ -196,7 +179,7 @@ class Cockpit(App[None]):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         filters = super().get_line_filters()
-        return [*filters, GUARD] if self.guarded else filters
+        return [*filters, CONTROL_FILTER] if self.guarded else filters
 
     def compose(self) -> ComposeResult:
         yield self.status
@@ -226,3 +209,9 @@ class Cockpit(App[None]):
         self.session.append(SESSION)
         self.session.show(SessionModel(exit_status=0, duration_s=3.42, bytes_hidden=12_345))
         self.bar.show(CommandBarModel("step 3 runs next", "ok"))
+
+
+def requests(messages: Sequence[Message]) -> list[tuple[object, ...]]:
+    """What was requested, each once."""
+    asked = [(each.what, *each.args) for each in messages if isinstance(each, Requested)]
+    return list(dict.fromkeys(asked))

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from widgets.dialogs.memory_browser import BrowserModel, FoundLine, MemorySearch
+from widgets.dialogs.memory_browser import (
+    BrowserModel,
+    FoundLine,
+    LinkLine,
+    MemoryDetail,
+    MemorySearch,
+    VersionLine,
+)
 from widgets.dialogs.metacognition import BackgroundLine, Gauge, MetaModel
-from widgets.memory_detail import LinkLine, MemoryDetail, VersionLine
 
 FOUND = (
     FoundLine("m7", "the index answers slowly before noon", "semantic", "fact", "3h", 7.0, 0.91, "words 0.9"),

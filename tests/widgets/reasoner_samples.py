@@ -9,27 +9,13 @@ from textual.containers import Horizontal, Vertical
 from textual.filter import LineFilter
 from textual.message import Message
 
-from themes import load_themes
-from widgets import (
-    GUARD,
-    BeliefLine,
-    BeliefsModel,
-    BeliefsPane,
-    FrameLine,
-    GoalStack,
-    GoalStackModel,
-    IntentionLine,
-    IntentionsModel,
-    WorldModel,
-    WorldPane,
-    WorldSign,
-)
-from widgets.dialogs import (
-    BreakpointLine,
-    BreakpointsModel,
-    GeneratedPlansModel,
-    ProposedPlan,
-)
+from themes.loading import load_themes
+from widgets.base.text_layout import CONTROL_FILTER
+from widgets.dialogs.generated_plans import GeneratedPlansModel, ProposedPlan
+from widgets.dialogs.limits import BreakpointLine, BreakpointsModel
+from widgets.panes.beliefs import BeliefLine, BeliefsModel, BeliefsPane
+from widgets.panes.goals import FrameLine, GoalStack, GoalStackModel, IntentionLine, IntentionsModel
+from widgets.panes.world import WorldModel, WorldPane, WorldSign
 
 WORLD = WorldModel(
     title="explorer",
@@ -123,7 +109,7 @@ class ReasonerApp(App[None]):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         filters = super().get_line_filters()
-        return [*filters, GUARD] if self.guarded else filters
+        return [*filters, CONTROL_FILTER] if self.guarded else filters
 
     def compose(self) -> ComposeResult:
         with Horizontal():

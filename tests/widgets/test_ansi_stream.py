@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from widgets.ansi_stream import PLAIN, STRING_LIMIT, AnsiStream, Sgr, Span, sgr
+from widgets.terminal.ansi_stream import PLAIN, STRING_LIMIT, AnsiStream, Sgr, Span, sgr
 
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cockpit_samples import requests
 from reasoner_samples import BELIEFS, ReasonerApp
 from test_rows import PaneApp
 from textual.message import Message
 
-from widgets import BeliefLine, BeliefsModel, BeliefsPane
-from widgets.rows import RowPane
+from widgets.base.line_pane import LinePane
+from widgets.panes.beliefs import BeliefLine, BeliefsModel, BeliefsPane
 
 
 def lines(pane: BeliefsPane) -> list[str]:
@@ -82,13 +83,12 @@ async def test_enter_tells_which_belief_was_chosen_and_an_update_tells_nothing()
         app.beliefs.focus()
         app.beliefs.show(replace(BELIEFS, beliefs=BELIEFS.beliefs[:-1]))
         await pilot.pause()
-        assert not [each for each in messages if isinstance(each, BeliefsPane.BeliefChosen)]
+        assert requests(messages) == []
 
         await pilot.press("down", "enter")
         await pilot.pause()
 
-    chosen = {each.literal for each in messages if isinstance(each, BeliefsPane.BeliefChosen)}
-    assert chosen == {"there_is(rock, north_west)"}
+    assert requests(messages) == [("belief_chosen", "there_is(rock, north_west)")]
 
 
 async def test_of_ten_thousand_beliefs_only_those_in_sight_are_drawn() -> None:
@@ -100,7 +100,7 @@ async def test_of_ten_thousand_beliefs_only_those_in_sight_are_drawn() -> None:
         assert pane.border_subtitle == "10,000 · newest first"
         layouts = pane.screen._layout_updates
         drawn: list[int] = []
-        pane.draw = lambda number, *rest: drawn.append(number) or RowPane.draw(pane, number, *rest)  # type: ignore[method-assign]
+        pane.draw = lambda number, *rest: drawn.append(number) or LinePane.draw(pane, number, *rest)  # type: ignore[method-assign]
 
         await pilot.press("pageup")
         pane.show(replace(MANY, beliefs=(*MANY.beliefs, BeliefLine("new", fresh=True))))

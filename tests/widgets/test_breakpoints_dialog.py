@@ -5,11 +5,14 @@ from dataclasses import replace
 import pytest
 from reasoner_samples import BREAKPOINTS
 from test_dialogs import OPEN, DialogApp
-from textual.message import Message
 from textual.widgets import Input
 
-from widgets.dialogs import BreakpointLine, BreakpointsDialog, BreakpointsModel
-from widgets.dialogs.breakpoints import BreakpointList, KindList
+from widgets.base.line_pane import LinePane, Requested
+from widgets.dialogs.limits import (
+    BreakpointLine,
+    BreakpointsDialog,
+    BreakpointsModel,
+)
 
 
 class BreakpointsApp(DialogApp):
@@ -19,7 +22,7 @@ class BreakpointsApp(DialogApp):
         self.opened = BreakpointsDialog(model, self.check)
         super().__init__(self.opened)
         self.model = model
-        self.asked: list[Message] = []
+        self.asked: list[tuple[object, ...]] = []
 
     def check(self, kind: str, pattern: str) -> str:
         return "" if pattern.endswith(")") else f"{pattern or 'nothing'} is no pattern for a {kind}"
@@ -28,25 +31,24 @@ class BreakpointsApp(DialogApp):
         self.model = replace(self.model, breakpoints=lines)
         self.opened.show(self.model)
 
-    def on_breakpoints_dialog_add_requested(self, event: BreakpointsDialog.AddRequested) -> None:
-        self.asked.append(event)
-        self.become(*self.model.breakpoints, BreakpointLine("new", event.kind, event.pattern))
-
-    def on_breakpoints_dialog_switch_requested(self, event: BreakpointsDialog.SwitchRequested) -> None:
-        self.asked.append(event)
-        self.become(
-            *(
-                replace(each, enabled=event.enabled) if each.id == event.breakpoint_id else each
-                for each in self.model.breakpoints
-            )
-        )
-
-    def on_breakpoints_dialog_remove_requested(self, event: BreakpointsDialog.RemoveRequested) -> None:
-        self.asked.append(event)
-        self.become(*(each for each in self.model.breakpoints if each.id != event.breakpoint_id))
+    def on_requested(self, event: Requested) -> None:
+        if event.what != "dry_run":
+            self.asked.append((event.what, *event.args))
+        match event.what, event.args:
+            case "add", (kind, pattern):
+                self.become(*self.model.breakpoints, BreakpointLine("new", kind, pattern))
+            case "switch", (ident, enabled):
+                self.become(
+                    *(
+                        replace(each, enabled=enabled) if each.id == ident else each
+                        for each in self.model.breakpoints
+                    )
+                )
+            case "remove", (ident,):
+                self.become(*(each for each in self.model.breakpoints if each.id != ident))
 
     def lines(self) -> list[str]:
-        pane = self.dialog.query_one(BreakpointList)
+        pane = self.dialog.query_one("#list", LinePane)
         rows = (pane.render_line(y).text[1:].rstrip(" │┃") for y in range(pane.content_size.height))
         return [row for row in rows if row]
 
@@ -105,20 +107,20 @@ async def test_a_breakpoint_is_added_by_kind_and_pattern(keys: list[str], kind: 
     app = BreakpointsApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("a", *keys, *"ab d()", "enter")
-        assert app.asked == [BreakpointsDialog.AddRequested(kind, "ab d()")]  # type: ignore[arg-type]
+        assert app.asked == [("add", kind, "ab d()")]
         assert app.lines()[-1].split()[1:] == [kind, "ab", "d()"]
 
         await pilot.press("space")
-        assert isinstance(app.asked[-1], BreakpointsDialog.SwitchRequested)
+        assert app.asked[-1][0] == "switch"
 
 
 async def test_a_wrong_pattern_is_refused_as_it_is_typed_and_on_enter() -> None:
     app = BreakpointsApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("a", "b", "x")
-        assert app.text("#line") == "✗ x is no pattern for a belief"
+        assert app.text("#said") == "✗ x is no pattern for a belief"
         await pilot.press("backspace", "enter")
-        assert app.text("#line") == "✗ nothing is no pattern for a belief"
+        assert app.text("#said") == "✗ nothing is no pattern for a belief"
         assert app.asked == []
 
 
@@ -126,11 +128,11 @@ async def test_escape_goes_back_step_by_step() -> None:
     app = BreakpointsApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("a", "b", "x", "escape")
-        assert app.focused is app.dialog.query_one(KindList)
+        assert app.focused is app.dialog.query_one("#kinds")
         await pilot.press("space", "delete")
         assert app.asked == []
         await pilot.press("escape")
-        assert app.focused is app.dialog.query_one(BreakpointList)
+        assert app.focused is app.dialog.query_one("#list", LinePane)
         assert app.result is OPEN
         await pilot.press("escape")
         assert app.result is None
@@ -149,8 +151,8 @@ async def test_all_of_it_can_be_done_by_the_mouse() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         await pilot.click(".-keys", offset=(1, 0))
-        await pilot.click(KindList, offset=(6, 3))
-        assert app.text("#line").startswith("plan: when a plan that fits is chosen")
+        await pilot.click("#kinds", offset=(6, 3))
+        assert app.text("#said").startswith("plan: when a plan that fits is chosen")
         await pilot.press("escape", "escape")
-        await pilot.click(BreakpointList, offset=(10, 2), times=2)
+        await pilot.click("#list", offset=(10, 2), times=2)
         assert app.lines()[2].startswith("○ error")

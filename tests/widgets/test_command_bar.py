@@ -6,7 +6,8 @@ from textual.app import App, ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from widgets import CommandBar, CommandBarModel, Completion
+from widgets.base.line_pane import Requested
+from widgets.panes.command_bar import CommandBar, CommandBarModel, Completion
 
 
 class BarApp(App[None]):
@@ -24,11 +25,10 @@ class BarApp(App[None]):
     def on_mount(self) -> None:
         self.bar.focus()
 
-    def on_command_bar_command_entered(self, event: CommandBar.CommandEntered) -> None:
-        self.entered.append(event.text)
-
-    def on_command_bar_leave_requested(self) -> None:
-        self.left += 1
+    def on_requested(self, event: Requested) -> None:
+        if event.what == "entered":
+            self.entered.append(str(event.args[0]))
+        self.left += event.what == "leave"
 
     def message(self) -> str:
         visual = self.query_one("#message", Static).visual

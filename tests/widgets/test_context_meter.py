@@ -6,7 +6,9 @@ import pytest
 from test_dialogs import OPEN, DialogApp
 from test_hostile_text import CONTROL, HOSTILE
 
-from widgets import CopyRequested
+from widgets.base.facts import LongText
+from widgets.base.line_pane import CopyRequested, LinePane, Notice
+from widgets.base.text_layout import bar, plain
 from widgets.dialogs.context_meter import (
     BlockList,
     CallLine,
@@ -14,10 +16,7 @@ from widgets.dialogs.context_meter import (
     ContextDialog,
     ContextModel,
     GoalSpending,
-    PromptText,
 )
-from widgets.line_pane import LinePane, Notice
-from widgets.pieces import bar, plain
 
 METER = ContextModel(
     agent="pilot-1",
@@ -81,7 +80,7 @@ async def test_the_prompt_can_be_read_word_by_word_and_copied_unbroken() -> None
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("2")
         await pilot.pause()
-        assert app.lines(PromptText)[:3] == ["── role ──", "You are the planner.", "You never act."]
+        assert app.lines(LongText)[:3] == ["── role ──", "You are the planner.", "You never act."]
         await pilot.press("Y")
         await pilot.pause()
         assert app.copied[0].endswith('── sent with it ──\n{"model": "claude-test"}')
@@ -93,10 +92,10 @@ async def test_enter_on_a_block_reads_that_block() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("down", "enter")
         await pilot.pause()
-        assert app.lines(PromptText)[:2] == ["── tools ──", "tool 0"]
+        assert app.lines(LongText)[:2] == ["── tools ──", "tool 0"]
         await pilot.press("tab")
         await pilot.pause()
-        assert app.lines(PromptText) == ["the answer", "First a directory."]
+        assert app.lines(LongText) == ["the answer", "First a directory."]
         await pilot.press("tab")
         assert app.focused is app.opened.query_one(BlockList)
         assert app.result is OPEN
@@ -110,14 +109,14 @@ async def test_a_newer_call_is_shown_and_the_page_stays() -> None:
         await pilot.press("3")
         app.opened.show(replace(METER, answer="Then a file."))
         await pilot.pause()
-        assert app.lines(PromptText) == ["the answer", "Then a file."]
+        assert app.lines(LongText) == ["the answer", "Then a file."]
 
 
 async def test_without_a_call_each_page_says_what_will_appear() -> None:
     app = MeterApp(ContextModel(agent="pilot-1", notice=Notice("No model was asked yet.")))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        for key, kind in (("1", BlockList), ("2", PromptText), ("3", PromptText)):
+        for key, kind in (("1", BlockList), ("2", LongText), ("3", LongText)):
             await pilot.press(key)
             await pilot.pause()
             assert app.lines(kind) == ["No model was asked yet."]

@@ -10,14 +10,23 @@ import pytest
 from textual.app import App
 from textual.binding import Binding
 
-from engine.agents.kinds import HandoffState
+from engine.crew.ontology.kinds import HandoffState
+from widgets.base.dialog import WriteDialog
+from widgets.base.facts import Fact
+from widgets.base.line_pane import Requested
+from widgets.base.text_layout import plain
 from widgets.dialogs.fleet import FleetDialog, FleetModel
-from widgets.dialogs.handoffs import HandoffLine, HandoffsDialog, HandoffsModel, Span, bar_of
-from widgets.dialogs.selection import CandidateRow, SelectionDialog, SelectionModel
-from widgets.dialogs.written import WriteDialog
-from widgets.facts import Fact
-from widgets.fleet_grid import LABELS, Asked, AskOption, FleetRow, label_at
-from widgets.pieces import plain
+from widgets.dialogs.handoffs import (
+    CandidateRow,
+    HandoffLine,
+    HandoffsDialog,
+    HandoffsModel,
+    SelectionDialog,
+    SelectionModel,
+    Span,
+    bar_of,
+)
+from widgets.panes.fleet_grid import LABELS, Asked, AskOption, FleetRow, label_at
 
 EVIL = "[red]x[/] \x1b[2J\u202e[@click=app.quit]here[/]"
 
@@ -28,23 +37,11 @@ class CrewApp(App[None]):
         self.posted: list[Any] = []
         self.looks = 0
 
-    def on_fleet_dialog_wanted(self, event: FleetDialog.Wanted) -> None:
-        self.posted.append((event.key, event.wish))
-
-    def on_fleet_dialog_answered(self, event: FleetDialog.Answered) -> None:
-        self.posted.append((event.request, event.option, event.text))
-
-    def on_fleet_dialog_delegated(self, event: FleetDialog.Delegated) -> None:
-        self.posted.append((event.key, event.task))
-
-    def on_handoffs_dialog_wanted(self, event: HandoffsDialog.Wanted) -> None:
-        self.posted.append((event.key, event.wish))
-
-    def on_handoffs_dialog_looked(self, event: HandoffsDialog.Looked) -> None:
-        self.posted.append(event.key)
-
-    def on_selection_dialog_chosen(self, event: SelectionDialog.Chosen) -> None:
-        self.posted.append(event.agent)
+    def on_requested(self, event: Requested) -> None:
+        if event.what == "refresh":
+            return
+        args = (*event.args[1:], "")[:3] if event.what == "answered" else event.args
+        self.posted.append(args if len(args) > 1 else args[0])
 
     @property
     def text(self) -> str:
@@ -119,13 +116,13 @@ async def test_two_hundred_agents_have_labels_that_no_key_of_the_board_is_in_the
             assert row.name in app.text
         await pilot.press("slash", *"number-17", "enter", "end")
         await pilot.pause()
-        assert [row.name for row in board.grid.rows] == [
+        assert [row.name for row in board.grid.agents] == [
             row.name for row in fleet(200) if "number-17" in row.name
         ]
         assert "filter 'number-17' hides 189" in app.text
         await pilot.press("a", "escape", "escape")
         await pilot.pause()
-        assert len(board.grid.rows) == 200
+        assert len(board.grid.agents) == 200
         assert app.screen is board
 
 

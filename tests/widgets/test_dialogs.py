@@ -8,32 +8,25 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
-from widgets.dialogs import (
+from widgets.base import dialog as box
+from widgets.base.dialog import ConfirmDialog, ConfirmModel
+from widgets.base.facts import FactsPane
+from widgets.base.text_layout import plain
+from widgets.dialogs.help import HelpDialog, HelpGroup, HelpKey, HelpModel
+from widgets.dialogs.step_editor import StepDraft, StepEdit, StepEditor, args_text, parse_args
+from widgets.dialogs.turn import (
     ChangeLine,
-    ConfirmDialog,
-    ConfirmModel,
+    ChangeList,
     HandBack,
     HandBackDialog,
     HandoverDecision,
     HandoverDialog,
     HandoverModel,
-    HelpDialog,
-    HelpGroup,
-    HelpKey,
-    HelpModel,
     InterventionChoice,
     InterventionDialog,
     InterventionModel,
     Offer,
-    StepDraft,
-    StepEdit,
-    StepEditor,
-    box,
 )
-from widgets.dialogs.handover import ChangeList
-from widgets.dialogs.help import HelpText
-from widgets.dialogs.step_editor import args_text, parse_args
-from widgets.pieces import plain
 
 OPEN = object()
 
@@ -274,7 +267,7 @@ async def test_help_shows_groups_and_what_the_pane_says() -> None:
     app = DialogApp(HelpDialog(HELP))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        lines = [plain(line).strip() for line in app.dialog.query_one(HelpText).lines_for(60)]
+        lines = [plain(line).strip() for line in app.dialog.query_one(FactsPane).lines_for(60)]
 
         assert lines[:2] == ["Goals", "What the agent wants."]
         assert "Steering" in lines
@@ -286,7 +279,7 @@ async def test_help_can_be_filtered_and_escape_closes_it() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("slash", *"copy", "enter")
         await pilot.pause()
-        lines = [plain(line).strip() for line in app.dialog.query_one(HelpText).lines_for(60)]
+        lines = [plain(line).strip() for line in app.dialog.query_one(FactsPane).lines_for(60)]
         assert lines[0] == "Panes"
         assert len(lines) == 2
 

@@ -7,17 +7,17 @@ from reasoner_samples import GENERATED, SEARCH
 from test_dialogs import OPEN, DialogApp
 from textual.widgets import TextArea
 
-from widgets.dialogs import (
+from widgets.base import dialog as box
+from widgets.base.facts import LongText
+from widgets.base.pane_tabs import PaneTabs
+from widgets.base.text_layout import plain
+from widgets.dialogs.generated_plans import (
     GeneratedPlansChoice,
     GeneratedPlansDialog,
     GeneratedPlansModel,
     GeneratedPlansOffer,
     ProposedPlan,
-    box,
 )
-from widgets.dialogs.long_text import LongText
-from widgets.pane_tabs import PaneTabs
-from widgets.pieces import plain
 
 SIZES = [(160, 45), (100, 30), (80, 24)]
 

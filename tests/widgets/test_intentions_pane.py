@@ -3,11 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from cockpit_samples import requests
 from reasoner_samples import INTENTIONS, ReasonerApp
 from test_rows import PaneApp
 from textual.message import Message
 
-from widgets import (
+from widgets.base.text_layout import plain
+from widgets.panes.goals import (
     FrameLine,
     GoalStack,
     GoalStackModel,
@@ -16,7 +18,6 @@ from widgets import (
     intention_of,
     intention_rows,
 )
-from widgets.pieces import plain
 
 
 def lines(pane: GoalStack) -> list[str]:
@@ -83,12 +84,7 @@ async def test_keys_ask_for_something_to_be_done_to_the_intention_of_the_row(key
         await pilot.press("down", "down", "down", "down", key, "enter")
         await pilot.pause()
 
-    asked = {
-        each.intention_id: each.action for each in messages if isinstance(each, GoalStack.IntentionAction)
-    }
-    assert asked == {"4": action}
-    chosen = {each.intention_id for each in messages if isinstance(each, GoalStack.IntentionChosen)}
-    assert chosen == {"4"}
+    assert requests(messages) == [("intention_action", "4", action), ("intention_plan", "4")]
 
 
 async def test_without_intentions_the_keys_ask_for_nothing() -> None:
@@ -100,7 +96,7 @@ async def test_without_intentions_the_keys_ask_for_nothing() -> None:
         await pilot.pause()
         assert "The agent's goals will appear here" in "\n".join(lines(app.intentions))
 
-    assert not [each for each in messages if isinstance(each, GoalStack.IntentionAction)]
+    assert requests(messages) == []
 
 
 def test_rows_can_stand_in_another_list() -> None:

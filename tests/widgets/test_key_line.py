@@ -6,12 +6,11 @@ from typing import ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from widgets import GUARD
-from widgets.key_line import KeyLine
+from widgets.base.text_layout import CONTROL_FILTER
+from widgets.panes.key_line import KeyLine
 
 
 class Focusable(Static, can_focus=True):
@@ -39,7 +38,7 @@ class Keys(App[None]):
         yield KeyLine(id="keys")
 
     def get_line_filters(self) -> list:  # type: ignore[type-arg]
-        return [*super().get_line_filters(), GUARD]
+        return [*super().get_line_filters(), CONTROL_FILTER]
 
     def action_note(self, what: str) -> None:
         self.noted.append(what)
@@ -47,10 +46,6 @@ class Keys(App[None]):
 
 def line(app: App[None]) -> str:
     return app.query_one(KeyLine).render_line(0).text.rstrip()
-
-
-def wheel(kind: type[MouseScrollDown | MouseScrollUp], line: KeyLine) -> MouseScrollDown | MouseScrollUp:
-    return kind(line, 1, 0, 0, 0, 0, False, False, False)
 
 
 async def shown(pilot: Pilot[None], text: str) -> None:
@@ -69,20 +64,5 @@ async def test_the_keys_are_those_of_the_focus_and_a_click_presses_one() -> None
         await pilot.click("#keys", offset=(0, 0))
         await pilot.click("#keys", offset=(70, 0))
         assert app.noted == ["step", "warp"]
-        await pilot.hover("#keys", offset=(9, 0))
-        assert app.query_one(KeyLine).tooltip == "Run one action"
-        await pilot.hover("#thing")
-        assert app.query_one(KeyLine).tooltip is None
         app.query_one("#input").focus()
         await shown(pilot, "^g run and never look back at what was before")
-
-
-async def test_the_wheel_brings_what_does_not_fit_into_view() -> None:
-    app = Keys()
-    async with app.run_test(size=(30, 6)) as pilot:
-        await shown(pilot, "w warp s step ^g run and never")
-        keys = app.query_one(KeyLine)
-        keys.post_message(wheel(MouseScrollDown, keys))
-        await shown(pilot, "s step ^g run and never look b")
-        keys.post_message(wheel(MouseScrollUp, keys))
-        await shown(pilot, "w warp s step ^g run and never")

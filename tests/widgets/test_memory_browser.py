@@ -6,12 +6,19 @@ import pytest
 from memory_samples import BROWSER, DETAIL, FOUND
 from test_dialogs import OPEN, DialogApp
 from test_hostile_text import CONTROL, HOSTILE, MARKUP
-from textual.message import Message
 from textual.widgets import Input
 
-from widgets.dialogs.memory_browser import BrowserModel, FoundLine, MemoryBrowser, MemorySearch, ResultList
-from widgets.line_pane import LinePane, Notice
-from widgets.memory_detail import DetailPane, LinkLine, MemoryDetail, VersionLine
+from widgets.base.line_pane import LinePane, Notice, Requested
+from widgets.dialogs.memory_browser import (
+    BrowserModel,
+    DetailPane,
+    FoundLine,
+    LinkLine,
+    MemoryBrowser,
+    MemoryDetail,
+    MemorySearch,
+    VersionLine,
+)
 
 SIZES = [(160, 45), (100, 30), (80, 24)]
 
@@ -22,22 +29,19 @@ class BrowserApp(DialogApp):
     def __init__(self, model: BrowserModel = BROWSER) -> None:
         self.opened = MemoryBrowser(model)
         super().__init__(self.opened)
-        self.asked: list[Message] = []
+        self.asked: list[tuple[object, ...]] = []
 
-    def on_memory_browser_search_requested(self, event: MemoryBrowser.SearchRequested) -> None:
-        self.asked.append(event)
-        found = tuple(one for one in FOUND if event.search.query in one.text)
-        self.opened.show(replace(BROWSER, search=event.search, found=found))
+    def on_requested(self, event: Requested) -> None:
+        self.asked.append((event.what, *event.args))
+        match event.what, event.args:
+            case "search", (search,):
+                found = tuple(line for line in FOUND if search.query in line.text)
+                self.opened.show(replace(BROWSER, search=search, found=found))
+            case "open", (memory,):
+                links = DETAIL.links if memory == "m7" else ()
+                self.opened.show_detail(replace(DETAIL, id=memory, links=links))
 
-    def on_memory_browser_open_requested(self, event: MemoryBrowser.OpenRequested) -> None:
-        self.asked.append(event)
-        links = DETAIL.links if event.memory_id == "m7" else ()
-        self.opened.show_detail(replace(DETAIL, id=event.memory_id, links=links))
-
-    def on_memory_browser_change_requested(self, event: MemoryBrowser.ChangeRequested) -> None:
-        self.asked.append(event)
-
-    def lines(self, kind: type[LinePane]) -> list[str]:
+    def lines(self, kind: str | type[LinePane]) -> list[str]:
         pane = self.opened.query_one(kind)
         rows = (pane.render_line(y).text[2:].rstrip(" │┃") for y in range(pane.content_size.height))
         return [row for row in rows if row]
@@ -51,7 +55,7 @@ async def test_results_show_score_type_importance_and_age_and_the_first_is_open(
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
         await pilot.pause()
-        results = app.lines(ResultList)
+        results = app.lines("#results")
         assert results[0].split()[:2] == ["fact:", "the"]
         assert "0.91 !7  3h" in "\n".join(results)
         detail = "\n".join(app.lines(DetailPane))
@@ -66,12 +70,12 @@ async def test_words_are_looked_for_as_they_are_typed_and_older_answers_are_not_
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.press("slash", *"venv")
         await pilot.pause()
-        assert [row.key for row in app.opened.query_one(ResultList).rows] == ["m5"]
+        assert [row.key for row in app.opened.query_one("#results", LinePane).rows] == ["m5"]
         app.opened.show(replace(BROWSER, search=MemorySearch("ve"), found=FOUND))
         await pilot.pause()
-        assert [row.key for row in app.opened.query_one(ResultList).rows] == ["m5"]
+        assert [row.key for row in app.opened.query_one("#results", LinePane).rows] == ["m5"]
         await pilot.press("escape")
-        assert app.focused is app.opened.query_one(ResultList)
+        assert app.focused is app.opened.query_one("#results", LinePane)
         assert app.result is OPEN
 
 
@@ -110,7 +114,7 @@ async def test_links_are_followed_in_both_directions_and_back() -> None:
         await pilot.pause()
         assert detail.detail.id == "m7"
         await pilot.press("backspace")
-        assert app.focused is app.opened.query_one(ResultList)
+        assert app.focused is app.opened.query_one("#results", LinePane)
 
 
 async def test_the_history_names_who_changed_what_and_when() -> None:
@@ -139,7 +143,7 @@ async def test_what_is_wanted_of_a_memory_is_asked_for(key: str, how: str, impor
         await pilot.pause()
         await pilot.press(key)
         await pilot.pause()
-        assert app.asked[-1] == MemoryBrowser.ChangeRequested("m7", how, importance)
+        assert app.asked[-1] == ("change", "m7", how, importance)
 
 
 async def test_nothing_is_asked_of_a_memory_before_it_is_shown() -> None:
@@ -147,7 +151,7 @@ async def test_nothing_is_asked_of_a_memory_before_it_is_shown() -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.press("p", "f", "E", "D", "plus", "backspace", "enter")
         assert app.asked == []
-        assert "No memory fits" in app.lines(ResultList)[0]
+        assert "No memory fits" in app.lines("#results")[0]
         assert "will be shown here" in app.lines(DetailPane)[0]
 
 
@@ -156,7 +160,7 @@ async def test_letters_typed_into_the_search_are_no_keys() -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.press("slash", *"pfEDWlt+-M")
         assert app.opened.query_one(Input).value == "pfEDWlt+-M"
-        assert not any(isinstance(one, MemoryBrowser.ChangeRequested) for one in app.asked)
+        assert not any(what == "change" for what, *_ in app.asked)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))

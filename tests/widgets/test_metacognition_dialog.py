@@ -6,10 +6,9 @@ import pytest
 from memory_samples import META
 from test_dialogs import OPEN, DialogApp
 from test_hostile_text import CONTROL, HOSTILE
-from textual.message import Message
 
-from widgets.dialogs.metacognition import BackgroundLine, Gauge, MetaDialog, MetaList, MetaModel
-from widgets.line_pane import Notice
+from widgets.base.line_pane import LinePane, Notice, Requested
+from widgets.dialogs.metacognition import BackgroundLine, Gauge, MetaDialog, MetaModel
 
 SIZES = [(160, 45), (100, 30), (80, 24)]
 
@@ -20,22 +19,13 @@ class MetaApp(DialogApp):
     def __init__(self, model: MetaModel = META) -> None:
         self.opened = MetaDialog(model)
         super().__init__(self.opened)
-        self.asked: list[Message] = []
+        self.asked: list[tuple[object, ...]] = []
 
-    def on_meta_dialog_force_requested(self, event: MetaDialog.ForceRequested) -> None:
-        self.asked.append(event)
-
-    def on_meta_dialog_veto_requested(self, event: MetaDialog.VetoRequested) -> None:
-        self.asked.append(event)
-
-    def on_meta_dialog_cancel_requested(self, event: MetaDialog.CancelRequested) -> None:
-        self.asked.append(event)
-
-    def on_meta_dialog_threshold_requested(self, event: MetaDialog.ThresholdRequested) -> None:
-        self.asked.append(event)
+    def on_requested(self, event: Requested) -> None:
+        self.asked.append((event.what, *event.args))
 
     def lines(self) -> list[str]:
-        pane = self.opened.query_one(MetaList)
+        pane = self.opened.query_one(LinePane)
         rows = (pane.render_line(y).text[1:].rstrip(" │┃") for y in range(pane.content_size.height))
         return [row for row in rows if row]
 
@@ -85,13 +75,13 @@ async def test_a_task_is_forced_vetoed_allowed_and_set_and_a_job_cancelled() -> 
         await pilot.press("down", "down", "x", "f")
         await pilot.pause()
         assert app.asked == [
-            MetaDialog.ForceRequested("reflect"),
-            MetaDialog.VetoRequested("reflect", True),
-            MetaDialog.ThresholdRequested("reflect", 8),
-            MetaDialog.ThresholdRequested("reflect", 6),
-            MetaDialog.CancelRequested("q4"),
-            MetaDialog.VetoRequested("maintain", False),
-            MetaDialog.CancelRequested("q5"),
+            ("force", "reflect"),
+            ("veto", "reflect", True),
+            ("threshold", "reflect", 8),
+            ("threshold", "reflect", 6),
+            ("cancel", "q4"),
+            ("veto", "maintain", False),
+            ("cancel", "q5"),
         ]
         assert app.result is OPEN
         await pilot.press("m")
@@ -109,7 +99,7 @@ async def test_the_cursor_stays_while_counters_go_on() -> None:
         assert "nothing runs" in "\n".join(app.lines())
         await pilot.press("f")
         await pilot.pause()
-        assert app.asked == [MetaDialog.ForceRequested("consolidate")]
+        assert app.asked == [("force", "consolidate")]
 
 
 async def test_where_there_is_nothing_it_says_what_will_appear() -> None:

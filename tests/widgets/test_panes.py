@@ -3,30 +3,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from cockpit_samples import GOALS, MEMORY, MIND, PLAN, Cockpit
+from cockpit_samples import GOALS, MEMORY, MIND, PLAN, Cockpit, requests
 from test_rows import shown
 from textual.message import Message
 
-from widgets import (
-    AgentLine,
-    ErrorLine,
-    ErrorPanel,
-    ErrorsModel,
-    GoalStack,
-    GoalStackModel,
-    MindLine,
-    MindModel,
-    MindStream,
-    Notice,
-    PlanModel,
-    PlanPane,
-    StepLine,
-    WorkingMemory,
-    WorkingMemoryModel,
-)
-from widgets.mind import CAPACITY
-from widgets.pieces import plain
-from widgets.plan import detail_lines
+from widgets.base.line_pane import Notice, Requested, RowMessage
+from widgets.base.text_layout import plain
+from widgets.panes.beliefs import WorkingMemoryModel
+from widgets.panes.errors import ErrorLine, ErrorsModel
+from widgets.panes.goals import AgentLine, GoalStackModel
+from widgets.panes.mind_stream import CAPACITY, MindLine, MindModel
+from widgets.panes.plan import PlanModel, StepLine, detail_lines
 
 SIZE = (160, 45)
 
@@ -70,12 +57,11 @@ async def test_goals_and_agents_tell_what_the_operator_picked() -> None:
         app.goals.focus()
         await pilot.press("down")
         await pilot.press("end")
-        assert not [each for each in messages if isinstance(each, GoalStack.AgentSelected)]
+        assert requests(messages) == []
         await pilot.press("enter")
         await pilot.pause()
 
-    assert {each.goal_id for each in messages if isinstance(each, GoalStack.GoalSelected)} == {"g2"}
-    assert {each.agent_id for each in messages if isinstance(each, GoalStack.AgentSelected)} == {"scribe-4"}
+    assert requests(messages) == [("agent", "scribe-4")]
 
 
 async def test_one_click_shows_an_agent() -> None:
@@ -86,7 +72,7 @@ async def test_one_click_shows_an_agent() -> None:
         await pilot.pause()
         await pilot.click(app.goals, offset=(8, 3))
 
-    assert {each.agent_id for each in messages if isinstance(each, GoalStack.AgentSelected)} == {"b"}
+    assert requests(messages) == [("agent", "b")]
 
 
 async def test_updates_post_no_messages() -> None:
@@ -99,13 +85,7 @@ async def test_updates_post_no_messages() -> None:
         app.plan.show(replace(PLAN, steps=PLAN.steps[1:]))
         await pilot.pause()
 
-    ours = (
-        GoalStack.GoalSelected,
-        GoalStack.AgentSelected,
-        PlanPane.StepSelected,
-        WorkingMemory.MemorySelected,
-    )
-    assert not [each for each in messages if isinstance(each, ours)]
+    assert not [each for each in messages if isinstance(each, Requested | RowMessage)]
 
 
 async def test_plan_steps_show_status_breakpoint_clause_and_hold() -> None:
@@ -139,8 +119,7 @@ async def test_moving_in_the_plan_shows_the_step_in_detail_and_enter_asks_to_edi
         assert app.plan.selected == "s3"
         for part in ("simple_coder.run", "pip install httpx", '"PIP_NO_INPUT": "1"'):
             assert part in detail
-    assert [each.step_id for each in messages if isinstance(each, PlanPane.StepSelected)][-1] == "s3"
-    assert {each.step_id for each in messages if isinstance(each, PlanPane.EditRequested)} == {"s3"}
+    assert requests(messages) == [("edit",)]
 
 
 def test_the_detail_tells_provenance_attempts_and_outcome() -> None:
@@ -240,7 +219,7 @@ async def test_a_failure_can_be_chosen() -> None:
         await pilot.press("down", "enter")
         await pilot.pause()
 
-    assert {each.error_id for each in messages if isinstance(each, ErrorPanel.ErrorChosen)} == {"e2"}
+    assert requests(messages) == [("error_chosen", "e2")]
 
 
 async def test_an_open_failure_shows_the_next_try_what_was_tried_and_rates() -> None:
@@ -258,9 +237,7 @@ async def test_an_open_failure_shows_the_next_try_what_was_tried_and_rates() -> 
     assert "RETRY_WITH_DELAY 2/3 4s · next try 14:03:09" in text
     assert "tried RETRY_WITH_DELAY ✗ · rates RETRY_WITH_DELAY 35%" in text
     assert text.count("rates") == 1
-    asked = [each for each in messages if isinstance(each, ErrorPanel.RetryRequested)]
-    given_up = [each for each in messages if isinstance(each, ErrorPanel.GiveUpRequested)]
-    assert (asked[0].error_id, given_up[0].error_id) == ("e1", "e1")
+    assert requests(messages) == [("retry", "e1"), ("give_up", "e1")]
 
 
 async def test_working_memory_marks_focus_news_and_confidence() -> None:
@@ -306,21 +283,12 @@ async def test_keys_pin_evict_focus_and_open_the_memory_under_the_cursor() -> No
         app.memory.move_cursor("memory:m7")
         await pilot.press("p")
         await pilot.pause()
-    asked = (
-        WorkingMemory.PinRequested,
-        WorkingMemory.EvictRequested,
-        WorkingMemory.FocusRequested,
-        WorkingMemory.OpenRequested,
-    )
-    said = [each for each in messages if isinstance(each, asked)]
-    seen = [each for at, each in enumerate(said) if not any(each is other for other in said[:at])]
-
-    assert seen == [
-        WorkingMemory.PinRequested("m5", False),
-        WorkingMemory.EvictRequested("m5"),
-        WorkingMemory.FocusRequested("m5"),
-        WorkingMemory.OpenRequested("m5"),
-        WorkingMemory.PinRequested("m7", True),
+    assert requests(messages) == [
+        ("pin", "m5", False),
+        ("evict", "m5"),
+        ("focus", "m5"),
+        ("open", "m5"),
+        ("pin", "m7", True),
     ]
 
 
@@ -387,7 +355,7 @@ async def test_enter_on_a_thought_asks_why() -> None:
         await pilot.press("up", "up", "enter")
         await pilot.pause()
 
-    assert {each.entry_id for each in messages if isinstance(each, MindStream.WhyRequested)} == {"d4"}
+    assert requests(messages) == [("why", "d4")]
 
 
 async def test_every_empty_pane_says_what_will_appear_and_every_pane_has_title_and_help() -> None:

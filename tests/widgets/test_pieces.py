@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from widgets.pieces import Piece, broken, cut, cut_text, fit, plain, width_of, wrap
+from widgets.base.text_layout import Piece, break_line, cut, cut_text, fit, plain, width_of, wrap
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_fitted_line_has_exactly_the_width_asked(left: str, right: str, width:
 
 @given(st.text(alphabet="ab 日é\u0301", max_size=60), st.integers(2, 20))
 def test_a_broken_text_fits_and_loses_nothing_but_blanks(text: str, width: int) -> None:
-    lines = broken(text, width)
+    lines = break_line(text, width)
 
     assert all(width_of((Piece(line.rstrip()),)) <= width for line in lines)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
@@ -85,4 +85,4 @@ def test_a_broken_text_fits_and_loses_nothing_but_blanks(text: str, width: int) 
     ],
 )
 def test_a_text_is_broken_at_blanks(text: str, lines: list[str]) -> None:
-    assert broken(text, 8) == lines
+    assert break_line(text, 8) == lines

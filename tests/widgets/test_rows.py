@@ -7,12 +7,12 @@ from textual.app import App, ComposeResult
 from textual.geometry import Offset
 from textual.selection import Selection
 
-from widgets.line_pane import CopyRequested, LinePane, Notice
-from widgets.pieces import Piece, plain
-from widgets.rows import Row, RowPane
+from widgets.base.line_pane import CopyRequested, LinePane, Notice
+from widgets.base.rows import Row
+from widgets.base.text_layout import Piece, plain
 
 
-class Rows(RowPane):
+class Rows(LinePane):
     EMPTY = "Rows will appear here. Press a to add one."
 
     def __init__(self) -> None:
@@ -101,11 +101,11 @@ async def test_the_reader_stays_at_the_same_row_when_the_pane_is_resized() -> No
         long = "words " * 12
         pane.set_rows([Row(str(n), (Piece(f"{n} {long}"),), most=9) for n in range(30)])
         pane.scroll_lines_to(60)
-        before = pane._place()[0]
+        before = pane.list.place(pane.top)[0]
         await pilot.resize_terminal(60, 20)
         await pilot.pause()
 
-        assert pane._place()[0] == before
+        assert pane.list.place(pane.top)[0] == before
 
 
 async def test_a_pane_at_the_end_follows_and_a_reader_is_left_alone() -> None:
@@ -245,7 +245,7 @@ async def test_an_unchanged_list_is_not_painted_again() -> None:
         pane.set_rows(rows(range(5)))
         await pilot.pause()
         painted: list[int] = []
-        pane.render_line = lambda y: painted.append(y) or RowPane.render_line(pane, y)  # type: ignore[method-assign]
+        pane.render_line = lambda y: painted.append(y) or LinePane.render_line(pane, y)  # type: ignore[method-assign]
 
         pane.set_rows(rows(range(5)))
         await pilot.pause()
@@ -302,7 +302,7 @@ async def test_wrapped_rows_show_all_their_text() -> None:
 
 
 async def test_a_list_that_begins_with_a_heading_begins_with_it() -> None:
-    pane = RowPane()
+    pane = LinePane()
     app = PaneApp(pane)
     async with app.run_test(size=(40, 6)) as pilot:
         rows = [Row("head", (Piece("heading"),), selectable=False)]
@@ -320,5 +320,5 @@ async def test_rows_that_went_and_came_are_laid_out_as_if_all_were_new() -> None
             pane.set_rows(ring[begin:end])
             afresh.set_rows([])
             afresh.set_rows(ring[begin:end])
-            assert (pane._lines, pane._starts) == (afresh._lines, afresh._starts)
-            assert list(pane._laid_out) == list(afresh._laid_out)
+            assert (pane.list.lines, pane.list._starts) == (afresh.list.lines, afresh.list._starts)
+            assert list(pane.list._laid_out) == list(afresh.list._laid_out)

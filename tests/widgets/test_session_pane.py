@@ -5,8 +5,8 @@ from test_rows import PaneApp, shown
 from textual.geometry import Offset
 from textual.selection import Selection
 
-from widgets.ansi_stream import LINES_KEPT
-from widgets.session import SandboxPane, SessionChunk, SessionModel, size_text
+from widgets.panes.session import SandboxPane, SessionChunk, SessionModel, size_text
+from widgets.terminal.ansi_stream import LINES_KEPT
 
 SIZE = (60, 12)
 

@@ -6,18 +6,10 @@ import pytest
 from cockpit_samples import SESSION, Cockpit
 from rich.color import Color
 
-from widgets.dialogs import (
-    ConfirmDialog,
-    ConfirmModel,
-    HelpDialog,
-    HelpGroup,
-    HelpKey,
-    HelpModel,
-    InterventionDialog,
-    InterventionModel,
-    StepDraft,
-    StepEditor,
-)
+from widgets.base.dialog import ConfirmDialog, ConfirmModel
+from widgets.dialogs.help import HelpDialog, HelpGroup, HelpKey, HelpModel
+from widgets.dialogs.step_editor import StepDraft, StepEditor
+from widgets.dialogs.turn import InterventionDialog, InterventionModel
 
 SIZES = [(1, 1), (2, 3), (5, 2), (40, 10), (20, 60), (80, 24), (300, 100), (1, 50), (200, 1)]
 
@@ -88,6 +80,7 @@ async def test_without_colour_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -
     async with coloured.run_test(size=(120, 40)) as pilot:
         coloured.fill()
         await pilot.pause()
+        await pilot.pause()  # what a highlighted row shows comes with a message
         text = [line.text for line in coloured.screen._compositor.render_strips()]
 
     monkeypatch.setenv("NO_COLOR", "1")
@@ -95,6 +88,7 @@ async def test_without_colour_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -
     async with grey.run_test(size=(120, 40)) as pilot:
         grey.fill()
         await pilot.pause()
+        await pilot.pause()  # what a highlighted row shows comes with a message
         lines = grey.screen._compositor.render_strips()
 
         assert [line.text for line in lines] == text
@@ -116,6 +110,7 @@ async def test_the_sixteen_colour_themes_use_no_other_colours(theme: str) -> Non
         app.session.clear()  # a tool's own colours are its own
         app.plan.focus()
         await pilot.pause()
+        await pilot.pause()  # what a highlighted row shows comes with a message
         styles = {
             segment.style
             for line in app.screen._compositor.render_strips()

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from cockpit_samples import STATUS, Cockpit
 
-from widgets.pieces import plain, width_of
-from widgets.status_bar import MODE_MARKS, Mode, StatusModel, count_text, line_of
+from widgets.base.text_layout import plain, width_of
+from widgets.panes.status_bar import MODE_MARKS, Mode, StatusModel, count_text, line_of
 
 
 def test_a_wide_line_shows_everything() -> None:
@@ -89,7 +89,7 @@ async def test_a_click_on_what_waits_asks_for_the_inbox() -> None:
     class Listening(Cockpit):
         asked = 0
 
-        def on_status_bar_inbox_wanted(self) -> None:
+        def action_inbox(self) -> None:
             self.asked += 1
 
     app = Listening()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from widgets.terminal_gate import PARAMETER_LIMIT, SEQUENCE_LIMIT, Gate, Token
+from widgets.terminal.protocol import PARAMETER_LIMIT, SEQUENCE_LIMIT, OutputFilter, Token
 
 SWALLOWED = {
     "clipboard": b"\x1b]52;c;aGVsbG8=\x1b\\",
@@ -63,7 +63,7 @@ SAFE = re.compile(
 
 
 def tokens_of(*pieces: bytes) -> list[Token]:
-    gate = Gate()
+    gate = OutputFilter()
     return [token for piece in pieces for token in gate.tokens(piece)]
 
 
@@ -130,7 +130,7 @@ def test_questions_are_named_and_hold_no_word_of_the_childs() -> None:
 
 
 def test_the_title_is_cleaned_cut_and_kept_here() -> None:
-    gate = Gate()
+    gate = OutputFilter()
     assert list(gate.tokens(b"\x1b]0;" + "two\nlines \u202e".encode() + b"x" * 9_000 + b"\x07")) == []
     assert gate.title.startswith("two lines x")
     assert len(gate.title) <= 80
@@ -139,7 +139,7 @@ def test_the_title_is_cleaned_cut_and_kept_here() -> None:
 
 
 def test_keyboard_and_mouse_modes_are_noted_and_not_passed_on() -> None:
-    gate = Gate()
+    gate = OutputFilter()
     assert list(gate.tokens(b"\x1b[?1h\x1b[?2004h\x1b[?1002h\x1b[?1006h")) == []
     modes = gate.modes
     assert (modes.application_cursor, modes.bracketed_paste, modes.mouse, modes.mouse_sgr) == (
@@ -161,7 +161,7 @@ def test_keyboard_and_mouse_modes_are_noted_and_not_passed_on() -> None:
 
 
 def test_unfinished_strings_are_not_kept() -> None:
-    gate = Gate()
+    gate = OutputFilter()
     for _ in range(200):
         assert list(gate.tokens(b"\x1bP" + b"x" * 65_536)) == []
         assert list(gate.tokens(b"\x1b]" + b"x" * 65_536)) == []

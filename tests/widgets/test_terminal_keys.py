@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from widgets.terminal_gate import ChildModes
-from widgets.terminal_keys import MouseAction, encode_key, encode_mouse, encode_paste
+from widgets.terminal.protocol import ChildModes, MouseAction, encode_key, encode_mouse, encode_paste
 
 KEYS = [
     ("a", "a", b"a"),

@@ -23,9 +23,11 @@ from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import Selection
 
-from widgets.dialogs.confirm import ConfirmDialog
-from widgets.line_pane import CopyRequested
-from widgets.terminal import BACKLOG_LIMIT, TerminalPane
+from engine.sandbox.kernel import set_to_default
+from tests.patience import PATIENCE_S
+from widgets.base.dialog import ConfirmDialog
+from widgets.base.line_pane import CopyRequested, Requested
+from widgets.terminal.pane import BACKLOG_LIMIT, TerminalPane
 
 SIZE = (82, 26)
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -41,7 +43,7 @@ class Shell(App[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pane = TerminalPane()
+        self.pane = TerminalPane(self)
         self.typed = b""
         self.answered = b""
         self.sizes: list[tuple[int, int]] = []
@@ -59,19 +61,19 @@ class Shell(App[None]):
     def action_steal(self) -> None:
         self.stolen += 1
 
-    def on_terminal_pane_typed(self, event: TerminalPane.Typed) -> None:
-        self.typed += event.data
-        self.to_child(event.data)
+    def write(self, data: bytes) -> None:
+        self.typed += data
+        self.to_child(data)
 
-    def on_terminal_pane_answered(self, event: TerminalPane.Answered) -> None:
-        self.answered += event.data
-        self.to_child(event.data)
+    def answer(self, data: bytes) -> None:
+        self.answered += data
+        self.to_child(data)
 
-    def on_terminal_pane_resized(self, event: TerminalPane.Resized) -> None:
-        self.sizes.append((event.columns, event.rows))
+    def resize(self, rows: int, columns: int) -> None:
+        self.sizes.append((columns, rows))
 
-    def on_terminal_pane_hand_back_requested(self) -> None:
-        self.handed_back += 1
+    def on_requested(self, event: Requested) -> None:
+        self.handed_back += event.what == "hand_back"
 
     def on_copy_requested(self, event: CopyRequested) -> None:
         self.copied.append(event.text)
@@ -97,7 +99,7 @@ def numbered(count: int, first: int = 0) -> bytes:
 
 async def until(pilot: Pilot[None], seen: Callable[[], bool]) -> None:
     """Wait for something to be on the screen, for at most half a minute."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while not seen():
             await pilot.pause(0.01)
 
@@ -491,7 +493,7 @@ async def test_a_pane_that_goes_lets_its_feeder_go() -> None:
         feeding = asyncio.create_task(app.pane.feed(b"\x1b[1;1Hrow\x1b[K" * 150_000))
         await pilot.pause()
         await app.pane.remove()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await feeding
 
 
@@ -506,6 +508,7 @@ class Child:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             try:
+                set_to_default()  # a test run from a script may have been told to ignore ctrl+c
                 os.execvpe(
                     argv[0],
                     argv,

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from widgets.ansi_stream import Sgr, Span
-from widgets.terminal_rows import TerminalRow
-from widgets.terminal_screen import ANSWERS_LIMIT, LINES_KEPT, SIZE_LIMITS, BitttyEmulator
+from widgets.terminal.ansi_stream import Sgr, Span
+from widgets.terminal.screen import ANSWERS_LIMIT, LINES_KEPT, SIZE_LIMITS, BitttyEmulator, TerminalRow
 
 COLUMNS, ROWS = 40, 10
 

@@ -8,8 +8,8 @@ from rich.color import Color as RichColor
 from textual.color import Color
 from textual.theme import Theme
 
-from themes import DEFAULT_THEME, load_themes
-from widgets.line_pane import STYLE_NAMES
+from themes.loading import DEFAULT_THEME, load_themes
+from widgets.base.line_pane import STYLE_NAMES
 
 THEMES, ERRORS = load_themes()
 COLOURED = [name for name, theme in THEMES.items() if not theme.ansi]
@@ -47,7 +47,7 @@ async def test_every_text_is_readable_on_every_ground_it_appears_on(name: str) -
         app.plan.focus()
         await pilot.pause()
         for style in STYLE_NAMES:
-            resolved = app.goals.style_named(style)
+            resolved = app.goals.painter.named(style)
             assert resolved.color is not None
             assert resolved.bgcolor is not None
             assert contrast(resolved.color, resolved.bgcolor) >= least, style
@@ -85,7 +85,7 @@ async def test_every_theme_can_be_switched_to(name: str) -> None:
         app.fill()
         app.theme = name
         await pilot.pause()
-        assert app.goals.style_named("text").color is not None
+        assert app.goals.painter.named("text").color is not None
 
 
 async def test_a_theme_switch_recolours_what_was_drawn() -> None:

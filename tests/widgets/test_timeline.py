@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from widgets.pieces import plain, width_of
-from widgets.timeline import TimelineMark, TimelineModel, line_of, track_cells
+from widgets.base.text_layout import plain, width_of
+from widgets.panes.timeline import TimelineMark, TimelineModel, line_of, track_cells
 
 MODEL = TimelineModel(
     marks=(

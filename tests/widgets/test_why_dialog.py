@@ -4,7 +4,8 @@ import pytest
 from test_dialogs import DialogApp
 from test_hostile_text import CONTROL, HOSTILE
 
-from widgets.dialogs.why import WhyDialog, WhyList, WhyModel, WhyRow
+from widgets.base.line_pane import LinePane, Requested
+from widgets.dialogs.review import WhyDialog, WhyModel, WhyRow
 
 ROWS = (
     WhyRow("pilot:9", "", "✗", "error", "no network", "10:00:09"),
@@ -20,13 +21,13 @@ class WhyApp(DialogApp):
     def __init__(self, model: WhyModel = MODEL) -> None:
         self.opened = WhyDialog(model)
         super().__init__(self.opened)
-        self.asked: list[tuple[str, str]] = []
+        self.asked: list[tuple[object, ...]] = []
 
-    def on_why_dialog_asked(self, event: WhyDialog.Asked) -> None:
-        self.asked.append((event.what, event.way))
+    def on_requested(self, event: Requested) -> None:
+        self.asked.append(event.args)
 
     def text(self) -> str:
-        pane = self.opened.query_one(WhyList)
+        pane = self.opened.query_one(LinePane)
         return "\n".join(pane.render_line(y).text for y in range(pane.content_size.height))
 
 

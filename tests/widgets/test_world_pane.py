@@ -6,8 +6,8 @@ import pytest
 from reasoner_samples import WORLD, ReasonerApp
 from test_rows import PaneApp, shown
 
-from widgets import WorldModel, WorldPane, WorldSign
-from widgets.facts import FactsPane
+from widgets.base.line_pane import LinePane
+from widgets.panes.world import WorldModel, WorldPane, WorldSign
 
 
 def texts(pane: WorldPane) -> list[str]:
@@ -138,7 +138,7 @@ async def test_a_move_repaints_only_the_lines_that_changed_and_needs_no_layout()
         pane.show(WORLD)
         await pilot.pause()
         painted: list[int] = []
-        pane.render_line = lambda y: painted.append(y) or FactsPane.render_line(pane, y)  # type: ignore[method-assign]
+        pane.render_line = lambda y: painted.append(y) or LinePane.render_line(pane, y)  # type: ignore[method-assign]
         layouts = pane.screen._layout_updates
 
         pane.show(replace(WORLD))

@@ -9,9 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.answerers import Thinker
-from engine.generation.pgp.asking import AskError, AskFailure, Prompt, Reply
-from engine.generation.pgp.config import EffectiveConfig
+from app.cli.candidates import Thinker
+from engine.planning.pgp.requests import AskError, AskFailure, GenerationConfig, Prompt, Reply
 
 HANG = "hang"
 """As a script's answer: none, until the asker goes away."""
@@ -76,7 +75,7 @@ class HttpAnswerer:
     def __init__(self, port: int) -> None:
         self._port = port
 
-    async def answer(self, prompt: Prompt, config: EffectiveConfig) -> Reply:
+    async def answer(self, prompt: Prompt, config: GenerationConfig) -> Reply:
         body = json.dumps(
             {"system": prompt.system, "user": prompt.user, "temperature": config.temperature}
         ).encode()

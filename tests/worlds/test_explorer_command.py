@@ -1,4 +1,4 @@
-"""`pilothouse explorer`: its JSON, its tables, and what it says of bad input (issue 4; spec BDI §3.6)."""
+"""`pilothouse explorer`: its JSON, its tables, and what it says of bad input."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from explorer_answers import FLYING
 
-from app.cli import main
-from app.experiment_tables import TABLES, published
+from app.cli.experiment import TABLES, published_rows
+from app.cli.main import main
 
 EXPERIMENT = """\
 seeds = "7"
@@ -143,7 +143,7 @@ def test_bad_input_is_named_in_one_line(tmp_path: Path, capsys: pytest.CaptureFi
 
 @pytest.fixture
 def experiment(tmp_path: Path) -> Path:
-    from engine.worlds.explorer_files import recorded_answer
+    from engine.tools.worlds.explorer import recorded_answer
 
     path = tmp_path / "experiment.toml"
     path.write_text(EXPERIMENT)
@@ -185,9 +185,9 @@ def test_the_tables_show_the_published_rows_beside_ours(
 
 
 def test_the_published_tables_are_whole() -> None:
-    assert [len(published(table.name)) for table in TABLES] == [12, 12, 18, 5]
+    assert [len(published_rows(table.name)) for table in TABLES] == [12, 12, 18, 5]
     for table in TABLES:
-        for row in published(table.name):
+        for row in published_rows(table.name):
             assert tuple(row) == (*table.keys, *table.values)
             assert all(float(row[name]) >= 0 for name in table.values)
 

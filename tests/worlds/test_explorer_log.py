@@ -1,4 +1,4 @@
-"""The explorer's log: every kind that applies, and runs that replay to the same bytes (spec BDI §2.10)."""
+"""The explorer's log: every kind that applies, and runs that replay to the same bytes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import get_args
 import pytest
 from explorer_answers import FLYING
 
-from app.cli import main
-from engine.generation.pgp import log_events as log
-from engine.worlds.explorer_files import recorded_answer
+from app.cli.main import main
+from engine.planning.pgp import log_events as log
+from engine.tools.worlds.explorer import recorded_answer
 
 CLUMSY = """\
 ```yaml
@@ -67,7 +67,6 @@ def kinds(lines: Sequence[log.LogLine]) -> set[str]:
 
 
 def test_every_kind_of_event_that_applies_occurs_in_the_logs_of_explorer_runs(tmp_path: Path) -> None:
-    """§7 58."""
     flying, clumsy = tmp_path / "flying.txt", tmp_path / "clumsy.txt"
     flying.write_text(FLYING)
     clumsy.write_text(CLUMSY)
@@ -79,7 +78,6 @@ def test_every_kind_of_event_that_applies_occurs_in_the_logs_of_explorer_runs(tm
 
 
 def test_what_fails_is_told_at_warning_level_with_its_cause(tmp_path: Path) -> None:
-    """§7 58."""
     clumsy = tmp_path / "clumsy.txt"
     clumsy.write_text(CLUMSY)
     lines = logged(tmp_path / "log.jsonl", "--answer", str(clumsy))
@@ -117,7 +115,6 @@ def test_a_generation_is_logged_from_the_prompt_to_the_plans(tmp_path: Path) -> 
 def test_a_logged_run_replays_from_its_own_answers_to_the_same_bytes(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    """§7 57."""
     first, again = tmp_path / "first.jsonl", tmp_path / "again.jsonl"
     seeds = ("--seeds", "7,11")
     logged(first, *options, *seeds)
@@ -129,8 +126,7 @@ def test_a_logged_run_replays_from_its_own_answers_to_the_same_bytes(
 
 
 def test_another_process_with_other_hashes_writes_the_same_bytes(tmp_path: Path) -> None:
-    """§7 57."""
-    code = "import sys; from app.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from app.cli.main import main; sys.exit(main(sys.argv[1:]))"
     written = []
     for seed in ("1", "2"):
         path = tmp_path / f"{seed}.jsonl"

@@ -1,4 +1,4 @@
-"""Thinkers asked for the explorer's plans, alone and in experiments (issue 4; spec BDI §2.6, §3.3)."""
+"""Thinkers asked for the explorer's plans, alone and in experiments."""
 
 from __future__ import annotations
 
@@ -13,16 +13,22 @@ import pytest
 from answer_server import HANG, HttpAnswerer, answering
 from explorer_answers import FLYING
 
-from app.answerers import CandidateError
-from app.cli import main
-from app.experiment_tables import experiment
-from app.explorer import ExplorerOptions, explore
-from engine.generation.pgp.asking import AskError, AskFailure, Conversation, Prompt, ask
-from engine.generation.pgp.config import GenerationConfig, resolve
-from engine.generation.pgp.prompt import PromptVariant
-from engine.worlds.explorer_files import recorded_answer
+from app.cli.candidates import CandidateError
+from app.cli.experiment import experiment_answer
+from app.cli.explorer import ExplorerOptions, explore
+from app.cli.main import main
+from engine.planning.pgp.prompts import PromptVariant
+from engine.planning.pgp.requests import (
+    AskError,
+    AskFailure,
+    Conversation,
+    GenerationConfig,
+    Prompt,
+    request_answer,
+)
+from engine.tools.worlds.explorer import recorded_answer
 
-CONFIG = resolve(None, None, None)
+CONFIG = GenerationConfig()
 LISTING = recorded_answer("listing-5.9")
 SEARCHING = """\
 EVENT: achieve reach(home)
@@ -67,7 +73,6 @@ async def test_a_thinker_is_asked_once_for_all_seeds_and_both_cycles() -> None:
 
 
 async def test_a_goal_that_an_answer_invents_is_asked_for_with_what_was_invented() -> None:
-    """§7 41, 54."""
     later = "EVENT: achieve look_for(O)\nOPERATIONS:\n- execute move(east)\n- execute move(south_east)\n"
     later += "- execute move(south)\n"
     invented = SEARCHING + "---\n- goal: look_for(Object)\n  purpose: search the grid for Object\n"
@@ -79,7 +84,6 @@ async def test_a_goal_that_an_answer_invents_is_asked_for_with_what_was_invented
 
 
 async def test_a_later_question_without_answer_fails_its_goal_and_is_told() -> None:
-    """§7 38."""
     async with answering(lambda one: 503 if "look_for(home)." in one["user"] else SEARCHING) as server:
         found, text = await explore(ExplorerOptions(thinker="local"), server.thinkers)
     assert (found["TSR"], found["asked"]["failures"]) == (0, ["http: status 503"])
@@ -91,18 +95,16 @@ async def test_a_later_question_without_answer_fails_its_goal_and_is_told() -> N
     [(500, "http: status 500"), ("  \n", "empty: the answer is empty")],
 )
 async def test_a_thinker_that_gives_nothing_is_named_as_the_failure(said: str | int, failure: str) -> None:
-    """§7 38."""
     async with answering(lambda request: said) as server:
         with pytest.raises(AskError, match=failure):
             await explore(ExplorerOptions(thinker="local"), server.thinkers)
 
 
 async def test_an_answer_that_does_not_come_in_time_is_cut_off() -> None:
-    """§7 38."""
     short = replace(CONFIG, request_timeout_s=0.05)
     async with answering(lambda request: HANG) as server:
         with pytest.raises(AskError) as caught:
-            await ask(HttpAnswerer(server.port), Prompt("s", "u"), short)
+            await request_answer(HttpAnswerer(server.port), Prompt("s", "u"), short)
     assert str(caught.value) == "timeout: no whole answer within 0.05 seconds"
 
 
@@ -110,7 +112,7 @@ async def test_a_side_that_is_not_there_is_a_network_failure() -> None:
     async with answering(lambda request: "x") as server:
         port = server.port
     with pytest.raises(AskError) as caught:
-        await ask(HttpAnswerer(port), Prompt("s", "u"), CONFIG)
+        await request_answer(HttpAnswerer(port), Prompt("s", "u"), CONFIG)
     assert caught.value.kind is AskFailure.NETWORK
 
 
@@ -161,9 +163,9 @@ async def test_an_experiment_asks_each_cell_a_few_at_a_time_and_keeps_every_answ
     path.write_text(GRID)
     async with answering(lambda request: LISTING) as server:
         server.together = 2
-        first, text = await experiment(path, server.thinkers)
+        first, text = await experiment_answer(path, server.thinkers)
         assert (len(server.requests), server.most_inside) == (8, 2)
-        again, _ = await experiment(path, server.thinkers)
+        again, _ = await experiment_answer(path, server.thinkers)
         assert len(server.requests) == 8
     assert again == first
     assert Counter(one["temperature"] for one in server.requests) == {0.1: 4, 0.5: 4}
@@ -182,7 +184,7 @@ async def test_failures_are_kept_with_their_cell_and_asked_again_the_next_time(t
     path.write_text(GRID)
     trouble: list[str | int] = [429, ""]
     async with answering(lambda request: trouble.pop() if trouble else LISTING) as server:
-        first, text = await experiment(path, server.thinkers)
+        first, text = await experiment_answer(path, server.thinkers)
         assert sorted(one["problem"] for one in first["failures"]) == [
             "empty: the answer is empty",
             "http: status 429",
@@ -191,7 +193,7 @@ async def test_failures_are_kept_with_their_cell_and_asked_again_the_next_time(t
         assert "http: status 429" in text
         kept = [json.loads(one.read_text()) for one in (tmp_path / "e-answers").rglob("*.json")]
         assert Counter(one["failure"]["kind"] for one in kept if one["failure"]) == {"http": 1, "empty": 1}
-        second, _ = await experiment(path, server.thinkers)
+        second, _ = await experiment_answer(path, server.thinkers)
         assert (len(server.requests), len(second["trials"]), second["failures"]) == (10, 8, [])
 
 
@@ -200,12 +202,12 @@ async def test_an_answer_of_a_cell_that_comes_too_late_is_recorded_and_asked_aga
     one_cell = GRID.replace("[0.1, 0.5]", "[0.1]").replace('"no-hints", ', "").replace("repeats = 2", "")
     path.write_text(f"timeout_s = 0.05\n{one_cell}")
     async with answering(lambda request: HANG) as server:
-        found, _ = await experiment(path, server.thinkers)
+        found, _ = await experiment_answer(path, server.thinkers)
         (failure,) = found["failures"]
         assert failure["problem"] == "timeout: no whole answer within 0.05 seconds"
         path.write_text(one_cell)
         server.script = lambda request: LISTING
-        found, _ = await experiment(path, server.thinkers)
+        found, _ = await experiment_answer(path, server.thinkers)
     assert (found["failures"], len(found["trials"])) == ([], 1)
 
 
@@ -220,8 +222,8 @@ async def test_a_judge_scores_a_few_answers_of_each_model_that_succeeded(tmp_pat
         return FLYING if next(turns) in "ab" else f"{LISTING}\n{len(server.requests)}\n"
 
     async with answering(script) as server:
-        found, text = await experiment(path, server.thinkers)
-        await experiment(path, server.thinkers)
+        found, text = await experiment_answer(path, server.thinkers)
+        await experiment_answer(path, server.thinkers)
     assert found["PRAS"]["Ours"] == {"value": 0.5, "kind": "judge", "answers": 2, "unreadable": []}
     assert Counter(one["PRAS"]["kind"] for one in found["trials"]) == {"surrogate": 6, "judge": 2}
     assert "Ours: 0.50 by judge, 2 answers" in text
@@ -231,11 +233,11 @@ async def test_a_kept_answer_that_was_damaged_is_named_instead_of_asked_again(tm
     path = tmp_path / "e.toml"
     path.write_text(GRID)
     async with answering(lambda request: LISTING) as server:
-        await experiment(path, server.thinkers)
+        await experiment_answer(path, server.thinkers)
         damaged = next((tmp_path / "e-answers").rglob("*.json"))
         damaged.write_text("{")
         with pytest.raises(CandidateError, match="delete it to ask again"):
-            await experiment(path, server.thinkers)
+            await experiment_answer(path, server.thinkers)
 
 
 async def test_a_folder_that_cannot_be_written_ends_the_experiment_with_the_reason(tmp_path: Path) -> None:
@@ -243,7 +245,7 @@ async def test_a_folder_that_cannot_be_written_ends_the_experiment_with_the_reas
     path.write_text(f'folder = "e.toml"\n{GRID}')
     async with answering(lambda request: LISTING) as server:
         with pytest.raises(CandidateError, match=r"Not a directory|File exists"):
-            await experiment(path, server.thinkers)
+            await experiment_answer(path, server.thinkers)
 
 
 async def test_an_experiment_that_was_cut_off_goes_on_with_what_is_missing(tmp_path: Path) -> None:
@@ -258,7 +260,7 @@ async def test_an_experiment_that_was_cut_off_goes_on_with_what_is_missing(tmp_p
         return HANG
 
     async with answering(script) as server:
-        run = asyncio.create_task(experiment(path, server.thinkers))
+        run = asyncio.create_task(experiment_answer(path, server.thinkers))
         await reached.wait()
         run.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -266,7 +268,7 @@ async def test_an_experiment_that_was_cut_off_goes_on_with_what_is_missing(tmp_p
         kept = len(list((tmp_path / "e-answers").rglob("*.json")))
         server.script = lambda request: LISTING
         asked = len(server.requests)
-        found, _ = await experiment(path, server.thinkers)
+        found, _ = await experiment_answer(path, server.thinkers)
     assert kept > 0
     assert len(server.requests) - asked == 8 - kept
     assert len(found["trials"]) == 8
@@ -277,7 +279,7 @@ async def test_an_experiment_that_was_cut_off_goes_on_with_what_is_missing(tmp_p
     [
         (("at_once = 2", "at_once = 0"), "at_once"),
         (("at_once = 2", "timeout_s = inf"), "timeout_s"),
-        (("[0.1, 0.5]", "[0.1, 5]"), "a temperature is a number from 0 to 2"),
+        (("[0.1, 0.5]", "[0.1, 5]"), "temperatures.1: Input should be less than or equal to 2"),
         (("[0.1, 0.5]", "[0.1, 0.1]"), "stands there twice"),
         (('thinker = "local"', ""), "thinkers.0.thinker"),
     ],
@@ -289,7 +291,7 @@ async def test_a_grid_that_makes_no_sense_is_named_with_its_fault(
     path.write_text(GRID.replace(*change))
     async with answering(lambda request: LISTING) as server:
         with pytest.raises(ValueError, match=complaint):
-            await experiment(path, server.thinkers)
+            await experiment_answer(path, server.thinkers)
     assert not server.requests
 
 
@@ -305,6 +307,6 @@ def test_a_recording_stands_beside_its_experiment(tmp_path: Path, capsys: pytest
 
 
 def test_the_parameters_of_an_answer_hold_only_what_a_level_sets() -> None:
-    """§7 50: the command line over the answerer over the experiment."""
-    found = resolve(GenerationConfig(temperature=0.0), GenerationConfig(model="m"), None)
+    """The command line over the answerer over the experiment."""
+    found = GenerationConfig().over(model="m").over(temperature=0.0)
     assert (found.temperature, found.model, found.max_tokens) == (0.0, "m", 2048)

@@ -1,29 +1,30 @@
-"""The explorer's grid and the generator behind it (spec BDI §3.1; §7 55)."""
+"""The explorer's grid and the generator behind it."""
 
 from __future__ import annotations
 
 import pytest
 
-from engine.worlds.explorer import (
+from engine.tools.worlds.explorer import (
     DIRECTIONS,
     EXPLORER_GRID,
     Cell,
     ExplorerState,
     FeedbackKind,
     Grid,
-    beginning,
+    KotlinRandom,
     draw_direction,
+    draw_grid,
     free_directions,
+    initial_state,
     move,
     percepts,
-    picture,
+    recorded_answer,
+    recorded_answers,
 )
-from engine.worlds.explorer_files import recorded_answer, recorded_answers
-from engine.worlds.kotlin_random import KotlinRandom
 
 
 def went(*directions: str) -> ExplorerState:
-    state = beginning()
+    state = initial_state()
     for direction in directions:
         state, _ = move(state, direction)
     return state
@@ -47,15 +48,14 @@ def test_draws_lie_below_their_bound_and_a_bound_of_one_draws_too() -> None:
 
 @pytest.mark.parametrize("bound", [0, -1, 2**31])
 def test_an_impossible_bound_or_seed_is_refused(bound: int) -> None:
-    with pytest.raises(ValueError, match="the bound lies from 1"):
+    with pytest.raises(ValueError, match="the bound is from 1"):
         KotlinRandom(7).below(bound)
     with pytest.raises(ValueError, match="does not fit 32 bits"):
         KotlinRandom(2**31)
 
 
 def test_the_robot_perceives_19_literals_at_the_start_as_in_the_thesis() -> None:
-    """§7 55, listing 5.7."""
-    seen = [f"{one.functor}({', '.join(one.args)})" for one in percepts(beginning())]
+    seen = [f"{one.functor}({', '.join(one.args)})" for one in percepts(initial_state())]
     assert len(seen) == 19
     assert seen[:9] == [f"direction({name})" for name in (*DIRECTIONS, "here")]
     assert seen[9:11] == ["object(rock)", "object(home)"]
@@ -74,10 +74,9 @@ def test_the_border_is_an_obstacle_and_objects_are_seen_in_the_neighbouring_cell
 
 @pytest.mark.parametrize("direction", ["south", "south_east", "south_west"])
 def test_a_move_into_an_obstacle_changes_nothing_and_succeeds(direction: str) -> None:
-    """§7 55."""
-    after, feedback = move(beginning(), direction)
+    after, feedback = move(initial_state(), direction)
     assert (after.robot, feedback.kind, feedback.success) == (Cell(2, 2), FeedbackKind.MOVED, True)
-    assert percepts(after) == percepts(beginning())
+    assert percepts(after) == percepts(initial_state())
 
 
 def test_east_south_east_south_is_home() -> None:
@@ -90,7 +89,7 @@ def test_east_south_east_south_is_home() -> None:
 
 
 def test_no_other_way_home_has_three_moves() -> None:
-    ways = {(): beginning()}
+    ways = {(): initial_state()}
     for _ in range(3):
         ways = {(*way, name): move(state, name)[0] for way, state in ways.items() for name in DIRECTIONS}
     assert [way for way, state in ways.items() if state.robot == Cell(4, 4)] == [
@@ -99,19 +98,19 @@ def test_no_other_way_home_has_three_moves() -> None:
 
 
 def test_a_direction_that_does_not_exist_fails() -> None:
-    after, feedback = move(beginning(), "up")
-    assert (after, feedback.success, feedback.value) == (beginning(), False, "up")
+    after, feedback = move(initial_state(), "up")
+    assert (after, feedback.success, feedback.value) == (initial_state(), False, "up")
 
 
 def test_a_direction_is_drawn_among_those_that_were_free_at_the_last_look() -> None:
-    assert draw_direction(beginning(), KotlinRandom(7)).value == "east"
+    assert draw_direction(initial_state(), KotlinRandom(7)).value == "east"
     enclosed = Grid(1, 1, Cell(0, 0), frozenset(), ())
-    assert draw_direction(beginning(enclosed), KotlinRandom(7)).kind is FeedbackKind.ENCLOSED
+    assert draw_direction(initial_state(enclosed), KotlinRandom(7)).kind is FeedbackKind.ENCLOSED
 
 
 def test_the_picture_shows_the_grid_of_the_specification() -> None:
-    assert picture(beginning()) == (". R . . .", ". . . . .", ". . A . .", ". # # # .", ". . . . H")
-    assert picture(went("east", "south_east", "south"))[4] == ". . . . A"
+    assert draw_grid(initial_state()) == (". R . . .", ". . . . .", ". . A . .", ". # # # .", ". . . . H")
+    assert draw_grid(went("east", "south_east", "south"))[4] == ". . . . A"
     assert len(EXPLORER_GRID.objects) == 2
 
 

@@ -1,26 +1,21 @@
-"""What the thinker was last told: each block's share of the prompt, what it cost, and every word of it."""
+"""The thinker's last prompt: each block's share of it, what it cost, and every word of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
 
+from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.content import Content
-from textual.message import Message
-from textual.widgets import Static
 
-from engine.domain.text import clean_line
-from widgets.dialogs.box import BoxDialog
-from widgets.dialogs.long_text import LongText, Section, shown
-from widgets.line_pane import Notice
-from widgets.pane_tabs import PaneTabs, TabLine, TabsModel
-from widgets.pieces import Piece, Pieces, bar, cut_text, width_of
-from widgets.rows import Row, RowPane
-from widgets.status_bar import count_text
+from engine.core.text import clean_line
+from widgets.base.dialog import BoxDialog, DialogKey
+from widgets.base.facts import LongText, ModelPane, Section
+from widgets.base.line_pane import Notice, RowChosen
+from widgets.base.pane_tabs import PaneTabs, TabLine, TabsModel
+from widgets.base.rows import Row, blank, heading
+from widgets.base.text_layout import Piece, Pieces, bar, pad
+from widgets.panes.status_bar import count_text
 
 NAME_CELLS, COUNT_CELLS, WINDOW_CELLS = 13, 8, 10
 BAR_CELLS = 20
@@ -69,7 +64,7 @@ class ContextModel:
     agent: str = ""
     model: str = ""
     window: int = 0
-    """Tokens that the model holds at a time; 0 when nobody knows."""
+    """Tokens that the model holds at a time; 0 when it is not known."""
     blocks: tuple[ContextBlock, ...] = ()
     """In the order sent."""
     call: CallLine | None = None
@@ -95,47 +90,25 @@ class Page(StrEnum):
     ANSWER = "answer"
 
 
-class BlockList(RowPane):
+class BlockList(ModelPane[ContextModel]):
     """The blocks with their shares, then what calls took."""
 
     BINDING_GROUP_TITLE = "Context"
     EMPTY = "No model was asked yet. Once one is, the blocks of its prompt will appear here."
-    DEFAULT_CSS = """
-    BlockList, BlockList:focus { border: none; height: 1fr; min-height: 1; }
-    """
-
-    @dataclass
-    class Chosen(Message):
-        """A block is to be read."""
-
-        block: int
-        """Its place in the prompt, from 0."""
-
     _model = ContextModel()
-
-    def show(self, model: ContextModel) -> None:
-        """Show this model."""
-        self._model = model
-        self.set_notice(model.notice)
-        self._arrange()
 
     def on_resize(self) -> None:
         """Show bars where there is room for them."""
         super().on_resize()
-        self._arrange()
+        self.make_rows()
 
-    def row_chosen(self, key: str) -> None:
-        """Tell which block was chosen."""
-        kind, _, number = key.partition(":")
-        if kind == "block":
-            self.post_message(self.Chosen(int(number)))
-
-    def _arrange(self) -> None:
+    def make_rows(self) -> None:
+        """Blocks, calls and spending."""
         model, wide = self._model, self.text_width >= BAR_FROM
         if not model.blocks:
             self.set_rows([])
             return
-        rows = [_heading("head", _columns(model.window, wide))]
+        rows = [heading("head", _columns(model.window, wide))]
         rows += [_block_row(at, block, model, wide) for at, block in enumerate(model.blocks)]
         rows += [_total_row(model, wide), *_call_rows(model), *_spending_rows(model)]
         self.set_rows(rows)
@@ -147,16 +120,12 @@ def _columns(window: int, wide: bool) -> str:
     return f"{'block':<{NAME_CELLS}}{'tokens':>{COUNT_CELLS}}  {bars}{'prompt':>7}{of_window:>{WINDOW_CELLS}}"
 
 
-def _heading(key: str, text: str) -> Row:
-    return Row(key, (Piece(text, "heading"),), selectable=False)
-
-
 def _block_row(at: int, block: ContextBlock, model: ContextModel, wide: bool) -> Row:
     of_prompt = block.tokens / model.tokens if model.tokens else 0.0
     return Row(
         f"block:{at}",
         (
-            Piece(_fill(clean_line(block.name), NAME_CELLS)),
+            Piece(pad(clean_line(block.name), NAME_CELLS, gap=1)),
             *_figures(block.tokens, of_prompt, model.window, wide, "accent"),
         ),
     )
@@ -167,7 +136,7 @@ def _total_row(model: ContextModel, wide: bool) -> Row:
     style = "error" if part >= 0.9 else "warning" if part >= 0.75 else "success"
     figures = _figures(model.tokens, 1.0, model.window, False, style)
     middle = bar(part, BAR_CELLS, style=style) if wide else ()
-    pieces = (Piece(_fill("in all", NAME_CELLS), "strong"), figures[0], *middle, Piece(" " if middle else ""))
+    pieces = (Piece(pad("in all", NAME_CELLS), "strong"), figures[0], *middle, Piece(" " if middle else ""))
     return Row("total", (*pieces, *figures[1:]), selectable=False)
 
 
@@ -187,7 +156,7 @@ def _call_rows(model: ContextModel) -> list[Row]:
     if model.call is None:
         return []
     call = model.call
-    rows = [Row("blank", (Piece(""),), selectable=False), _heading("call", "last call")]
+    rows = [blank("blank"), heading("call", "last call")]
     for key, text, style in (
         ("what", call.what, "text"),
         ("took", call.took, "text"),
@@ -201,15 +170,14 @@ def _call_rows(model: ContextModel) -> list[Row]:
 def _spending_rows(model: ContextModel) -> list[Row]:
     if not model.goals:
         return []
-    rows = [Row("between", (Piece(""),), selectable=False), _heading("goals", "all calls by goal")]
-    for at, one in enumerate(model.goals):
-        spent = (
-            f"{one.calls} call{'' if one.calls == 1 else 's'}  {count_text(one.tokens)} tok  ${one.usd:.3f}"
-        )
+    rows = [blank("between"), heading("goals", "all calls by goal")]
+    for at, goal in enumerate(model.goals):
+        calls = f"{goal.calls} call{'' if goal.calls == 1 else 's'}"
+        spent = f"{calls}  {count_text(goal.tokens)} tok  ${goal.usd:.3f}"
         rows.append(
             Row(
                 f"goal:{at}",
-                (Piece(clean_line(one.goal) or "for no goal"),),
+                (Piece(clean_line(goal.goal) or "for no goal"),),
                 tail=(Piece(spent, "dim"),),
                 selectable=False,
             )
@@ -219,35 +187,24 @@ def _spending_rows(model: ContextModel) -> list[Row]:
     return rows
 
 
-def _fill(text: str, cells: int) -> str:
-    text = cut_text(text, cells - 1)
-    return text + " " * (cells - width_of((Piece(text),)))
-
-
-class PromptText(LongText):
-    """The prompt, block by block; copying takes its words unbroken."""
-
-    def action_copy_pane(self) -> None:
-        """Copy all of it as it was sent."""
-        self._copy("\n\n".join(f"{part.title}\n{shown(part.text)}" for part in self.sections), "prompt")
-
-
 class ContextDialog(BoxDialog[None]):
     """The blocks, the prompt and the answer on a page each; `show` brings a newer call."""
 
+    KEYS = (
+        DialogKey("tab", "next_page", "blocks, prompt, answer"),
+        DialogKey("", "", "read a block", shown="enter"),
+        DialogKey("", "", "copy", shown="Y"),
+        DialogKey("1", "page('blocks')"),
+        DialogKey("2", "page('prompt')"),
+        DialogKey("3", "page('answer')"),
+        DialogKey("c,q", "close"),
+    )
     DEFAULT_CSS = """
     ContextDialog > Vertical { height: 96%; }
-    ContextDialog PromptText { display: none; }
-    ContextDialog.-reading PromptText { display: block; }
+    ContextDialog LongText { display: none; }
+    ContextDialog.-reading LongText { display: block; }
     ContextDialog.-reading BlockList { display: none; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("1", "page('blocks')", "Blocks", id="context.page.blocks"),
-        Binding("2", "page('prompt')", "Prompt", id="context.page.prompt"),
-        Binding("3", "page('answer')", "Answer", id="context.page.answer"),
-        Binding("tab", "next_page", "Next page", id="context.page.next"),
-        Binding("c,q", "close", "Close", id="context.close"),
-    ]
 
     def __init__(self, model: ContextModel) -> None:
         super().__init__()
@@ -255,24 +212,13 @@ class ContextDialog(BoxDialog[None]):
         self._page = Page.BLOCKS
         self._tabs = PaneTabs()
         self._blocks = BlockList()
-        self._text = PromptText()
+        self._text = LongText(copied_as="prompt")
 
     def compose(self) -> ComposeResult:
         """The tabs, the page, and the keys."""
-        with Vertical() as box:
-            agent = clean_line(self._model.agent, limit=100)
-            box.border_title = Content(f"Context of {agent}" if agent else "Context")
-            box.border_subtitle = "esc close"
-            yield self._tabs
-            yield self._blocks
-            yield self._text
-            yield Static(
-                Content.from_markup(
-                    "[@click=screen.next_page][bold]tab[/] blocks, prompt, answer[/]   "
-                    "[bold]enter[/] read a block   [bold]Y[/] copy"
-                ),
-                classes="-keys",
-            )
+        agent = clean_line(self._model.agent, limit=100)
+        title = f"Context of {agent}" if agent else "Context"
+        yield self.box(self._tabs, self._blocks, self._text, title=title)
 
     def on_mount(self) -> None:
         """The blocks come first."""
@@ -313,11 +259,12 @@ class ContextDialog(BoxDialog[None]):
         event.stop()
         self.action_page(event.tab_id)
 
-    def on_block_list_chosen(self, event: BlockList.Chosen) -> None:
-        """Read a block of the prompt."""
-        event.stop()
-        self.action_page(Page.PROMPT)
-        self._text.go_to(event.block)
+    @on(RowChosen)
+    def _read_block(self, event: RowChosen) -> None:
+        kind, _, number = event.key.partition(":")
+        if kind == "block":
+            self.action_page(Page.PROMPT)
+            self._text.go_to(int(number))
 
 
 def _sections(model: ContextModel, page: Page) -> tuple[Section, ...]:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
-from engine.domain.text import clean, clean_line
-from widgets.dialogs.box import BoxDialog
-from widgets.dialogs.long_text import LongText, Section, shown
-from widgets.pane_tabs import PaneTabs, TabLine, TabsModel
+from engine.core.text import clean, clean_line
+from widgets.base.dialog import JUST_OPENED, BoxDialog, DialogKey, show_problems
+from widgets.base.facts import LongText, Section
+from widgets.base.pane_tabs import PaneTabs, TabLine, TabsModel
+from widgets.base.text_layout import escape_unprintable
 
 PlansCheck = Callable[[str], list[str]]
 """Takes plans as AgentSpeak text, and gives what is wrong with them, in sentences."""
@@ -96,10 +94,21 @@ class GeneratedPlansChoice:
 class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
     """Gives the operator's choice, or None: then the plans wait in the background."""
 
+    HINT = "esc leaves them waiting in the background"
+    KEYS = (
+        DialogKey("a", "offer('approve')", "install"),
+        DialogKey("e", "offer('edit')", "edit"),
+        DialogKey("r", "offer('ask_again')", "ask again"),
+        DialogKey("d", "offer('reject')", "reject"),
+        DialogKey("tab", "next_page", "plans, answer, prompt"),
+        DialogKey("1", "page('plans')"),
+        DialogKey("2", "page('answer')"),
+        DialogKey("3", "page('prompt')"),
+        DialogKey("ctrl+s", "send", priority=True),
+    )
     DEFAULT_CSS = """
-    GeneratedPlansDialog > Vertical { border: round $warning; height: 96%; }
+    GeneratedPlansDialog > Vertical { height: 96%; }
     GeneratedPlansDialog #head { height: 1; color: $foreground-muted; }
-    GeneratedPlansDialog #line { height: 1; color: $text-warning; }
     GeneratedPlansDialog TextArea { display: none; }
     GeneratedPlansDialog #words { height: 6; }
     GeneratedPlansDialog #plans { height: 1fr; min-height: 3; }
@@ -111,17 +120,6 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
     }
     GeneratedPlansDialog.-editing .-keys, GeneratedPlansDialog.-writing .-keys { display: none; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "offer('approve')", "Install the plans", id="generated-plans.approve"),
-        Binding("e", "offer('edit')", "Edit the plans", id="generated-plans.edit"),
-        Binding("r", "offer('ask_again')", "Ask again", id="generated-plans.ask-again"),
-        Binding("d", "offer('reject')", "Reject", id="generated-plans.reject"),
-        Binding("1", "page('plans')", "Plans", id="generated-plans.page.plans"),
-        Binding("2", "page('answer')", "Answer", id="generated-plans.page.answer"),
-        Binding("3", "page('prompt')", "Prompt", id="generated-plans.page.prompt"),
-        Binding("tab", "next_page", "Next page", id="generated-plans.page.next"),
-        Binding("ctrl+s", "send", "Send", priority=True, id="generated-plans.send"),
-    ]
 
     def __init__(self, model: GeneratedPlansModel, check: PlansCheck, *, unasked: bool = False) -> None:
         super().__init__(unasked=unasked)
@@ -134,7 +132,7 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
         self._tabs = PaneTabs()
         self._line = Static(Content(QUESTION), id="line")
         self._words = TextArea(id="words", tab_behavior="focus")
-        self._before = "\n\n".join(shown(plan.text).strip() for plan in model.plans)
+        self._before = "\n\n".join(escape_unprintable(plan.text).strip() for plan in model.plans)
         self._plans = TextArea(id="plans", show_line_numbers=True)
         self._draft = ""
         """The edited plans; empty while they are as the model made them."""
@@ -142,26 +140,11 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
 
     def compose(self) -> ComposeResult:
         """Whence the plans are, what there is to read, and what can be done."""
-        with Vertical() as box:
-            box.border_title = Content(f"Plans for {clean_line(self._model.goal, limit=200)}")
-            box.border_subtitle = "esc leaves them waiting in the background"
-            yield Static(Content(_head(self._model)), id="head")
-            yield self._tabs
-            yield self._text
-            yield self._plans
-            yield self._problems
-            yield self._line
-            yield self._words
-            yield Static(
-                Content.from_markup(
-                    "[@click=screen.offer('approve')][bold]a[/] install[/]   "
-                    "[@click=screen.offer('edit')][bold]e[/] edit[/]   "
-                    "[@click=screen.offer('ask_again')][bold]r[/] ask again[/]   "
-                    "[@click=screen.offer('reject')][bold]d[/] reject[/]   "
-                    "[@click=screen.next_page][bold]tab[/] plans, answer, prompt[/]"
-                ),
-                classes="-keys",
-            )
+        head = Static(Content(_head(self._model)), id="head")
+        reading = (head, self._tabs, self._text)
+        parts = (*reading, self._plans, self._problems, self._line, self._words)
+        title = f"Plans for {clean_line(self._model.goal, limit=180)}"
+        yield self.box(*parts, title=title, classes="-question")
 
     def on_mount(self) -> None:
         """The plans are read first."""
@@ -200,16 +183,16 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
         if self._writing is not None:
             return
         if self.unmeant:
-            self._say("This has just opened; press the key again if you meant it.")
+            self._tell(JUST_OPENED)
         elif reason := self._refusal(offer):
-            self._say(f"Not possible now: {reason}")
+            self._tell(f"Not possible now: {reason}")
         elif offer is GeneratedPlansOffer.APPROVE:
             self.dismiss(GeneratedPlansChoice(offer))
         elif offer is GeneratedPlansOffer.EDIT:
             self._edit()
         else:
             self._writing = offer
-            self._say(f"{WRITTEN[offer]} — ctrl+s sends, esc goes back")
+            self._tell(f"{WRITTEN[offer]} — ctrl+s sends, esc goes back")
             self.add_class("-writing")
             self._words.focus()
 
@@ -230,7 +213,7 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
         self._writing = GeneratedPlansOffer.EDIT
         self._warned = False
         self._plans.text = self._draft or self._before
-        self._say("The plans as they will be installed — ctrl+s sends, esc goes back")
+        self._tell("The plans as they will be installed — ctrl+s sends, esc goes back")
         self._show_problems(self.problems())
         self.add_class("-editing")
         self._plans.focus()
@@ -253,9 +236,7 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
             self._show_problems(self.problems())
 
     def _show_problems(self, problems: list[str]) -> None:
-        self._problems.set_class(not problems, "-fine")
-        lines = [f"✗ {clean_line(problem)}" for problem in problems[:4]] or ["✓ can be installed"]
-        self._problems.update(Content("\n".join(lines)))
+        show_problems(self._problems, problems, "can be installed")
 
     def action_send(self) -> None:
         """Send what is written, if nothing is wrong with it."""
@@ -267,7 +248,7 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
         elif self._writing is not None:
             text = clean(self._words.text).strip()
             if not text and self._writing is GeneratedPlansOffer.ASK_AGAIN:
-                self._say("Nothing is written yet — ctrl+s sends, esc goes back")
+                self._tell("Nothing is written yet — ctrl+s sends, esc goes back")
             else:
                 self.dismiss(GeneratedPlansChoice(self._writing, text))
 
@@ -276,15 +257,15 @@ class GeneratedPlansDialog(BoxDialog[GeneratedPlansChoice | None]):
         if self._writing is not None:
             self._writing = None
             self.remove_class("-writing", "-editing")
-            self._say("Your edit is kept, but not sent: e goes back to it." if self._draft else QUESTION)
+            self._tell("Your edit is kept, but not sent: e goes back to it." if self._draft else QUESTION)
             self._text.focus()
         elif self._draft and not self._warned:
             self._warned = True
-            self._say("esc again leaves and drops your edit; e goes back to it.")
+            self._tell("esc again leaves and drops your edit; e goes back to it.")
         else:
             self.dismiss(None)
 
-    def _say(self, text: str) -> None:
+    def _tell(self, text: str) -> None:
         self._line.update(Content(text), layout=False)
 
 

@@ -2,28 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Literal
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal, Vertical, VerticalScroll
+from textual.containers import Container, Horizontal, VerticalScroll
 from textual.content import Content
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
-from engine.domain.text import clean, clean_line
-from widgets.choices import ChoiceList
-from widgets.dialogs.box import BoxDialog
-from widgets.dialogs.long_text import LongText, Section
-from widgets.guided_model import Answer, Check, GuidedModel, GuidedWish, StepLine
-from widgets.pieces import Piece
-from widgets.rows import Row, RowPane
+from engine.core.text import clean, clean_line
+from widgets.base.choices import ChoiceList
+from widgets.base.dialog import BoxDialog, DialogKey
+from widgets.base.facts import LongText, Section
+from widgets.base.line_pane import LinePane, RowChosen
+from widgets.base.rows import Row
+from widgets.base.text_layout import Piece
 
-WIDE = 118
-"""Cells from which on the result so far stands at the right."""
+Kind = Literal["text", "long_text", "choice", "multi", "number", "confirm"]
+GuidedWish = Literal["answer", "back", "skip", "jump", "suggest", "save", "finish", "resume"]
+Answer = str | tuple[str, ...] | bool
+Check = Callable[[str, Answer], str]
+"""Takes a step's id and an answer, and gives what is wrong with it; empty when it can be stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """A step on the rail."""
+
+    id: str
+    title: str
+    mark: str
+    style: str
+    word: str
+    """Where it stands, in a word; the mark says no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuidedStepRequest:
+    """The step that is asked."""
+
+    id: str
+    title: str
+    prompt: str
+    kind: Kind
+    options: tuple[str, ...] = ()
+    value: Answer = ""
+    """What was answered before."""
+    note: str = ""
+    """Whether it is required, or to be looked at again."""
+    skippable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GuidedModel:
+    """What the dialog shows."""
+
+    handoff: str = ""
+    title: str = ""
+    place: str = ""
+    """As `4/9`."""
+    state: str = ""
+    """Mark and word."""
+    rail: tuple[StepLine, ...] = ()
+    asked: str = ""
+    """The question that waits, by its id; empty while nothing is asked."""
+    step: GuidedStepRequest | None = None
+    """None when all were gone through."""
+    told: tuple[str, ...] = ()
+    """When it was saved, and what has changed since."""
+    refused: str = ""
+    """Why the last move was not made."""
+    draft: str = ""
+    """What a model wrote; stored nowhere."""
+    partial: tuple[Section, ...] = ()
+    """The result so far."""
+    missing: tuple[str, ...] = ()
+    """Why it cannot be finished yet."""
+    paused: bool = False
+    over: bool = False
+
+
 SHOWN_MOST = 20_000
 """Characters of a prompt or a draft that are shown."""
 YES_NO = ("yes", "no")
@@ -33,161 +94,84 @@ SKIPPING = "-skipping"
 """The class while it is written why a step is skipped."""
 
 
-class Rail(RowPane):
-    """The steps, each with where it stands; choosing one jumps to it."""
-
-    BINDING_GROUP_TITLE = "Steps"
-    MARKS = True
-    DEFAULT_CSS = """
-    Rail, Rail:focus { border: none; border-right: solid $border-blurred; width: 27; height: 100%; }
-    Rail:focus { border-right: heavy $border; }
-    """
-
-    def row_chosen(self, key: str) -> None:
-        """Jump to it."""
-        if isinstance(self.screen, GuidedDialog):
-            self.screen.move("jump", step=key)
-
-
-class Partial(LongText):
-    """The result so far."""
-
-    BINDING_GROUP_TITLE = "Result so far"
-    DEFAULT_CSS = """
-    Partial, Partial:focus { border: none; border-top: solid $border-blurred; height: 7; min-height: 3; }
-    Partial:focus { border-top: heavy $border; }
-    """
-
-
 class GuidedDialog(BoxDialog[None]):
-    """Posts the operator's moves; whoever opens it answers by `show` or `say`.
+    """Posts the operator's moves; its opener answers by `show` or `say`.
 
     Args:
         model: what is shown at first.
         check: says what is wrong with an answer while it is typed.
     """
 
+    WIDE, SHORT = 118, 30
+    KEYS = (
+        DialogKey("ctrl+n,ctrl+enter", "next", "next", shown="^n", priority=True),
+        DialogKey("ctrl+b,f2", "move('back')", "back", shown="^b·F2", priority=True),
+        DialogKey("ctrl+k,f3", "skip", "skip", shown="^k·F3", priority=True),
+        DialogKey("ctrl+j,f4", "jump", "jump", shown="^j·F4", priority=True),
+        DialogKey("ctrl+g,f5", "suggest", "suggest", shown="^g·F5", priority=True),
+        DialogKey("ctrl+s", "save", "save, leave", shown="^s", priority=True),
+        DialogKey("f9", "move('finish')", "finish", shown="F9", priority=True),
+    )
     DEFAULT_CSS = """
-    GuidedDialog > Vertical { width: 98%; height: 98%; max-width: 200; max-height: 98%; }
-    GuidedDialog #told { height: auto; max-height: 4; color: $text-warning; }
+    GuidedDialog > Vertical.-full { max-width: 200; }
+    GuidedDialog #notes { height: auto; max-height: 4; color: $text-warning; }
     GuidedDialog #body { height: 1fr; layout: horizontal; }
-    GuidedDialog #work { width: 1fr; height: 100%; layout: vertical; }
+    GuidedDialog #body > LinePane { width: 27; height: 100%; border-right: solid $border-blurred; }
+    GuidedDialog #body > LinePane:focus { border-right: heavy $border; }
+    GuidedDialog.-wide #body > LinePane { width: 36; }
     GuidedDialog #asked { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
     GuidedDialog #prompt, GuidedDialog #draft { height: auto; }
     GuidedDialog #draft { color: $text-primary; }
     GuidedDialog TextArea { height: 8; min-height: 3; }
-    GuidedDialog #reason { height: 3; display: none; }
-    GuidedDialog #reason Static { width: auto; padding: 1 1 0 0; color: $foreground-muted; }
-    GuidedDialog #reason Input { width: 1fr; }
-    GuidedDialog.-wide #work { layout: horizontal; }
-    GuidedDialog.-wide #asked { width: 1fr; height: 100%; }
-    GuidedDialog.-wide Partial {
-        width: 38%; height: 100%; border-top: none; border-left: solid $border-blurred;
-    }
-    GuidedDialog.-wide Partial:focus { border-top: none; border-left: heavy $border; }
-    GuidedDialog.-wide Rail { width: 36; }
     GuidedDialog.-short TextArea { height: 5; }
-    GuidedDialog.-short Partial, GuidedDialog.-short Partial:focus { height: 5; }
+    GuidedDialog #partial { height: 7; }
+    GuidedDialog.-short #partial { height: 5; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+n,ctrl+enter", "next", "Next", priority=True, id="guided.next"),
-        Binding("ctrl+b,f2", "move('back')", "Back", priority=True, id="guided.back"),
-        Binding("ctrl+k,f3", "skip", "Skip", priority=True, id="guided.skip"),
-        Binding("ctrl+j,f4", "jump", "Jump", priority=True, id="guided.jump"),
-        Binding("ctrl+g,f5", "suggest", "Suggest", priority=True, id="guided.suggest"),
-        Binding("ctrl+s", "save", "Save and leave", priority=True, id="guided.save"),
-        Binding("f9", "move('finish')", "Finish", priority=True, id="guided.finish"),
-    ]
-
-    @dataclass
-    class Moved(Message):
-        """The operator makes a move."""
-
-        handoff: str
-        move: GuidedWish
-        value: Answer = ""
-        step: str = ""
-        """Where a jump goes."""
-        reason: str = ""
-        """Why a step is skipped."""
 
     def __init__(self, model: GuidedModel, check: Check) -> None:
         super().__init__()
-        self._model, self._check, self._box = model, check, Vertical()
+        self.model = model
+        """What is shown."""
+        self._check = check
         self._loaded: str | None = None
         """What the input was laid out for."""
         self._sent = ""
         """The question that a move was made for."""
         self._refused = ""
-        """The question with which a refusal was told."""
+        """The question with which a refusal was shown."""
         self._early: tuple[str, GuidedWish, Answer, str, str] | None = None
         """A move that was made before its question waited, with what was shown then."""
         self._warned = False
         self._before: Answer = ""
-        self._rail, self._partial = Rail(), Partial()
-        self._told, self._prompt = Static(id="told"), Static(id="prompt")
+        self._rail = LinePane(title="Steps", marks=True)
+        self._partial = LongText(title="Result so far", id="partial")
+        self._notes, self._prompt = Static(id="notes"), Static(id="prompt")
         self._problem, self._draft = Static(id="problem", classes="-problems"), Static(id="draft")
         self._line, self._long, self._choices = Input(), TextArea(tab_behavior="focus"), ChoiceList()
         self._reason = Input(max_length=REASON_LIMIT)
+        self._why = Horizontal(Static(Content("skip it, because:")), self._reason, classes="-written")
         self._field: Widget = self._rail
         """Where the answer is given."""
 
-    @property
-    def model(self) -> GuidedModel:
-        """What is shown."""
-        return self._model
-
     def compose(self) -> ComposeResult:
         """What is to be known, the steps, the one that is asked, the result so far, and the keys."""
-        with self._box:
-            yield self._told
-            with Container(id="body"):
-                yield self._rail
-                with Container(id="work"):
-                    with VerticalScroll(id="asked", can_focus=False):
-                        yield self._prompt
-                        yield self._line
-                        yield self._long
-                        yield self._choices
-                        with Horizontal(id="reason"):
-                            yield Static(Content("skip it, because:"))
-                            yield self._reason
-                        yield self._problem
-                        yield self._draft
-                    yield self._partial
-            yield Static(
-                Content.from_markup(
-                    "[@click=screen.next][bold]^n[/] next[/]  "
-                    "[@click=screen.move('back')][bold]^b[/]·F2 back[/]  "
-                    "[@click=screen.skip][bold]^k[/]·F3 skip[/]  "
-                    "[@click=screen.jump][bold]^j[/]·F4 jump[/]  "
-                    "[@click=screen.suggest][bold]^g[/]·F5 suggest[/]  "
-                    "[@click=screen.save][bold]^s[/] save, leave[/]  "
-                    "[@click=screen.move('finish')][bold]F9[/] finish[/]"
-                ),
-                classes="-keys",
-            )
+        fields = (self._line, self._long, self._choices, self._why, self._problem, self._draft)
+        asked = VerticalScroll(self._prompt, *fields, id="asked", can_focus=False)
+        body = Container(self._rail, self.halves(asked, self._partial), id="body")
+        self.show_keys(self.KEYS)
+        yield self.box(self._notes, body, self.keys, classes="-full")
 
     def on_mount(self) -> None:
         """The input has the focus."""
-        self.show(self._model)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Put the result so far at the right where there is room, else below."""
-        self.set_class(event.size.width >= WIDE, "-wide")
-        self.set_class(event.size.height < 30, "-short")
-
-    # -------------------------------------------------------------- showing
+        self.show(self.model)
 
     def show(self, model: GuidedModel) -> None:
         """Show where it stands; what is being typed stays while the step is the same."""
-        self._model = model
-        box = self._box
-        box.border_title = Content(f"{clean_line(model.title, limit=80)} {clean_line(model.place)}".strip())
-        box.border_subtitle = Content(f"{clean_line(model.state)} · esc close".lstrip(" ·"))
-        self._told.update(Content("\n".join(clean_line(line, limit=400) for line in model.told)))
-        self._told.display = bool(model.told)
-        self._rail.set_rows([_rail_row(one) for one in model.rail])
+        self.model = model
+        self.set_title(f"{clean_line(model.title, limit=80)} {model.place}", f"{model.state} · esc close")
+        self._notes.update(Content("\n".join(clean_line(line, limit=400) for line in model.told)))
+        self._notes.display = bool(model.told)
+        self._rail.set_rows([_step_row(step) for step in model.rail])
         if model.step is not None and not self._rail.has_focus:
             self._rail.move_cursor(model.step.id)
         self._partial.show(model.partial or (Section("Result so far", "nothing yet"),))
@@ -208,7 +192,7 @@ class GuidedDialog(BoxDialog[None]):
         self._draft.update(Content(f"draft, stored nowhere; ^g puts it into the field:\n{draft}"))
 
     def _show_prompt(self) -> None:
-        model = self._model
+        model = self.model
         if model.over:
             lines = [Content(f"It is over: {clean_line(model.state)}").stylize("bold")]
         elif model.paused:
@@ -227,7 +211,7 @@ class GuidedDialog(BoxDialog[None]):
 
     def _load(self, stage: str) -> None:
         """Lay the input of the step out, with what was answered before."""
-        model, self._loaded, self._warned = self._model, stage, False
+        model, self._loaded, self._warned = self.model, stage, False
         self._stop_skipping()
         asked = model.step if stage.startswith(STEP) else None
         kind = asked.kind if asked is not None else "none"
@@ -266,12 +250,10 @@ class GuidedDialog(BoxDialog[None]):
         mark = "✓" if fine else "✗"
         self._problem.update(Content(f"{mark} {clean_line(text, limit=600)}" if text else ""))
 
-    # -------------------------------------------------------------- the answer
-
     @property
     def value(self) -> Answer:
         """What stands in the input."""
-        step = self._model.step
+        step = self.model.step
         match step.kind if step is not None else "":
             case "choice":
                 return next(iter(self._choices.chosen), "")
@@ -288,7 +270,7 @@ class GuidedDialog(BoxDialog[None]):
     @on(TextArea.Changed)
     @on(ChoiceList.Changed)
     def _changed(self) -> None:
-        step, self._warned = self._model.step, False
+        step, self._warned = self.model.step, False
         asked = self._loaded is not None and self._loaded.startswith(STEP)
         if step is None or not asked or self.has_class(SKIPPING):
             return
@@ -299,6 +281,10 @@ class GuidedDialog(BoxDialog[None]):
         wrong = self._check(step.id, value)
         self._say_problem(wrong or "can be stored", fine=not wrong)
 
+    @on(RowChosen)
+    def _jump(self, event: RowChosen) -> None:
+        self.move("jump", step=event.key)
+
     @on(Input.Submitted)
     @on(ChoiceList.Chosen)
     def _entered(self) -> None:
@@ -306,16 +292,16 @@ class GuidedDialog(BoxDialog[None]):
 
     def action_skip(self) -> None:
         """Ask in a line why the step is skipped, which may stay empty; one that cannot be says so."""
-        step = self._model.step
+        step = self.model.step
         if self.has_class(SKIPPING):
             self._reason.call_later(self._skip)
-        elif step is None or not step.skippable or self._model.over or self._model.paused:
+        elif step is None or not step.skippable or self.model.over or self.model.paused:
             self.move("skip")
         else:
             self._reason.value = ""
             self.set_class(True, SKIPPING)
-            self.query_one("#reason").display = True
-            # At once, so that a fast hand's next letters are in the line.
+            self._why.display = True
+            # At once, so that letters typed fast behind it are in the line.
             self.set_focus(self._reason)
             self._field.display = self._field is self._rail
             self._say_problem("enter skips it, with a reason or without; esc goes back", fine=True)
@@ -331,29 +317,27 @@ class GuidedDialog(BoxDialog[None]):
         """Go back to the answer."""
         if self.has_class(SKIPPING):
             self.set_class(False, SKIPPING)
-            self.query_one("#reason").display = False
+            self._why.display = False
             self._say_problem("")
             self._field.display = True
             self._field.focus()
 
-    # -------------------------------------------------------------- moves
-
     def move(self, move: GuidedWish, value: Answer = "", step: str = "", reason: str = "") -> None:
         """Make a move, once for each question."""
-        model = self._model
+        model = self.model
         if model.over:
             self._say_problem(f"it is over: {model.state}")
         elif move in ("save", "resume") and not (move == "save" and model.paused):
-            self.post_message(self.Moved(model.handoff, move))
+            self.request("moved", model.handoff, move)
         elif model.paused:
             self._say_problem("it was saved and waits; enter goes on")
         elif not model.asked or model.asked == self._sent:
-            # The step may be shown a moment before its question waits: a fast hand's move is made then.
+            # The step may be shown a moment before its question waits: a move made that early is made then.
             self._early = (_stage(model), move, value, step, reason)
         else:
             self._sent = model.asked
             self._say_problem("")
-            self.post_message(self.Moved(model.handoff, move, value, step, reason))
+            self.request("moved", model.handoff, move, value, step, reason)
 
     def action_move(self, move: GuidedWish) -> None:
         """Make a move that needs no value."""
@@ -365,10 +349,10 @@ class GuidedDialog(BoxDialog[None]):
 
     def _next(self) -> None:
         """Answer; where nothing is asked any more, finish; where it was saved, go on."""
-        step = self._model.step
+        step = self.model.step
         if self.has_class(SKIPPING):
             self._skip()
-        elif self._model.paused:
+        elif self.model.paused:
             self.move("resume")
         elif step is None:
             self.move("finish")
@@ -387,7 +371,7 @@ class GuidedDialog(BoxDialog[None]):
 
     def action_suggest(self) -> None:
         """Have a draft written; once there is one, put it into the input, where it can be changed."""
-        step, draft = self._model.step, self._model.draft
+        step, draft = self.model.step, self.model.draft
         if step is None or not draft:
             self.move("suggest")
             if self._sent:
@@ -404,13 +388,13 @@ class GuidedDialog(BoxDialog[None]):
             self._line.focus()
 
     def _take_choice(self, draft: str) -> None:
-        step = self._model.step
+        step = self.model.step
         assert step is not None
         options = YES_NO if step.kind == "confirm" else step.options
-        said = draft.casefold()
-        found = tuple(one for one in options if one.casefold() in said)
-        if found:
-            self._choices.offer(options, several=step.kind == "multi", chosen=found)
+        text = draft.casefold()
+        chosen = tuple(option for option in options if option.casefold() in text)
+        if chosen:
+            self._choices.offer(options, several=step.kind == "multi", chosen=chosen)
             self._choices.focus()
         else:
             self._say_problem("the draft names none of the options")
@@ -433,7 +417,7 @@ class GuidedDialog(BoxDialog[None]):
 
     def _warns(self, key: str) -> bool:
         """Whether there is an answer that was not given; it is said once before it is dropped."""
-        asked = self._model.step is not None and _stage(self._model).startswith(STEP)
+        asked = self.model.step is not None and _stage(self.model).startswith(STEP)
         if not asked or self.value == self._before or self._warned:
             return False
         self._warned = True
@@ -456,12 +440,12 @@ def _as_text(value: Answer) -> str:
     return ", ".join(value) if isinstance(value, tuple) else value
 
 
-def _rail_row(one: StepLine) -> Row:
-    words = clean_line(one.title, limit=120)
+def _step_row(step: StepLine) -> Row:
+    words = clean_line(step.title, limit=120)
     return Row(
-        one.id,
-        (Piece(words, "strong" if one.mark == "●" else "text"),),
-        tail=(Piece(one.word, one.style),) if one.word else (),
-        mark=Piece(one.mark, one.style),
-        copy=f"{words} {one.word}".strip(),
+        step.id,
+        (Piece(words, "strong" if step.mark == "●" else "text"),),
+        tail=(Piece(step.word, step.style),) if step.word else (),
+        mark=Piece(step.mark, step.style),
+        copy=f"{words} {step.word}".strip(),
     )

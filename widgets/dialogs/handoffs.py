@@ -1,30 +1,27 @@
-"""The handoff timeline: who handed what to whom, as trees with a bar of time each (ontology spec §4)."""
+"""Handoffs as trees with a bar of time each, and why an agent would be selected for a text."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from functools import partial
+from typing import Literal
 
 from rich.cells import cell_len
-from textual import events
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Container, Vertical
+from textual import on
 from textual.content import Content
-from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Static
 
-from engine.domain.text import clean_line
-from widgets.dialogs.box import BoxDialog
-from widgets.facts import Fact, FactsPane
-from widgets.line_pane import Notice
-from widgets.pieces import Piece, Pieces, cut_text
-from widgets.rows import Row, RowPane
+from engine.core.text import clean_line
+from widgets.base.dialog import DialogKey, ListDialog
+from widgets.base.facts import Fact, FactsPane
+from widgets.base.line_pane import RowChosen, RowHighlighted
+from widgets.base.rows import Row
+from widgets.base.text_layout import Piece, Pieces, bar, cut_text
 
 HandoffWish = Literal["cancel", "retry", "raise", "lower", "take_over", "pause", "prompt", "error", "open"]
 SpanKind = Literal["queued", "running", "waiting", "paused"]
-WIDE = 140
-"""Cells from which on what is known of a handoff stands beside the trees."""
 NAME_CELLS = 34
 TOLD, BARE = 40, 20
 """Cells that are left behind a bar: for times and states, and for why something failed."""
@@ -81,149 +78,89 @@ class HandoffsModel:
     said: str = ""
 
 
-class HandoffTree(RowPane):
-    """The trees, the newest first."""
+class HandoffsDialog(ListDialog[HandoffsModel]):
+    """The trees of handoffs, the newest first; it asks for a newer state by itself."""
 
-    BINDING_GROUP_TITLE = "Handoffs"
-    MARKS = True
+    TITLE_TEXT, LIST_TITLE, CLASSES = "Handoffs", "Handoffs", "-full"
+    HINT = "░ queued █ running ▒ waits for you ╌ paused · esc close"
+    EMPTY = "Nothing was handed over yet: F, then d."
+    WIDE = 140
     DEFAULT_CSS = """
-    HandoffTree, HandoffTree:focus { border: none; height: 1fr; min-height: 3; }
+    HandoffsDialog > Vertical.-full { width: 100%; height: 100%; max-width: 400; max-height: 100%; }
+    HandoffsDialog #standing { color: $foreground; }
+    HandoffsDialog.-wide #facts { width: 42%; }
     """
-
-    def row_highlighted(self, key: str) -> None:
-        """Tell what is known of it."""
-        self.post_message(HandoffsDialog.Looked(key))
-
-    def row_chosen(self, key: str) -> None:
-        """Go to where it works."""
-        if isinstance(self.screen, HandoffsDialog):
-            self.screen.action_wish("open")
-
-
-class HandoffFacts(FactsPane):
-    """The context as it was sent, what happened, what came of it and what it took."""
-
-    BINDING_GROUP_TITLE = "Handoff"
-    DEFAULT_CSS = """
-    HandoffFacts, HandoffFacts:focus { border: none; height: 1fr; min-height: 4; }
-    """
-
-
-class HandoffsDialog(BoxDialog[None]):
-    """Posts what is wanted of handoffs; whoever opens it answers by `show`."""
-
-    DEFAULT_CSS = """
-    HandoffsDialog > Vertical { width: 100%; height: 100%; max-width: 400; max-height: 100%; }
-    HandoffsDialog #standing { height: 1; }
-    HandoffsDialog #said { height: auto; max-height: 2; color: $text-warning; }
-    HandoffsDialog #both { height: 1fr; layout: vertical; }
-    HandoffsDialog HandoffFacts { border-top: solid $border-blurred; }
-    HandoffsDialog HandoffFacts:focus { border-top: heavy $border; }
-    HandoffsDialog.-wide #both { layout: horizontal; }
-    HandoffsDialog.-wide HandoffTree { width: 58%; }
-    HandoffsDialog.-wide HandoffFacts { width: 1fr; border-top: none; border-left: solid $border-blurred; }
-    HandoffsDialog.-wide HandoffFacts:focus { border-left: heavy $border; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "wish('cancel')", "Cancel", id="handoffs.cancel"),
-        Binding("r", "wish('retry')", "Retry", id="handoffs.retry"),
-        Binding("plus,equals_sign", "wish('raise')", "More urgent", id="handoffs.raise"),
-        Binding("minus", "wish('lower')", "Less urgent", id="handoffs.lower"),
-        Binding("m", "wish('take_over')", "Take over", id="handoffs.take-over"),
-        Binding("space", "wish('pause')", "Pause or go on", id="handoffs.pause"),
-        Binding("p", "wish('prompt')", "Prompt", id="handoffs.prompt"),
-        Binding("o", "wish('error')", "Error", id="handoffs.error"),
-        Binding("f", "fleet", "Fleet", id="handoffs.fleet"),
-        Binding("q", "close", "Close", show=False, id="handoffs.close"),
-    ]
-
-    @dataclass
-    class Wanted(Message):
-        """Something is wanted of a handoff."""
-
-        key: str
-        wish: HandoffWish
-
-    @dataclass
-    class Looked(Message):
-        """The cursor is on another row."""
-
-        key: str
-
-    @dataclass
-    class FleetWanted(Message):
-        """The fleet board is to be seen."""
-
-    @dataclass
-    class RefreshWanted(Message):
-        """The timeline may be out of date."""
+    KEYS = (
+        DialogKey("enter", "wish('open')", "go to it", why_not="no agent of the engine works on it"),
+        DialogKey("p", "wish('prompt')", "prompt", why_not="it has none of its own"),
+        DialogKey("c", "wish('cancel')", "cancel", why_not="there is nothing to cancel"),
+        DialogKey(
+            "r", "wish('retry')", "retry", why_not="only what has ended without success is tried again"
+        ),
+        DialogKey(
+            "plus,equals_sign",
+            "wish('raise')",
+            "priority",
+            shown="+ -",
+            why_not="only what is open has a priority",
+        ),
+        DialogKey("m", "wish('take_over')", "take over", why_not="only what is open can be taken over"),
+        DialogKey(
+            "space",
+            "wish('pause')",
+            "pause/go on",
+            why_not="only what runs is paused, only what is paused goes on",
+        ),
+        DialogKey("o", "wish('error')", "error", why_not="it has no error"),
+        DialogKey("minus", "wish('lower')", why_not="only what is open has a priority"),
+        DialogKey("f", "fleet", "fleet"),
+        DialogKey("q", "close"),
+    )
 
     def __init__(self, model: HandoffsModel) -> None:
-        super().__init__()
-        self._model = model
-        self._tree = HandoffTree()
-        self._facts = HandoffFacts()
+        super().__init__(model)
+        self._facts = FactsPane(title="Handoff", id="facts")
         self._standing = Static(id="standing")
-        self._said = Static(id="said")
-        self._keys = Static(classes="-keys")
 
-    @property
-    def model(self) -> HandoffsModel:
-        """What is shown."""
-        return self._model
-
-    @property
-    def tree_pane(self) -> HandoffTree:
-        """The trees."""
-        return self._tree
-
-    def compose(self) -> ComposeResult:
+    def parts(self) -> Sequence[Widget]:
         """How many, the trees, what is known of one, and the keys."""
-        with Vertical() as box:
-            box.border_title = "Handoffs"
-            box.border_subtitle = "░ queued █ running ▒ waits for you ╌ paused · esc close"
-            yield self._standing
-            with Container(id="both"):
-                yield self._tree
-                yield self._facts
-            yield self._said
-            yield self._keys
+        return (self._standing, self.halves(self.list, self._facts), self.said, self.keys)
+
+    def rows(self) -> list[Row]:
+        """The trees, with bars as wide as there is room for."""
+        return _rows(self.model.lines, self.list.text_width)
 
     def on_mount(self) -> None:
         """The trees have the focus."""
-        self.show(self._model)
-        if self._model.shown:
-            self._tree.move_cursor(self._model.shown)
+        super().on_mount()
+        if self.model.shown:
+            self.list.move_cursor(self.model.shown)
             # How many lines there is room for is known only then.
-            self.call_after_refresh(lambda: self._tree.reveal(self._tree.cursor_lines()))
-        self._tree.focus()
-        self.set_interval(1 / LOOKS_PER_S, self._wants_refresh)
+            self.call_after_refresh(lambda: self.list.reveal(self.list.cursor_lines()))
+        self.set_interval(1 / LOOKS_PER_S, partial(self.request, "refresh"))
 
-    def _wants_refresh(self) -> None:
-        self.post_message(self.RefreshWanted())
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Put what is known beside the trees where there is room; bars are drawn anew."""
-        self.set_class(event.size.width >= WIDE, "-wide")
-        self.call_after_refresh(self._draw)
+    def on_resize(self) -> None:
+        """Draw the bars anew."""
+        self.call_after_refresh(lambda: self.show(self.model))
 
     def show(self, model: HandoffsModel) -> None:
         """Show these handoffs; the cursor stays on its own."""
-        self._model = model
-        self._draw()
-
-    def _draw(self) -> None:
-        model = self._model
-        self._tree.set_notice(None if model.lines else Notice("Nothing was handed over yet: F, then d."))
-        self._tree.set_rows(_rows(model.lines, self._tree.text_width))
+        super().show(model)
         self._standing.update(Content(clean_line(model.standing)))
-        self._said.update(Content(clean_line(model.said)))
         line = self._line()
-        self._keys.update(_keys(line))
+        self.show_possible(line.may if line is not None else ())
         self._facts.set_facts(model.facts if line is not None and line.key == model.shown else ())
 
     def _line(self) -> HandoffLine | None:
-        return next((one for one in self._model.lines if one.key == self._tree.cursor), None)
+        return next((line for line in self.model.lines if line.key == self.list.cursor), None)
+
+    @on(RowHighlighted, "#list")
+    def _look(self, event: RowHighlighted) -> None:
+        self.request("looked", event.key)
+
+    @on(RowChosen, "#list")
+    def _open(self) -> None:
+        self.action_wish("open")
 
     def action_wish(self, wish: HandoffWish) -> None:
         """Ask for something that can be asked for now."""
@@ -231,72 +168,42 @@ class HandoffsDialog(BoxDialog[None]):
         if line is None:
             return
         if wish in line.may:
-            self.post_message(self.Wanted(line.key, wish))
+            self.request("wanted", line.key, wish)
         else:
-            self._said.update(Content(f"{clean_line(line.name)} is {line.state}: {_WHY[wish]}"))
+            self.say(f"{line.name} is {line.state}: {self.key_of(wish).why_not}")
 
     def action_fleet(self) -> None:
         """See the agents."""
-        self.post_message(self.FleetWanted())
-
-
-_WHY: dict[str, str] = {
-    "cancel": "there is nothing to cancel",
-    "retry": "only what has ended without success is tried again",
-    "raise": "only what is open has a priority",
-    "lower": "only what is open has a priority",
-    "take_over": "only what is open can be taken over",
-    "pause": "only what runs is paused, only what is paused goes on",
-    "prompt": "it has none of its own",
-    "error": "it has no error",
-    "open": "no agent of the engine works on it",
-}
-_NAMES: dict[str, tuple[str, str]] = {
-    "open": ("enter", "go to it"),
-    "prompt": ("p", "prompt"),
-    "cancel": ("c", "cancel"),
-    "retry": ("r", "retry"),
-    "raise": ("+ -", "priority"),
-    "take_over": ("m", "take over"),
-    "pause": ("space", "pause/go on"),
-    "error": ("o", "error"),
-}
-
-
-def _keys(line: HandoffLine | None) -> Content:
-    """The keys of what can be asked for now."""
-    parts = [
-        f"[@click=screen.wish('{wish}')][bold]{key}[/] {name}[/]"
-        for wish, (key, name) in _NAMES.items()
-        if line is not None and wish in line.may
-    ]
-    return Content.from_markup("   ".join([*parts, "[@click=screen.fleet][bold]f[/] fleet[/]"]))
+        self.request("fleet")
 
 
 def _rows(lines: tuple[HandoffLine, ...], width: int) -> list[Row]:
     """The trees, with bars as wide as there is room for."""
-    names = {one.key: cut_text(f"{one.lead}{clean_line(one.name)}", NAME_CELLS) for one in lines if one.spans}
+    names = {
+        line.key: cut_text(f"{line.lead}{clean_line(line.name)}", NAME_CELLS) for line in lines if line.spans
+    }
     widest = max(map(cell_len, names.values()), default=0)
-    names |= {one.key: f"{one.lead}{clean_line(one.name, limit=300)}" for one in lines if not one.spans}
-    room = TOLD if any(one.tail for one in lines) else BARE
+    names |= {line.key: f"{line.lead}{clean_line(line.name, limit=300)}" for line in lines if not line.spans}
+    room = TOLD if any(line.tail for line in lines) else BARE
     cells = max(8, min(48, width - widest - room))
     return [
-        _row(one, names[one.key] + " " * max(0, widest - cell_len(names[one.key])), cells) for one in lines
+        _row(line, names[line.key] + " " * max(0, widest - cell_len(names[line.key])), cells)
+        for line in lines
     ]
 
 
-def _row(one: HandoffLine, name: str, cells: int) -> Row:
-    state = Piece(f" {one.state}", one.style)
-    tail = (Piece(f" {clean_line(one.tail, limit=200)}", one.style if one.style == "error" else "dim"),)
+def _row(line: HandoffLine, name: str, cells: int) -> Row:
+    state = Piece(f" {line.state}", line.style)
+    tail = (Piece(f" {clean_line(line.tail, limit=200)}", line.style if line.style == "error" else "dim"),)
     pieces = (
-        Piece(f"{name} ", "text" if one.spans else "strong"),
-        *(bar_of(one.spans, one.length, cells, one.style) if one.spans else ()),
-        Piece(f" {one.time:>5}" if one.spans else "", "dim"),
+        Piece(f"{name} ", "text" if line.spans else "strong"),
+        *(bar_of(line.spans, line.length, cells, line.style) if line.spans else ()),
+        Piece(f" {line.time:>5}" if line.spans else "", "dim"),
         state,
-        *(tail if one.tail else ()),
+        *(tail if line.tail else ()),
     )
-    copy = " ".join(filter(None, (clean_line(one.name), one.state, one.time, clean_line(one.tail))))
-    return Row(one.key, pieces, mark=Piece(one.mark, one.style), copy=copy)
+    copy = " ".join(filter(None, (clean_line(line.name), line.state, line.time, clean_line(line.tail))))
+    return Row(line.key, pieces, mark=Piece(line.mark, line.style), copy=copy)
 
 
 def bar_of(spans: tuple[Span, ...], length: float, cells: int, style: str = "accent") -> Pieces:
@@ -325,3 +232,84 @@ def bar_of(spans: tuple[Span, ...], length: float, cells: int, style: str = "acc
         else:
             pieces.append(Piece(text, own))
     return tuple(pieces)
+
+
+CELLS = 5
+PARTS = (("T", 0.6), ("P", 0.4), ("C", 0.3))
+"""The parts that are shares, and how much each can be; R, the record, is signed and shown as a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRow:
+    """An agent that was considered."""
+
+    agent: str
+    score: float
+    parts: tuple[float, float, float, float]
+    """T trigger, P problem, C chain, R record."""
+    literal: float | None
+    """What the seed's own query would have given; None where that does not find it."""
+    why: tuple[str, ...] = ()
+    place: int = 0
+    """From 1; 0 for one that was not selected."""
+    lost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionModel:
+    """What the dialog shows."""
+
+    text: str
+    rows: tuple[CandidateRow, ...] = ()
+    standing: str = ""
+    """What of the text counted, and where it goes."""
+
+
+class SelectionDialog(ListDialog[SelectionModel]):
+    """The candidates, best first; enter offers to hand the text to the agent under the cursor."""
+
+    HINT, LIST_TITLE, MARKS = "grey: the score of the original query · esc close", "Candidates", False
+    EMPTY = "Nothing speaks for any agent: it has to become clear first what is wanted."
+    DEFAULT_CSS = """
+    SelectionDialog > Vertical { height: 96%; max-width: 140; }
+    SelectionDialog #standing { height: auto; max-height: 4; }
+    """
+
+    def parts(self) -> Sequence[Widget]:
+        """What counted, the candidates, and the keys."""
+        return (Static(Content(clean_line(self.model.standing)), id="standing"), self.list)
+
+    def title_text(self) -> str:
+        """The text that is to be handed over."""
+        return f"Select: {clean_line(self.model.text, limit=90)}"
+
+    def rows(self) -> list[Row]:
+        """The best comes first."""
+        return [row for candidate in self.model.rows for row in _candidate_rows(candidate)]
+
+    @on(RowChosen)
+    def action_delegate(self) -> None:
+        """Hand the text to the agent under the cursor."""
+        if self.list.cursor:
+            self.request("chosen", self.list.cursor)
+            self.dismiss(None)
+
+
+def _candidate_rows(candidate: CandidateRow) -> list[Row]:
+    pieces: list[Piece] = [
+        Piece(f"{candidate.place or '·':>2} ", "dim"),
+        Piece(f"{cut_text(clean_line(candidate.agent), 18):<18} ", "strong" if candidate.place else "dim"),
+        Piece(f"{candidate.score:7.4g} ", "text"),
+    ]
+    for (name, most), value in zip(PARTS, candidate.parts[:3], strict=True):
+        pieces += [Piece(f"{name} ", "dim"), *bar(value / most, CELLS, style="accent"), Piece(" ")]
+    style = "success" if candidate.parts[3] > 0 else "error" if candidate.parts[3] < 0 else "dim"
+    pieces.append(Piece(f"R {candidate.parts[3]:+.3f}", style))
+    literal = f"  seed {candidate.literal:.4g}" if candidate.literal is not None else "  seed -"
+    sentences = (*candidate.why, *((candidate.lost,) if candidate.lost else ()))
+    copy = " ".join((clean_line(candidate.agent), f"{candidate.score:.6g}", *map(clean_line, sentences)))
+    rows = [Row(candidate.agent, tuple(pieces), tail=(Piece(literal, "dim"),), copy=copy)]
+    for at, sentence in enumerate(sentences):
+        words: Pieces = (Piece("   "), Piece(clean_line(sentence, limit=600), "dim"))
+        rows.append(Row(f"{candidate.agent} {at}", words, selectable=False, indent=3, most=3))
+    return rows

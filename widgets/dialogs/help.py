@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.widgets import Input
 
-from engine.domain.text import clean_line
-from widgets.dialogs.box import BoxDialog
-from widgets.facts import FactsPane
-from widgets.pieces import Piece, Pieces, wrap
+from engine.core.text import clean_line
+from widgets.base.dialog import BoxDialog, DialogKey
+from widgets.base.facts import FactsPane
+from widgets.base.text_layout import Piece, Pieces, wrap
 
 KEY_CELLS = 14
 
@@ -43,41 +42,24 @@ class HelpModel:
     """What the focused pane says about itself; `## ` begins a heading."""
 
 
-class HelpText(FactsPane):
-    """The keys that match the filter."""
-
-    BINDING_GROUP_TITLE = "Help"
-    EMPTY = "No key matches. Empty the filter to see all keys."
-    DEFAULT_CSS = """
-    HelpText { height: 1fr; border: none; &:focus { border: none; } }
-    """
-
-    def __init__(self, model: HelpModel) -> None:
-        super().__init__()
-        self._model = model
-        self._filter = ""
-
-    def set_filter(self, text: str) -> None:
-        """Show only keys whose name or description holds this text."""
-        self._filter = text.strip().casefold()
-        self.text_changed(from_start=True)
-
-    def lines_for(self, width: int) -> tuple[Pieces, ...]:
-        """The groups with a heading each."""
-        lines: list[Pieces] = []
-        if self._model.about and not self._filter:
-            lines += _about(self._model.about, width)
-        for group in self._model.groups:
-            keys = [key for key in group.keys if self._filter in f"{key.keys} {key.does}".casefold()]
-            if not keys:
-                continue
-            lines += [(Piece(""),)] if lines else []
-            lines.append((Piece(clean_line(group.title), "heading"),))
-            for key in keys:
-                name = f"{clean_line(key.keys):<{KEY_CELLS}} "
-                pieces = (Piece("  " + name, "accent"), Piece(clean_line(key.does)))
-                lines += wrap(pieces, width, indent=KEY_CELLS + 3, most=4)
-        return tuple(lines)
+def help_lines(model: HelpModel, filtered: str, width: int) -> Iterator[Pieces]:
+    """The keys whose name or description holds a text, below a heading for each group."""
+    lines = 0
+    if model.about and not filtered:
+        yield from (about := _about(model.about, width))
+        lines = len(about)
+    for group in model.groups:
+        keys = [key for key in group.keys if filtered in f"{key.keys} {key.does}".casefold()]
+        if not keys:
+            continue
+        if lines:
+            yield (Piece(""),)
+        yield (Piece(clean_line(group.title), "heading"),)
+        lines += 1
+        for key in keys:
+            name = f"{clean_line(key.keys):<{KEY_CELLS}} "
+            pieces = (Piece("  " + name, "accent"), Piece(clean_line(key.does)))
+            yield from wrap(pieces, width, indent=KEY_CELLS + 3, most=4)
 
 
 def _about(text: str, width: int) -> list[Pieces]:
@@ -92,28 +74,27 @@ def _about(text: str, width: int) -> list[Pieces]:
 class HelpDialog(BoxDialog[None]):
     """The help; typing after `/` filters it."""
 
+    TITLE_TEXT, HINT = "Help", "↑ ↓ scroll · / filter · esc close"
     DEFAULT_CSS = """
     HelpDialog > Vertical { height: 96%; }
     HelpDialog Input { display: none; height: 3; }
     HelpDialog.-filtering Input { display: block; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,q", "close", "Close", id="help.close"),
-        Binding("slash", "filter", "Filter", id="help.filter"),
-    ]
+    KEYS = (
+        DialogKey("question_mark,q", "close"),
+        DialogKey("slash", "filter"),
+    )
 
     def __init__(self, model: HelpModel) -> None:
         super().__init__()
-        self._text = HelpText(model)
+        self._model = model
+        empty = "No key matches. Empty the filter to see all keys."
+        self._text = FactsPane(render=partial(help_lines, model, ""), title="Help", empty=empty)
         self._input = Input(placeholder="filter keys")
 
     def compose(self) -> ComposeResult:
         """The filter and the keys."""
-        with Vertical() as box:
-            box.border_title = "Help"
-            box.border_subtitle = "↑ ↓ scroll · / filter · esc close"
-            yield self._input
-            yield self._text
+        yield self.box(self._input, self._text)
 
     def on_mount(self) -> None:
         """The keys have the focus, so that arrows scroll."""
@@ -126,7 +107,8 @@ class HelpDialog(BoxDialog[None]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter as the operator types."""
-        self._text.set_filter(event.value)
+        text = event.value.strip().casefold()
+        self._text.show_text(text, partial(help_lines, self._model, text))
 
     def on_input_submitted(self) -> None:
         """Go back to the keys."""

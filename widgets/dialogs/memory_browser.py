@@ -3,29 +3,207 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from engine.domain.text import clean_line
-from widgets.dialogs.box import BoxDialog
-from widgets.line_pane import Notice
-from widgets.memory_detail import DetailPane, MemoryDetail
-from widgets.pieces import Piece, bar
-from widgets.rows import Row, RowPane
+from engine.core.text import clean, clean_line
+from widgets.base.dialog import BoxDialog, DialogKey
+from widgets.base.line_pane import LinePane, Notice, RowChosen, RowHighlighted
+from widgets.base.rows import Row, heading
+from widgets.base.text_layout import Piece, Pieces, bar, break_line, labelled, wrap
 
-WIDE = 112
-"""Columns from which on results and detail stand side by side."""
 QUERY_LIMIT = 2_000
 BAR_CELLS = 5
 IMPORTANCE_STEP = 1.0
 MOST_IMPORTANT = 10.0
+
+
+LINK = "link:"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkLine:
+    """A link of the memory, in memory of the two directions."""
+
+    memory_id: str
+    """The memory at its other end."""
+    outward: bool
+    """True where the link goes from this memory to that memory."""
+    type: str
+    strength: float
+    """From 0 to 1."""
+    text: str
+    """The other memory's first words."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionLine:
+    """What was written of the memory at an event."""
+
+    at: str
+    """When, as it is shown."""
+    by: str
+    what: str
+    """What changed, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDetail:
+    """A memory as the detail shows it."""
+
+    id: str
+    content: str
+    level: str
+    type: str
+    importance: float
+    """From 0 to 10."""
+    confidence: float
+    """From 0 to 1."""
+    description: str = ""
+    reasoning: str = ""
+    source: str = ""
+    tags: tuple[str, ...] = ()
+    created: str = ""
+    used: str = ""
+    """How often and when last, in words."""
+    expires: str = ""
+    work: str = ""
+    in_mind: bool = False
+    focal: bool = False
+    pinned: bool = False
+    links: tuple[LinkLine, ...] = ()
+    history: tuple[VersionLine, ...] = ()
+    """Newest first."""
+
+
+class DetailPane(LinePane):
+    """The memory's text and facts line by line, then its links, which can be followed, and its history."""
+
+    BINDING_GROUP_TITLE = "Memory"
+    EMPTY = "The memory under the cursor will be shown here in full. Press tab to go to it."
+    STARTS_ON_FIRST = False
+
+    @dataclass
+    class LinkChosen(Message):
+        """The operator follows a link."""
+
+        memory_id: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._detail: MemoryDetail | None = None
+
+    @property
+    def detail(self) -> MemoryDetail | None:
+        """The memory that is shown."""
+        return self._detail
+
+    def show(self, detail: MemoryDetail | None) -> None:
+        """Show this memory from its beginning; the one that is shown, changed, where the reader is."""
+        if detail == self._detail:
+            return
+        before, self._detail = self._detail, detail
+        self._arrange()
+        if detail is None or before is None or before.id != detail.id:
+            self.move_cursor("")
+            self.scroll_lines_to(0)
+
+    def on_resize(self) -> None:
+        """Break the text anew."""
+        super().on_resize()
+        self._arrange()
+
+    def row_clicked(self, key: str, chain: int) -> None:
+        """One click on a link follows it."""
+        self.row_chosen(key)
+
+    def row_chosen(self, key: str) -> None:
+        """Tell which link was chosen."""
+        if key.startswith(LINK):
+            self.post_message(self.LinkChosen(key.removeprefix(LINK).partition(" ")[0]))
+
+    def _arrange(self) -> None:
+        detail, width = self._detail, max(8, self.text_width)
+        self.set_rows(
+            [*_facts(detail, width), *_links(detail), *_history(detail)] if detail is not None else []
+        )
+
+
+def _facts(memory: MemoryDetail, width: int) -> list[Row]:
+    """Everything but links and history, a row a line, so that the pane scrolls by lines."""
+    state = " · ".join(
+        word
+        for word, holds in (
+            ("★ in focus", memory.focal),
+            ("◆ pinned", memory.pinned),
+            ("in mind", memory.in_mind),
+        )
+        if holds
+    )
+    kind = f"{memory.level} {memory.type}".replace("_", " ")
+    head = f"{memory.id} · {kind} · importance {memory.importance:.1f} · confidence {memory.confidence:.0%}"
+    title = clean_line(f"{head} · {state}" if state else head)
+    lines: list[Pieces] = [*wrap((Piece(title, "heading"),), width, most=3)]
+    for part in clean(memory.content).split("\n"):
+        lines += [(Piece(line),) for line in break_line(part, width)]
+    for label, text in (
+        ("about", memory.description),
+        ("why", memory.reasoning),
+        ("source", memory.source),
+        ("tags", ", ".join(memory.tags)),
+        ("made", memory.created),
+        ("used", memory.used),
+        ("until", memory.expires),
+        ("work", memory.work),
+    ):
+        lines += labelled(label, clean_line(text), width, most=20)
+    return [Row(f"line:{at}", line) for at, line in enumerate(lines)]
+
+
+def _links(memory: MemoryDetail) -> list[Row]:
+    if not memory.links:
+        return [Row("links", (Piece("no links", "dim"),), selectable=False)]
+    rows = [heading("links", f"links ({len(memory.links)}): enter follows")]
+    for at, link in enumerate(memory.links):
+        arrow = "→" if link.outward else "←"
+        rows.append(
+            Row(
+                f"{LINK}{link.memory_id} {at}",
+                (
+                    Piece(f"{arrow} {clean_line(link.type).replace('_', ' ')} ", "accent"),
+                    Piece(clean_line(link.text)),
+                ),
+                tail=(Piece(f"{link.strength:.2f}", "dim"),),
+                indent=4,
+                most=2,
+                copy=clean_line(link.text),
+            )
+        )
+    return rows
+
+
+def _history(memory: MemoryDetail) -> list[Row]:
+    if not memory.history:
+        return []
+    rows = [heading("history", "history")]
+    for at, version in enumerate(memory.history):
+        rows.append(
+            Row(
+                f"version:{at}",
+                (
+                    Piece(f"{clean_line(version.at)} ", "dim"),
+                    Piece(f"{clean_line(version.by)} ", "accent"),
+                    Piece(clean_line(version.what)),
+                ),
+                indent=4,
+                most=4,
+            )
+        )
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,96 +253,36 @@ class BrowserModel:
     """Why there are no results."""
 
 
-class ResultList(RowPane):
-    """The memories found, best first."""
-
-    BINDING_GROUP_TITLE = "Memories"
-    EMPTY = "No memory fits. Press / to look for something else, W to look in all work."
-    DEFAULT_CSS = """
-    ResultList, ResultList:focus { border: none; height: 1fr; min-height: 2; }
-    """
-
-    @dataclass
-    class Highlighted(Message):
-        """The cursor is on a memory."""
-
-        memory_id: str
-
-    @dataclass
-    class Chosen(Message):
-        """A memory is to be read."""
-
-        memory_id: str
-
-    def row_highlighted(self, key: str) -> None:
-        """Show it beside the list."""
-        self.post_message(self.Highlighted(key))
-
-    def row_clicked(self, key: str, chain: int) -> None:
-        """A click shows it too."""
-        self.post_message(self.Highlighted(key))
-        super().row_clicked(key, chain)
-
-    def row_chosen(self, key: str) -> None:
-        """Go to its detail."""
-        self.post_message(self.Chosen(key))
-
-
 class MemoryBrowser(BoxDialog[None]):
     """Looks for memories, follows their links, and posts what the operator wants of them.
 
-    Whoever opens it answers `SearchRequested` by `show`, and `OpenRequested` by `show_detail`.
+    Its opener answers `SearchRequested` by `show`, and `OpenRequested` by `show_detail`.
     """
 
+    WIDE = 112
+    KEYS = (
+        DialogKey("slash", "search", "search"),
+        DialogKey("tab", "other_half", "detail", priority=True),
+        DialogKey("p", "pin", "pin"),
+        DialogKey("f", "change('focus')", "focus"),
+        DialogKey("E", "change('evict')", "evict"),
+        DialogKey("plus", "weigh('more')", "", shown="+"),
+        DialogKey("minus", "weigh('less')", "weight"),
+        DialogKey("delete,D", "change('forget')", "forget", shown="D"),
+        DialogKey("l", "level"),
+        DialogKey("t", "type"),
+        DialogKey("T", "type(-1)"),
+        DialogKey("W", "everywhere"),
+        DialogKey("backspace,left", "back"),
+        DialogKey("M,q", "close"),
+    )
     DEFAULT_CSS = """
     MemoryBrowser > Vertical { height: 96%; max-width: 180; }
-    MemoryBrowser #filters, MemoryBrowser #note { height: 1; }
-    MemoryBrowser #filters { link-style: none; }
-    MemoryBrowser #note { color: $text-warning; }
-    MemoryBrowser #halves { height: 1fr; layout: vertical; }
-    MemoryBrowser ResultList { height: 2fr; }
-    MemoryBrowser DetailPane { height: 3fr; }
-    MemoryBrowser.-wide #halves { layout: horizontal; }
-    MemoryBrowser.-wide ResultList { width: 2fr; height: 1fr; }
-    MemoryBrowser.-wide DetailPane { width: 3fr; height: 1fr; }
+    MemoryBrowser #filters { height: 1; link-style: none; }
+    MemoryBrowser #results { height: 2fr; min-height: 2; }
+    MemoryBrowser DetailPane { height: 3fr; min-height: 2; }
+    MemoryBrowser.-wide .-halves > .-below { width: 60%; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "search", "Search", id="memories.search"),
-        Binding("l", "level", "Level", id="memories.level"),
-        Binding("t", "type", "Type", id="memories.type"),
-        Binding("T", "type(-1)", "Type before", id="memories.type-back"),
-        Binding("W", "everywhere", "All work", id="memories.everywhere"),
-        Binding("tab", "other_half", "Results or detail", id="memories.half", priority=True),
-        Binding("backspace,left", "back", "Back", id="memories.back"),
-        Binding("plus", "more", "More important", id="memories.more"),
-        Binding("minus", "less", "Less important", id="memories.less"),
-        Binding("p", "pin", "Pin", id="memories.pin"),
-        Binding("f", "focus_memory", "Focus", id="memories.focus"),
-        Binding("E", "evict", "Take out of mind", id="memories.evict"),
-        Binding("delete,D", "forget", "Forget", id="memories.forget"),
-        Binding("M,q", "close", "Close", id="memories.close"),
-    ]
-
-    @dataclass
-    class SearchRequested(Message):
-        """The operator looks for something."""
-
-        search: MemorySearch
-
-    @dataclass
-    class OpenRequested(Message):
-        """The operator wants to see a memory."""
-
-        memory_id: str
-
-    @dataclass
-    class ChangeRequested(Message):
-        """The operator wants something of the memory that is shown."""
-
-        memory_id: str
-        how: str
-        """`pin`, `unpin`, `evict`, `focus`, `forget` or `importance`."""
-        importance: float = 0.0
 
     def __init__(self, model: BrowserModel, *, opens: str = "") -> None:
         """Show a model, with this memory open."""
@@ -180,35 +298,17 @@ class MemoryBrowser(BoxDialog[None]):
             max_length=QUERY_LIMIT,
         )
         self._filters = Static(id="filters")
-        self._note = Static(id="note")
-        self._list = ResultList()
+        self._note = Static(id="line")
+        empty = "No memory fits. Press / to look for something else, W to look in all work."
+        self._list = LinePane(title="Memories", empty=empty, id="results")
         self._detail = DetailPane()
 
     def compose(self) -> ComposeResult:
         """What is looked for, what was found, and one of these in full."""
-        with Vertical() as box:
-            agent = clean_line(self._model.agent, limit=100)
-            box.border_title = Content(f"Memory of {agent}" if agent else "Memory")
-            box.border_subtitle = "esc close"
-            yield self._input
-            yield self._filters
-            with Container(id="halves"):
-                yield self._list
-                yield self._detail
-            yield self._note
-            yield Static(
-                Content.from_markup(
-                    "[@click=screen.search][bold]/[/] search[/]  "
-                    "[@click=screen.other_half][bold]tab[/] detail[/]  "
-                    "[@click=screen.pin][bold]p[/] pin[/]  "
-                    "[@click=screen.focus_memory][bold]f[/] focus[/]  "
-                    "[@click=screen.evict][bold]E[/] evict[/]  "
-                    "[@click=screen.more][bold]+[/][/] "
-                    "[@click=screen.less][bold]-[/] weight[/]  "
-                    "[@click=screen.forget][bold]D[/] forget[/]"
-                ),
-                classes="-keys",
-            )
+        agent = clean_line(self._model.agent, limit=100)
+        halves = self.halves(self._list, self._detail)
+        parts = (self._input, self._filters, halves, self._note)
+        yield self.box(*parts, title=f"Memory of {agent}" if agent else "Memory")
 
     def on_mount(self) -> None:
         """The results have the focus."""
@@ -216,12 +316,6 @@ class MemoryBrowser(BoxDialog[None]):
         self._list.focus()
         if self._opens:
             self._open(self._opens)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Put the halves side by side where there is room."""
-        self.set_class(event.size.width >= WIDE, "-wide")
-
-    # In
 
     def show(self, model: BrowserModel) -> None:
         """Show these results, unless they answer an older search."""
@@ -246,7 +340,7 @@ class MemoryBrowser(BoxDialog[None]):
     def _show(self) -> None:
         model = self._model
         self._list.set_notice(model.notice)
-        self._list.set_rows([_row(one) for one in model.found])
+        self._list.set_rows([_row(line) for line in model.found])
         self._tell()
         self._draw_filters()
         if not self._opens and model.found:
@@ -254,10 +348,10 @@ class MemoryBrowser(BoxDialog[None]):
 
     def _tell(self) -> None:
         """Say what is to be said of the search, and what the open memory's score is made of."""
-        how = next((one.how for one in self._model.found if one.id == self._opens), "")
+        how = next((line.how for line in self._model.found if line.id == self._opens), "")
         parts = (f"{self._opens}: {how}" if how else "", self._model.note)
-        told = " · ".join(clean_line(part) for part in parts if part)
-        self._note.update(Content(told), layout=False)
+        text = " · ".join(clean_line(part) for part in parts if part)
+        self._note.update(Content(text), layout=False)
 
     def _draw_filters(self) -> None:
         search = self._search
@@ -306,32 +400,30 @@ class MemoryBrowser(BoxDialog[None]):
             self._opens = ""
             self._trail.clear()
             self._draw_filters()
-            self.post_message(self.SearchRequested(search))
+            self.request("search", search)
 
     def again(self) -> None:
         """Look once more, as something was changed; what is open is read again too."""
-        self.post_message(self.SearchRequested(self._search))
+        self.request("search", self._search)
         if self._opens:
-            self.post_message(self.OpenRequested(self._opens))
+            self.request("open", self._opens)
 
     # What is open
 
     def _open(self, memory: str) -> None:
         self._opens = memory
         self._tell()
-        self.post_message(self.OpenRequested(memory))
+        self.request("open", memory)
 
-    @on(ResultList.Highlighted)
-    def _looked_at(self, event: ResultList.Highlighted) -> None:
-        event.stop()
+    @on(RowHighlighted, "#results")
+    def _looked_at(self, event: RowHighlighted) -> None:
         self._trail.clear()
-        self._open(event.memory_id)
+        self._open(event.key)
 
-    @on(ResultList.Chosen)
-    def _chosen(self, event: ResultList.Chosen) -> None:
-        event.stop()
-        if event.memory_id != self._opens:
-            self._open(event.memory_id)
+    @on(RowChosen, "#results")
+    def _chosen(self, event: RowChosen) -> None:
+        if event.key != self._opens:
+            self._open(event.key)
         self._detail.focus()
 
     @on(DetailPane.LinkChosen)
@@ -365,40 +457,23 @@ class MemoryBrowser(BoxDialog[None]):
         detail = self._detail.detail
         return detail if detail is not None and self._opens in ("", detail.id) else None
 
-    def _change(self, how: str, importance: float = 0.0) -> None:
+    def action_change(self, how: str, importance: float = 0.0) -> None:
+        """Ask for something to be done to it."""
         if (detail := self._shown()) is not None:
-            self.post_message(self.ChangeRequested(detail.id, how, importance))
+            self.request("change", detail.id, how, importance)
 
-    def action_more(self) -> None:
-        """Make it more important."""
-        self._weigh(1)
-
-    def action_less(self) -> None:
-        """Make it less important."""
-        self._weigh(-1)
-
-    def _weigh(self, by: int) -> None:
+    def action_weigh(self, way: str) -> None:
+        """Make it more or less important."""
         if (detail := self._shown()) is not None:
-            wanted = max(0.0, min(MOST_IMPORTANT, detail.importance + by * IMPORTANCE_STEP))
-            if wanted != detail.importance:
-                self._change("importance", wanted)
+            step = IMPORTANCE_STEP if way == "more" else -IMPORTANCE_STEP
+            importance = max(0.0, min(MOST_IMPORTANT, detail.importance + step))
+            if importance != detail.importance:
+                self.action_change("importance", importance)
 
     def action_pin(self) -> None:
-        """Pin it in mind, or let it go."""
+        """Pin it in mind, or unpin it."""
         if (detail := self._shown()) is not None:
-            self._change("unpin" if detail.pinned else "pin")
-
-    def action_focus_memory(self) -> None:
-        """Bring it into focus."""
-        self._change("focus")
-
-    def action_evict(self) -> None:
-        """Take it out of mind."""
-        self._change("evict")
-
-    def action_forget(self) -> None:
-        """Have it forgotten."""
-        self._change("forget")
+            self.action_change("unpin" if detail.pinned else "pin")
 
 
 def _next(present: str, known: tuple[str, ...], by: int) -> str:
@@ -408,16 +483,18 @@ def _next(present: str, known: tuple[str, ...], by: int) -> str:
     return around[(at + by) % len(around)]
 
 
-def _row(one: FoundLine) -> Row:
-    kind = clean_line(one.type).replace("_", " ")
+def _row(line: FoundLine) -> Row:
+    kind = clean_line(line.type).replace("_", " ")
     score = (
-        () if one.score is None else (*bar(one.score, BAR_CELLS, style="accent"), Piece(f" {one.score:.2f} "))
+        ()
+        if line.score is None
+        else (*bar(line.score, BAR_CELLS, style="accent"), Piece(f" {line.score:.2f} "))
     )
     return Row(
-        one.id,
-        (Piece(f"{kind}: ", "dim"), Piece(clean_line(one.text))),
-        tail=(*score, Piece(f"!{one.importance:.0f} ", "dim"), Piece(f"{clean_line(one.age):>3}", "dim")),
+        line.id,
+        (Piece(f"{kind}: ", "dim"), Piece(clean_line(line.text))),
+        tail=(*score, Piece(f"!{line.importance:.0f} ", "dim"), Piece(f"{clean_line(line.age):>3}", "dim")),
         indent=2,
         most=2,
-        copy=clean_line(one.text),
+        copy=clean_line(line.text),
     )

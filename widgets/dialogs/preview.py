@@ -1,21 +1,22 @@
-"""What a line would do, before it is done; and which of several things is meant."""
+"""What a line or a rewind would do, before it is done, and two points of time beside each other."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
 
+from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.domain.text import clean_line
-from widgets.dialogs.box import BoxDialog
-from widgets.facts import Fact, FactsPane
-from widgets.pieces import Piece
-from widgets.rows import Row, RowPane
+from engine.core.text import clean_line
+from widgets.base.dialog import BoxDialog, DialogKey, TextDialog
+from widgets.base.facts import Fact, FactsPane, SignedPart, signed_lines
+from widgets.base.line_pane import LinePane, RowChosen
+from widgets.base.rows import Row
+from widgets.base.text_layout import Piece
 
 DO_IT = ""
 """The result that does the line as it stands; another one is the choice that was made."""
@@ -34,71 +35,39 @@ class PreviewModel:
     """Why it would be refused."""
 
 
-class ChoiceList(RowPane):
-    """What may be meant."""
-
-    BINDING_GROUP_TITLE = "Meant"
-    DEFAULT_CSS = """
-    ChoiceList, ChoiceList:focus { border: none; height: auto; max-height: 10; min-height: 2; }
-    """
-
-    def row_chosen(self, key: str) -> None:
-        """This one is meant."""
-        if isinstance(self.screen, PreviewDialog):
-            self.screen.action_do()
-
-
-class PreviewFacts(FactsPane):
-    """What the line resolves to."""
-
-    DEFAULT_CSS = """
-    PreviewFacts, PreviewFacts:focus { border: none; height: 1fr; min-height: 6; }
-    """
-
-
 class PreviewDialog(BoxDialog[str]):
     """Enter does the line, or chooses what is meant; escape leaves it in the bar."""
 
+    HINT = "nothing is done yet"
     DEFAULT_CSS = """
     PreviewDialog > Vertical { max-width: 110; height: 70%; min-height: 16; max-height: 26; }
+    PreviewDialog #facts { min-height: 6; }
+    PreviewDialog #choices { height: auto; max-height: 10; min-height: 2; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "do", "Do it", id="preview.do"),
-        Binding("q", "close", "Close", show=False, id="preview.close"),
-    ]
+    KEYS = (
+        DialogKey("enter", "do"),
+        DialogKey("q", "close"),
+    )
 
     def __init__(self, model: PreviewModel) -> None:
         super().__init__()
-        self._model = model
-        self._facts = PreviewFacts(_facts(model))
-        self._choices = ChoiceList()
-
-    @property
-    def model(self) -> PreviewModel:
+        self.model = model
         """What is shown."""
-        return self._model
+        self._facts = FactsPane(_facts(model), id="facts")
+        self._choices = LinePane(title="Meant", id="choices")
 
     def compose(self) -> ComposeResult:
         """What it does, what it resolves to, what may be meant, and the keys."""
-        model = self._model
-        with Vertical() as box:
-            box.border_title = Content(clean_line(model.line, limit=90))
-            box.border_subtitle = "nothing is done yet"
-            yield self._facts
-            if model.choices:
-                yield self._choices
-            keys = (
-                "[bold]esc[/] change the line"
-                if model.wrong
-                else "[@click=screen.do][bold]enter[/] this one is meant[/]   [bold]esc[/] change the line"
-                if model.choices
-                else "[@click=screen.do][bold]enter[/] do it[/]   [bold]esc[/] change the line"
-            )
-            yield Static(Content.from_markup(keys), classes="-keys")
+        model = self.model
+        does = "this one is meant" if model.choices else "do it"
+        enter = [] if model.wrong else [DialogKey("enter", "do", does)]
+        self.show_keys([*enter, DialogKey("", "", "change the line", shown="esc")])
+        choices = [self._choices] if model.choices else []
+        yield self.box(self._facts, *choices, self.keys, title=clean_line(model.line, limit=90))
 
     def on_mount(self) -> None:
         """Choices come first, where there are some."""
-        if self._model.choices:
+        if self.model.choices:
             self._choices.set_rows(
                 [
                     Row(
@@ -106,18 +75,20 @@ class PreviewDialog(BoxDialog[str]):
                         (Piece(clean_line(name), "strong"), Piece(f"  {clean_line(why)}", "dim")),
                         most=2,
                     )
-                    for name, why in self._model.choices
+                    for name, why in self.model.choices
                 ]
             )
+            self._choices.styles.height = 2 * len(self.model.choices)
             self._choices.focus()
         else:
             self._facts.focus()
 
+    @on(RowChosen)
     def action_do(self) -> None:
         """Do the line, as what was chosen where there is a choice."""
-        if self._model.wrong:
+        if self.model.wrong:
             return
-        self.dismiss(self._choices.cursor if self._model.choices else DO_IT)
+        self.dismiss(self._choices.cursor if self.model.choices else DO_IT)
 
 
 def _facts(model: PreviewModel) -> tuple[Fact, ...]:
@@ -131,3 +102,82 @@ def _facts(model: PreviewModel) -> tuple[Fact, ...]:
 def _label(text: str) -> str:
     """A label with a blank behind it, also where it is longer than its column."""
     return f"{clean_line(text)} " if text else ""
+
+
+class ComparisonDialog(TextDialog):
+    """What is different at the later of two points."""
+
+    def __init__(self, title: str, parts: Sequence[SignedPart]) -> None:
+        super().__init__(title, partial(signed_lines, parts, nothing="no difference"))
+
+
+YES = "yes"
+
+
+@dataclass(frozen=True, slots=True)
+class RewindModel:
+    """What the dialog shows."""
+
+    title: str
+    parts: tuple[SignedPart, ...]
+    scope: str = "both"
+    """`both`, `files`, `state`; empty where there is no choice."""
+    yes: str = "rewind"
+    """What `y` does, in a word or two."""
+    refused: str = ""
+    """Why it cannot be done; `y` then does nothing."""
+
+
+class RewindDialog(BoxDialog[str]):
+    """The preview; `y` agrees, other letters choose what is taken back, all else leaves things as they are.
+
+    The result is `yes`, or the scope whose preview is wanted, or None.
+    """
+
+    AUTO_FOCUS = "LinePane"
+    HINT = "nothing has changed yet · ↑ ↓ scroll · esc close"
+    DEFAULT_CSS = """
+    RewindDialog > Vertical { height: 96%; }
+    RewindDialog #refused { height: auto; color: $text-error; }
+    """
+    KEYS = (
+        DialogKey("y", "agree", priority=True),
+        DialogKey("n,q", "close"),
+        DialogKey("b", "scope('both')"),
+        DialogKey("f", "scope('files')"),
+        DialogKey("t", "scope('state')"),
+    )
+
+    def __init__(self, model: RewindModel) -> None:
+        super().__init__()
+        self._model = model
+
+    def compose(self) -> ComposeResult:
+        """The parts, which have the focus, and the keys below them."""
+        model = self._model
+        text = partial(signed_lines, model.parts, nothing="nothing", counted=True)
+        refused = [Static(Content(clean_line(model.refused)), id="refused")] if model.refused else []
+        self.show_keys(self._choice())
+        parts = (FactsPane(render=text, title="Parts"), *refused, self.keys)
+        yield self.box(*parts, title=model.title, classes="-question")
+
+    def _choice(self) -> list[DialogKey]:
+        model = self._model
+        words = {"both": "state and files", "files": "only files", "state": "only state"}
+        agree = [] if model.refused else [DialogKey("y", "agree", clean_line(model.yes))]
+        others = [
+            DialogKey(key, f"scope('{scope}')", words[scope])
+            for key, scope in (("b", "both"), ("f", "files"), ("t", "state"))
+            if model.scope and scope != model.scope
+        ]
+        return [*agree, *others, DialogKey("n", "close", "leave it")]
+
+    def action_agree(self) -> None:
+        """Do it."""
+        if not self._model.refused:
+            self.dismiss(YES)
+
+    def action_scope(self, scope: str) -> None:
+        """See the preview of another scope."""
+        if self._model.scope and scope != self._model.scope:
+            self.dismiss(scope)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from textual import getters, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static, TextArea
 
-from engine.domain.text import clean_line
-from widgets.dialogs.box import BoxDialog
+from widgets.base.dialog import BoxDialog, DialogKey, show_problems
+from widgets.base.text_layout import visible
 
 Check = Callable[[str, str, str], list[str]]
 """Takes tool, command and the arguments' text, and gives what is wrong with them, in sentences."""
@@ -50,9 +49,8 @@ class StepEditor(BoxDialog[StepEdit | None]):
     StepEditor TextArea { height: 1fr; min-height: 5; max-height: 20; }
     StepEditor > Vertical { height: 80%; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "save", "Save", priority=True, id="step-editor.save"),
-    ]
+    HINT = "ctrl+s save · tab next field · esc cancel"
+    KEYS = (DialogKey("ctrl+s", "save", priority=True),)
 
     _tool = getters.query_one("#tool", Input)
     _command = getters.query_one("#command", Input)
@@ -69,19 +67,14 @@ class StepEditor(BoxDialog[StepEdit | None]):
     def compose(self) -> ComposeResult:
         """Tool and command side by side, the arguments, and what is wrong."""
         tool, command, args = self._before
-        with Vertical() as box:
-            box.border_title = Content(clean_line(self._draft.title))
-            box.border_subtitle = "ctrl+s save · tab next field · esc cancel"
-            with Horizontal():
-                with Vertical():
-                    yield Static(Content("tool"), classes="-label")
-                    yield Input(tool, id="tool")
-                with Vertical():
-                    yield Static(Content("command"), classes="-label")
-                    yield Input(command, id="command")
-            yield Static(Content("arguments, as a JSON object"), classes="-label")
-            yield TextArea(args, id="args", tab_behavior="focus")
-            yield Static(id="problems", classes="-problems")
+        fields = Horizontal(
+            Vertical(_label("tool"), Input(tool, id="tool")),
+            Vertical(_label("command"), Input(command, id="command")),
+        )
+        area = TextArea(args, id="args", tab_behavior="focus")
+        problems = Static(id="problems", classes="-problems")
+        parts = (fields, _label("arguments, as a JSON object"), area, problems)
+        yield self.box(*parts, title=self._draft.title)
 
     def on_mount(self) -> None:
         """The arguments are what is changed most."""
@@ -104,9 +97,7 @@ class StepEditor(BoxDialog[StepEdit | None]):
         self._show_problems(self.problems())
 
     def _show_problems(self, problems: list[str]) -> None:
-        self._problems.set_class(not problems, "-fine")
-        lines = [f"✗ {clean_line(problem)}" for problem in problems[:4]] or ["✓ can be saved"]
-        self._problems.update(Content("\n".join(lines)))
+        show_problems(self._problems, problems, "can be saved")
 
     def action_save(self) -> None:
         """Save if nothing is wrong."""
@@ -130,9 +121,8 @@ class StepEditor(BoxDialog[StepEdit | None]):
         return self._tool.value, self._command.value, self._args.text
 
 
-def visible(text: str) -> str:
-    """The text with unprintable characters written as JSON escapes, so that nothing hides in it."""
-    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
+def _label(text: str) -> Static:
+    return Static(Content(text), classes="-label")
 
 
 def args_text(args: Mapping[str, Any]) -> str:

@@ -1,20 +1,17 @@
-"""The stop panel: how much is to be stopped and of whom, and what came of the last stop."""
+"""The stop panel: how much is to be stopped and of whom; and the receipt of the last stop, in place."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Static
 
-from engine.domain.text import clean_line
-from widgets.dialogs.box import BoxDialog
-from widgets.facts import Fact, FactsPane
+from engine.core.text import clean_line
+from widgets.base.dialog import BoxDialog, DialogKey
+from widgets.base.facts import Fact, FactsPane
 
 KILL = "kill"
 
@@ -53,67 +50,43 @@ class StopModel:
     receipt: tuple[Fact, ...] = ()
 
 
-class ReceiptText(FactsPane):
-    """The receipts, line by line."""
-
-    EMPTY = "Nothing was stopped yet. What a stop met will appear here."
-    BINDING_GROUP_TITLE = "Receipt"
-    DEFAULT_CSS = """
-    ReceiptText, ReceiptText:focus { border: none; height: 1fr; min-height: 3; }
-    """
-
-
 class StopDialog(BoxDialog[None]):
     """Each grade is one key or one click; to kill takes two. Escape and enter only close."""
 
     DEFAULT_CSS = """
-    StopDialog > Vertical { height: 96%; max-height: 30; border: round $warning; }
+    StopDialog > Vertical { height: 96%; max-height: 30; }
     StopDialog Static { height: auto; link-style: none; }
     StopDialog #scopes { margin: 0 0 1 0; }
     StopDialog #armed { color: $text-error; height: 1; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "grade('after')", "After this step", id="stop.after"),
-        Binding("h", "grade('hold')", "Hold", id="stop.hold"),
-        Binding("c", "grade('cut')", "Cut the model", id="stop.cut"),
-        Binding("t", "grade('cancel')", "Cancel the tool", id="stop.cancel"),
-        Binding("f", "grade('freeze')", "Freeze", id="stop.freeze"),
-        Binding("K", "kill", "Kill", id="stop.kill"),
-        Binding("w", "thaw", "Thaw", id="stop.thaw"),
-        Binding("tab,s", "scope", "Whom", id="stop.scope", priority=True),
-        Binding("enter,q,X", "close", "Close", id="stop.close"),
-        Binding("full_stop", "again", "Stop", id="stop.again"),
-    ]
-
-    @dataclass
-    class StopRequested(Message):
-        """The operator wants a stop."""
-
-        grade: str
-        scope: str
-
-    @dataclass
-    class ThawRequested(Message):
-        """The operator wants frozen processes to go on."""
-
-        scope: str
+    KEYS = (
+        DialogKey("a", "grade('after')"),
+        DialogKey("h", "grade('hold')"),
+        DialogKey("c", "grade('cut')"),
+        DialogKey("t", "grade('cancel')"),
+        DialogKey("f", "grade('freeze')"),
+        DialogKey("K", "kill"),
+        DialogKey("w", "thaw"),
+        DialogKey("tab,s", "scope", priority=True),
+        DialogKey("enter,q,X", "close"),
+        DialogKey("full_stop", "again"),
+    )
 
     def __init__(self, model: StopModel) -> None:
         super().__init__()
         self._model = model
         self._scope = model.scopes[0].scope
         self._armed = False
-        self._receipt = ReceiptText()
+        self._scopes, self._grades = Static(id="scopes"), Static(id="grades")
+        self._warning = Static(id="armed")
+        empty = "Nothing was stopped yet. The result of a stop will appear here."
+        self._receipt = FactsPane(title="Receipt", empty=empty)
 
     def compose(self) -> ComposeResult:
         """Whom, how much, and the receipt."""
-        with Vertical() as box:
-            box.border_title = Content(f"Stop {clean_line(self._model.agent, limit=60)}")
-            box.border_subtitle = "esc close"
-            yield Static(id="scopes")
-            yield Static(id="grades")
-            yield Static(id="armed")
-            yield self._receipt
+        parts = (self._scopes, self._grades, self._warning, self._receipt)
+        title = f"Stop {clean_line(self._model.agent, limit=60)}"
+        yield self.box(*parts, title=title, classes="-question")
 
     def on_mount(self) -> None:
         """Show the model."""
@@ -134,7 +107,7 @@ class StopDialog(BoxDialog[None]):
             style, mark = ("reverse", "●") if chosen else ("not reverse", "○")
             text = f"[@click=screen.choose('{line.scope}')][{style}] {mark} $name ($count) [/][/] "
             scopes.append(Content.from_markup(text, name=line.name, count=str(line.count)))
-        self.query_one("#scopes", Static).update(Content.assemble(*scopes))
+        self._scopes.update(Content.assemble(*scopes))
         grades = []
         for grade in model.grades:
             action = "kill" if grade.grade == KILL else f"grade('{grade.grade}')"
@@ -144,15 +117,15 @@ class StopDialog(BoxDialog[None]):
         thaw = "[@click=screen.thaw][bold]w[/] [bold]thaw            [/]  $does[/]"
         does = "let frozen processes go on" if model.frozen else "nothing is frozen"
         grades.append(Content.from_markup(thaw, does=does))
-        self.query_one("#grades", Static).update(Content("\n").join(grades))
+        self._grades.update(Content("\n").join(grades))
         armed = "K or a click again kills; any other key does not" if self._armed else ""
-        self.query_one("#armed", Static).update(Content(armed))
+        self._warning.update(Content(armed))
         self._receipt.set_facts(model.receipt)
 
     def action_grade(self, grade: str) -> None:
         """Ask for a stop."""
         self._disarm()
-        self.post_message(self.StopRequested(grade, self._scope))
+        self.request("stop", grade, self._scope)
 
     def action_kill(self) -> None:
         """Ask for everything to be ended, when this was asked for twice in a row."""
@@ -165,12 +138,12 @@ class StopDialog(BoxDialog[None]):
     def action_again(self) -> None:
         """The key that stops at once does so here too, for the agent that is shown."""
         self._disarm()
-        self.post_message(self.StopRequested(KILL, self._scope))
+        self.request("stop", KILL, self._scope)
 
     def action_thaw(self) -> None:
         """Ask for frozen processes to go on."""
         self._disarm()
-        self.post_message(self.ThawRequested(self._scope))
+        self.request("thaw", self._scope)
 
     def action_scope(self) -> None:
         """Mean the next ones."""
@@ -186,3 +159,37 @@ class StopDialog(BoxDialog[None]):
         if self._armed:
             self._armed = False
             self._draw()
+
+
+MOST_LINES = 9
+
+
+class StopReceiptPane(FactsPane):
+    """Takes no focus, so that every key still means what it meant; a click closes it."""
+
+    can_focus = False
+    BINDING_GROUP_TITLE = "Receipt"
+    DEFAULT_CSS = """
+    StopReceiptPane { display: none; border: round $warning; height: auto; }
+    StopReceiptPane.-shown { display: block; }
+    """
+
+    def show(self, lines: tuple[Fact, ...], hint: str) -> None:
+        """Show what was stopped, and which keys are of use now; no lines hide it."""
+        self.set_class(bool(lines), "-shown")
+        self.border_title, self.border_subtitle = Content("Stopped"), Content(hint)
+        self.set_facts(lines)
+        self._fit()
+
+    def on_resize(self) -> None:
+        """Take as many lines as the text has now."""
+        super().on_resize()
+        self._fit()
+
+    def _fit(self) -> None:
+        self.styles.height = min(MOST_LINES, max(1, self.line_total()[1])) + 2
+
+    def on_click(self, event: events.Click) -> None:
+        """A click closes it."""
+        event.stop()
+        self.request("dismissed")

@@ -13,31 +13,30 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engine.agents.context import HandoffContext, new_handoff_id
-from engine.agents.criteria import Subject
-from engine.agents.human import Answer
-from engine.agents.kinds import ErrorCode, HandoffState, HandoffType
-from engine.agents.reading import read_spec
-from engine.agents.result import HandoffResult
-from engine.agents.rubrics import Rubric, RubricVerdict
-from engine.agents.skill_files import SkillFiles
-from engine.agents.spec import AgentSpec
-from engine.crew.parts import Ask, Built, HandoffError, Question, Running
-from engine.crew.runs.worker import Runs
-from engine.domain.approval import Policy
-from engine.domain.budgets import SpendingLimits
-from engine.domain.ports import Ports
-from engine.domain.state import AgentState
-from engine.engine import Engine, EngineConfig
-from engine.models import Endpoint, Retries
+from engine.agent.shared import EngineConfig
+from engine.api.engine import Engine
+from engine.core.approvals import Policy
+from engine.core.budgets import SpendingLimits
+from engine.core.ports import Ports
+from engine.core.state import AgentState
+from engine.crew.ontology.context import Answer, HandoffContext, new_handoff_id
+from engine.crew.ontology.criteria import Rubric, RubricVerdict, Subject
+from engine.crew.ontology.kinds import ErrorCode, HandoffState, HandoffType
+from engine.crew.ontology.results import HandoffResult
+from engine.crew.ontology.spec import AgentSpec, SkillFiles
+from engine.crew.ontology.spec_parser import parse_spec
+from engine.crew.ports import BuildPhaseResult, HandoffError, HandoffRequest, OperatorQuestion, RunningHandoff
+from engine.crew.worker import Runs
 from engine.models.choice import ModelChoice
+from engine.models.endpoint import Endpoint, Retries
 from tests.engine.engine_flight import Flight, QuickClock, journal_holds_together, live_state_is_the_fold
 from tests.messages_server import MessagesServer, Reply, object_call
 from tests.messages_server.server import Seen
+from tests.patience import PATIENCE_S
 
 MODEL = "claude-opus-4-6"
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
-Says = Callable[[Question], str | tuple[str, str] | None]
+Says = Callable[[OperatorQuestion], str | tuple[str, str] | None]
 
 
 class SmallDesk:
@@ -47,11 +46,11 @@ class SmallDesk:
         self.specs = {spec.id: spec for spec in specs}
         self.says = says
         self.runs: Runs
-        self.handoffs: dict[str, Running] = {}
+        self.handoffs: dict[str, RunningHandoff] = {}
         """By run."""
         self.results: dict[str, asyncio.Future[HandoffResult]] = {}
         """By handoff."""
-        self.asked: list[Question] = []
+        self.asked: list[OperatorQuestion] = []
         self.kept: list[tuple[str, str, str]] = []
         self.waiting: dict[str, str] = {}
         self.went_on: list[str] = []
@@ -64,7 +63,7 @@ class SmallDesk:
 
     # ------------------------------------------------------------ Desk
 
-    def handoff_of(self, run: str) -> Running | None:
+    def handoff_of(self, run: str) -> RunningHandoff | None:
         return self.handoffs.get(run)
 
     def callable_by(self, run: str) -> Sequence[AgentSpec]:
@@ -78,11 +77,11 @@ class SmallDesk:
     def delegating_role(self, run: str) -> AgentSpec | None:
         return None
 
-    async def delegate(self, run: str, ask: Ask) -> HandoffResult:
+    async def delegate(self, run: str, ask: HandoffRequest) -> HandoffResult:
         return await self.hand(self._context(run, ask), ask.spec or self.specs[ask.to], run)
 
     async def gather(
-        self, run: str, asks: Sequence[Ask], *, min_success: int | None = None
+        self, run: str, asks: Sequence[HandoffRequest], *, min_success: int | None = None
     ) -> Sequence[HandoffResult]:
         return await asyncio.gather(*(self.delegate(run, ask) for ask in asks))
 
@@ -99,7 +98,7 @@ class SmallDesk:
             raise HandoffError(ErrorCode.BAD_CONTEXT, "the handoff has ended")
         future.set_result(result.model_copy(update={"usage": self.runs.usage(run)}))
 
-    async def ask(self, run: str, question: Question) -> Answer:
+    async def ask(self, run: str, question: OperatorQuestion) -> Answer:
         self.asked.append(question)
         said = self.says(question) if self.says is not None else None
         if said is None and question.blocking:
@@ -122,7 +121,7 @@ class SmallDesk:
     def parked(self, run: str) -> Sequence[str]:
         return tuple(self.ideas)
 
-    async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> Built:
+    async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> BuildPhaseResult:
         raise HandoffError(ErrorCode.TOOL_UNAVAILABLE, "nobody builds agents here")
 
     async def keep(self, run: str, what: str, progress: dict[str, Any], note: str = "") -> None:
@@ -174,7 +173,7 @@ class SmallDesk:
 
     # ------------------------------------------------------------ what a test does
 
-    def _context(self, run: str, ask: Ask) -> HandoffContext:
+    def _context(self, run: str, ask: HandoffRequest) -> HandoffContext:
         above = self.handoffs[run].context
         return above.derive(
             from_agent=above.to_agent,
@@ -197,7 +196,7 @@ class SmallDesk:
             raise
 
     async def begin(self, context: HandoffContext, spec: AgentSpec, parent: str = "", **progress: Any) -> str:
-        handoff = Running(context, spec, HandoffState.RUNNING, "", progress)
+        handoff = RunningHandoff(context, spec, HandoffState.RUNNING, "", progress)
         self.results[context.handoff_id] = asyncio.get_running_loop().create_future()
         run = await self.runs.begin(handoff, parent)
         self.handoffs[run] = replace(handoff, run=run)
@@ -218,7 +217,7 @@ def task(spec: AgentSpec, words: str = "Look at the churn.", **more: Any) -> Han
 
 def spec(ident: str, kind: str, **more: Any) -> AgentSpec:
     """A spec of a type."""
-    return read_spec({"id": ident, "name": ident.title(), "type": kind, "description": f"a {kind}", **more})
+    return parse_spec({"id": ident, "name": ident.title(), "type": kind, "description": f"a {kind}", **more})
 
 
 class Scene(Flight):
@@ -244,7 +243,7 @@ class Scene(Flight):
         return {tool["name"]: tool for tool in self.server.requests[request].body.get("tools", ())}
 
     async def hand(self, one: AgentSpec, words: str = "Look at the churn.", **more: Any) -> HandoffResult:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             return await self.desk.hand(task(one, words, **more), one)
 
     async def over(self, run: str) -> AgentState:
@@ -254,7 +253,7 @@ class Scene(Flight):
         return await self.state(run)
 
     async def holds(self, holds: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not holds():
                 await asyncio.sleep(0.002)
 

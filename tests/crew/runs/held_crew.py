@@ -15,12 +15,13 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 from crew_desk import MODEL, spec  # noqa: E402
 from whole_crew import CLEAR  # noqa: E402
 
-from engine.agents.kinds import HandoffState  # noqa: E402
-from engine.domain import crew_commands as cc  # noqa: E402
-from engine.domain.crew import CrewSettings  # noqa: E402
-from engine.engine import Engine, EngineConfig  # noqa: E402
-from engine.models import Endpoint, Retries  # noqa: E402
+from engine.agent.shared import EngineConfig  # noqa: E402
+from engine.api.engine import Engine  # noqa: E402
+from engine.core import crew_commands as cc  # noqa: E402
+from engine.core.crew import CrewSettings  # noqa: E402
+from engine.crew.ontology.kinds import HandoffState  # noqa: E402
 from engine.models.choice import ModelChoice  # noqa: E402
+from engine.models.endpoint import Endpoint, Retries  # noqa: E402
 
 STEPS = [{"id": "a", "title": "A", "required": True}, {"id": "b", "title": "B", "depends_on": ["a"]}]
 PHASES = [
@@ -58,7 +59,7 @@ async def main(workspace: Path, url: str) -> None:
         await asyncio.sleep(0.002)
     late = await hand("late")
     assert crew.state.handoffs[late].state is HandoffState.QUEUED
-    await crew.spine.commit()
+    await crew.stream.commit()
     for run in crew.state.by_run:
         while (await engine.store.head(run)).version < (await engine.view(run)).version:
             await asyncio.sleep(0.002)

@@ -8,8 +8,8 @@ from typing import Any
 
 from crew_desk import SmallDesk, returns, scene, spec
 
-from engine.agents.kinds import ErrorCode
-from engine.domain.running import VIEWS
+from engine.core.agents import VIEWS
+from engine.crew.ontology.kinds import ErrorCode
 from tests.messages_server import Reply, failure, object_call
 from tests.messages_server.server import Seen
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from crew_desk import SmallDesk, scene, spec
 
-from engine.agents.kinds import ConfidenceSource, ErrorCode
-from engine.domain.running import DEBATE
+from engine.core.agents import DEBATE
+from engine.crew.ontology.kinds import ConfidenceSource, ErrorCode
 from tests.messages_server import Reply, object_call
 from tests.messages_server.server import Seen
 

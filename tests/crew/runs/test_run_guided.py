@@ -8,7 +8,7 @@ from typing import Any
 
 from crew_desk import SmallDesk, scene, spec
 
-from engine.crew.parts import Question
+from engine.crew.ports import OperatorQuestion
 from tests.messages_server import Reply
 
 STEPS = [
@@ -19,11 +19,11 @@ STEPS = [
 WIZARD = spec("bmc-wizard", "guided", steps=STEPS)
 
 
-def moves(*said: Any) -> tuple[Any, list[Question]]:
-    told: list[Question] = []
+def moves(*said: Any) -> tuple[Any, list[OperatorQuestion]]:
+    told: list[OperatorQuestion] = []
     left: Iterator[Any] = iter(said)
 
-    def says(question: Question) -> Any:
+    def says(question: OperatorQuestion) -> Any:
         told.append(question)
         return next(left, None)
 

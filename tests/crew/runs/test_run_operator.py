@@ -6,8 +6,8 @@ from pathlib import Path
 
 from crew_desk import MODEL, SmallDesk, returns, scene, spec
 
-from engine.agents.kinds import ConfidenceSource, ErrorCode
-from engine.domain.goal import GoalStatus
+from engine.core.goals import GoalStatus
+from engine.crew.ontology.kinds import ConfidenceSource, ErrorCode
 from tests.messages_server import Reply, object_call
 
 MINTO = {

@@ -7,8 +7,8 @@ from typing import Any
 
 from crew_desk import SmallDesk, scene, spec, task
 
-from engine.agents.kinds import ErrorCode
-from engine.domain.running import PIPELINE
+from engine.core.agents import PIPELINE
+from engine.crew.ontology.kinds import ErrorCode
 from tests.messages_server import Reply, object_call
 
 CLARITY = {"what": "Churn rises every month", "who": "Small shops in Europe", "success": "below 5%"}

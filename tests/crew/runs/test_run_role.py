@@ -6,8 +6,8 @@ from pathlib import Path
 
 from crew_desk import Scene, SmallDesk, as_killed, opened, scene, spec, task
 
-from engine.crew.parts import Question
-from engine.domain.running import ROLE, TURNS
+from engine.core.agents import ROLE, TURNS
+from engine.crew.ports import OperatorQuestion
 from tests.engine.engine_flight import journal_holds_together
 from tests.messages_server import Reply, object_call
 
@@ -73,7 +73,7 @@ async def test_clarity_is_capped_and_only_the_operator_confirms(tmp_path: Path) 
 async def test_ideas_are_parked_and_the_role_is_told_which_wait(tmp_path: Path) -> None:
     answers = iter(["Sell it as a toy, later.", "Go on.", None])
 
-    def says(question: Question) -> str | None:
+    def says(question: OperatorQuestion) -> str | None:
         if question.question == "Noted. Who has it?":
             desk.ideas.clear()  # the operator took it up
         return next(answers)

@@ -9,12 +9,11 @@ import pytest
 from crew_desk import MODEL, Scene, SmallDesk, returns, scene, spec, task
 
 from app.projection.pipeline_views import check_lines
-from engine.agents.kinds import Check, ErrorCode
-from engine.agents.reading import read_spec
-from engine.agents.result import GateOutcome, HandoffResult
-from engine.agents.values import InvalidError
-from engine.domain.budgets import SpendingLimits
-from engine.domain.running import PIPELINE
+from engine.core.agents import PIPELINE
+from engine.core.budgets import SpendingLimits
+from engine.crew.ontology.kinds import Check, ErrorCode, InvalidError
+from engine.crew.ontology.results import GateOutcome, HandoffResult
+from engine.crew.ontology.spec_parser import parse_spec
 from tests.messages_server import Reply, failure, object_call
 
 KIND = "the tone is kind"
@@ -165,4 +164,4 @@ async def test_without_a_model_a_rubric_says_that_it_needs_one(tmp_path: Path) -
 def test_an_answer_that_is_checked_while_it_is_typed_has_no_rubric() -> None:
     steps = [{"id": "a", "title": "A", "validators": [rubric()]}]
     with pytest.raises(InvalidError, match=r"steps\[0\].validators\[0\].check"):
-        read_spec({"id": "g", "name": "G", "type": "guided", "description": "a guide", "steps": steps})
+        parse_spec({"id": "g", "name": "G", "type": "guided", "description": "a guide", "steps": steps})

@@ -9,11 +9,11 @@ import pytest
 from crew_desk import returns
 from whole_crew import Whole, whole
 
-from engine.agents.result import HandoffResult
-from engine.agents.skill_files import OPENED_MOST
-from engine.building.findings import Status
-from engine.crew.builds.builds import Wanted
-from engine.sandbox import JailRefusal, SandboxPolicy, best_jail
+from engine.crew.builder.findings import PendingBuild, Status
+from engine.crew.ontology.results import HandoffResult
+from engine.crew.ontology.spec import OPENED_MOST
+from engine.sandbox.policy import SandboxPolicy
+from engine.sandbox.tier import JailRefusal, best_jail
 from tests.building.corpus import lay
 from tests.messages_server import Reply, object_call
 from tests.messages_server.server import Seen
@@ -36,7 +36,7 @@ FILES = {
 }
 
 
-LONG_S = 60.0
+LONG_S = 120.0
 """For a run that starts programs, on a machine that does other work too."""
 
 
@@ -47,7 +47,7 @@ async def done(on: Whole, handoff: str) -> HandoffResult:
 
 async def built(on: Whole, folder: Path) -> None:
     assert on.crew.builds is not None
-    result = await on.crew.builds.build(Wanted(folder, trust=True))
+    result = await on.crew.builds.build(PendingBuild(folder, trust=True))
     assert result.status is Status.BUILT, result.errors
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from crew_desk import returns, spec
 from whole_crew import CLEAR, whole
 
-from app.doing import do_in as do_line
-from engine.agents.kinds import ErrorCode
-from engine.domain import commands as cmd
-from engine.domain import crew_commands as cc
+from app.commands.command_runner import run_command_in as do_line
+from engine.core import commands as cmd
+from engine.core import crew_commands as cc
+from engine.crew.ontology.kinds import ErrorCode
 from tests.messages_server import Reply, object_call
 from tests.messages_server.server import Seen
+from tests.patience import PATIENCE_S
 
 PLAIN = Path(__file__).parents[2] / "mcp" / "servers" / "plain.py"
 TOOLS = {
@@ -58,7 +59,7 @@ async def test_functions_servers_and_global_actions_are_offered_and_run_is_narro
         assert "one needs the server plain: plain waits for the operator's leave: mcp_trust" in early
         assert on.crew.state.servers["plain"].state == "waits for your leave"
         await on.do(cmd.TrustServer(server="plain"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             result = await on.crew.wait(await on.hand("one"))
         assert (result.success, result.output) == (True, "9")
         names = offered[0]

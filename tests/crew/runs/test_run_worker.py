@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 from crew_desk import SmallDesk, opened, returns, scene, spec, task
 
-from engine.agents.kinds import ErrorCode
-from engine.agents.result import HandoffResult
-from engine.crew.parts import HandoffError
-from engine.domain import commands as cmd
-from engine.domain.goal import GoalStatus
-from engine.domain.state import RunState
-from engine.journal import events as ev
-from engine.steering.policies import PRESETS
+from engine.agent.steering.rules import PRESETS
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import RunState
+from engine.core.goals import GoalStatus
+from engine.crew.ontology.kinds import ErrorCode
+from engine.crew.ontology.results import HandoffResult
+from engine.crew.ports import HandoffError
 from tests.messages_server import Reply, failure, object_call
 from tests.messages_server.server import Seen
+from tests.patience import PATIENCE_S
 
 ONE = spec("one-1", "operator")
 CHILD = spec("child", "operator")
@@ -34,7 +35,7 @@ async def test_cancelling_ends_the_child_and_its_request_before_anything_else_ru
 
     async with scene(tmp_path, SmallDesk(TOP, CHILD), answer) as on:
         handing = asyncio.create_task(on.desk.hand(task(TOP), TOP))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await on.server.held.wait()
         await on.holds(lambda: on.desk.runs.streamed("child-1"))
         handing.cancel()
@@ -56,7 +57,7 @@ async def test_the_operator_cuts_a_parents_action_and_the_child_ends_with_it(tmp
 
     async with scene(tmp_path, SmallDesk(TOP, CHILD), answer) as on:
         run = await on.desk.begin(task(TOP), TOP)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await on.server.held.wait()
         await on.engine.submit(cmd.Stop(agent=run, grade="cancel"))
         await on.holds(lambda: not on.engine._agents["child-1"].state.open_goals)
@@ -80,7 +81,7 @@ async def test_what_the_engine_asks_about_a_run_is_told_and_so_is_that_it_goes_o
         await on.holds(lambda: on.desk.waiting or on.desk.results[context.handoff_id].done())
         assert "write" in on.desk.waiting[run]
         await on.engine.submit(cmd.AnswerApproval(agent=run, allow=True))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             assert (await on.desk.results[context.handoff_id]).success
         await on.holds(lambda: on.desk.went_on == [run])
 

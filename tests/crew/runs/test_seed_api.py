@@ -8,8 +8,8 @@ import pytest
 from crew_desk import returns, spec
 from whole_crew import whole
 
-from engine.building.agent_base import OperatorAgent, RoleAgent, open_agent
-from engine.crew.seed_api import AgentBuilder, handoff_manager, using
+from engine.api.crew import AgentBuilder, handoff_manager, using
+from engine.crew.builder.agent_base import OperatorAgent, RoleAgent, open_agent
 from tests.building.corpus import laid
 from tests.messages_server import Reply, object_call
 from tests.messages_server.server import Seen

@@ -7,10 +7,10 @@ from pathlib import Path
 from crew_desk import returns
 from whole_crew import by_name, told, whole
 
-from engine.agents.kinds import HandoffState
-from engine.crew.fold import fold
-from engine.domain import crew_commands as cc
-from engine.journal.event import CREW
+from engine.core import crew_commands as cc
+from engine.core.journal import CREW
+from engine.crew.event_stream import fold
+from engine.crew.ontology.kinds import HandoffState
 from tests.messages_server import Reply, object_call
 
 WHAT = "Support answers four hours late"
@@ -95,5 +95,5 @@ async def test_from_a_vague_wish_to_a_challenged_answer(tmp_path: Path) -> None:
         uses = {name: (entry.runs, entry.successes) for name, entry in on.crew.state.agents.items()}
         assert uses["minto-pyramid"] == uses["pws-validation"] == uses["devil"] == (1, 1)
         assert on.crew.state.holder == "orchestrator"
-        await on.crew.spine.commit()
+        await on.crew.stream.commit()
         assert fold(await on.engine.store.read(CREW)) == on.crew.state

@@ -7,8 +7,8 @@ from pathlib import Path
 from test_run_debate import first_order, judged, round_of, script, turn, who
 from whole_crew import told, whole
 
-from engine.agents.kinds import ErrorCode, HandoffState
-from engine.domain import crew_commands as cc
+from engine.core import crew_commands as cc
+from engine.crew.ontology.kinds import ErrorCode, HandoffState
 from tests.messages_server import object_call
 
 MOTION = "We hire two more people for support."

@@ -13,12 +13,13 @@ from typing import Any
 from crew_desk import returns, spec
 from whole_crew import CLEAR, asker, by_name, processes_below, told, whole
 
-from engine.agents.kinds import ErrorCode, HandoffState
-from engine.domain import crew_commands as cc
-from engine.journal.event import CREW
+from engine.core import crew_commands as cc
+from engine.core.journal import CREW
+from engine.crew.ontology.kinds import ErrorCode, HandoffState
 from tests.crew.flight import HandClock
 from tests.messages_server import MessagesServer, Reply, object_call
 from tests.messages_server.server import Seen
+from tests.patience import PATIENCE_S
 
 D = HandoffState
 HALF = Reply(text="half a thought", then="hold", after=4)
@@ -93,7 +94,7 @@ async def test_what_was_streamed_when_the_time_was_over_is_kept(tmp_path: Path) 
     async with whole(tmp_path / "ws", [spec("one", "operator")], lambda _: HALF, clock=clock) as on:
         name = await on.hand("one", timeout_s=30)
         await on.server.held.wait()
-        await on.holds(lambda: on.crew.handoffs.worker.streamed("one-1") == "half a thought")  # type: ignore[union-attr]
+        await on.holds(lambda: on.crew.handoffs.moves.worker.streamed("one-1") == "half a thought")  # type: ignore[union-attr]
         clock.advance(29)
         await asyncio.sleep(0)
         assert on.of(name).state is D.RUNNING
@@ -233,7 +234,7 @@ async def test_as_many_handoffs_as_may_be_open_all_come_back_by_few_calls_at_a_t
 
         permits.held = counted  # type: ignore[method-assign]
         handed = await asyncio.gather(*(on.hand("scout") for _ in range(32)))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             results = await asyncio.gather(*(on.crew.wait(one) for one in handed))
         assert {result.output for result in results} == {"found out"}
         assert {on.crew.state.handoffs[one].state for one in handed} == {HandoffState.COMPLETED}

@@ -7,11 +7,11 @@ from random import Random
 from typing import Any
 
 from crew_desk import returns, spec
-from whole_crew import CLEAR, Whole, asker, by_name, told, whole
+from whole_crew import CLEAR, asker, by_name, told, whole
 
-from engine.agents.kinds import ErrorCode, HandoffState
-from engine.agents.spec import AgentSpec
-from engine.domain import crew_commands as cc
+from engine.core import crew_commands as cc
+from engine.crew.ontology.kinds import ErrorCode, HandoffState
+from engine.crew.ontology.spec import AgentSpec
 from tests.messages_server import Reply, object_call
 from tests.messages_server.server import Seen
 
@@ -139,32 +139,3 @@ async def test_a_gap_of_four_hundredths_asks_the_operator(tmp_path: Path) -> Non
         (result,) = await on.results(group)
         assert result.output == "text of Near"
         await on.at_rest()
-
-
-async def test_going_round_in_circles_is_planned_anew_once_and_then_the_operators(tmp_path: Path) -> None:
-    """Line 25, where the operator is the caller."""
-
-    async def again(on: Whole, times: int, task: str = "") -> list[str]:
-        notes = []
-        for number in range(times):
-            request = await on.asked(code="ITERATE")
-            notes.append(request.context)
-            await on.answer(request, "again", f"{task} {number}" if task else "")
-        return notes
-
-    said = (returns(f"text {number}") for number in range(9))
-    says = {"Same": returns("the same"), "Other": lambda _: next(said)}
-    async with whole(tmp_path / "ws", crowd("same", "other"), by_name(says)) as on:
-        await on.hand("same", returns="iterate")
-        notes = await again(on, 4)
-        assert [bool(one) for one in notes] == [False, False, False, True]
-        stalled = await on.asked(code="STALLED")
-        assert len(on.by("same")) == 5
-        await on.answer(stalled, "abort")
-        await on.at_rest()
-        assert len(on.by("same")) == 5
-        await on.hand("other", returns="iterate")
-        assert await again(on, 4, "task") == [""] * 4
-        await on.holds(lambda: len(on.by("other")) == 5)
-        await on.at_rest()
-        assert len(on.by("other")) == 5, "five are the most"

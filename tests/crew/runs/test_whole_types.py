@@ -10,10 +10,10 @@ import pytest
 from crew_desk import returns, spec
 from whole_crew import CLEAR, Whole, asker, by_name, told, whole
 
-from engine.agents.kinds import AgentType, ErrorCode, HandoffState
-from engine.domain import commands as cmd
-from engine.domain import crew_commands as cc
-from engine.steering.policies import PRESETS
+from engine.agent.steering.rules import PRESETS
+from engine.core import commands as cmd
+from engine.core import crew_commands as cc
+from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffState
 from tests.messages_server import Reply, failure, object_call
 from tests.messages_server.server import Seen
 

@@ -13,23 +13,25 @@ from typing import Any
 
 from crew_desk import MODEL
 
-from engine.agents.human import HumanRequest
-from engine.agents.result import HandoffResult
-from engine.agents.spec import AgentSpec
+from engine.agent.shared import EngineConfig
+from engine.api.engine import Engine
+from engine.core import crew_commands as cc
+from engine.core.approvals import Policy
+from engine.core.command import Receipt
+from engine.core.crew import CrewSettings
+from engine.core.ports import Clock, Ports
+from engine.core.state import AgentState
 from engine.crew.crew import Crew
+from engine.crew.ontology.context import HumanRequest
+from engine.crew.ontology.results import HandoffResult
+from engine.crew.ontology.spec import AgentSpec
 from engine.crew.state import Handoff
-from engine.domain import crew_commands as cc
-from engine.domain.approval import Policy
-from engine.domain.command import Receipt
-from engine.domain.crew import CrewSettings
-from engine.domain.ports import Clock, Ports
-from engine.domain.state import AgentState
-from engine.engine import Engine, EngineConfig
-from engine.models import Endpoint, Retries
 from engine.models.choice import ModelChoice
+from engine.models.endpoint import Endpoint, Retries
 from tests.engine.engine_flight import journal_holds_together
 from tests.messages_server import MessagesServer, Reply
 from tests.messages_server.server import Seen
+from tests.patience import PATIENCE_S
 
 CLEAR = dict.fromkeys(("what", "who", "success"), "Support queue is 4 hours behind")
 
@@ -67,12 +69,12 @@ class Whole:
         return str((await self.do(cc.Delegate(to=to, task=task, **given))).data["handoff"])
 
     async def result(self, handoff: str) -> HandoffResult:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE_S):
             return await self.crew.wait(handoff)
 
     async def results(self, group: Receipt) -> Sequence[HandoffResult]:
         """What came of a group that a command began."""
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE_S):
             return await self.crew.wait_group(group.data["group"])
 
     async def asked(self, handoff: str | None = None, code: str = "") -> HumanRequest:
@@ -88,7 +90,7 @@ class Whole:
         await self.do(cc.AnswerRequest(request=request.id, option=option, text=text))
 
     async def holds(self, what: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not what():
                 await asyncio.sleep(0.002)
 

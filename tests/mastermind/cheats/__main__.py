@@ -12,9 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from engine.domain.improvement import Ruling, Verdict
-from engine.mastermind.judge.judge import JudgeBudget
-from engine.sandbox import Tier
+from engine.core.improvement import Ruling, Verdict
+from engine.improve.judge.judge import JudgeBudget
+from engine.sandbox.policy import Tier
 from tests.mastermind.cheats.grounds import Grounds, SumsSuite
 from tests.mastermind.cheats.planted import PLANTED, Planted
 
@@ -27,7 +27,7 @@ async def judged(ground: Grounds, planted: Planted, *, tests: bool = True) -> Ve
     # Those that are not aimed at pytest are judged without it, which is ten times quicker.
     suite = SumsSuite(tests=tests and planted.by_tests)
     budget = JudgeBudget(rounds=2, most=2)
-    return await ground.judged(files, suite, claimed=planted.claimed, told=planted.told, budget=budget)
+    return await ground.judged(files, suite, told=planted.told, budget=budget)
 
 
 def caught(planted: Planted, verdict: Verdict) -> bool:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.domain.improvement import Component, ComponentKind, Proposal, Verdict
-from engine.mastermind.judge.judge import Judge, JudgeBudget
-from engine.mastermind.judge.suite import Call, Check, Measure, Right, Split
-from engine.sandbox import Tier
+from engine.core.improvement import Component, ComponentKind, Proposal, Verdict
+from engine.improve.judge.judge import Judge, JudgeBudget
+from engine.improve.ports import Call, Check, ExpectedAnswer, Measure, Split
+from engine.sandbox.policy import Tier
 
 ROOT = "sandbox/sums"
 MODULE = f"{ROOT}/sums.py"
@@ -171,7 +171,7 @@ class SumsSuite:
         return [
             Check(
                 f"clipped {number} {split}", split, (Call("sums:clipped", case[:3]),),
-                expected=(Right(case[3]),), family="clipped",
+                expected=(ExpectedAnswer(case[3]),), family="clipped",
             )
             for number, case in enumerate(cases)
         ]  # fmt: skip
@@ -182,7 +182,7 @@ class SumsSuite:
         return [
             Check(
                 f"squares of {count} {split}", split, (Call("sums:squares", (count,)),),
-                expected=(Right(sum(n * n for n in range(count))),), family="squares",
+                expected=(ExpectedAnswer(sum(n * n for n in range(count))),), family="squares",
             )
             for count in counts
         ]  # fmt: skip
@@ -233,7 +233,6 @@ class Grounds:
         suite: Any = None,
         *,
         seed: int = 1,
-        claimed: str = "",
         told: Mapping[str, str | None] | None = None,
         budget: JudgeBudget | None = None,
     ) -> Verdict:
@@ -241,7 +240,7 @@ class Grounds:
         after = self.place / "after"
         shutil.rmtree(after, ignore_errors=True)
         lay(after, {**self.files, **files})
-        proposal = Proposal("a change", "test", dict(files if told is None else told), claimed)
+        proposal = Proposal("a change", "test", dict(files if told is None else told))
         return await self.judge.compare(
             self.place / "before", after, COMPONENT, proposal, suite or SumsSuite(), seed=seed, budget=budget
         )

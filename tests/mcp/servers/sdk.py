@@ -10,7 +10,7 @@ from pathlib import Path
 from mcp import types
 from mcp.server.lowlevel import Server
 
-from engine.mcp.serving import loopback_socket, serve_http
+from engine.tools.mcp.tool_server import loopback_socket, serve_http
 
 
 async def listed(_context: object, _params: object) -> types.ListToolsResult:

@@ -153,14 +153,11 @@ CASES = (
     ),
     Case(
         100,
-        "macOS profiles",
-        "paths with quotes, brackets and control characters",
-        "escaped, no rules of their own",
+        "signals taken over",
+        "start where the terminal's signals are ignored or blocked",
+        "a jailed program starts with default dispositions and an empty mask",
         tests=(
-            f"{_POLICY}test_a_path_cannot_write_rules_of_its_own",
-            f"{_POLICY}test_a_path_with_control_characters_is_refused",
-            f"{_POLICY}test_the_profile_follows_the_network",
+            "tests/sandbox/test_signals.py::test_a_jailed_program_starts_with_default_dispositions_and_blocks_nothing",
         ),
-        absent=("the profile in force: this is no macOS",),
     ),
 )

@@ -1,0 +1,228 @@
+"""AgentSpeak(L) programs run from the command line, several agents together."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TextIO
+
+from app.cli.options import complain, filled, flag, positive
+from engine.bdi.errors import EvaluationError
+from engine.bdi.parser import load_program
+from engine.bdi.semantics import EventPolicy, Semantics
+from engine.bdi.syntax import Program
+from engine.bdi.system import System
+from engine.bdi.trace import TraceEvent
+from engine.core.text import clean, clean_line
+
+POLICIES = {
+    **{policy.value: Semantics(event_policy=policy) for policy in EventPolicy},
+    "compat": Semantics.compat(),
+}
+"""What `--policy` takes: an event policy with Jason's semantics otherwise, or those of the thesis' engine."""
+
+LARGEST = 20_000_000
+"""Bytes of one file."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpeakOptions:
+    """What to run and how."""
+
+    files: Sequence[str]
+    """`.asl` files, each an agent named as the file; or `.mas` files that list `name = file.asl`."""
+    agents: Sequence[str] = ()
+    """More agents, as `name=file.asl`."""
+    cycles: int | None = None
+    policy: str = EventPolicy.SKIP_IRRELEVANT.value
+    seed: int = 0
+    trace: bool = False
+
+
+class ProgramsError(ValueError):
+    """Programs that cannot be run; the message has a line for each problem."""
+
+
+def load_agents(options: AgentSpeakOptions) -> dict[str, Program]:
+    """The agents by name, in the order they were given.
+
+    Raises:
+        ProgramsError: a file cannot be read, is not AgentSpeak(L), or a name is given twice.
+    """
+    agents: dict[str, Program] = {}
+    problems: list[str] = []
+    for name, path in _named(options, problems):
+        if name in agents:
+            problems.append(f"{path}: there is an agent '{name}' already; name it with --agents NAME={path}")
+        else:
+            agents[name] = _load(path, problems)
+    if not (agents or problems):
+        problems.append("say at least one file")
+    if problems:
+        raise ProgramsError("\n".join(problems))
+    return agents
+
+
+def _named(options: AgentSpeakOptions, problems: list[str]) -> Iterable[tuple[str, Path]]:
+    for given in options.files:
+        path = Path(given)
+        if path.suffix == ".mas":
+            lines = (line.partition("#")[0].strip() for line in _read(path, problems).splitlines())
+            yield from _pairs([line for line in lines if line], path.parent, str(path), problems)
+        else:
+            yield path.stem, path
+    yield from _pairs(options.agents, Path(), "--agents", problems)
+
+
+def _pairs(
+    lines: Iterable[str], directory: Path, where: str, problems: list[str]
+) -> Iterable[tuple[str, Path]]:
+    for line in lines:
+        name, _, file = (part.strip() for part in line.partition("="))
+        if name and file:
+            yield name, directory / file
+        else:
+            problems.append(f"{where}: expected name=file.asl, found '{clean_line(line, limit=80)}'")
+
+
+def _text(path: str) -> str:
+    file = Path(path)
+    if file.stat().st_size > LARGEST:
+        raise ValueError(f"larger than {LARGEST} bytes")
+    return file.read_text(encoding="utf-8")
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 at byte {error.start}"
+    return error.strerror or "cannot be read" if isinstance(error, OSError) else str(error)
+
+
+def _read(path: Path, problems: list[str]) -> str:
+    try:
+        return _text(str(path))
+    except (OSError, ValueError) as error:
+        problems.append(f"{path}: {_reason(error)}")
+    return ""
+
+
+def _load(path: Path, problems: list[str]) -> Program:
+    """A program with what it includes."""
+    try:
+        program, wrong = load_program(str(path), _text, os.path.realpath)
+    except (OSError, ValueError) as error:
+        problems.append(f"{path}: {_reason(error)}")
+        return Program()
+    problems += map(str, wrong)
+    return program
+
+
+@dataclass(slots=True)
+class AgentSpeakRun:
+    """How a run went."""
+
+    cycles: int
+    finished: bool
+    """True when nothing was left to do, or an agent stopped them all."""
+    failures: list[dict[str, str]] = field(default_factory=list)
+    """Goals that failed and that no plan handled."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 when it came to its end and nothing failed, else 1."""
+        return 0 if self.finished and not self.failures else 1
+
+    def as_json(self) -> dict[str, Any]:
+        """The run as one JSON object."""
+        return {"cycles": self.cycles, "finished": self.finished, "failures": self.failures}
+
+    @property
+    def text(self) -> str:
+        """The run in one line."""
+        end = "finished" if self.finished else "stopped"
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"{end} after {self.cycles} cycles{failed}"
+
+
+def run_agents(options: AgentSpeakOptions, *, out: TextIO, err: TextIO) -> AgentSpeakRun:
+    """Run the agents; what they print goes to `out`, failures and the trace to `err`.
+
+    Raises:
+        ProgramsError: they cannot be loaded.
+    """
+    run = AgentSpeakRun(0, finished=False)
+
+    def say(name: str, text: str) -> None:
+        print(f"[{clean_line(name)}] {clean(text)}", file=out, flush=True)
+
+    def warn(name: str, text: str) -> None:
+        run.failures.append({"agent": name, "failure": text})
+        print(f"[{clean_line(name)}] {clean_line(text)}", file=err, flush=True)
+
+    system = System(
+        semantics=POLICIES[options.policy],
+        seed=options.seed,
+        read=lambda path: Path(path).read_text(encoding="utf-8"),
+        say=say,
+        warn=warn,
+        tracer=_tracer(err) if options.trace else None,
+    )
+    try:
+        for name, program in load_agents(options).items():
+            system.add(name, program)
+    except EvaluationError as error:
+        raise ProgramsError(str(error)) from None
+    run.cycles = system.run(options.cycles)
+    run.finished = system.stopped or system.idle
+    return run
+
+
+def _tracer(err: TextIO) -> Callable[[TraceEvent], None]:
+    def write(record: TraceEvent) -> None:
+        details = {each.name: getattr(record, each.name) for each in fields(record)}
+        agent, cycle = details.pop("agent"), details.pop("cycle")
+        words = clean_line(json.dumps(details, default=str, ensure_ascii=False))
+        print(f"{cycle:>6} {agent} {type(record).__name__} {words}", file=err)
+
+    return write
+
+
+# ------------------------------------------------------------------ the subcommand
+
+
+def add_arguments(asl: argparse.ArgumentParser) -> None:
+    """Declare what it takes."""
+    asl.add_argument("files", nargs="*", metavar="FILE", help=".asl programs, or .mas lists of name=file.asl")
+    asl.add_argument("--agents", nargs="+", default=[], metavar="NAME=FILE", help="more agents")
+    asl.add_argument("--cycles", type=positive, metavar="N", help="stop after so many cycles of each agent")
+    asl.add_argument(
+        "--event-policy",
+        dest="policy",
+        choices=("skip_irrelevant", "one_per_cycle", "compat"),
+        default="skip_irrelevant",
+        help="what an event without a plan costs; compat: as the thesis' engine in everything",
+    )
+    asl.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of all chance; the same gives the same run"
+    )
+    asl.add_argument("--trace", action="store_true", help="every change on standard error")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the programs until they rest."""
+    try:
+        run = run_agents(filled(AgentSpeakOptions, options), out=sys.stdout, err=sys.stderr)
+    except ProgramsError as error:
+        for line in str(error).splitlines():
+            complain(line)
+        return 2
+    if flag(options, "json"):
+        print(json.dumps(run.as_json()), flush=True)
+    elif not flag(options, "quiet"):
+        sys.stderr.write(f"{run.text}\n")
+    return run.exit_code

@@ -1,0 +1,34 @@
+"""`pilothouse bench`: benchmarks beside their baselines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from app.cli.options import complain
+
+
+def add_arguments(bench: argparse.ArgumentParser) -> None:
+    """Declare what it takes."""
+    bench.add_argument("name", nargs="?", default="", metavar="NAME")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the benchmarks, or those of one name."""
+    try:
+        from tests.benchmarks import run_all
+    except ImportError:
+        return complain("the benchmarks are part of the source tree: run this in a checkout, or make bench")
+    rows = run_all(options.name)
+    if not rows:
+        return complain(f"there is no benchmark '{options.name}'")
+    for row in rows:
+        base = row["baseline"]  # what it is measured against may not be installed
+        figures = (
+            f"{row['ours']:>12,.1f} vs {base if isinstance(base, str) else f'{base:,.1f}':>12} {row['unit']}"
+        )
+        ratio = "" if row["ratio"] is None else f" ratio {row['ratio']:.2f}"
+        print(f"{row['name']:<44} {figures:<44}{ratio}", file=sys.stderr)
+        print(json.dumps(row))
+    return 0

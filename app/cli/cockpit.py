@@ -1,0 +1,37 @@
+"""`pilothouse` alone: the cockpit."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from app.cli.options import Parser, accepted_tier, complain, find_mission, workspace_of
+
+
+def run(options: argparse.Namespace) -> int:
+    """Open the cockpit; a new workspace with a mission and no terminal is run without a screen."""
+    try:
+        mission = find_mission(options.mission)
+    except KeyError as error:
+        return complain(str(error.args[0]))
+    # The screen is drawn on standard error, as Textual does, so that has to be the terminal too.
+    terminal = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    if not terminal or os.environ.get("TERM") == "dumb":
+        if mission is None:
+            return complain("the cockpit needs a terminal; without one use: pilothouse run GOAL")
+        # All that `run` can be told and was not is as `run` has it.
+        from app.cli import run as run_command
+
+        usual = Parser()
+        run_command.add_arguments(usual)
+        given = usual.parse_args(["--mission", options.mission])
+        return run_command.run(argparse.Namespace(**{**vars(given), **vars(options), "command": "run"}))
+    from app.cockpit.gc_tuning import disable_gc
+
+    disable_gc()
+    from app.cockpit.app import run_cockpit
+
+    return run_cockpit(
+        workspace_of(options), mission=mission, theme=options.theme, accept=accepted_tier(options)
+    )

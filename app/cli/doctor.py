@@ -1,0 +1,227 @@
+"""`pilothouse doctor`: what works on this machine, and why not where it does not."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from app.cli.options import Answer, run_answer, workspace_of
+from app.commands.registry import all_commands, broken_plugins
+from app.commands.settings import Settings
+from engine import __version__
+from engine.agent.actions.snapshots import SnapshotRule
+from engine.agent.branches import SNAPSHOTS_DIRECTORY
+from engine.api.queries import SANDBOX_DIRECTORY
+from engine.core.journal import JournalError, JournalMissing
+from engine.core.ports import Ports
+from engine.core.store.port import DATA_DIRECTORY
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.verify import verify
+from engine.core.text import clean_line
+from engine.models.choice import ModelChoice
+from engine.models.completion import ask
+from engine.models.errors import ModelError
+from engine.sandbox.file_search import shared_files
+from engine.sandbox.files import SandboxFiles
+from engine.sandbox.paths import PathError
+from engine.sandbox.policy import SandboxPolicy
+from engine.sandbox.snapshots.entry import SnapshotError, StoreStatus
+from engine.sandbox.snapshots.store import store_status
+from engine.sandbox.tier import PROMISES, SandboxReport, best_jail, layers
+
+LEFT_OUT_SHOWN, LEFT_OUT_CELLS = 5, 120
+"""How many things a snapshot cannot bring back are named, and how long each is at most."""
+
+
+async def check_installation(workspace: Path, *, ask_model: bool = False) -> Answer:
+    """Look at everything; exit code 0 when nothing that is needed is broken, 1 otherwise.
+
+    Args:
+        workspace: whose settings, sandbox and journal are looked at.
+        ask_model: whether the model is asked for one word.
+    """
+    settings = Settings.load(workspace)
+    report = await asyncio.to_thread(_report, settings.engine_config().policy)
+    answer: dict[str, Any] = {
+        "version": __version__,
+        "python": sys.version.split()[0],
+        "sandbox": _sandbox(report),
+        "root": await asyncio.to_thread(_root, workspace / SANDBOX_DIRECTORY),
+        "settings": {"ok": not settings.problems, "reason": "; ".join(settings.problems)},
+        "terminal": _terminal(),
+        "sqlite": _sqlite(),
+        "model": await _model(settings.model, ask_it=ask_model),
+        "snapshots": await asyncio.to_thread(_snapshots, workspace, settings.snapshots),
+        "journal": await _journal(workspace),
+        "plugins": await asyncio.to_thread(_plugins),
+    }
+    good = answer["journal"]["ok"] and answer["model"]["ok"]
+    return (0 if good else 1), answer, _text(answer, report)
+
+
+def _report(policy: SandboxPolicy) -> SandboxReport:
+    return SandboxReport(policy, best_jail(policy), layers())
+
+
+def _sandbox(report: SandboxReport) -> dict[str, Any]:
+    return {
+        "tier": report.tier.value,
+        "promise": PROMISES[report.tier],
+        "refusal": report.refusal,
+        "gets_through": list(report.gets_through),
+        "layers": {
+            layer.name: {"ok": layer.ok, "reason": layer.reason, **({"fix": layer.fix} if layer.fix else {})}
+            for layer in report.layers
+        },
+        "policy": report.policy.explain(),
+    }
+
+
+def _root(root: Path) -> dict[str, Any]:
+    """The sandbox root, and what in it a program could change outside."""
+    if not root.exists() and not root.is_symlink():
+        return {"ok": True, "reason": "no sandbox here yet"}
+    try:
+        with closing(SandboxFiles(root)) as files:
+            shared = shared_files(files)
+    except PathError as error:
+        return {"ok": False, "reason": error.message}
+    if not shared.count:
+        return {"ok": True, "reason": "" if shared.whole else "too large to be looked at as a whole"}
+    examples = ", ".join(shared.examples) + (" …" if shared.count > len(shared.examples) else "")
+    reason = (
+        f"{shared.count} of its files have several names (hard links); where one lies outside of it, a "
+        f"program that writes them changes them there: {examples}. Copy them to new files if they are not "
+        "meant to be shared"
+    )
+    return {"ok": False, "reason": reason}
+
+
+def _terminal() -> dict[str, Any]:
+    size = shutil.get_terminal_size()
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    term = os.environ.get("TERM", "")
+    depth = "truecolor" if os.environ.get("COLORTERM") in ("truecolor", "24bit") else "256 or fewer colours"
+    reason = "" if interactive else "standard input or output is no terminal"
+    if interactive and term in ("", "dumb"):
+        interactive, reason = False, f"TERM is '{term}'"
+    return {
+        "ok": interactive,
+        "reason": reason,
+        "term": term,
+        "colours": "none (NO_COLOR)" if "NO_COLOR" in os.environ else depth,
+        "columns": size.columns,
+        "rows": size.lines,
+        "tmux": "TMUX" in os.environ,
+    }
+
+
+def _sqlite() -> dict[str, Any]:
+    fixed = sqlite3.sqlite_version_info >= (3, 51, 3)
+    reason = (
+        "" if fixed else "has the WAL-reset fault; Pilothouse writes with one connection, which avoids it"
+    )
+    return {"ok": True, "version": sqlite3.sqlite_version, "reason": reason}
+
+
+async def _model(choice: ModelChoice | None, *, ask_it: bool) -> dict[str, Any]:
+    if choice is None:
+        reason = "no key and no endpoint; agents plan by the plan library. A model thinks once you set "
+        return {
+            "ok": not ask_it,
+            "thinker": "procedural",
+            "reason": f"{reason}ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own",
+        }
+    known = choice.client().capabilities(choice.name)
+    facts = {"ok": True, "thinker": "claude", "model": choice.name, "endpoint": choice.endpoint.host}
+    facts["repairs"] = choice.repairs
+    unknown = "" if known.known else "no table describes this model, so its price is unknown"
+    if not ask_it:
+        return {**facts, "reason": unknown or "not asked; --model asks it for one word"}
+    client = choice.client()
+    try:
+        answer = await ask(client, choice.name, "", "Answer with the word: ready", max_tokens=16)
+    except ModelError as error:
+        if error.answer is None:
+            return {**facts, "ok": False, "reason": error.message}
+        answer = error.answer  # it reached its limit, but it answered
+    finally:
+        await client.close()
+    took = f"answered in {answer.latency_ms} ms with {answer.usage.total_tokens} tokens"
+    return {**facts, "reason": "; ".join(part for part in (took, unknown) if part)}
+
+
+def _snapshots(workspace: Path, rule: SnapshotRule) -> dict[str, Any]:
+    place = workspace / DATA_DIRECTORY / SNAPSHOTS_DIRECTORY
+    try:
+        status = store_status(place)
+    except SnapshotError as error:
+        return {"ok": False, "rule": rule.value, "place": str(place), "reason": str(error)}
+    facts = {"rule": rule.value, "kept": status.kept, "bytes": status.bytes, "place": str(place)}
+    return {"ok": True, **facts, "reason": _left_out(status)}
+
+
+def _left_out(status: StoreStatus) -> str:
+    """What the newest snapshot cannot bring back, in a line."""
+    if status.newest is None:
+        return "none yet"
+    skipped = status.newest.skipped
+    named = [
+        clean_line(f"{skip.path}: {skip.why}", limit=LEFT_OUT_CELLS) for skip in skipped[:LEFT_OUT_SHOWN]
+    ]
+    more = len(skipped) + status.newest.skipped_more - len(named)
+    return f"the newest leaves out {'; '.join(named)}{f'; {more} more' if more else ''}" if named else ""
+
+
+async def _journal(workspace: Path) -> dict[str, Any]:
+    try:
+        store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
+    except JournalMissing:
+        return {"ok": True, "reason": "no journal here yet"}
+    except JournalError as error:
+        return {"ok": False, "reason": str(error)}
+    try:
+        check = await verify(store)
+    finally:
+        await store.close()
+    reason = "" if check.ok else f"{check.first_bad}: {check.reason}"
+    return {"ok": check.ok, "events": check.events, "head": check.head, "reason": reason}
+
+
+def _plugins() -> dict[str, Any]:
+    """The commands that plug-ins add, and which of them cannot be used."""
+    names = [command.name for command in all_commands() if command.group == "Plugins"]
+    broken = [f"{plugin.name} ({plugin.source}): {plugin.wrong}" for plugin in broken_plugins()]
+    facts = {"verbs": ", ".join(names)} if names else {}
+    return {"ok": not broken, **facts, "reason": "; ".join(broken) or ("" if names else "none are installed")}
+
+
+def _text(answer: dict[str, Any], report: SandboxReport) -> str:
+    lines = [f"pilothouse {answer['version']} on Python {answer['python']}", f"sandbox   {report.summary}"]
+    lines.append(report.text())
+    for name in ("root", "settings", "terminal", "sqlite", "model", "snapshots", "journal", "plugins"):
+        part = answer[name]
+        facts = ", ".join(f"{key} {value}" for key, value in part.items() if key not in ("ok", "reason"))
+        words = " — ".join(filter(None, (facts, part["reason"]))) or "nothing is wrong"
+        lines.append(f"{'✓' if part['ok'] else '✗'} {name:<9} {words}")
+    return "\n".join(lines)
+
+
+# ------------------------------------------------------------------ the subcommand
+
+
+def add_arguments(doctor: argparse.ArgumentParser) -> None:
+    """Declare what it takes."""
+    doctor.add_argument("--model", action="store_true", help="ask the model for one word")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Look at this machine and workspace."""
+    return run_answer(options, check_installation(workspace_of(options), ask_model=options.model))

@@ -1,0 +1,86 @@
+"""`pilothouse explorer`: plans for the explorer robot, run and measured."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from app.cli.experiment import experiment_answer
+from app.cli.explorer import ExplorerOptions, Mode, explore
+from app.cli.options import Answer, filled, run_answer
+from engine.planning.pgp.prompts import PromptVariant
+from engine.planning.pgp.requests import AskError
+
+
+def add_arguments(explorer: argparse.ArgumentParser) -> None:
+    """Declare what it takes."""
+    tried = explorer.add_mutually_exclusive_group()
+    tried.add_argument(
+        "--plans", default="", metavar="P", help="baseline (the default), an .asl program, or as --answer"
+    )
+    tried.add_argument(
+        "--answer", default="", metavar="FILE", help="a model's raw answer; 5.8 to 5.11 are shipped ones"
+    )
+    tried.add_argument(
+        "--thinker", default="", metavar="NAME", help="who is asked for plans, such as recorded:FILE"
+    )
+    tried.add_argument(
+        "--experiment", type=Path, metavar="FILE", help="a grid of answers and thinkers, in TOML"
+    )
+    explorer.add_argument(
+        "--seeds", default="7", metavar="LIST", help="7 (the thesis' own, the default), 1-100 or 7,20-25"
+    )
+    explorer.add_argument(
+        "--compat",
+        dest="main",
+        action="store_const",
+        const="ref_cycles",
+        default="cycles",
+        help="success and moves by the thesis' cycle; both are always run",
+    )
+    explorer.add_argument("--native", dest="main", action="store_const", const="cycles", help="by our own")
+    explorer.add_argument(
+        "--pgp",
+        dest="generated",
+        action="store_true",
+        help="a program's plans come when the goal finds none, as answers do",
+    )
+    explorer.add_argument("--judge", default="", metavar="NAME", help="who scores the plans (PRAS)")
+    explorer.add_argument(
+        "--prompt", choices=("no-hints", "hints", "hints-and-remarks"), help="what a thinker is told"
+    )
+    explorer.add_argument("--temperature", type=float, metavar="T", help="of a thinker, from 0 to 2")
+    explorer.add_argument("--log", type=Path, metavar="FILE", help="write what happens as JSON lines")
+
+
+async def _answer(options: argparse.Namespace) -> Answer:
+    """Exit code, and the answer for a program and for a person."""
+    try:
+        _fit_together(options)
+        if options.experiment is not None:
+            return 0, *await experiment_answer(options.experiment)
+        prompt = PromptVariant(options.prompt) if options.prompt else None
+        chosen = filled(ExplorerOptions, options, main=Mode(options.main), prompt=prompt)
+        return 0, *await explore(chosen)
+    except ValueError as error:
+        return 2, {}, str(error)
+    except AskError as error:
+        return 1, {"failure": str(error)}, f"the thinker gave no answer: {error}"
+
+
+def _fit_together(options: argparse.Namespace) -> None:
+    """See that nothing asked for would be passed over.
+
+    Raises:
+        ValueError: two options do not go together; the message says which.
+    """
+    for name in ("prompt", "temperature"):
+        if getattr(options, name) is not None and not options.thinker:
+            raise ValueError(f"--{name} is for --thinker NAME; other plans are what they are")
+    if options.experiment is not None and (options.judge or options.log is not None):
+        raise ValueError("--experiment takes no --judge and no --log: its file names the judge")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run and measure the plans."""
+    return run_answer(options, _answer(options))

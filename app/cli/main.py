@@ -1,0 +1,122 @@
+"""The `pilothouse` command: a module for each subcommand, imported when it is the one that was typed."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from app.cli.options import Parser, add_tier_option, common_options
+from engine import __version__
+
+SUBCOMMANDS = {
+    "run": "run one agent on a goal without a screen",
+    "missions": "the shipped missions",
+    "do": "one line, as typed in the command bar",
+    "sessions": "the journal: what ran, and whether it is whole",
+    "search": "search events, outputs, thoughts, prompts, memories and files",
+    "memory": "what agents remember",
+    "why": "why something is so, answered from the journal",
+    "agent": "build agents of skills, list and remove them",
+    "coder": "an interactive SimpleCoder session",
+    "asl": "run AgentSpeak(L) programs, several agents together",
+    "tools": "the tools that agents have, and how MCP servers are",
+    "mcp": "serve the sandbox and memory of a workspace to other agents over MCP",
+    "doctor": "what works on this machine",
+    "explorer": "plans for the explorer robot, run and measured",
+    "bench": "benchmarks beside their baselines (source tree only)",
+    "help": "the guide, a page for each topic",
+}
+"""What each is for; its module in `app.cli` declares its arguments and runs it."""
+
+
+def _has_page(topic: str) -> bool:
+    from app import guide
+
+    return topic in guide.topics()
+
+
+def _module(name: str) -> Any:
+    """The module of a subcommand; what importing makes stays, so no garbage is looked for among it."""
+    gc.disable()
+    try:
+        return import_module("app.cli.explorer_command" if name == "explorer" else f"app.cli.{name}")
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+class LateParser(Parser):
+    """The parser of a subcommand, which learns its arguments from its module when it is asked to parse."""
+
+    subcommand = ""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """See `argparse`."""
+        if name := self.subcommand:
+            self.subcommand = ""
+            _module(name).add_arguments(self)
+        return super().parse_known_args(args, namespace)
+
+
+def parser() -> Parser:
+    """What parses the command line; `command` of its result is the subcommand's name, or `cockpit`."""
+    top = Parser(
+        prog="pilothouse", description="Steer agents live from a terminal.", parents=[common_options()]
+    )
+    top.add_argument("--version", action="version", version=f"pilothouse {__version__}")
+    top.add_argument("--mission", metavar="NAME", help="start this mission where the workspace is new")
+    top.add_argument("--theme", metavar="NAME", help="colours of the cockpit")
+    add_tier_option(top)
+    top.set_defaults(command="cockpit")
+    subcommands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=LateParser)
+    for name, words in SUBCOMMANDS.items():
+        common: Any = common_options()
+        subcommand = subcommands.add_parser(name, parents=[common], help=words)
+        subcommand.set_defaults(command=name)
+        subcommand.subcommand = name
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns its exit code."""
+    _set_signals()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal of another encoding shows what it can
+            stream.reconfigure(errors="backslashreplace")
+    options = parser().parse_args(argv)
+    if options.command == "help" and options.topic in SUBCOMMANDS and not _has_page(options.topic):
+        return main([options.topic, "--help"])
+    try:
+        return int(_module(options.command).run(options))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has gone; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _set_signals() -> None:
+    """Make SIGINT cancel and block no signal, also under `trap '' INT` or as a script's background job.
+
+    What Python ignores by itself stays, and so does SIGHUP: `nohup` is the wish to outlive the terminal.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return  # a host's own thread: its signals are the host's
+    stays = (signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP)
+    for number in signal.valid_signals():
+        if number not in stays and signal.getsignal(number) is signal.SIG_IGN:
+            usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, usual)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+"""`pilothouse memory`: what agents remember, from the command line.
+
+Looking goes on beside an engine that has the workspace open; adding opens an engine for its command.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from app.cli.options import Answer, Parser, common_options, filled, positive, run_answer, workspace_of
+from app.commands.headless import open_engine
+from app.commands.settings import Settings
+from engine.core import commands as cmd
+from engine.core.ports import Ports
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.text import clean_line
+from engine.memory.errors import MemoryFault
+from engine.memory.fold import seconds
+from engine.memory.open_memory import MemoryReader
+from engine.memory.search import SearchMatch
+from engine.memory.upkeep import MemoryStatistics
+
+NOTES = {"title": "Operator's notes", "idempotency_key": "operator's notes"}
+"""The workflow of what is added to none."""
+TEXT_LIMIT = 200
+"""Characters of a memory that a line shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOptions:
+    """What was asked on the command line; empty and None for what was not said."""
+
+    text: str = ""
+    workflow: str = ""
+    agent: str = ""
+    level: str | None = None
+    type: str | None = None
+    importance: float | None = None
+    tags: Sequence[str] = ()
+    limit: int = 10
+    as_of: int | None = None
+
+
+async def query_memory(workspace: Path, what: str, options: MemoryOptions) -> Answer:
+    """Answer `search` or `stats`; reading only, also while an engine runs.
+
+    Raises:
+        JournalError: there is no journal, or it cannot be read.
+    """
+    clock = Ports().clock
+    store = await SqliteJournal.open(workspace, clock=clock, read_only=True)
+    try:
+        memory = await MemoryReader.look(workspace, store, clock=clock)
+        try:
+            tell = _search if what == "search" else _stats
+            return await tell(memory, options, seconds(clock.now()))
+        finally:
+            await memory.close()
+    except MemoryFault as error:
+        return 2, {}, str(error)
+    finally:
+        await store.close()
+
+
+async def _search(memory: MemoryReader, options: MemoryOptions, now: float) -> Answer:
+    asked: dict[str, Any] = {
+        "query": options.text,
+        "workflow_id": options.workflow,
+        "memory_level": options.level,
+    }
+    asked |= {"memory_type": options.type, "tags": tuple(options.tags), "limit": options.limit}
+    matches: Sequence[SearchMatch] = await memory.ask_by_name("search", asked, as_of=options.as_of)
+    rows = [_as_row(match, now) for match in matches]
+    lines = [
+        f"{row['score']:.2f}  {row['level']:<10} {row['type']:<18} {_age(row['age_s']):>6}  {row['id']:<7} "
+        f"{clean_line(row['content'], limit=TEXT_LIMIT)}"
+        for row in rows
+    ]
+    text = "\n".join([*(lines or ["nothing was found"]), *_note(memory)])
+    return 0, {"results": rows, "note": memory.note}, text
+
+
+def _as_row(match: SearchMatch, now: float) -> dict[str, Any]:
+    memory = match.memory
+    return {
+        "score": round(match.score, 4),
+        "semantic": round(match.semantic, 4),
+        "keyword": round(match.keyword, 4),
+        "id": memory.id,
+        "workflow": memory.workflow,
+        "level": str(memory.level),
+        "type": str(memory.type),
+        "importance": memory.importance,
+        "confidence": memory.confidence,
+        "tags": list(memory.tags),
+        "age_s": max(0, round(now - memory.created_at)),
+        "content": memory.content,
+    }
+
+
+async def _stats(memory: MemoryReader, options: MemoryOptions, now: float) -> Answer:
+    counts: MemoryStatistics = await memory.ask_by_name(
+        "compute_memory_statistics", {"workflow_id": options.workflow}, as_of=options.as_of
+    )
+    vectors = memory.status.vectors
+    answer = {
+        **asdict(counts),
+        "vectors": vectors,
+        "embedder": memory.status.embedder,
+        "note": memory.note,
+    }
+    lines = [
+        f"{counts.total} memories, {counts.links} links, {vectors} vectors ({memory.status.embedder})",
+        *_counts("level", counts.by_level),
+        *_counts("type", counts.by_type),
+        *_counts("workflow", counts.by_workflow),
+        *_counts("tag", counts.top_tags),
+    ]
+    if counts.total:
+        lines.append(
+            f"mean importance {counts.mean_importance:.1f}, mean confidence {counts.mean_confidence:.2f}; "
+            f"{counts.unconsolidated_episodic} episodic wait to be brought together"
+        )
+    lines += [f"goes in {_age(round(at - now))}: {ident}" for ident, at in counts.expiring]
+    return 0, answer, "\n".join([*lines, *_note(memory)])
+
+
+def _counts(name: str, counted: Sequence[tuple[str, int]]) -> list[str]:
+    words = ", ".join(f"{clean_line(word, limit=64)} {count}" for word, count in counted)
+    return [f"by {name}: {words}"] if words else []
+
+
+def _note(memory: MemoryReader) -> list[str]:
+    return [f"({memory.note})"] if memory.note else []
+
+
+def _age(seconds_: float) -> str:
+    """A length of time in its largest unit."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds_ >= size:
+            return f"{seconds_ / size:.0f} {unit}"
+    return f"{max(0, seconds_):.0f} s"
+
+
+async def add_memory(workspace: Path, options: MemoryOptions) -> Answer:
+    """Remember something as the operator; exit code 1 when it was refused.
+
+    Raises:
+        JournalError: the workspace cannot be opened; where another process holds it, the message says which.
+    """
+    memory: dict[str, Any] = {
+        "content": options.text,
+        "memory_type": options.type or "user_input",
+        "tags": list(options.tags),
+        "workflow_id": options.workflow or None,
+        "memory_level": options.level,
+        "importance": options.importance,
+        "source": "operator",
+    }
+    memory = {name: value for name, value in memory.items() if value is not None}
+    config = Settings.load(workspace).engine_config()
+    async with open_engine(workspace, config) as engine:
+        if not (options.workflow or options.agent):
+            notes = await engine.submit(cmd.Remember(verb="begin_workflow", arguments=NOTES))
+            if not notes.ok:
+                return 1, {"ok": False, "message": notes.message}, notes.message
+            memory["workflow_id"] = notes.data["id"]
+        receipt = await engine.submit(cmd.Remember(agent=options.agent, verb="store", arguments=memory))
+    if not receipt.ok:
+        return 1, {"ok": False, "message": receipt.message}, receipt.message
+    stored = receipt.data
+    answer = {"ok": True, "memory": stored, "event": receipt.event}
+    return 0, answer, f"{stored['id']} remembered in {stored['workflow']}"
+
+
+# ------------------------------------------------------------------ the subcommand
+
+
+def add_arguments(memory: argparse.ArgumentParser) -> None:
+    """Declare what it takes."""
+    common = common_options()
+    what = memory.add_subparsers(dest="what", metavar="WHAT", required=True, parser_class=Parser)
+    add = what.add_parser("add", parents=[common], help="remember something as the operator")
+    search = what.add_parser("search", parents=[common], help="find memories by words and likeness")
+    stats = what.add_parser("stats", parents=[common], help="how much there is, and what goes next")
+    add.add_argument("text", metavar="TEXT")
+    add.add_argument("--agent", default="", metavar="ID", help="to the workflow of this agent's goal")
+    add.add_argument("--importance", type=float, metavar="N", help="0 to 10; 5 by default")
+    search.add_argument("text", metavar="QUERY")
+    search.add_argument("--limit", type=positive, default=10, metavar="N")
+    for parser in (add, search):
+        parser.add_argument("--level", metavar="LEVEL", help="working, episodic, semantic or procedural")
+        parser.add_argument("--type", metavar="TYPE", help="such as fact, insight, procedure, warning")
+        parser.add_argument(
+            "--tag", dest="tags", action="append", default=[], metavar="TAG", help="repeatable"
+        )
+    for parser in (search, stats):
+        parser.add_argument(
+            "--as-of", type=positive, metavar="SEQ", help="as it was at this place of the journal"
+        )
+    for parser in (add, search, stats):
+        parser.add_argument("--workflow", default="", metavar="ID")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask or add to the memory of agents."""
+    workspace, asked = workspace_of(options), filled(MemoryOptions, options)
+    if options.what == "add":
+        return run_answer(options, add_memory(workspace, asked))
+    return run_answer(options, query_memory(workspace, options.what, asked))

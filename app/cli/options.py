@@ -1,0 +1,164 @@
+"""What all subcommands have in common: their parser, their options, and how answers are printed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+
+from engine.core.journal import JournalError
+from engine.core.text import clean, clean_line
+
+if TYPE_CHECKING:
+    from engine.planning.library.missions import Mission
+    from engine.sandbox.policy import Tier
+
+T = TypeVar("T")
+Answer = tuple[int, dict[str, Any], str]
+"""Exit code, JSON answer, text."""
+EX_SOFTWARE, EX_CONFIG = 70, 78
+"""An agent ended by a fault of the program; there is no jail as the policy requires it (sysexits.h)."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say it and end."""
+        sys.stderr.write(f"{self.prog}: {message} (see {self.prog} --help)\n")
+        raise SystemExit(2)
+
+
+# ------------------------------------------------------------------ options
+
+
+def common_options() -> Parser:
+    """Options that every level takes; a sub-command's value wins."""
+    common = Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument(
+        "--workspace", type=Path, metavar="DIR", help="default: ./workspace if it exists, else ."
+    )
+    common.add_argument(
+        "--json", action="store_true", help="one JSON object as the last line of standard output"
+    )
+    common.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    return common
+
+
+def add_tier_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the weakest jail."""
+    parser.add_argument(
+        "--accept-tier",
+        choices=("full", "kernel", "paths"),
+        default=argparse.SUPPRESS,
+        help="the weakest jail in which programs may run; paths: unconfined where there is none",
+    )
+
+
+def positive(text: str) -> int:
+    """A whole number above 0."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """A number of seconds above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds above 0")
+    return value
+
+
+# ------------------------------------------------------------------ what was chosen
+
+
+def accepted_tier(options: argparse.Namespace) -> Tier | None:
+    """The weakest jail that is accepted; None for what the settings say."""
+    from engine.sandbox.policy import Tier
+
+    tier = getattr(options, "accept_tier", None)
+    return Tier(tier.upper()) if tier else None
+
+
+def workspace_of(options: argparse.Namespace) -> Path:
+    """The workspace's directory: `./workspace` where it exists, else here."""
+    chosen = getattr(options, "workspace", None)
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        raise SystemExit(complain("the current directory was deleted; change to another one")) from None
+    if chosen is not None:
+        return here / Path(chosen)
+    return here / "workspace" if (here / "workspace").is_dir() else here
+
+
+def flag(options: argparse.Namespace, name: str) -> bool:
+    """Whether an option that every level takes was given."""
+    return bool(getattr(options, name, False))
+
+
+def filled(kind: Callable[..., T], options: argparse.Namespace, **more: Any) -> T:
+    """A data class from the options that have the names of its fields; others are as usual."""
+    names = (each.name for each in fields(cast(Any, kind)) if hasattr(options, each.name))
+    return kind(**{**{name: getattr(options, name) for name in names}, **more})
+
+
+def find_mission(name: str | None) -> Mission | None:
+    """The mission with this name, None for no name.
+
+    Raises:
+        KeyError: there is none; the message lists those there are.
+    """
+    from engine.planning.library.missions import load_missions
+
+    if not name:
+        return None
+    missions = load_missions()
+    if name not in missions:
+        raise KeyError(f"there is no mission '{name}'; missions: {', '.join(missions)}")
+    return missions[name]
+
+
+# ------------------------------------------------------------------ answers
+
+
+def print_answer(options: argparse.Namespace, answer: dict[str, Any], text: str) -> None:
+    """Print an answer: as JSON on the last line when asked, else as text."""
+    print(json.dumps(answer) if flag(options, "json") else clean(text, limit=len(text)), flush=True)
+
+
+def complain(text: str) -> int:
+    """Say on standard error what is wrong; the exit code 2."""
+    sys.stderr.write(f"pilothouse: {clean_line(text)}\n")
+    return 2
+
+
+def run_answer(options: argparse.Namespace, work: Coroutine[Any, Any, Answer]) -> int:
+    """Await `(exit code, answer, text)` and print it."""
+    try:
+        code, answer, text = asyncio.run(work)
+    except JournalError as error:
+        return complain(str(error))
+    if code == 2:
+        return complain(text)
+    return print_result(options, code, answer, text)
+
+
+def print_result(
+    options: argparse.Namespace, code: int, answer: dict[str, Any], text: str, *, head: str = ""
+) -> int:
+    """Print a result; its exit code. What kept the agent from running at all goes to standard error."""
+    if code in (EX_SOFTWARE, EX_CONFIG):
+        complain(text)
+    if code not in (EX_SOFTWARE, EX_CONFIG) or flag(options, "json"):
+        print_answer(options, answer, head + text)
+    return code

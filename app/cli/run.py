@@ -1,0 +1,157 @@
+"""`pilothouse run`: one agent on a goal, a fleet of agents, or a recorded run once more, without a screen."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from app.cli.fleet import exit_code, fleet_table, run_fleet
+from app.cli.options import (
+    accepted_tier,
+    add_tier_option,
+    complain,
+    filled,
+    find_mission,
+    positive,
+    print_answer,
+    print_result,
+    seconds,
+    workspace_of,
+)
+from app.cli.sessions import replay_export
+from app.commands.headless import EXIT_CODES, RunOptions, Status, run_goal
+from engine.agent.steering.rules import RuleError, read_rule
+from engine.core.journal import JournalError
+
+RECORDED = "recorded:"
+"""Before the file of a run that is to be run again."""
+
+
+def add_arguments(run: argparse.ArgumentParser) -> None:
+    """Declare what it takes."""
+    run.add_argument("goal", nargs="?", default="", help="what is to be done, in plain English")
+    run.add_argument("--mission", metavar="NAME", help="a shipped mission instead of a goal")
+    run.add_argument("--fleet", type=Path, metavar="FILE", help="many agents at once, as a TOML file says")
+    run.add_argument("--agent", default="pilot-1", metavar="ID")
+    run.add_argument("--max-loops", type=positive, metavar="N")
+    run.add_argument(
+        "--thinker",
+        type=_thinker,
+        default="auto",
+        metavar="auto|procedural|claude|recorded:FILE",
+        help="who plans; recorded: an exported run once more, with no model and no network",
+    )
+    run.add_argument(
+        "--budget-usd", type=_dollars, metavar="X", help="what models may cost, over all sessions"
+    )
+    run.add_argument("--budget-tokens", type=positive, metavar="N")
+    run.add_argument("--budget-actions", type=positive, metavar="N", help="actions that may be started")
+    run.add_argument("--budget-seconds", type=seconds, metavar="S", help="time at work")
+    run.add_argument(
+        "--approve",
+        type=_approval,
+        action="append",
+        default=[],
+        metavar="ask|never-ask|RULE",
+        help="never-ask: where the operator would be asked, the goal fails instead; a rule such as "
+        "'write paths=src/**' lets these calls run unasked; repeatable",
+    )
+    run.add_argument(
+        "--break",
+        action="append",
+        default=[],
+        dest="breaks",
+        metavar="BREAKPOINT",
+        help="hold there and end the run, such as: 'tool write path=*.toml'; may be given more than once",
+    )
+    run.add_argument("--step", action="store_true", help="wait for Enter before each action")
+    run.add_argument("--timeout", dest="timeout_s", type=seconds, metavar="S")
+    run.add_argument("--events", action="store_true", help="print every event as one JSON line")
+    add_tier_option(run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run one agent, a fleet, or a recorded run again."""
+    if options.thinker.startswith(RECORDED):
+        return _run_again(options)
+    try:
+        mission = find_mission(options.mission)
+    except KeyError as error:
+        return complain(str(error.args[0]))
+    if options.fleet is not None and (options.goal.strip() or mission or options.step or options.breaks):
+        return complain("a fleet's file has its goals; say no GOAL, --mission, --step or --break beside it")
+    if options.fleet is None and bool(options.goal.strip()) == (mission is not None):
+        return complain("say either a GOAL or --mission NAME")
+    run = filled(
+        RunOptions,
+        options,
+        workspace=workspace_of(options),
+        mission=mission,
+        ask="never-ask" not in options.approve,
+        approve=tuple(each for each in options.approve if each not in ("ask", "never-ask")),
+        thinker="" if options.thinker == "auto" else options.thinker,
+        accept=accepted_tier(options),
+    )
+    try:
+        if options.fleet is not None:
+            return _run_fleet(options, run)
+        result = asyncio.run(run_goal(run, out=sys.stdout, err=sys.stderr))
+    except (JournalError, ValueError) as error:
+        return complain(_one_line(error))
+    status = Status(result["status"])
+    return print_result(options, EXIT_CODES[status], result, result["message"], head=f"{status}: ")
+
+
+def _run_fleet(options: argparse.Namespace, usual: RunOptions) -> int:
+    result = asyncio.run(run_fleet(options.fleet, usual, out=sys.stdout, err=sys.stderr))
+    print_answer(options, result, fleet_table(result))
+    return exit_code(result)
+
+
+def _run_again(options: argparse.Namespace) -> int:
+    if options.goal.strip() or options.mission:
+        return complain("a recorded run has its goal; say neither GOAL nor --mission")
+    try:
+        file = Path(options.thinker.removeprefix(RECORDED))
+        code, answer, text = asyncio.run(replay_export(file, options.agent))
+    except JournalError as error:
+        return complain(str(error))
+    return complain(text) if code == 2 else print_result(options, code, answer, text)
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error)
+
+
+def _approval(text: str) -> str:
+    if text not in ("ask", "never-ask"):
+        try:
+            read_rule(text)
+        except RuleError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _dollars(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of dollars")
+    return value
+
+
+def _thinker(text: str) -> str:
+    if text in ("auto", "procedural", "claude") or (text.startswith(RECORDED) and len(text) > len(RECORDED)):
+        return text
+    raise argparse.ArgumentTypeError(
+        f"there is no thinker '{text[:60]}'; thinkers: auto, procedural, claude, {RECORDED}FILE"
+    )

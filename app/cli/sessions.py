@@ -1,0 +1,454 @@
+"""`pilothouse sessions`: the journal read as sessions, verified, and replayed.
+
+A journal as one file that another machine can read, verify and replay.
+
+The file is a gzipped tar of the journal and its blobs as they lie in a workspace, so that everything that
+reads a workspace reads it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import sqlite3
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from app.cli.options import Answer, Parser, common_options, run_answer, workspace_of
+from app.commands.comparison import PastError, state_at
+from app.commands.headless import EXIT_CODES, Status
+from app.projection.event_lines import line_of
+from engine.api.replay import Replay, replay_stream
+from engine.core import events as ev
+from engine.core.fold import fold
+from engine.core.goals import GoalStatus
+from engine.core.journal import WORKSPACE, BlobError, of_agent
+from engine.core.ports import Ports
+from engine.core.store.blobs import BlobStore
+from engine.core.store.port import DATA_DIRECTORY, DATABASE, Head
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.store.verify import verify, workspace_head
+from engine.core.streams import StreamHistory
+from engine.core.text import clean, clean_line
+from engine.inquiry.report import Report, Reporter, Table
+
+UNPACKED_LIMIT = 4 * 1024**3
+"""Bytes that an export may hold."""
+BLOBS = "blobs"
+
+
+class ExportError(ValueError):
+    """A file that cannot be written or read; the message says why and what to do."""
+
+
+def export_journal(workspace: Path, target: Path) -> int:
+    """Write the journal and its blobs to a new file; gives the file's bytes. Also while an engine runs.
+
+    Raises:
+        ExportError: there is no journal, or the file cannot be written, or it exists.
+    """
+    data = workspace / DATA_DIRECTORY
+    if not (data / DATABASE).is_file():
+        raise ExportError(f"{workspace}: there is no journal here")
+    try:
+        with tempfile.TemporaryDirectory() as room, target.open("xb") as file:
+            copy = Path(room) / DATABASE
+            _copy_database(data / DATABASE, copy)
+            with tarfile.open(fileobj=file, mode="w:gz") as archive:
+                archive.add(copy, f"{DATA_DIRECTORY}/{DATABASE}")
+                for blob in sorted((data / BLOBS).rglob("*")):
+                    if blob.is_file() and not blob.is_symlink():
+                        archive.add(blob, f"{DATA_DIRECTORY}/{BLOBS}/{blob.relative_to(data / BLOBS)}")
+        return target.stat().st_size
+    except FileExistsError:
+        raise ExportError(f"{target} exists already: choose another name") from None
+    except (OSError, sqlite3.Error) as error:
+        target.unlink(missing_ok=True)
+        raise ExportError(f"{target} cannot be written: {error}") from None
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    with (
+        closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as old,
+        closing(sqlite3.connect(target)) as new,
+    ):
+        old.backup(new)
+
+
+@contextmanager
+def unpack_journal(source: Path) -> Iterator[Path]:
+    """An exported journal as a workspace, for as long as the block runs.
+
+    Raises:
+        ExportError: the file is none, holds what an export does not hold, or is too large.
+    """
+    with tempfile.TemporaryDirectory() as room:
+        try:
+            with tarfile.open(source, mode="r:gz") as archive:
+                total = 0
+                for member in archive:
+                    total += member.size
+                    if total > UNPACKED_LIMIT or not _belongs(member):
+                        raise ExportError(f"{source}: {member.name[:80]} does not belong in an export")
+                    archive.extract(member, room, filter="data")
+        except (OSError, EOFError, tarfile.TarError) as error:
+            raise ExportError(f"{source} is no export of a journal: {error}") from None
+        (Path(room) / DATA_DIRECTORY / BLOBS).mkdir(parents=True, exist_ok=True)
+        yield Path(room)
+
+
+def _belongs(member: tarfile.TarInfo) -> bool:
+    parts = PurePosixPath(member.name).parts
+    inside = parts[:1] == (DATA_DIRECTORY,) and ".." not in parts
+    return member.isfile() and inside and (parts[1:] == (DATABASE,) or parts[1:2] == (BLOBS,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    name: str
+    opened: str
+    closed: str
+    """Empty when the session did not close in good order."""
+    first: int
+    last: int
+
+
+async def run_sessions_command(
+    workspace: Path, what: str, name: str, exported: Path | None, at: str = "", target: Path | None = None
+) -> Answer:
+    """Answer one of the `sessions` sub-commands, on a workspace or on an exported journal.
+
+    Args:
+        workspace: where the journal is.
+        what: the sub-command.
+        name: a session or an agent, or the file to export to.
+        exported: the file of an export to be read in the place of the workspace.
+        at: the event as of which an agent is shown; empty for what happened.
+        target: the file that a report is written to.
+
+    Raises:
+        JournalError: there is no journal, or it cannot be read.
+    """
+    try:
+        if what == "export":
+            size = await asyncio.to_thread(export_journal, workspace, Path(name))
+            return 0, {"ok": True, "file": name, "bytes": size}, f"{name}: {size} bytes"
+        if exported is None:
+            return await query_sessions(workspace, what, name, at, target)
+        with unpack_journal(exported) as room:
+            return await query_sessions(room, what, name, at, target)
+    except ExportError as error:
+        return 2, {}, str(error)
+
+
+async def replay_export(exported: Path, agent: str) -> Answer:
+    """An exported run once more with its recorded thinker: no model, no network, nothing acts.
+
+    Args:
+        exported: the file of `sessions export`.
+        agent: whose run; where the export has one agent only, that one's.
+
+    Raises:
+        JournalError: the export holds no journal that can be read.
+    """
+    try:
+        with unpack_journal(exported) as room:
+            store = await SqliteJournal.open(room, clock=Ports().clock, read_only=True)
+            try:
+                return await _run_again(store, room, agent)
+            finally:
+                await store.close()
+    except ExportError as error:
+        return 2, {}, str(error)
+
+
+async def _run_again(store: SqliteJournal, room: Path, agent: str) -> Answer:
+    agents = [stream for stream in await store.streams() if of_agent(stream)]
+    if agent not in agents and len(agents) != 1:
+        return 2, {}, f"say with --agent which run is meant; the export has: {', '.join(agents) or 'none'}"
+    name = agent if agent in agents else agents[0]
+    blobs = BlobStore(room / DATA_DIRECTORY / BLOBS)
+    clock = Ports().clock
+    began = clock.monotonic()
+    replay = await _replay_one(store, blobs, name)
+    state = fold(await store.read(name))
+    goal = max(state.goals.values(), key=lambda goal: goal.order, default=None)
+    achieved = goal is not None and goal.status is GoalStatus.ACHIEVED
+    same = f"{replay.events} events came out the same" if replay.matches else replay.difference
+    status = Status.GOAL_ACHIEVED if replay.matches and achieved else Status.FAILED
+    if replay.matches and state.intervention is not None:
+        status = Status.NEEDS_OPERATOR
+    answer = {
+        "status": status.value,
+        "goal": goal.text if goal is not None else "",
+        "session": state.session,
+        "agent": name,
+        "loops": state.tick,
+        "actions": state.actions,
+        "failed_actions": state.failed_actions,
+        "thinker": "recorded",
+        "tokens": 0,
+        "cost_usd": 0.0,
+        "duration_s": round(clock.monotonic() - began, 3),
+        "message": same,
+        "matches": replay.matches,
+        "model_calls": replay.model_calls,
+        "journal_head": workspace_head(await store.streams()),
+    }
+    return EXIT_CODES[status], answer, same
+
+
+async def query_sessions(
+    workspace: Path, what: str, name: str, at: str = "", target: Path | None = None
+) -> Answer:
+    """Answer one of the `sessions` sub-commands; reading only, also while an engine runs.
+
+    Raises:
+        JournalError: there is no journal, or it cannot be read.
+    """
+    answers = {"list": _list, "show": _show, "verify": _verify, "replay": _replay}
+    store = await SqliteJournal.open(workspace, clock=Ports().clock, read_only=True)
+    try:
+        if at:
+            return await _show_at(store, name, at)
+        if what == "report" and target is not None:
+            return await _report(store, name, target)
+        return await answers[what](store, workspace, name)
+    finally:
+        await store.close()
+
+
+async def _sessions(store: SqliteJournal) -> list[_Session]:
+    sessions: list[_Session] = []
+    head = await store.head_seq()
+    for event in await store.read(WORKSPACE):
+        payload = ev.payload_of(event)
+        if isinstance(payload, ev.SessionOpened):
+            if sessions:
+                sessions[-1] = replace(sessions[-1], last=event.seq - 1)
+            # The making of the workspace belongs to the session that made it.
+            sessions.append(_Session(payload.session, event.at, "", event.seq if sessions else 1, head))
+        elif isinstance(payload, ev.SessionClosed) and sessions:
+            sessions[-1] = replace(sessions[-1], closed=event.at, last=head)
+    return sessions
+
+
+async def _list(store: SqliteJournal, workspace: Path, name: str) -> Answer:
+    sessions = await _sessions(store)
+    rows = [
+        {"session": s.name, "opened": s.opened, "closed": s.closed or None, "events": s.last - s.first + 1}
+        for s in sessions
+    ]
+    lines = [
+        f"{s['session']}  {str(s['opened'])[:19]}  {'closed' if s['closed'] else 'open or cut off':<16} "
+        f"{s['events']} events"
+        for s in rows
+    ]
+    return 0, {"sessions": rows}, "\n".join(lines)
+
+
+async def _chosen(store: SqliteJournal, name: str) -> tuple[_Session | None, str]:
+    """The session of this name, the newest for none, None for an agent's; and why there is neither."""
+    sessions = await _sessions(store)
+    streams = await store.streams()
+    chosen = next((s for s in sessions if name and s.name.startswith(name)), None)
+    if name and chosen is None and name not in streams:
+        known = ", ".join([s.name for s in sessions] + [s for s in streams if of_agent(s)])
+        return None, f"there is no session or agent '{name}'; there are: {known}"
+    return chosen or (sessions[-1] if sessions and not name else None), ""
+
+
+async def _report(store: SqliteJournal, name: str, target: Path) -> Answer:
+    chosen, wrong = await _chosen(store, name)
+    if wrong:
+        return 2, {}, wrong
+    first, last = (chosen.first, chosen.last) if chosen else (1, await store.head_seq())
+    title = f"Session {chosen.name}" if chosen else f"Agent {name}"
+    return await _write_report(store, title, first, last, None if chosen else name, target)
+
+
+async def _show(store: SqliteJournal, workspace: Path, name: str) -> Answer:
+    chosen, wrong = await _chosen(store, name)
+    if wrong:
+        return 2, {}, wrong
+    first, last = (chosen.first, chosen.last) if chosen else (1, await store.head_seq())
+    stream = None if chosen else name
+    lines: list[str] = []
+    count = 0
+    async for event in store.events(first - 1, stream=stream):
+        if event.seq > last:
+            break
+        count += 1
+        line = line_of(event)
+        if line is not None:
+            lines.append(f"{event.ref:<16} {line.plain()}")
+    answer = {"session": chosen.name if chosen else None, "agent": stream, "events": count, "lines": lines}
+    return 0, answer, "\n".join(lines)
+
+
+async def _show_at(store: SqliteJournal, name: str, at: str) -> Answer:
+    """The state of an agent after an event, which may name the agent itself."""
+    agents = [stream for stream in await store.streams() if of_agent(stream)]
+    named = name or at.rpartition(":")[0] or (agents[0] if len(agents) == 1 else "")
+    if named not in agents:
+        such = f"{(agents or ['pilot-1'])[0]}:120"
+        return 2, {}, f"say whose state is meant, such as {such}; agents: {', '.join(agents) or 'none yet'}"
+    try:
+        return 0, *await state_at(StreamHistory(store, named), at)
+    except PastError as error:
+        return 2, {}, str(error)
+
+
+async def _verify(store: SqliteJournal, workspace: Path, name: str) -> Answer:
+    check = await verify(store, BlobStore(workspace / DATA_DIRECTORY / BLOBS))
+    answer = {"ok": check.ok, "events": check.events, "head": check.head, "first_bad": check.first_bad}
+    if check.ok:
+        return 0, answer, f"sound: {check.events} events, head {check.head}"
+    return 1, {**answer, "reason": check.reason}, f"NOT sound at {check.first_bad}: {check.reason}"
+
+
+async def _replay(store: SqliteJournal, workspace: Path, name: str) -> Answer:
+    streams = await store.streams()
+    agents = [stream for stream in streams if of_agent(stream)]
+    sessions = {session.name for session in await _sessions(store)}
+    if name in agents:
+        agents = [name]
+    elif name and not any(session.startswith(name) for session in sessions):
+        return 2, {}, f"there is no session or agent '{name}'; agents: {', '.join(agents)}"
+    blobs = BlobStore(workspace / DATA_DIRECTORY / BLOBS)
+    skipped = [] if name in agents else [each for each in streams if each != WORKSPACE and not of_agent(each)]
+    replays = [await _replay_one(store, blobs, agent) for agent in agents]
+    return _replays_answer(streams, replays, skipped)
+
+
+def _replays_answer(streams: Mapping[str, Head], replays: Sequence[Replay], skipped: Sequence[str]) -> Answer:
+    matches = all(replay.matches for replay in replays)
+    heads = {**streams, **{r.stream: Head(streams[r.stream].version, r.head) for r in replays}}
+    answer = {
+        "ok": matches,
+        "events": sum(replay.events for replay in replays),
+        "head": workspace_head(heads),
+        "matches": matches,
+        "model_calls": sum(replay.model_calls for replay in replays),
+        "differences": [f"{r.stream}: {r.difference}" for r in replays if not r.matches],
+        "skipped": list(skipped),
+    }
+    lines = [f"{r.stream}: {r.events} events, {r.words}" for r in replays] or ["no agent has acted yet"]
+    lines += [
+        f"{stream}: {streams[stream].version} events, not replayed: no agent's, and verified with the rest"
+        for stream in skipped
+    ]
+    return int(not matches), answer, "\n".join(lines)
+
+
+async def _replay_one(store: SqliteJournal, blobs: BlobStore, agent: str) -> Replay:
+    async def blob(digest: str) -> bytes | None:
+        try:
+            return await blobs.get(digest)
+        except BlobError:
+            return None
+
+    return await replay_stream(await store.read(agent), blob, store.writers)
+
+
+# ------------------------------------------------------------------ reports
+
+_SIGNS = re.compile(r"([!-/:-@\[-`{-~])")
+
+
+async def _write_report(
+    store: SqliteJournal, title: str, first: int, last: int, stream: str | None, target: Path
+) -> Answer:
+    """Write what is between two places of the journal, or an agent's part of it, to a new file."""
+    if target.suffix != ".md":
+        return 2, {}, f"{target.name}: a report is written to a file that ends in .md"
+    reporter = Reporter(first)
+    async for event in store.events(0, stream=stream):
+        if event.seq > last:
+            break
+        reporter.take(event)
+    made = reporter.report(title)
+    try:
+        size = await asyncio.to_thread(_write, target, as_markdown(made))
+    except FileExistsError:
+        return 2, {}, f"{target} exists already: choose another name"
+    except OSError as error:
+        return 2, {}, f"{target} cannot be written: {error.strerror}"
+    rows = {table.title: len(table.rows) for table in made.tables}
+    answer = {"ok": True, "file": str(target), "bytes": size, "facts": dict(made.facts), "rows": rows}
+    return 0, answer, f"{target}: {size} bytes"
+
+
+def _write(target: Path, text: str) -> int:
+    with target.open("x", encoding="utf-8") as file:
+        file.write(text)
+    return target.stat().st_size
+
+
+def as_markdown(report: Report) -> str:
+    """The report as GitHub's Markdown; recorded text is plain text in it, whatever it holds."""
+    parts = [f"# {_inert(report.title)}", ""]
+    parts += [f"- {label}: {_inert(value)}" for label, value in report.facts]
+    for table in report.tables:
+        parts += ["", f"## {table.title}", "", *_markdown_table(table)]
+    return "\n".join(parts) + "\n"
+
+
+def _markdown_table(table: Table) -> list[str]:
+    if not table.rows:
+        return ["Nothing."]
+    head = ["| " + " | ".join(table.columns) + " |", "|" + " --- |" * len(table.columns)]
+    return head + ["| " + " | ".join(map(_inert, row)) + " |" for row in table.rows]
+
+
+def _inert(text: str) -> str:
+    """The text on one line with every sign escaped that Markdown or HTML could take for its own."""
+    lines = [clean_line(line, limit=len(line) + 1) for line in clean(text, limit=len(text) + 1).split("\n")]
+    joined = " · ".join(line for line in lines if line)
+    return _SIGNS.sub(r"\\\1", joined).replace("\\&", "&amp;").replace("\\<", "&lt;").replace("\\>", "&gt;")
+
+
+# ------------------------------------------------------------------ the subcommand
+
+
+def add_arguments(sessions: argparse.ArgumentParser) -> None:
+    """Declare what it takes."""
+    common = common_options()
+    what = sessions.add_subparsers(dest="what", metavar="WHAT", required=True, parser_class=Parser)
+    for name, words in (
+        ("list", "every session"),
+        ("show", "what happened in a session"),
+        ("verify", "recompute the hash chain"),
+        ("replay", "run recorded agents again and compare"),
+    ):
+        parser = what.add_parser(name, parents=[common], help=words)
+        if name in ("show", "replay"):
+            parser.add_argument("name", nargs="?", default="", help="a session or an agent; all by default")
+        if name == "show":
+            parser.add_argument(
+                "--at", default="", metavar="EVENT", help="the agent's state at this event, or now"
+            )
+        parser.add_argument(
+            "--from", dest="source", type=Path, metavar="FILE", help="an export, not the workspace"
+        )
+    report = what.add_parser("report", parents=[common], help="a session or an agent as a file to be read")
+    report.add_argument("name", metavar="NAME", help="a session or an agent; '' is the newest session")
+    report.add_argument("target", type=Path, metavar="FILE", help="a new file ending in .md")
+    report.add_argument("--from", dest="source", type=Path, metavar="FILE", help="an export")
+    out = what.add_parser("export", parents=[common], help="the journal as one file for another machine")
+    out.add_argument("name", metavar="FILE", help="a new file, such as flight.tar.gz")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer from the journal, replay, report or export."""
+    source = getattr(options, "source", None)
+    name = getattr(options, "name", "")
+    target, at = getattr(options, "target", None), getattr(options, "at", "")
+    return run_answer(
+        options, run_sessions_command(workspace_of(options), options.what, name, source, at, target)
+    )

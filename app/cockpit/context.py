@@ -1,0 +1,314 @@
+"""What the controllers of the cockpit share: the engine, what the panes show, and how commands are sent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from datetime import datetime
+from functools import wraps
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from textual.app import App
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.worker import Worker
+
+from app.cockpit import keymap
+from app.commands.command_runner import log_fault
+from app.commands.settings import Settings
+from app.projection.projector import Projector
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.journal import Event
+from engine.core.state import AgentState
+from engine.core.text import clean_line
+from engine.planning.library.missions import Mission
+from widgets.base.dialog import ConfirmDialog, ConfirmModel, TextDialog
+from widgets.panes.command_bar import CommandBar, CommandBarModel
+
+Answer = TypeVar("Answer")
+DialogType = TypeVar("DialogType", bound=Screen[Any])
+PaneType = TypeVar("PaneType", bound=Widget)
+ControllerType = TypeVar("ControllerType", bound="Controller")
+Parameters = ParamSpec("Parameters")
+NO_AGENT = "there is no agent yet; type: agent_create bdi_agent pilot-1"
+OPENING = "the workspace is still opening"
+
+
+class Watcher(Protocol):
+    """Is given each new event of an agent."""
+
+    def __call__(self, agent: str, payload: ev.Payload) -> None:
+        """Take it."""
+
+
+class CockpitContext:
+    """The engine, the agent that is looked at, and the ways to act and to tell the operator.
+
+    Args:
+        app: shows screens and runs workers.
+        workspace: its directory.
+        settings: the operator's.
+    """
+
+    def __init__(self, app: App[None], workspace: Path, settings: Settings) -> None:
+        self.app = app
+        """Shows screens, runs workers and calls later."""
+        self.workspace = workspace
+        self.settings = settings
+        self.engine: Engine | None = None
+        """None while the workspace is opening and once it is closed."""
+        self.live = Projector()
+        """What happens now."""
+        self.projector = self.live
+        """What the panes show; while the operator looks at the past a projection of that."""
+        self.looked_at: Event | None = None
+        """The event of the past that is looked at; None for now."""
+        self.story_waiters: list[Callable[[], None]] = []
+        """Called once the story of the shown agent has been read."""
+        self.missions: Mapping[str, Mission] = {}
+        self.intention = 0
+        """The intention whose plan the operator wants to see; 0 for the one that is pursued."""
+        self.keys, wrong = keymap.checked(settings.keys)
+        self.setting_problems = [*settings.problems, *wrong]
+        self.watchers: list[Watcher] = []
+        """Given each new event of an agent."""
+        self.frame_hooks: list[Callable[[], None]] = []
+        """Called before each frame is drawn."""
+
+    # -------------------------------------------------------------- what is looked at
+
+    @property
+    def agent(self) -> str:
+        """The agent that all panes show."""
+        return self.projector.selected
+
+    @property
+    def state(self) -> AgentState | None:
+        """The state that all panes show."""
+        return self.projector.state
+
+    @property
+    def reasoner(self) -> AgentState | None:
+        """The state of the shown agent, where a reasoner runs it."""
+        state = self.state
+        return state if state is not None and state.reasons else None
+
+    @property
+    def past_at(self) -> int | None:
+        """The version of the agent's stream that is looked at; None for now."""
+        return self.looked_at.version if self.looked_at is not None else None
+
+    @property
+    def as_of(self) -> int | None:
+        """The place in the journal of the event that is looked at; None for now."""
+        return self.looked_at.seq if self.looked_at is not None else None
+
+    @property
+    def shown_time(self) -> float:
+        """What time it is in the panes, in seconds since 1970."""
+        at = self.looked_at
+        return time.time() if at is None else datetime.fromisoformat(at.at).timestamp()
+
+    @property
+    def in_past(self) -> bool:
+        """Whether the panes show what was."""
+        return self.looked_at is not None
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with settings, themes, recipes and agents, in sentences."""
+        if self.engine is None:
+            return tuple(self.setting_problems)
+        health = self.engine.health
+        more = (*health.library, *health.prompts, *health.agents, *health.states)
+        return (*self.setting_problems, *more, *filter(None, [health.snapshots]))
+
+    # -------------------------------------------------------------- guards, which say why not
+
+    def refused_in_past(self) -> bool:
+        """Whether nothing can be done because the panes show what was; that is said."""
+        if self.in_past:
+            self.say(
+                f"you look at the past (event {self.past_at}), where nothing acts; end comes back", "error"
+            )
+        return self.in_past
+
+    def opened_engine(self) -> Engine | None:
+        """The engine; None while it is opening, which is said."""
+        if self.engine is None:
+            self.say(OPENING, "error")
+        return self.engine
+
+    def engine_of(self, agent: str, *, present: bool = False) -> Engine | None:
+        """The engine, where there is an agent, and not only its history; None where not, which is said."""
+        if self.engine is not None and agent and (not present or agent in self.engine.agents):
+            return self.engine
+        self.say("there is no agent yet", "error")
+        return None
+
+    def shown_state(self) -> AgentState | None:
+        """The state that all panes show; None before there is an agent, which is said."""
+        if self.state is None:
+            self.say(NO_AGENT, "error")
+        return self.state
+
+    # -------------------------------------------------------------- the screen
+
+    @property
+    def no_dialog(self) -> bool:
+        """Whether no dialog is open."""
+        return len(self.app.screen_stack) == 1
+
+    @property
+    def bar(self) -> CommandBar:
+        """The command bar."""
+        return self.app.query_one("#command", CommandBar)
+
+    @property
+    def occupied(self) -> bool:
+        """Whether the operator is in the middle of a dialog or of a line, or in the past."""
+        field = self.bar.input
+        return self.in_past or not self.no_dialog or (field.has_focus and bool(field.value))
+
+    def showing(self, kind: type[DialogType]) -> DialogType | None:
+        """The open dialog of this type; None where there is none."""
+        return next((screen for screen in self.app.screen_stack if isinstance(screen, kind)), None)
+
+    def pane(self, kind: type[PaneType]) -> PaneType:
+        """The pane of this type."""
+        return self.app.query_one(kind)
+
+    def say(self, text: str, kind: Any) -> None:
+        """Show a message in the command bar; dropped while the screen is taken down."""
+        if self.app.is_running:
+            self.bar.show(CommandBarModel(clean_line(text), kind))
+
+    def fault(self, error: BaseException, what: str = "") -> None:
+        """Log an unexpected error, and say under which id the log has it; the cockpit goes on."""
+        self.say(f"{what}{log_fault(self.workspace, error)}", "error")
+
+    def copy(self, text: str, what: str) -> None:
+        """Copy a text to the terminal's clipboard."""
+        self.app.copy_to_clipboard(text)
+        self.say(f"copied the {what} to the terminal's clipboard ({len(text)} characters)", "ok")
+
+    def open_bar(self, text: str) -> None:
+        """Go to the command bar, with the beginning of a line when there is one."""
+        if text:
+            self.bar.set_text(text)
+        # At once, not after the next refresh: a fast hand's next letters would be taken for keys of the plan.
+        self.app.screen_stack[0].set_focus(self.bar.input)
+
+    def push(self, screen: Screen[Answer], then: Callable[[Answer | None], object] | None = None) -> None:
+        """Open a dialog, and give its answer to a function."""
+        self.app.push_screen(screen, then)  # type: ignore[arg-type]
+
+    def confirm(
+        self, question: str, consequence: str, then: Callable[[], object], *, yes: str = "yes", no: str = "no"
+    ) -> None:
+        """Ask the operator, and call a function where they agree."""
+        model = ConfirmModel(question, consequence, yes=yes, no=no)
+        self.push(ConfirmDialog(model), lambda sure: then() if sure else None)
+
+    def confirm_command(self, question: str, consequence: str, command: cmd.Command) -> None:
+        """Send a command where the operator agrees."""
+        self.confirm(question, consequence, lambda: self.send(command))
+
+    def show_text(self, title: str, text: str) -> None:
+        """Open a text to read."""
+        self.push(TextDialog(title, text))
+
+    # -------------------------------------------------------------- work and commands
+
+    def run(
+        self, work: Awaitable[Answer], name: str, group: str = "default", *, last: bool = False
+    ) -> Worker[Answer]:
+        """Do something beside the screen; an error is said and ends nothing.
+
+        Args:
+            work: what is to be awaited.
+            name: its name in messages.
+            group: works that belong together.
+            last: whether earlier ones of the group are ended.
+        """
+        return self.app.run_worker(work, name=name, group=group, exclusive=last, exit_on_error=False)
+
+    async def submit(self, command: cmd.Command) -> cmd.Receipt:
+        """Send a command and show its result; from the past none is sent."""
+        if self.refused_in_past():
+            return cmd.Receipt(ok=False, message="nothing acts in the past")
+        if self.engine is None:
+            receipt = cmd.Receipt(ok=False, message=OPENING)
+        else:
+            receipt = await self.engine.submit(command, operator=self.settings.operator)
+        self.say(receipt.message, "ok" if receipt.ok else "error")
+        return receipt
+
+    def send(
+        self, command: cmd.Command, then: Callable[[cmd.Receipt], object] = lambda _receipt: None
+    ) -> None:
+        """Send a command without making the key that asked for it wait, and give on its result."""
+        self.run(self._sent(command, then), f"submit {command.do}")
+
+    async def _sent(self, command: cmd.Command, then: Callable[[cmd.Receipt], object]) -> None:
+        then(await self.submit(command))
+
+    def ask(self, then: Callable[[AgentState], Awaitable[None]]) -> None:
+        """Let the shown agent's state at this moment decide, as where a key undoes the one before.
+
+        The projection may be a frame behind a quick second press; the engine is not.
+        """
+        self.run(self._asked(then, self.agent), "ask")
+
+    async def _asked(self, then: Callable[[AgentState], Awaitable[None]], agent: str) -> None:
+        if self.refused_in_past() or (engine := self.opened_engine()) is None:
+            return
+        if agent in engine.agents:
+            await then(await engine.view(agent))
+        elif agent:
+            self.say(f"{agent} is over: nothing is done by it any more; its history stays", "error")
+
+
+class Controller(Protocol):
+    """What answers keys and messages of one concern."""
+
+    _context: CockpitContext
+
+
+def beside_screen(
+    name: str, *refusals: type[Exception], group: str = "default"
+) -> Callable[
+    [Callable[Concatenate[ControllerType, Parameters], Coroutine[Any, Any, None]]],
+    Callable[Concatenate[ControllerType, Parameters], Worker[None]],
+]:
+    """Makes a method of a controller do its work beside the screen.
+
+    Args:
+        name: of the work, in messages.
+        refusals: errors that are no faults: their message is said.
+        group: works that belong together.
+    """
+
+    def wrap(
+        work: Callable[Concatenate[ControllerType, Parameters], Coroutine[Any, Any, None]],
+    ) -> Callable[Concatenate[ControllerType, Parameters], Worker[None]]:
+        async def attempt(
+            controller: ControllerType, /, *args: Parameters.args, **options: Parameters.kwargs
+        ) -> None:
+            try:
+                await work(controller, *args, **options)
+            except refusals as error:
+                controller._context.say(str(error), "error")
+
+        @wraps(work)
+        def begin(
+            controller: ControllerType, /, *args: Parameters.args, **options: Parameters.kwargs
+        ) -> Worker[None]:
+            return controller._context.run(attempt(controller, *args, **options), name, group)
+
+        return begin
+
+    return wrap

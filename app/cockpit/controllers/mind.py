@@ -1,0 +1,247 @@
+"""An agent's memory and its own thinking: the memory browser, the context meter, meta-cognition."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from app.cockpit.context import CockpitContext, beside_screen
+from app.cockpit.controllers.panes import READ_EVERY_S, Panes, change_command
+from app.projection import memory_views
+from app.projection import metacognition_views as views
+from app.projection.memory_views import LEVELS, TYPES, search_results
+from engine.core import commands as cmd
+from engine.core.events import Payload, payload_of
+from engine.core.journal import JournalError
+from engine.core.thinking import ModelCalled
+from engine.memory.errors import MemoryFault, MemoryNotFound
+from engine.memory.metacognition.schedule import root_goal
+from widgets.base.line_pane import Notice
+from widgets.dialogs.context_meter import ContextDialog, ContextModel
+from widgets.dialogs.memory_browser import BrowserModel, MemoryBrowser, MemorySearch
+from widgets.dialogs.metacognition import MetaDialog
+
+RESULTS = 50
+
+
+class Mind:
+    """Looking for memories, the last prompt, and what is due in the background."""
+
+    def __init__(self, context: CockpitContext, panes: Panes) -> None:
+        self._context = context
+        self._read_mind = panes.mind_of
+        self._search: MemorySearch | None = None
+        """What the browser looks for and was not asked of memory yet."""
+        self._memory_id = ""
+        self._filling = False
+        """Whether a worker answers the browser; it goes on until nothing more is wanted."""
+        context.watchers.append(self._watch)
+        context.app.set_interval(READ_EVERY_S, self._look_at_memories, name="memory browser")
+        context.app.set_interval(READ_EVERY_S, self._look_at_gauges, name="gauges")
+
+    def action_memories(self) -> None:
+        """Look for memories."""
+        self.open_memories()
+
+    def open_memories(self, query: str = "", memory: str = "") -> None:
+        """Open the browser with the results of a query, or with one memory."""
+        engine = self._context.opened_engine()
+        if not self._context.no_dialog or engine is None or engine.memory is None:
+            return
+        if trouble := engine.health.memory:
+            self._context.say(trouble, "error")
+        search = MemorySearch(query)
+        model = BrowserModel(
+            self._context.agent, "", search, (), LEVELS, TYPES, notice=Notice("reading memory …", "loading")
+        )
+        self._search, self._memory_id = search, ""
+        self._context.push(MemoryBrowser(model, opens=memory))
+
+    def _look_at_memories(self) -> None:
+        """Answer an open browser."""
+        if self._context.showing(MemoryBrowser) is not None and (self._search or self._memory_id):
+            self._answer()
+
+    def on_memory_browser_search(self, search: MemorySearch) -> None:
+        """Look for it at the next tick; of several until then only for the last."""
+        self._search = search
+
+    def on_memory_browser_open(self, memory_id: str) -> None:
+        """Read a memory at once: the operator goes from one to the next."""
+        self._memory_id = memory_id
+        self._answer()
+
+    def _answer(self) -> None:
+        if not self._filling:
+            self._filling = True
+            self._context.run(self._fill_browser(), "memory browser")
+
+    async def _fill_browser(self) -> None:
+        """Answer what the open browser wants to know, until it wants nothing more."""
+        try:
+            while (
+                browser := self._context.showing(MemoryBrowser)
+            ) is not None and self._context.engine is not None:
+                search, memory = self._search, self._memory_id
+                if search is None and not memory:
+                    return
+                self._search, self._memory_id = None, ""
+                if search is not None:
+                    browser.show(await self._results(search))
+                if memory:
+                    await self._show_memory(browser, memory)
+        finally:
+            self._filling = False
+
+    async def _results(self, search: MemorySearch) -> BrowserModel:
+        model = partial(BrowserModel, self._context.agent, search=search, levels=LEVELS, types=TYPES)
+        engine, state = self._context.engine, self._context.state
+        if engine is None or state is None:
+            return model(notice=Notice("the workspace is closed", "error"))
+        try:
+            workflow, _ = await self._read_mind(state.agent_id, root_goal(state))
+            if not workflow and not search.everywhere:
+                return model(
+                    notice=Notice("This agent has no work yet: give it a goal. W looks in all work.")
+                )
+            asked = {"workflow_id": "" if search.everywhere else workflow, "limit": RESULTS}
+            filters = {"memory_level": search.level, "memory_type": search.type}
+            asked |= {name: value for name, value in filters.items() if value}
+            verb, more = "query_memories", {"sort_by": "created_at"}
+            if search.query:
+                verb, more = "hybrid_search_memories", {"query": search.query}
+            hits = await engine.recall(verb, {**more, **asked}, as_of=self._context.as_of)
+        except (MemoryFault, JournalError) as error:
+            return model(notice=Notice(str(error), "error"))
+        memory = engine.memory
+        note = memory.status.note if memory is not None and search.query else ""
+        work = await self._work_named(workflow)
+        return model(
+            work=work,
+            found=search_results(hits, self._context.shown_time, scored=bool(search.query)),
+            note=note,
+        )
+
+    async def _work_named(self, workflow: str) -> str:
+        if not workflow or self._context.engine is None:
+            return ""
+        asked = {"workflow_id": workflow}
+        details = await self._context.engine.recall("get_workflow_details", asked, as_of=self._context.as_of)
+        return f"{workflow} {details.title}"
+
+    async def _show_memory(self, browser: MemoryBrowser, ident: str) -> None:
+        assert self._context.engine is not None
+        try:
+            card = await self._context.engine.recall(
+                "show_memory", {"memory_id": ident}, as_of=self._context.as_of
+            )
+        except MemoryNotFound:
+            browser.show_detail(None)
+            self._context.say(f"{ident} is forgotten", "note")
+            return
+        except (MemoryFault, JournalError) as error:
+            self._context.say(str(error), "error")
+            return
+        if browser.opened == ident:
+            browser.show_detail(memory_views.detail(card, self._context.shown_time))
+
+    def on_memory_browser_change(self, memory_id: str, how: str, importance: float = 0.0) -> None:
+        """Write as the operator; what is forgotten is asked about first."""
+        if self._context.refused_in_past():
+            return
+        if how == "forget":
+            self._context.confirm(
+                f"Forget {memory_id}?",
+                "The agent finds it no more, nor do you; its history stays in the journal.",
+                lambda: self._remember("forget_memories", memory_ids=[memory_id]),
+            )
+        elif how == "importance":
+            self._remember("update_memory", memory_id=memory_id, importance=importance)
+        else:
+            self._change_mind(memory_id, how)
+
+    @beside_screen("memory change", MemoryFault, JournalError)
+    async def _change_mind(self, memory_id: str, how: str) -> None:
+        if self._context.engine is not None:
+            details = await self._context.engine.recall("get_memory_by_id", {"memory_id": memory_id})
+            await self._written(change_command(how, memory_id, details.memory.workflow, self._context.agent))
+
+    def _remember(self, verb: str, **arguments: object) -> None:
+        command = cmd.Remember(agent=self._context.agent, verb=verb, arguments=arguments)
+        self._context.run(self._written(command), "memory change")
+
+    async def _written(self, command: cmd.Remember) -> None:
+        """Write, and let the browser show the result."""
+        await self._context.submit(command)
+        if (browser := self._context.showing(MemoryBrowser)) is not None:
+            browser.again()
+
+    def action_context(self) -> None:
+        """Show the shares of the last prompt, its words, and what calls took."""
+        if self._context.no_dialog:
+            self._context.run(self._open_meter(self._context.agent), "context")
+
+    async def _open_meter(self, agent: str) -> None:
+        model = await self._metered(agent)
+        if model is None:
+            self._context.say("there is no agent yet", "error")
+        elif self._context.no_dialog:
+            self._context.push(ContextDialog(model))
+
+    async def _metered(self, agent: str) -> ContextModel | None:
+        """What the meter shows of an agent; its newest call is read from the journal, not kept here."""
+        engine, state = self._context.engine, self._context.state
+        if engine is None or state is None:
+            return None
+        if self._context.past_at is None:
+            newest = await engine.newest(agent, ModelCalled)
+        else:
+            called = await engine.past(agent).newest(ModelCalled, self._context.past_at)
+            newest = (called, payload_of(called)) if called is not None else None
+        if newest is None or not isinstance(newest[1], ModelCalled):
+            return views.context(state)
+        return views.context(state, newest[1], newest[0].at)
+
+    def _watch(self, agent: str, payload: Payload) -> None:
+        """Bring an open meter up to date where a model was asked again."""
+        shown = (
+            isinstance(payload, ModelCalled) and agent == self._context.agent and not self._context.in_past
+        )
+        if shown and self._context.showing(ContextDialog) is not None:
+            self._context.run(self._show_metered(agent), "context", group="context", last=True)
+
+    async def _show_metered(self, agent: str) -> None:
+        model = await self._metered(agent)
+        if model is not None and (dialog := self._context.showing(ContextDialog)) is not None:
+            dialog.show(model)
+
+    def action_meta(self) -> None:
+        """Show what is due and what runs in the background."""
+        state = self._context.state
+        if state is None:
+            self._context.say("there is no agent yet", "error")
+        elif self._context.no_dialog:
+            self._context.push(MetaDialog(views.metacognition(state, self._context.shown_time)))
+
+    def _look_at_gauges(self) -> None:
+        """Bring open gauges up to date."""
+        state, dialog = self._context.state, self._context.showing(MetaDialog)
+        if dialog is not None and state is not None:
+            dialog.show(views.metacognition(state, self._context.shown_time))
+
+    def on_meta_dialog_force(self, task: str) -> None:
+        """Do a task now."""
+        self._context.send(cmd.ForceMeta.model_validate({"agent": self._context.agent, "task": task}))
+
+    def on_meta_dialog_veto(self, task: str, on: bool) -> None:
+        """Keep a task from beginning by itself, or let it again."""
+        veto = {"agent": self._context.agent, "task": task, "lifted": not on}
+        self._context.send(cmd.VetoMeta.model_validate(veto))
+
+    def on_meta_dialog_cancel(self, job: str) -> None:
+        """Cut a background job off."""
+        self._context.send(cmd.CancelBackground(agent=self._context.agent, job=job))
+
+    def on_meta_dialog_threshold(self, task: str, value: int) -> None:
+        """Set after how many successes a task is due."""
+        which = {"reflect": "reflection", "consolidate": "consolidation"}[task]
+        self._context.send(cmd.SetThresholds.model_validate({"agent": self._context.agent, which: value}))

@@ -1,0 +1,368 @@
+"""What the journal answers: recap, search, why; and the help."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from textual import events
+from textual.widget import Widget
+from textual.worker import Worker
+
+from app.cockpit import keymap
+from app.cockpit.context import CockpitContext, beside_screen
+from app.cockpit.screens.guide import GuideScreen
+from app.commands.beliefs import split_direction
+from app.commands.disputes import NONE, dispute, disputed_event, retract
+from app.commands.registry import help_answer
+from app.commands.review import last_command, recap_facts, recap_line, recap_of
+from app.commands.search import full_hit, search_notes, stream_search
+from app.commands.why import Direction, drift_of, find_why
+from app.projection import pane_views as views
+from engine.core.journal import JournalError, of_agent
+from engine.core.text import clean_line
+from engine.inquiry.record import Record, UnknownSubjectError
+from engine.inquiry.search import Batch, Hit, SearchError, Source, newest_first, parse_query
+from engine.inquiry.why import unsupported_beliefs
+from widgets.base.facts import Fact, Section, fact_lines
+from widgets.base.line_pane import Notice
+from widgets.dialogs.help import HelpDialog, HelpGroup, HelpKey, HelpModel
+from widgets.dialogs.review import (
+    RecapDialog,
+    SearchDialog,
+    SearchLine,
+    SearchModel,
+    WhyDialog,
+    WhyModel,
+    WhyRow,
+)
+from widgets.panes.beliefs import BeliefsPane, WorkingMemory
+from widgets.panes.errors import ErrorPanel
+from widgets.panes.goals import GoalStack
+from widgets.panes.plan import PlanPane
+
+AWAY_S = 60.0
+"""How long the terminal must have been without the focus for its return to be one from elsewhere."""
+
+DRAWN_EVERY_S = 0.1
+"""How often new hits are drawn."""
+
+
+def _model(words: str, hits: list[Hit], last: dict[str, Batch], *, over: bool) -> SearchModel:
+    lines = tuple(
+        SearchLine(
+            f"{hit.source}:{hit.ref}", hit.source.value, hit.ref,
+            hit.at[:19].replace("T", " "), hit.agent or hit.source.value, hit.kind, hit.text,
+            goes=hit.source is Source.EVENT and of_agent(hit.ref.rpartition(":")[0]),
+        )
+        for hit in {f"{hit.source}:{hit.ref}": hit for hit in newest_first(hits)}.values()
+    )  # fmt: skip
+    looked = ", ".join(f"{batch.looked_at:,} {batch.source.several}" for _, batch in sorted(last.items()))
+    standing = " · ".join(
+        (f"{len(lines)} found", f"{'looked' if over else 'looking'} at {looked or 'nothing yet'}",
+         *search_notes(list(last.values())))
+    )  # fmt: skip
+    notice = None
+    if not lines:
+        notice = Notice("Nothing was found.") if over else Notice("searching …", "loading")
+    return SearchModel(words, lines, standing, notice)
+
+
+BELIEF, GOAL = "belief:", "goal:"
+
+WITH_A_MODEL = (
+    HelpKey("no model is set", "agents plan by the plan library, and say which clause no recipe covers"),
+    HelpKey("ANTHROPIC_API_KEY", "set it before you open the cockpit, and Claude plans for new agents"),
+    HelpKey("ANTHROPIC_BASE_URL", "or this: a server of your own that speaks the Messages API"),
+    HelpKey("PILOTHOUSE_MODEL", "the model's name; pilothouse doctor --model tries it"),
+    HelpKey("PILOTHOUSE_MODEL_FAST", "of agents that want a fast one; _DEEP of those that want a deep one"),
+)
+
+
+class Review:
+    """Recap, search, why this, and the help."""
+
+    def __init__(self, context: CockpitContext) -> None:
+        self._context = context
+        self.searching: Worker[None] | None = None
+        self.away_s = AWAY_S
+        self._looked = 0
+        """The place of the last event that the operator may have seen."""
+        self._looked_when = "your last command"
+        self._left_at: float | None = None
+        """When the terminal lost the focus, by the loop's clock."""
+        self._left_place = 0
+
+    def on_app_blur(self, event: events.AppBlur) -> None:
+        """Remember where the operator looked away."""
+        if self._left_at is None and self._context.engine is not None:
+            self._left_at = asyncio.get_running_loop().time()
+            self._left_place = self._context.engine.store.last_seq
+
+    def on_app_focus(self, event: events.AppFocus) -> None:
+        """After a while elsewhere, say in a line what happened."""
+        left, self._left_at = self._left_at, None
+        if left is not None and asyncio.get_running_loop().time() - left >= self.away_s:
+            self._looked, self._looked_when = self._left_place, "you looked away"
+            self._context.run(self._say_recap(), "recap")
+
+    async def begin_recap(self) -> None:
+        """Begin at the operator's last command, and say what happened since."""
+        if self._context.engine is None:
+            return
+        try:
+            self._looked = await last_command(self._context.engine, self._context.settings.operator)
+        except JournalError:
+            return
+        state = self._context.state
+        waits = state is not None and views.needs_operator(state)
+        if self._looked and not self._context.problems and not waits:
+            await self._say_recap()
+
+    async def _say_recap(self) -> None:
+        if self._context.engine is None:
+            return
+        try:
+            line = recap_line(await recap_of(self._context.engine, self._looked))
+        except (JournalError, KeyError):
+            return  # the recap itself says what is wrong, when it is asked for
+        if line and not self._context.occupied:
+            self._context.say(f"since {self._looked_when}: {line} · R shows all", "note")
+
+    def action_recap(self) -> None:
+        """Show what happened since the operator last looked."""
+        self.open_recap("")
+
+    @beside_screen("recap", JournalError)
+    async def open_recap(self, event: str = "") -> None:
+        """Show what happened since an event, or since the operator last looked."""
+        if (engine := self._context.opened_engine()) is None or not self._context.no_dialog:
+            return
+        since, when = (int(event), f"event {event}") if event else (self._looked, self._looked_when)
+        rows = recap_facts(await recap_of(engine, since))
+        if self._context.no_dialog:
+            facts = tuple(Fact(label, text) for label, text in rows)
+            when = clean_line(when if since else "the beginning", limit=80)
+            self._context.push(RecapDialog(f"Since {when}", partial(fact_lines, facts)))
+
+    def action_search(self) -> None:
+        """Search events, memories and files."""
+        self.open_search("")
+
+    def open_search(self, words: str = "") -> None:
+        """Search for words, or let the operator type them."""
+        if self._context.opened_engine() is not None and self._context.no_dialog:
+            self._context.push(SearchDialog(words), lambda _none: self._end_search())
+
+    def _end_search(self) -> None:
+        if self.searching is not None:
+            self.searching.cancel()
+            self.searching = None
+
+    def on_search_dialog_search(self, words: str) -> None:
+        """Look for these words and no longer for the ones before."""
+        self._end_search()
+        if words and (dialog := self._context.showing(SearchDialog)) is not None:
+            self.searching = self._context.run(self._search(dialog, words), "search")
+
+    async def _search(self, dialog: SearchDialog, words: str) -> None:
+        engine = self._context.engine
+        if engine is None:
+            return
+        try:
+            what = parse_query(words)
+        except SearchError as error:
+            dialog.show(SearchModel(words, notice=Notice(str(error), "error")))
+            return
+        hits: list[Hit] = []
+        last: dict[str, Batch] = {}
+        fresh = asyncio.Event()
+
+        def take(batch: Batch) -> None:
+            hits.extend(batch.hits)
+            last[batch.source.value] = batch
+            fresh.set()
+
+        work = asyncio.create_task(stream_search(engine, what, take))
+        work.add_done_callback(lambda _work: fresh.set())
+        try:
+            while not work.done():
+                await fresh.wait()
+                fresh.clear()
+                dialog.show(_model(words, hits, last, over=False))
+                await asyncio.wait([work], timeout=DRAWN_EVERY_S)
+            await work
+            dialog.show(_model(words, hits, last, over=True))
+        finally:
+            work.cancel()
+
+    def on_search_dialog_open(self, found: SearchLine) -> None:
+        """Read what was chosen."""
+        if (dialog := self._context.showing(SearchDialog)) is not None:
+            self._context.run(self._show_hit(dialog, found), "found")
+
+    async def _show_hit(self, dialog: SearchDialog, hit: SearchLine) -> None:
+        if self._context.engine is None:
+            return
+        try:
+            parts = await full_hit(self._context.engine, Source(hit.source), hit.ref)
+        except JournalError as error:
+            parts = [(str(error), "")]
+        sections = tuple(Section(title, text) for title, text in parts)
+        # A file is shown from the line that was found; what stands before it is above.
+        at = len(sections) - 1 if hit.source == Source.FILE else 0
+        dialog.show_whole(hit.key, sections, at=at)
+
+    def action_why(self) -> None:
+        """Ask about what is selected in the focused pane, else about the newest action."""
+        if self._context.no_dialog:
+            self.ask_why(self.selected_subject())
+
+    def ask_why(self, line: str) -> None:
+        """Answer a question as it is typed in the bar."""
+        self.answer(*split_direction(line))
+
+    def answer(self, subject: str = "", direction: str = "backward") -> None:
+        """Answer why something is; an empty subject is what is selected."""
+        self._answer_why(subject or self.selected_subject(), direction)
+
+    def selected_subject(self) -> str:
+        """The step, failure, belief or goal under the cursor of the focused pane; empty for none."""
+        focused = self._context.app.focused
+        pane = next((node for node in focused.ancestors_with_self if node.id), None) if focused else None
+        match pane:
+            case PlanPane():
+                return pane.selected
+            case ErrorPanel():
+                return pane.cursor
+            case WorkingMemory() if pane.cursor.startswith((BELIEF, GOAL)):
+                return pane.cursor.partition(":")[2]
+            case BeliefsPane():
+                return pane.cursor.partition("[")[0]
+            case GoalStack() if pane.cursor.startswith(GOAL):
+                return pane.cursor.partition(":")[2]
+        return ""
+
+    @beside_screen("why", UnknownSubjectError, JournalError, group="why")
+    async def _answer_why(self, what: str, way: str) -> None:
+        """Read the journal, and show the answer in the dialog, open or not."""
+        if (engine := self._context.opened_engine()) is None:
+            return
+        record = await engine.record()
+        answer = await asyncio.to_thread(find_why, record, what, Direction(way), self._context.agent)
+        rows = tuple(
+            WhyRow(line.ref, line.lead, line.glyph, line.kind, line.text, line.time) for line in answer.lines
+        )
+        subject = answer.subject.name if answer.subject.kind != "error" else answer.subject.newest
+        model = WhyModel(subject, way, answer.title, rows, answer.notes)
+        if isinstance(self._context.app.screen, WhyDialog):
+            self._context.app.screen.show(model)
+        elif self._context.no_dialog:
+            self._context.push(WhyDialog(model))
+
+    def on_why_dialog_asked(self, what: str, way: str) -> None:
+        """Answer on in the open dialog."""
+        self.answer(what, way)
+
+    def on_mind_stream_why(self, entry: str) -> None:
+        """Answer why the mind moved so."""
+        self.answer(entry)
+
+    def on_why_dialog_mark(self, ref: str) -> None:
+        """Mark the event under the cursor as wrong, or take its mark back."""
+        self.mark(ref, "", lifted=None)
+
+    def on_why_dialog_retract(self, ref: str) -> None:
+        """Take back what depends on the event under the cursor alone."""
+        self.retract(ref)
+
+    @beside_screen("mark", UnknownSubjectError, JournalError, group="mark")
+    async def mark(self, subject: str, reason: str, *, lifted: bool | None) -> None:
+        """Mark something as wrong or lift its mark, with None whichever changes it, and show its effects."""
+        if (disputed := await self._disputed(subject)) is None:
+            return
+        record, ref = disputed
+        lifts = ref in record.disputes if lifted is None else lifted
+        receipt = await dispute(self._context.submit, ref, reason, lifted=lifts)
+        if receipt.ok:
+            self._answer_why(ref, "backward" if lifts else "wrong")
+
+    async def _disputed(self, what: str) -> tuple[Record, str] | None:
+        """The journal's record and the event that is disputed; None where there is none, which is said."""
+        if self._context.engine is None or self._context.refused_in_past():
+            return None
+        record = await self._context.engine.record()
+        return record, disputed_event(record, what, self._context.agent)
+
+    @beside_screen("mark", UnknownSubjectError, JournalError, group="mark")
+    async def retract(self, subject: str) -> None:
+        """Ask whether the beliefs are to be taken back that nothing else speaks for, and do it."""
+        if (disputed := await self._disputed(subject)) is None:
+            return
+        record, ref = disputed
+        alone = unsupported_beliefs(record, [ref])
+        if not alone:
+            self._context.say(NONE.format(ref=ref), "note")
+            return
+        names = ", ".join(belief.name for belief in alone)
+
+        async def take_back() -> None:
+            receipts = await retract(self._context.submit, alone)
+            done = sum(receipt.ok for receipt in receipts)
+            failed = next((receipt.message for receipt in receipts if not receipt.ok), "")
+            self._context.say(f"{done} forgotten{': ' * bool(failed)}{failed}", "error" if failed else "ok")
+
+        self._context.confirm(
+            f"Take back {len(alone)} belief{'s' * (len(alone) != 1)} that nothing but {ref} speaks for?",
+            f"{names}. Each is forgotten by a command of its own, and can be believed again.",
+            lambda: self._context.run(take_back(), "retract"),
+            yes="take them back",
+        )
+
+    @beside_screen("drift")
+    async def tell_drift(self, goal: str | None = None) -> None:
+        """Show how the agent has kept to its plans."""
+        agent = self._context.agent
+        if (engine := self._context.engine_of(agent)) is None:
+            return
+        lines = drift_of(await engine.store.read(agent), goal or "").lines
+        if not lines:
+            self._context.say("no plan and no action yet", "note")
+        elif self._context.no_dialog:
+            rows = tuple(WhyRow(line.ref, line.lead, line.glyph, line.kind, line.text) for line in lines)
+            self._context.push(WhyDialog(WhyModel("", "drift", f"Does {agent} keep to its plan?", rows)))
+
+    def action_manual(self) -> None:
+        """Open the user's guide."""
+        if self._context.no_dialog:
+            self._context.push(GuideScreen())
+
+    def action_help(self) -> None:
+        """All keys, and what the focused pane says of itself."""
+        self.show_help("")
+
+    def show_help(self, name: str = "") -> None:
+        """Show all keys and commands, or say what one command does."""
+        code, answer, text = help_answer(name)
+        if name:
+            self._context.say(text, "error" if code else "note")
+            return
+        words = tuple(HelpKey(row["usage"], row["help"]) for row in answer["verbs"])
+        focused = self._context.app.focused
+        about = ""
+        while focused is not None and not about:
+            about = getattr(type(focused), "HELP", None) or ""
+            focused = focused.parent if isinstance(focused.parent, Widget) else None
+        words += tuple(
+            HelpKey(row["verb"], f"a plugin that cannot be used: {row['wrong']}") for row in answer["broken"]
+        )
+        wrong = tuple(
+            HelpKey(f"{number}", problem) for number, problem in enumerate(self._context.problems, 1)
+        )
+        groups = (*keymap.help_groups(self._context.keys), HelpGroup("Commands of the bar", words))
+        if self._context.settings.model is None:
+            groups = (*groups, HelpGroup("With a model", WITH_A_MODEL))
+        if wrong:
+            groups = (HelpGroup("Problems", wrong), *groups)
+        model = HelpModel(groups, about=about)
+        self._context.push(HelpDialog(model))

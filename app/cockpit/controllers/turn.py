@@ -1,0 +1,400 @@
+"""The operator's turn: deciding what an agent asks, changing its plan, and working at its shell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+
+from app.cockpit.context import CockpitContext, beside_screen
+from app.cockpit.controllers.agents import Agents
+from app.cockpit.controllers.layout import Layout
+from app.commands.review import NoRecordingError, write_recording
+from app.projection import pane_views as views
+from app.projection.event_lines import step_text
+from engine.core import commands as cmd
+from engine.core.journal import JournalError
+from engine.core.plan import Op, PlanStep
+from engine.core.state import AgentState
+from engine.sandbox.terminal import Terminal
+from widgets.dialogs.step_editor import StepDraft, StepEdit, StepEditor, parse_args
+from widgets.dialogs.turn import (
+    HandBack,
+    HandBackDialog,
+    HandoverDecision,
+    HandoverDialog,
+    InterventionChoice,
+    InterventionDialog,
+    Offer,
+)
+from widgets.panes.plan import PlanPane
+from widgets.terminal.pane import TerminalPane
+
+SMALLEST = 80, 20
+"""Columns and rows of a shell below which it takes the whole screen."""
+
+
+class ShellPane(TerminalPane):
+    """Shows what the terminal prints, whether it is in place or not, and gives it what the operator does."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        # Out of sight until it is put into its place.
+        super().__init__(terminal, classes="session -away")
+        self.terminal = terminal
+        self._leave: Callable[[], None] | None = None
+
+    def on_mount(self) -> None:
+        """Follow the terminal."""
+        self._leave = self.terminal.follow(self.put)
+
+    def on_unmount(self) -> None:
+        """Follow it no longer."""
+        if self._leave is not None:
+            self._leave()
+
+
+class Turn:
+    """Taking the turn, editing steps, and the shells in the session's place."""
+
+    def __init__(
+        self,
+        context: CockpitContext,
+        layout: Layout,
+        agents: Agents,
+        *,
+        open_plans: Callable[[], bool],
+        open_breakpoints: Callable[[], None],
+        approve: Callable[[], None],
+    ) -> None:
+        self._context = context
+        self._layout = layout
+        self._agents = agents
+        self._open_plans = open_plans
+        self._open_breakpoints = open_breakpoints
+        self._approve = approve
+        self._shells: dict[str, ShellPane] = {}
+        """Open shells by agent; the selected agent's is in place, the others go on out of sight."""
+        context.frame_hooks.append(self._look_at_shells)
+        self._arriving = False
+        """Whether the shell in place has not been laid out there yet."""
+
+    def offer(self, *, unasked: bool) -> None:
+        """Open the dialog by itself, unless the operator is in the middle of something.
+
+        Args:
+            unasked: it is not the operator who took the turn.
+        """
+        if self._context.occupied:
+            self._context.say("the agent needs you: press i (or n)", "error")
+        else:
+            self.open(unasked=unasked)
+
+    def action_intervene(self) -> None:
+        """Decide on plans that wait or on what is asked, else take the turn."""
+        if self._open_plans() or self._context.refused_in_past() or (state := self._context.state) is None:
+            return
+        if state.handover is not None:
+            self.open_handover()
+        elif state.intervention is None:
+            self._context.send(cmd.Intervene(agent=self._context.agent))
+        else:
+            self.open()
+
+    def open(self, *, unasked: bool = False) -> None:
+        """Open the dialog on what the agent asks of the operator, where it does."""
+        if not self._context.projector.told:
+            # What its step printed last belongs into the dialog.
+            self._context.story_waiters.append(partial(self.open, unasked=unasked))
+            return
+        state = self._context.state
+        turn = state.intervention if state and not self._context.in_past else None
+        printed = self._context.projector.last_words(turn.step) if turn and turn.kind else ""
+        model = views.intervention(state, printed) if state else None
+        if model is not None and self._context.no_dialog:
+            self._context.push(InterventionDialog(model, unasked=unasked), self._decided)
+
+    def _decided(self, choice: InterventionChoice | None) -> None:
+        state = self._context.state
+        turn = state.intervention if state else None
+        if choice is None or state is None or turn is None:
+            self._context.say(
+                "the agent goes on waiting; i opens this again, handback gives the turn back", "note"
+            )
+            return
+        agent = self._context.agent
+        match choice.offer:
+            case Offer.EDIT_AND_RETRY:
+                failed = state.find_step(turn.step)
+                if failed is not None:
+                    self.edit(failed[1], retry=True)
+            case Offer.RETRY:
+                self._context.send(cmd.HandBack(agent=agent))
+            case Offer.RUN_UNSAVED:
+                self._context.send(cmd.WaiveSnapshot(agent=agent, step=turn.step))
+            case Offer.GIVE_RESULT:
+                self._context.send(cmd.GiveResult(agent=agent, step=turn.step, result=choice.text))
+            case Offer.SKIP:
+                self._context.send(cmd.SkipStep(agent=agent, step=turn.step))
+            case Offer.REPLACE_REST:
+                self._context.send(cmd.ReplacePlan(agent=agent, goal=turn.goal, plan=choice.text))
+            case Offer.TAKE_SHELL:
+                self.action_take_shell()
+            case Offer.ABORT:
+                self._context.send(cmd.AbortGoal(agent=agent, goal=turn.goal))
+
+    def action_next_need(self) -> None:
+        """Show the next agent that needs the operator."""
+        waiting = [state.agent_id for state in self._context.live.states if views.needs_operator(state)]
+        if not waiting:
+            self._context.say("no agent needs you", "ok")
+            return
+        place = waiting.index(self._context.agent) + 1 if self._context.agent in waiting else 0
+        self._agents.select(waiting[place % len(waiting)])
+        self.open_handover()
+        self.open()
+        self._open_plans()
+        state = self._context.state
+        if state is not None and (state.approvals.question is not None or state.approvals.held):
+            self._approve()
+
+    def open_present(self) -> None:
+        """Open whatever the present agent waits with."""
+        state = self._context.state
+        if state is None:
+            return
+        if state.approvals.question is not None or state.approvals.held:
+            self._approve()
+        elif state.intervention is not None or state.handover is not None:
+            self.action_intervene()
+        elif not self._open_plans():
+            self._context.say(f"{state.agent_id}: {state.run_reason or state.mode}", "note")
+
+    def _chosen_step(self) -> PlanStep | None:
+        """The selected step, else the pending one; none in the past."""
+        if self._context.refused_in_past():
+            return None
+        state = self._context.state
+        if state is None or state.plan is None:
+            self._context.say("there is no plan yet", "error")
+            return None
+        selected = state.plan.step(self._context.pane(PlanPane).selected)
+        chosen = selected if selected is not None else state.step
+        if chosen is None:
+            self._context.say("no step is selected", "error")
+        return chosen
+
+    def action_breakpoint(self) -> None:
+        """Set or clear a breakpoint on the selected step; of a reasoner, all its breakpoints."""
+        if self._context.reasoner is not None:
+            self._open_breakpoints()
+            return
+        step = self._chosen_step()
+        if step is not None:
+            self._context.ask(partial(self._toggle_breakpoint, step.id))
+
+    async def _toggle_breakpoint(self, step: str, state: AgentState) -> None:
+        on_now = step in state.breakpoints
+        await self._context.submit(cmd.SetBreakpoint(agent=state.agent_id, step=step, on=not on_now))
+
+    def _change_step(self, kind: type[cmd.Command], **fields: object) -> None:
+        """Send a command about the selected step."""
+        if (step := self._chosen_step()) is not None:
+            command = {"agent": self._context.agent, "step": step.id, **fields}
+            self._context.send(kind.model_validate(command))
+
+    def action_skip(self) -> None:
+        """Go on without the selected step."""
+        self._change_step(cmd.SkipStep)
+
+    def action_delete(self) -> None:
+        """Take the selected step out."""
+        self._change_step(cmd.DeleteStep)
+
+    def action_move_up(self) -> None:
+        """Move the selected step up."""
+        self._change_step(cmd.MoveStep, by=-1)
+
+    def action_move_down(self) -> None:
+        """Move the selected step down."""
+        self._change_step(cmd.MoveStep, by=1)
+
+    def action_insert(self) -> None:
+        """Let the operator type a new step before the selected one."""
+        step = self._chosen_step()
+        if step is not None:
+            before = "" if step.status.terminal else f"before {step.id} "
+            self._context.open_bar(f"insert {before}")
+
+    def edit_step(self, step: str) -> None:
+        """Let the operator edit a step by its name."""
+        self._context.pane(PlanPane).select(step)
+        self.action_edit()
+
+    def action_edit(self) -> None:
+        """Edit the selected or pending step; of a reasoner, plans that wait."""
+        if self._context.reasoner is None:
+            step = self._chosen_step()
+            if step is not None:
+                self.edit(step, retry=False)
+        elif not self._open_plans():
+            self._context.say(
+                "the plans are those of its program: steer its intentions, beliefs and goals", "error"
+            )
+
+    def edit(self, step: PlanStep, *, retry: bool) -> None:
+        """Let the operator edit a step, and say where it cannot be changed."""
+        if self._context.refused_in_past():
+            return
+        if step.status.terminal:
+            self._context.say(f"step {step.id} is {step.status}; what is done cannot be changed", "error")
+            return
+        state = self._context.state
+        if state is not None and state.acting and state.action and state.action.step == step.id:
+            self._context.say(f"step {step.id} is running; wait for it, or cut it off with .", "error")
+            return
+        step = state.as_settled(step) if state is not None else step
+        if step.op is not Op.ACT:
+            # Such a step calls no tool; the bar takes its arguments.
+            self._context.open_bar(f"edit {step.id} {json.dumps({'args': step.args}, ensure_ascii=False)}")
+            return
+        title = f"Edit {step.id} and retry" if retry else f"Edit {step.id}"
+        draft = StepDraft(f"{title}: {step_text(step)}", step.tool, step.command, step.args)
+        self._context.push(StepEditor(draft, self.check_call), partial(self._edited, step.id))
+
+    def check_call(self, tool: str, command: str, args_text: str) -> list[str]:
+        """What is wrong with a call, in sentences."""
+        assert self._context.engine is not None
+        return self._context.engine.check_call(tool, command, parse_args(args_text))
+
+    def _edited(self, step: str, edit: StepEdit | None) -> None:
+        if edit is None:
+            state = self._context.state
+            waits = state is not None and state.intervention is not None
+            self._context.say(
+                "nothing was changed" + ("; i opens your choices again" if waits else ""), "note"
+            )
+            return
+        self._context.send(
+            cmd.EditStep(
+                agent=self._context.agent, step=step, tool=edit.tool, command=edit.command, args=edit.args
+            )
+        )
+
+    def on_plan_pane_edit(self) -> None:
+        """Edit the step."""
+        self.action_edit()
+
+    def _look_at_shells(self) -> None:
+        """Take up shells that opened, let go of those that ended, and put the selected agent's in place."""
+        ended = [agent for agent, pane in self._shells.items() if not pane.terminal.open]
+        gone = [self._shells.pop(agent) for agent in ended]
+        for state in self._context.live.states:
+            if state.shell_taken and state.agent_id not in self._shells:
+                self._take_up(state.agent_id)
+        shell = None if self._context.in_past else self._shells.get(self._context.agent)
+        if shell is not self._layout.terminal:
+            self._change_place(shell)
+        elif shell is not None and self._arriving and shell.is_on_screen:
+            self._make_room(shell)
+        for pane in gone:
+            pane.remove()
+
+    def _take_up(self, agent: str) -> None:
+        terminal = self._context.engine.terminal(agent) if self._context.engine is not None else None
+        if terminal is not None and terminal.open:
+            self._shells[agent] = ShellPane(terminal)
+            self._layout.add_shell(self._shells[agent])
+
+    def _change_place(self, shell: ShellPane | None) -> None:
+        """Put a shell into the session's place, or the session back into it."""
+        had_focus = self._layout.terminal is not None and self._layout.terminal.has_focus
+        self._layout.terminal, self._arriving = shell, shell is not None
+        self._layout.set_places()
+        if self._layout.shell_zoomed:
+            self._layout.zoomed = self._layout.shell_zoomed = False
+        if shell is not None:
+            self._layout.choose("session")
+            if not self._context.occupied:
+                self._layout.focus_pane("session")
+        elif isinstance(self._context.app.screen, HandBackDialog):
+            self._context.app.screen.dismiss(None)
+        self._layout.lay_out()
+        if shell is None and had_focus:
+            self._layout.focus_pane("session" if self._layout.shows_one_pane else "plan")
+
+    def _make_room(self, shell: ShellPane) -> None:
+        """Give a shell the whole screen where its place is small, and the keys unless they are in use."""
+        self._arriving = False
+        columns, rows = shell.content_size
+        if not self._layout.zoomed and (columns < SMALLEST[0] or rows < SMALLEST[1]):
+            self._layout.zoomed = self._layout.shell_zoomed = True
+            self._layout.lay_out()
+        if self._context.occupied:
+            self._context.say("the shell is yours: 5 goes to it", "note")
+        else:
+            self._layout.focus_pane("session")
+
+    def action_take_shell(self) -> None:
+        """Take the shell, go to the one that is taken, or settle what was changed at the last one."""
+        if self._context.refused_in_past() or (state := self._context.shown_state()) is None:
+            return
+        if state.handover is not None:
+            self.open_handover()
+        elif self._layout.terminal is not None:
+            self._layout.show_pane("session")
+        else:
+            self._layout.show_beside("session")
+            self._context.send(cmd.TakeShell(agent=self._context.agent))
+
+    def action_return_shell(self) -> None:
+        """Ask for a note, then hand the shell back."""
+        if self._layout.terminal is None:
+            self._context.send(cmd.ReturnShell(agent=self._context.agent))
+        elif self._context.no_dialog:
+            self._context.push(HandBackDialog(), partial(self._hand_back, self._context.agent))
+
+    def _hand_back(self, agent: str, answer: HandBack | None) -> None:
+        if answer is None:
+            if self._layout.terminal is not None:
+                self._layout.focus_pane("session")
+        elif answer.looks_elsewhere:
+            self._layout.show_pane("plan")
+            self._context.say("the shell stays yours: 5 goes back to it, ctrl+] hands it back", "note")
+        else:
+            self._context.send(cmd.ReturnShell(agent=agent, note=answer.note))
+
+    def offer_changes(self) -> None:
+        """Open the hand-over by itself, unless the operator is in the middle of something."""
+        self._look_at_shells()
+        if self._context.occupied:
+            self._context.say("say what the agent is to know of your changes: press t", "note")
+        else:
+            self.open_handover(unasked=True)
+
+    def open_handover(self, *, unasked: bool = False) -> None:
+        """Ask what the agent is to know of what was changed at its shell."""
+        state = self._context.state
+        model = views.handover(state) if state and not self._context.in_past else None
+        if model is not None and self._context.no_dialog:
+            self._context.push(
+                HandoverDialog(model, unasked=unasked), partial(self._settle, self._context.agent)
+            )
+
+    def _settle(self, agent: str, decision: HandoverDecision | None) -> None:
+        if decision is None:
+            self._context.say(
+                "the agent waits until you say what it is to know; t or i opens this again", "note"
+            )
+        else:
+            self._context.send(cmd.SettleChanges(agent=agent, accept=decision.accept, follow=decision.follow))
+
+    def on_terminal_pane_hand_back(self) -> None:
+        """Hand the shell back."""
+        self.action_return_shell()
+
+    @beside_screen("play", JournalError, NoRecordingError)
+    async def play(self, action: str) -> None:
+        """Write a recorded shell as a file that players can play."""
+        if (engine := self._context.engine_of(self._context.agent)) is not None:
+            path = await write_recording(engine, self._context.agent, action)
+            self._context.say(f"written to {path}; asciinema play plays it", "ok")

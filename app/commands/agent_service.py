@@ -1,0 +1,201 @@
+"""Agents and identities, as the engine's service has them: creating, removing, signing, lists, previews."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import asdict
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from app.commands.command import Answer, CommandHost, GrammarError, Request, Values, answer_message
+from app.commands.preview import VALUE_LIMIT, default_preview, preview_improve, refused_preview
+from app.projection.improve_text import Preview
+from engine.core.text import clean_line
+from engine.improve.agent_creation import RemovalError, agent_registry, describe_removal, tool_registry
+from engine.improve.agent_specification import Specification, settings_in, split_request
+from engine.improve.agent_types import TYPES, CreationError
+from engine.improve.agents import AgentService
+from engine.improve.keys import IdentityError
+
+PROGRAM_LIMIT = 1_000_000
+"""Bytes of a program's file."""
+REFUSALS = (CreationError, IdentityError, RemovalError, GrammarError)
+Ask = Callable[[AgentService, CommandHost, Values], Awaitable[Answer]]
+
+
+def checked_specification(text: str) -> str:
+    """The type, the id and the settings of an agent, as far as they can be checked without the engine.
+
+    Raises:
+        GrammarError: they are wrong.
+    """
+    try:
+        kind, ident, settings = split_request(text)
+        settings_in(settings)
+    except CreationError as error:
+        raise GrammarError(str(error).partition(" · usage: ")[0]) from None
+    return f"{kind} {ident} {settings}".rstrip()
+
+
+def setting_names() -> list[tuple[str, str]]:
+    """Settings of agents, as they begin."""
+    return [(f"{name}=", about) for kind in TYPES for name, (about, _) in kind.settings.items()]
+
+
+def with_program_text(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration with the text of the file that its program is in.
+
+    Raises:
+        GrammarError: the file cannot be read.
+    """
+    named = config.pop("file", None)
+    if named is None:
+        return config
+    path = Path(str(named)).expanduser()
+    try:
+        with path.open("rb") as file:
+            content = file.read(PROGRAM_LIMIT + 1)
+        if len(content) > PROGRAM_LIMIT:
+            raise GrammarError(f"{path}: larger than {PROGRAM_LIMIT} bytes")
+        text = content.decode("utf-8")
+    except OSError as error:
+        raise GrammarError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise GrammarError(f"{path}: not a text in UTF-8") from None
+    return {"program": text, "source": path.name, **config}
+
+
+# ------------------------------------------------------------------ what is asked of the engine
+
+
+def asks(answer: Ask) -> Callable[[CommandHost, Values], Awaitable[Answer]]:
+    """Hands the service over; what it refuses is an answer."""
+
+    @wraps(answer)
+    async def run(host: CommandHost, values: Values) -> Answer:
+        try:
+            return await answer(await host.engine.agent_service(), host, values)
+        except REFUSALS as error:
+            return answer_message(False, clean_line(str(error)))
+
+    return run
+
+
+@asks
+async def create_agent(service: AgentService, host: CommandHost, values: Values) -> Answer:
+    """Create an agent, or ask what is not certain."""
+    specification = service.understand(values["specification"], with_program_text)
+    understood = list(specification.lines)
+    if questions := _questions(specification):
+        text = "\n".join([*questions, "nothing was created; say it so that it is certain"])
+        return 3, {"ok": False, "questions": questions, "understood": understood}, text
+    agent = await service.create(specification, operator=host.operator)
+    return 0, {"ok": True, **asdict(agent), "understood": understood}, agent.message
+
+
+def _questions(specification: Specification) -> list[str]:
+    understood = specification.understood
+    return [question.line for question in understood.questions] if understood is not None else []
+
+
+@asks
+async def delete_agent(service: AgentService, host: CommandHost, values: Values) -> Answer:
+    """Remove an agent."""
+    removal = await service.remove(values["agent"], operator=host.operator)
+    return int(removal.alive), {"ok": not removal.alive, **asdict(removal)}, removal.message
+
+
+@asks
+async def sign(service: AgentService, host: CommandHost, values: Values) -> Answer:
+    """Sign a message as an agent."""
+    signature = await service.sign(values["agent"], values["message"], operator=host.operator)
+    return 0, {"ok": True, **asdict(signature)}, signature.message
+
+
+@asks
+async def verify(service: AgentService, _host: CommandHost, values: Values) -> Answer:
+    """Whether an address signed a message."""
+    verified = await service.identities.verify(values["address"], values["signature"], values["message"])
+    return int(not verified.ok), asdict(verified), verified.message
+
+
+@asks
+async def show_agents(service: AgentService, _host: CommandHost, _values: Values) -> Answer:
+    """All agents that are or were."""
+    agents = await agent_registry(service.host, service.identities)
+    text = "\n".join(agent.line for agent in agents)
+    return 0, {"agents": [agent.as_json() for agent in agents]}, text or "no agents yet"
+
+
+@asks
+async def show_tools(service: AgentService, _host: CommandHost, _values: Values) -> Answer:
+    """Every command of every tool."""
+    tools = tool_registry(service.host.registry)
+    return 0, {"tools": [tool.as_json() for tool in tools]}, "\n".join(tool.line for tool in tools)
+
+
+@asks
+async def show_identities(service: AgentService, _host: CommandHost, _values: Values) -> Answer:
+    """Who can sign."""
+    rows = await service.identities.rows()
+    lines = [
+        f"{row.entity:<20} {row.address} {row.status}{f' · {row.trouble}' if row.trouble else ''}"
+        for row in rows
+    ]
+    none = "no identities yet; id_create ENTITY makes one"
+    return 0, {"identities": [row.as_json() for row in rows]}, "\n".join(lines) or none
+
+
+@asks
+async def make_identity(service: AgentService, host: CommandHost, values: Values) -> Answer:
+    """Make an identity, or show the one that there is."""
+    created = await service.identities.create(values["entity"], actor=f"operator:{host.operator}")
+    return 0, {"ok": True, "new": created.new, **asdict(created.identity)}, created.message
+
+
+@asks
+async def deprecate(service: AgentService, host: CommandHost, values: Values) -> Answer:
+    """Give an identity up, once the operator has said that it is meant."""
+    entity, reason = values["entity"], values["reason"] or ""
+    if not values["yes"]:
+        consequence = service.identities.deprecation(entity)
+        if host.view("deprecate", entity=entity, reason=reason, consequence=consequence):
+            return 0, {"ok": True}, ""
+        return 3, *answer_message(False, f"{consequence}; id_deprecate {entity} --yes does it")[1:]
+    actor = f"operator:{host.operator}"
+    return answer_message(True, await service.identities.deprecate(entity, reason, actor=actor))
+
+
+# ------------------------------------------------------------------ previews
+
+
+def _lines_preview(
+    request: Request, lines: Iterable[str], *, asks: str = "nothing", undo: str = ""
+) -> Preview:
+    """A preview whose lines the engine makes, such as the specification of an agent that would be created."""
+    shown = tuple(("", clean_line(line, limit=VALUE_LIMIT)) for line in lines)
+    return Preview(request.line, request.command.help, (*shown, ("asks", asks), ("undo", undo)))
+
+
+async def preview_service(host: CommandHost, request: Request) -> Preview:
+    """What creating, removing an agent or giving an identity up would do."""
+    values = request.values
+    if request.sends is not None:
+        return await preview_improve(host, request)
+    service = await host.engine.agent_service()
+    try:
+        match request.command.name:
+            case "agent_create":
+                specification = service.understand(values["specification"], with_program_text)
+                asks = "; ".join(_questions(specification)) or "nothing"
+                return _lines_preview(request, specification.lines, asks=asks, undo="agent_delete removes it")
+            case "agent_delete":
+                lines = await describe_removal(service.host, values["agent"])
+                return _lines_preview(request, lines, undo="no: its history stays, its id is used up")
+            case "id_deprecate":
+                lines = (service.identities.deprecation(values["entity"]),)
+                return _lines_preview(request, lines, asks="whether you are sure", undo="no")
+    except REFUSALS as error:
+        return refused_preview(request.line, str(error))
+    return await default_preview(host, request)

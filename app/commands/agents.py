@@ -1,0 +1,131 @@
+"""Commands that create, build and remove agents, and give them identities with which they sign."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from app.commands.arguments import REASON, Flag, Prefix, Rest, Word, agent_names, pairs, word
+from app.commands.command import Argument, Context, Form, GrammarError, Group, Run, Show, Submit, Values, late
+from app.commands.improve import paths, start
+from engine.core import campaigns as mm
+
+SKILL = r"\S*/|[.~]|\S*\.[mM][dD](\s|\Z)"
+"""Where a skill's place begins behind `agent_create`, and not a type with an id."""
+
+
+def build_command(_context: Context, values: Values) -> mm.StartJob:
+    """The job that builds an agent of a skill, once or after each change."""
+    options = {name: value for name, value in values.items() if name not in ("path", "watch")}
+    verb = "agent_watch" if values.get("watch") else "agent_build"
+    return start(verb, values["path"].strip("\"'"), options)
+
+
+def _specification(text: str, _context: Context) -> str:
+    """The type, the id and the settings of an agent, as far as they can be checked without the engine."""
+    if not word(word(text, "an agent type")[1], "an agent id")[0]:
+        raise GrammarError("an agent id is missing")
+    return str(late("agent_service:checked_specification")(text))
+
+
+# ------------------------------------------------------------------ choices for completion
+
+
+def _signers(context: Context) -> Iterable[tuple[str, str]]:
+    return [(entity, address) for address, entity in _addresses(context)]
+
+
+def _addresses(context: Context) -> Iterable[tuple[str, str]]:
+    identities = context.mastermind.identities.values() if context.mastermind is not None else ()
+    return [(each.address, each.entity) for each in identities if not each.deprecated]
+
+
+def _settings(_context: Context) -> Iterable[tuple[str, str]]:
+    """Settings of agents, as they begin."""
+    return list(late("agent_service:setting_names")())
+
+
+AGENT_TYPES = pairs(
+    ("bdi_agent", "an agent with goals, beliefs and plans of steps"),
+    ("asl_agent", "an agent that an AgentSpeak(L) program runs: asl_agent ID file=PROGRAM.asl"),
+)
+BUILD: tuple[Argument, ...] = (
+    *(Flag(name, behind=True) for name in ("strict", "dry-run", "live", "watch")),
+    Flag("type", "TYPE", behind=True),
+    Flag("trust", behind=True),
+    Flag("optional-mcp", behind=True, hidden=True),
+    Rest("path", "the path of a folder with a SKILL.md", shown="PATH", offers=paths),
+)
+
+
+def _service(what: str) -> Run:
+    """Asks the engine's service for agents and identities."""
+    return late(f"agent_service:{what}")
+
+
+def _fill(_context: Context, values: Values) -> mm.StartJob:
+    return start("agent_create", values["specification"], {"fill": True})
+
+
+MESSAGE = Rest("message", "the message")
+SPECIFICATION = partial(Rest, "specification", "an agent type", parse=_specification)
+PREVIEW = late("agent_service:preview_service")
+command = Group("Agents", "improve", PREVIEW)
+identity = Group("Identities", "improve", PREVIEW)
+COMMANDS = (
+    command(
+        "build",
+        "build an agent of a folder with a SKILL.md, test and register it",
+        Submit(build_command),
+        *BUILD,
+        examples=("build skills/minto --dry-run", "build --watch skills/minto"),
+    ),
+    command(
+        "agent_create",
+        "create an agent, or build one of a skill's folder; --fill: a model says what a sentence leaves "
+        "open, "
+        "and shows it first",
+        _service("create_agent"),
+        SPECIFICATION(shown="TYPE ID [SENTENCE|JSON|SETTING=VALUE …]", offers=AGENT_TYPES),
+        *(Prefix("id", "(?!)", ""), Prefix("setting", "(?!)", "", offers=_settings)),
+        forms=(
+            Form(Submit(_fill), (Flag("fill"), SPECIFICATION(shown="TYPE ID SENTENCE")), when="--fill"),
+            Form(Submit(build_command), BUILD, when=SKILL),
+        ),
+        examples=("agent_create bdi_agent clerk", "agent_create asl_agent robot file=robot.asl"),
+    ),
+    command(
+        "agent_delete",
+        "remove an agent with all that it started; its history stays",
+        _service("delete_agent"),
+        Word("agent", "an agent id", shown="ID", offers=agent_names),
+    ),
+    command("show_agent_registry", "all agents that are or were", Show(_service("show_agents"))),
+    command("show_tool_registry", "every command of every tool", Show(_service("show_tools"))),
+    identity(
+        "agent_sign",
+        "sign a message as an agent",
+        _service("sign"),
+        *(Word("agent", "an agent id or an address", shown="ID", offers=_signers), MESSAGE),
+    ),
+    identity(
+        "agent_verify",
+        "whether an address signed a message",
+        Show(_service("verify")),
+        *(Word("address", "an address", offers=_addresses), Word("signature", "a signature"), MESSAGE),
+    ),
+    identity("id_list", "who can sign, and who could", Show(_service("show_identities"))),
+    identity(
+        "id_create",
+        "make an identity, or show the one that there is",
+        _service("make_identity"),
+        Word("entity", "an entity such as pilot-1", offers=agent_names),
+    ),
+    identity(
+        "id_deprecate",
+        "give an identity up: its private key is destroyed",
+        _service("deprecate"),
+        Word("entity", "an address, its beginning, or an entity", shown="ADDRESS", offers=_addresses),
+        *(REASON, Flag("yes", behind=True)),
+    ),
+)

@@ -1,0 +1,358 @@
+"""`pilothouse do`: one line of the command bar, without a screen."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import traceback
+from collections.abc import Awaitable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from inspect import isawaitable
+from pathlib import Path
+from typing import Any
+
+from app.commands.breakpoints import stop_answer
+from app.commands.command import (
+    Answer,
+    CommandHost,
+    Context,
+    GrammarError,
+    Request,
+    ServerFacts,
+    Submit,
+    Values,
+    late,
+)
+from app.commands.headless import EXIT_CODES, Status, open_engine
+from app.commands.missions import AgentFaultError, is_idle, wait_until
+from app.commands.preview import default_preview, refused_preview
+from app.commands.registry import (
+    command_of,
+    is_improvement_request,
+    needed_state,
+    preview_asked,
+    read_line,
+)
+from app.commands.settings import Settings
+from app.projection.event_lines import ending_jobs_text
+from app.projection.improve_text import Preview as Preview
+from engine.agent.steering.gate import may_think
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core.agents import Mode
+from engine.core.campaigns import ForMastermind, StartJob
+from engine.core.crew_commands import ForCrew
+from engine.core.journal import JournalError
+from engine.core.metacognition import JobOutcome, MetaTask
+from engine.core.state import AgentState
+from engine.core.store.port import DATA_DIRECTORY
+from engine.core.text import clean_line
+from engine.planning.library.missions import load_missions
+from engine.planning.thinkers.procedural import ProceduralThinker
+from engine.sandbox.policy import Tier
+
+ACTS_ALONE = (cmd.Run, cmd.Step)
+"""Commands after which the agent acts, which it does not without the jail that its policy requires."""
+LETS_ACT = (*ACTS_ALONE, cmd.CallTool)
+"""Commands after which `do` waits until the agent rests."""
+LETS_PLAN = (cmd.AdoptGoal, cmd.ChangeGoal)
+"""Commands after which `do` waits until there is a plan to look at, or a question about it."""
+
+
+FAULT_LOG = "faults.log"
+FAULT_LOG_BYTES = 1_048_576
+"""From which size on the log is begun anew; the one before is kept as `faults.log.1`."""
+
+
+def log_fault(workspace: Path, error: BaseException) -> str:
+    """Put a fault into the workspace's log; what is said of it, in a line that names its id."""
+    ident = f"e{secrets.token_hex(3)}"
+    path = workspace / DATA_DIRECTORY / FAULT_LOG
+    with suppress(OSError):
+        if path.exists() and path.stat().st_size > FAULT_LOG_BYTES:
+            path.replace(path.with_suffix(".log.1"))
+        text = f"--- {ident}\n{''.join(traceback.format_exception(error))}\n"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        with os.fdopen(os.open(path, flags, 0o600), "a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    message = clean_line(f"{type(error).__name__}: {error}", limit=300)
+    return f"{message} (error {ident}; {FAULT_LOG} has the rest)"
+
+
+async def run_command(
+    workspace: Path,
+    line: str,
+    *,
+    agent: str = "",
+    accept: Tier | None = None,
+    dry: bool = False,
+    quiet: bool = False,
+) -> Answer:
+    """Carry out one line; exit code 0 when done, 1 when refused or failed, 2 when not understood.
+
+    3 means that the operator is needed. As for `run`, 70 means that the agent ended by a fault, 78 that there
+    is no jail to let it act in.
+
+    Args:
+        workspace: where.
+        line: as typed in the command bar; with ` ?` behind it only what it would do is shown.
+        agent: for whom it is meant; empty for the first one.
+        accept: the weakest jail that is accepted.
+        dry: show only what it would do.
+        quiet: show no progress on standard error.
+
+    Raises:
+        JournalError: the workspace cannot be opened.
+    """
+    bare = preview_asked(line)
+    line, dry = (bare, True) if bare is not None else (line, dry)
+    try:
+        if not is_improvement_request(line):
+            command_of(line)
+    except GrammarError as error:
+        # A slip of the finger makes no workspace.
+        return 2, {}, str(error)
+    try:
+        config = Settings.load(workspace).engine_config(accept=accept)
+        async with open_engine(workspace, config) as engine:
+            return await run_command_in(engine, line, agent=agent, dry=dry, quiet=quiet)
+    except JournalError:
+        raise
+    except Exception as error:  # noqa: BLE001 - it is shown under the id that the fault's log has
+        return _refused(Status.FAULT, log_fault(workspace, error))
+
+
+async def run_command_in(
+    engine: Engine, line: str, *, agent: str = "", dry: bool = False, quiet: bool = False
+) -> Answer:
+    """Carry out one line in an open workspace; see `run_command`."""
+    chosen = agent or (engine.agents[0] if engine.agents else "")
+    if agent and agent not in engine.agents:
+        return 2, {}, f"there is no agent '{agent}'; agents: {', '.join(engine.agents) or 'none yet'}"
+    context = context_of(engine, chosen, await engine.view(chosen) if chosen else None)
+    improves = is_improvement_request(line)
+    context = await with_needed_state(engine, f"evolve {line}" if improves else line, context)
+    host = HeadlessHost(engine, context, quiet=quiet)
+    if dry or improves:
+        preview = await preview_line(host, line)
+        return preview_answer(preview) if dry else _not_done(preview)
+    try:
+        return await run_request(host, read_line(line, context))
+    except GrammarError as error:
+        return 2, {}, str(error)
+    except AgentFaultError as error:
+        return _refused(Status.FAULT, str(error))
+
+
+async def run_request(host: CommandHost, request: Request) -> Answer:
+    """Carry out a line that was understood.
+
+    Raises:
+        GrammarError: what it names does not exist.
+    """
+    answer = begin_request(host, request)
+    return (await answer if isawaitable(answer) else answer) or (0, {"ok": True, "message": ""}, "")
+
+
+def begin_request(host: CommandHost, request: Request) -> Awaitable[Answer | None] | Answer | None:
+    """Carry out a line as far as that can be done at once; see `run_request`."""
+    if isinstance(request.run, Submit) and request.sends is not None:
+        return request.run.send(host, request.sends)
+    return request.run(host, request.values)
+
+
+async def preview_line(host: CommandHost, line: str, component: str = "") -> Preview:
+    """What a line would do; nothing is changed.
+
+    Args:
+        host: against whose workspace it is understood.
+        line: without the `?` behind it.
+        component: the one that the operator chose, where several may be meant.
+    """
+    try:
+        return await preview_request(host, with_component(read_line(line, host.context), component))
+    except GrammarError as error:
+        return refused_preview(f"evolve {line.strip()}" if is_improvement_request(line) else line, str(error))
+
+
+def with_component(request: Request, component: str) -> Request:
+    """The request for the component that the operator chose, where several may be meant."""
+    if not component or not isinstance(request.sends, StartJob):
+        return request
+    return replace(request, sends=request.sends.model_copy(update={"component": component}))
+
+
+def preview_answer(preview: Preview) -> Answer:
+    """A preview as an answer; exit code 2 where it would be refused, 3 where it has several meanings."""
+    code = 2 if preview.wrong else 3 if preview.choices else 0
+    return code, preview.as_json(), preview.text() if not preview.wrong else preview.wrong
+
+
+def _not_done(preview: Preview) -> Answer:
+    """A request for an improvement is shown as it is understood, for the operator to enter it."""
+    code, answer, text = preview_answer(preview)
+    if code == 2:
+        return code, answer, text
+    first = preview.line.split()[1]
+    message = f"'{first}' is no command; what was understood is not done before you enter it"
+    return 3, {**answer, "ok": False, "message": message}, f"{text}\n{message}"
+
+
+def _refused(status: Status, message: str) -> Answer:
+    return EXIT_CODES[status], {"ok": False, "status": status.value, "message": message}, message
+
+
+# ------------------------------------------------------------------ what lines are understood against
+
+
+def context_of(engine: Engine, agent: str, state: AgentState | None) -> Context:
+    """What a line is understood against in this workspace."""
+    return Context(
+        agent=agent,
+        state=state,
+        agents=engine.agents,
+        missions=tuple(load_missions()),
+        examples=engine.examples,
+        spec_of=engine.describe_command,
+        servers=_servers_of(engine),
+    )
+
+
+async def with_needed_state(engine: Engine, line: str, context: Context) -> Context:
+    """The context with what the crew or Mastermind knows, where the line is read against it."""
+    match needed_state(line):
+        case "improve" if context.mastermind is None:
+            return replace(context, mastermind=(await engine.mastermind()).state)
+        case "crew" if context.crew is None:
+            return replace(context, crew=(await engine.crew()).state)
+    return context
+
+
+def _servers_of(engine: Engine) -> dict[str, ServerFacts]:
+    """The servers of the workspace's own `mcp.json`."""
+    if engine.servers is None:
+        return {}
+    states = {view.name: view.state.value for view in engine.servers.views}
+    return {
+        entry.server: ServerFacts(f"{states[entry.server]}: {entry.line}", entry.facts, entry.waits)
+        for entry in engine.servers.entries
+    }
+
+
+# ------------------------------------------------------------------ the host
+
+
+@dataclass(frozen=True, slots=True)
+class HeadlessHost:
+    """Carries commands out without a screen, and waits for their results."""
+
+    engine: Engine
+    context: Context
+    quiet: bool = False
+    operator: str = "cli"
+
+    def say(self, text: str) -> None:
+        """Nothing is shown before the answer."""
+
+    def view(self, name: str, /, **arguments: object) -> bool:
+        """There is no screen."""
+        return False
+
+    async def submit(self, command: cmd.Command) -> Answer:
+        """Send a command, and wait until what it begins has ended or needs the operator."""
+        answer: Answer
+        if isinstance(command, ForMastermind):
+            answer = await late("improve_runner:run_without_screen")(self.engine, command, self.quiet)
+        elif isinstance(command, ForCrew):
+            answer = await late("crew_runner:run_crew_command")(self.engine, command)
+        else:
+            answer = await self._submit_to_agent(command)
+        return answer
+
+    async def _submit_to_agent(self, command: cmd.Command) -> Answer:
+        engine = self.engine
+        if isinstance(command, cmd.AcceptTier):
+            return 2, {}, "what is accepted ends with this line; give it the option --accept-tier instead"
+        if fault := engine.fault(command.agent):
+            return _refused(Status.FAULT, fault)
+        if isinstance(command, ACTS_ALONE) and (refusal := engine.sandbox(command.agent).refusal):
+            return _refused(Status.NO_JAIL, refusal)
+        since = await engine.head()
+        receipt = await engine.submit(command, operator=self.operator)
+        answer: dict[str, Any] = {"ok": receipt.ok, "message": receipt.message, "event": receipt.event}
+        if receipt.ok and isinstance(command, (*LETS_ACT, *LETS_PLAN)):
+            return await self._rested(command, receipt, answer, since)
+        if receipt.ok and isinstance(command, cmd.Stop):
+            stopped, text = await stop_answer(engine, receipt.data, receipt.message)
+            return 0, {**answer, **stopped}, text
+        if receipt.ok and isinstance(command, cmd.ForceMeta):
+            return await self._task_ended(command, receipt)
+        return int(not receipt.ok), answer, receipt.message
+
+    async def _rested(
+        self, command: cmd.Command, receipt: cmd.Receipt, answer: dict[str, Any], since: int
+    ) -> Answer:
+        """Wait until the agent rests, or has a plan."""
+        acts = isinstance(command, LETS_ACT)
+        state = await wait_until(self.engine, command.agent, is_idle if acts else has_next_step)
+        answer |= {
+            "mode": state.mode.value,
+            "summary": state.last_summary,
+            "events": await self.engine.head() - since,
+        }
+        steps = len(state.plan.steps) if state.plan else 0
+        result = state.last_summary if acts else f"{steps} steps planned"
+        if not acts and state.plan is None and state.intervention is None:
+            result = "it plans once it runs"
+        if state.approvals.question is not None or state.approvals.held:
+            result = "it waits for you: inbox says for what"
+        parts = (receipt.message, state.mode, result, ending_jobs_text(state.running_jobs))
+        return 0, answer, " · ".join(part for part in parts if part)
+
+    async def _task_ended(self, command: cmd.ForceMeta, receipt: cmd.Receipt) -> Answer:
+        """Wait until a background task is over, as it would be cut off with the session."""
+        task = MetaTask(command.task)
+        state = await wait_until(
+            self.engine,
+            command.agent,
+            lambda now: task not in now.meta.forced and now.meta.doing(task) is None,
+        )
+        ended = next((each for each in reversed(state.meta.ended) if each.job.task is task), None)
+        if ended is None:
+            return 0, {"ok": True, "message": receipt.message, "event": receipt.event}, receipt.message
+        done = ended.outcome is JobOutcome.DONE
+        answer = {"ok": done, "message": ended.message, "event": ended.event, "outcome": ended.outcome.value}
+        return int(not done), answer, ended.message
+
+
+def has_next_step(state: AgentState) -> bool:
+    """True when the agent has a step to take, asks, or may not plan now."""
+    waits = not may_think(state, free=state.config.thinker == ProceduralThinker.name)
+    poised = state.reasons and state.mind is not None and (state.mind.poised or state.mind.idle)
+    return waits or not state.open_goals or state.step is not None or poised
+
+
+def can_step(state: AgentState) -> bool:
+    """Whether an agent takes part when all are stepped: it is paused and has something to do."""
+    free = state.intervention is None and state.handover is None
+    return state.mode in (Mode.PAUSED, Mode.TIMED_OUT) and free and state.has_work
+
+
+async def step_all(host: CommandHost, values: Values) -> Answer:
+    """Step every paused agent, at once, and wait until all of them rest."""
+    engine, scope = host.engine, values["scope"] or "step"
+    waiting = [name for name in engine.agents if can_step(await engine.view(name))]
+    steps = (cmd.Step.model_validate({"agent": name, "scope": scope}) for name in waiting)
+    answers = await asyncio.gather(*(host.submit(step) for step in steps))
+    lines = [f"{name}: {text}" for name, (_, _, text) in zip(waiting, answers, strict=True)]
+    rows = [{"agent": name, **row} for name, (_, row, _) in zip(waiting, answers, strict=True)]
+    code = max((code for code, _, _ in answers), default=0)
+    return code, {"agents": rows}, "\n".join(lines) or "no agent is paused with something to do"
+
+
+async def preview_request(host: CommandHost, request: Request) -> Preview:
+    """What an understood line would do; nothing is changed."""
+    of_crew = late("crew_runner:preview_crew") if isinstance(request.sends, ForCrew) else default_preview
+    return await (request.command.preview or of_crew)(host, request)

@@ -1,0 +1,337 @@
+"""Commands about the system itself: campaigns, the backlog and jobs of Mastermind.
+
+Options stand before the last argument, which is taken as it stands, without quotes.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from app.commands import arguments as args
+from app.commands.command import Context, GrammarError, Group, Show, Submit, Values, late
+from engine.core import campaigns as mm
+from engine.core.improvement import CampaignStatus, ItemStatus
+
+RESUMABLE = (
+    *(CampaignStatus.INTERRUPTED, CampaignStatus.CANCELLED),
+    *(CampaignStatus.FAILED, CampaignStatus.NEEDS_OPERATOR, CampaignStatus.ROLLED_BACK),
+)
+OPEN = (ItemStatus.PENDING, ItemStatus.PENDING_APPROVAL, ItemStatus.FAILED)
+WAITS = CampaignStatus.NEEDS_OPERATOR
+OF_START = frozenset({"seed", "candidates", "seconds", "usd", "component"})
+"""Options that are fields of the job itself."""
+
+
+command = Group("Mastermind", "improve", late("preview:preview_improve"))
+
+
+# ------------------------------------------------------------------ reading arguments
+
+
+def start(verb: str, argument: str, values: Values, **more: Any) -> mm.StartJob:
+    """The command that begins a job.
+
+    Args:
+        verb: what the job does.
+        argument: of the job, as it stands.
+        values: options, of which those that are set are sent.
+        more: other fields of the command.
+    """
+    given = {name.replace("_", "-"): value for name, value in values.items() if value is not None}
+    fields = {name: given.pop(name) for name in OF_START & set(given)}
+    return mm.StartJob.model_validate(
+        {"verb": verb, "argument": argument, "options": given, **fields, **more}
+    )
+
+
+def begins(verb: str) -> Submit:
+    """Sends the command that begins a job: options, then one argument to the end of the line."""
+
+    def make(_context: Context, values: Values) -> mm.StartJob:
+        options = {name: value for name, value in values.items() if name != "argument"}
+        return start(verb, values.get("argument", ""), options)
+
+    return Submit(make)
+
+
+def _quoted_path(rest: str) -> tuple[str, str]:
+    """The path at the beginning, in quotes where it has blanks, and what follows it."""
+    if rest[:1] in ("'", '"'):
+        end = rest.find(rest[0], 1)
+        if end < 0:
+            raise GrammarError(f"the quote {rest[0]} at the beginning has no end")
+        head, tail = rest[1:end], rest[end + 1 :].strip()
+    else:
+        head, tail = args.word(rest, "a path such as sample")
+    if not head or "\0" in head:
+        raise GrammarError("a path such as sample is missing")
+    return head, tail
+
+
+def _path_and_focus(text: str, _context: Context) -> str:
+    path, tail = _quoted_path(text)
+    return f"{shlex.quote(path)} {tail}".rstrip()
+
+
+def _one_path(text: str, _context: Context) -> str:
+    path, tail = _quoted_path(text) if text[:1] in ("'", '"') else (text, "")
+    if tail:
+        raise GrammarError(f"only a path is expected; '{tail[:40]}' is too much")
+    if not path or "\0" in path:
+        raise GrammarError("a path such as sample is missing")
+    return path
+
+
+def _process(_context: Context, values: Values) -> mm.StartJob:
+    count = values.get("count", "")
+    options = {name: value for name, value in values.items() if name != "count"}
+    if count == "auto":
+        return start("coord_process_backlog", "auto", options, auto=True)
+    return start("coord_process_backlog", count, options, count=int(count or 1))
+
+
+def _campaign(text: str, context: Context) -> str:
+    return f"k{CAMPAIGN(text, context)}"
+
+
+def _roll_back(text: str, context: Context) -> str:
+    return "last" if text == "last" else _campaign(text, context)
+
+
+def _job(text: str, context: Context) -> str:
+    return f"j{JOB(text, context)}"
+
+
+paths = args.listed(lambda context: context.paths)
+"""Files and directories beneath the sandbox."""
+
+
+def _evolve_agent(context: Context, values: Values) -> mm.StartJob:
+    agent = values["agent"]
+    if agent not in context.agents:
+        known = ", ".join(context.agents) or "none yet"
+        raise GrammarError(f"there is no agent '{agent[:40]}'; agents: {known}")
+    options = {name: value for name, value in values.items() if name not in ("agent", "argument")}
+    return start("evolve", values["argument"], {**options, "component": f"agent:{agent}"})
+
+
+def _suggest(_context: Context, values: Values) -> mm.AddItem:
+    target, text = values["component"], values["text"]
+    return mm.AddItem(target=target, suggestion=text, priority=values.get("priority", 5))
+
+
+def _deploy(_context: Context, values: Values) -> mm.StartJob:
+    return start("deploy", values["argument"], {"approved": values.get("approve")})
+
+
+# ------------------------------------------------------------------ choices for completion
+
+
+def _components(context: Context) -> Iterable[tuple[str, str]]:
+    return context.components
+
+
+def _items(*statuses: ItemStatus) -> args.Choices:
+    def choices(context: Context) -> Iterable[tuple[str, str]]:
+        items = context.mastermind.items.values() if context.mastermind is not None else ()
+        return [(item.id, f"{item.target}: {item.suggestion}") for item in items if item.status in statuses]
+
+    return choices
+
+
+def _campaigns(*statuses: CampaignStatus) -> args.Choices:
+    def choices(context: Context) -> Iterable[tuple[str, str]]:
+        state = context.mastermind
+        campaigns = reversed(state.campaigns.values()) if state is not None else ()
+        return [
+            (campaign.id, f"{campaign.status}: {campaign.directive}")
+            for campaign in campaigns
+            if not statuses or campaign.status in statuses
+        ]
+
+    return choices
+
+
+def _running(context: Context) -> Iterable[tuple[str, str]]:
+    jobs = context.mastermind.jobs.values() if context.mastermind is not None else ()
+    return [(job.id, f"{job.verb} {job.argument}") for job in jobs if not job.status.over]
+
+
+def _seeds(context: Context) -> Iterable[tuple[str, str]]:
+    campaigns = context.mastermind.campaigns.values() if context.mastermind is not None else ()
+    return [(str(campaign.seed), f"of {campaign.id}") for campaign in reversed(tuple(campaigns))]
+
+
+def _approvable(context: Context) -> Iterable[tuple[str, str]]:
+    """Digests of steps that were shown and not done."""
+    jobs = reversed(context.mastermind.jobs.values()) if context.mastermind is not None else ()
+    return [(str(job.answer["approve"]), job.argument) for job in jobs if job.answer.get("approve")]
+
+
+# ------------------------------------------------------------------ the commands
+
+
+def _state(what: str, view: str = "") -> Show:
+    """Shows what Mastermind knows."""
+    return Show(late(f"improve_runner:show_{what}"), view)
+
+
+COUNT = args.matching("[1-9][0-9]{0,2}|auto", "how many items, or auto, is expected")
+ITEM_ID = args.matching(
+    "[A-Za-z0-9]{1,64}", "'{}' is no item's id, such as i3 or the beginning of a long one"
+)
+CAMPAIGN = args.matching(
+    "[kK]?[0-9]{1,9}", "'{}' is no campaign's id, such as k2", lambda text: text.lstrip("kK")
+)
+JOB = args.matching("[jJ]?[0-9]{1,9}", "'{}' is no job's id, such as j3", lambda text: text.lstrip("jJ"))
+FOCUS = args.listed(
+    lambda _context: ("structure", "sizes", "complexity", "tests", "hot spots"), "what to look at first"
+)
+ONLY_JOB = args.the_only(_running, "name the job; under way: {}")
+ONLY_CAMPAIGN = args.the_only(_campaigns(WAITS), "a campaign such as k2 is missing; there are: {}")
+OF_CAMPAIGNS = (
+    args.Flag("seed", "N", _seeds),
+    args.Flag("candidates", "N", args.pairs(("12", "at most"), ("3", "at most"))),
+    args.Flag("seconds", "S", args.pairs(("600", "of processor"), ("60", "of processor"))),
+    args.Flag("usd", "X", args.pairs(("1", "for models"), ("0", "no model"))),
+    args.Flag("apply"),
+)
+ON_ONE = (args.Flag("component", "ID", _components), *OF_CAMPAIGNS)
+ANY = partial(args.Word, "campaign", "a campaign", True)
+WAITING = ANY(parse=_campaign, offers=_campaigns(WAITS), default=ONLY_CAMPAIGN)
+RESUMED = args.Word("argument", "a campaign such as k2", False, "CAMPAIGN", _campaign, _campaigns(*RESUMABLE))
+COUNTS = args.pairs(("auto", "until it is empty, cancelled or out of budget"), ("3", "items"))
+APPROVABLE = args.Word(
+    "item", "an item such as i3", parse=ITEM_ID, offers=_items(ItemStatus.PENDING_APPROVAL)
+)
+REJECTABLE = args.Word("item", "an item such as i3", parse=ITEM_ID, offers=_items(*OPEN))
+argument = partial(args.Rest, "argument")
+COMMANDS = (
+    command(
+        "evolve",
+        "find out what is meant, look for something better, have it judged; nothing is applied without you",
+        begins("evolve"),
+        *(*ON_ONE, argument("the directive", shown="DIRECTIVE", offers=_components)),
+        examples=("evolve --seed 7 --usd 0 make sample/stats.py faster",),
+    ),
+    command(
+        "coord_improve improve",
+        "run a campaign on a component; the rest of what is found goes to the backlog",
+        begins("coord_improve"),
+        *(*ON_ONE, argument("a component", shown="COMPONENT [CONTEXT]", offers=_components)),
+    ),
+    command(
+        "campaign campaigns",
+        "the campaigns: candidates, verdicts, differences",
+        _state("campaigns", "campaign"),
+        ANY("ID", _campaign, _campaigns(), ""),
+    ),
+    command(
+        "campaign_resume coord_resume",
+        "go on with a campaign that was cut off",
+        begins("campaign_resume"),
+        RESUMED,
+    ),
+    command(
+        "coord_shadow shadow",
+        "run the candidate that waits beside what is there, on sealed tasks drawn for this; nothing changes",
+        Submit(lambda _context, values: start("coord_shadow", values["campaign"], {})),
+        WAITING,
+    ),
+    command("coord_apply", "write the candidate that waits to the workspace", mm.ApplyCandidate, WAITING),
+    command("coord_decline", "say no to the candidate that waits", mm.DeclineCampaign, WAITING, args.REASON),
+    command(
+        "coord_rollback rollback",
+        "bring back the files that a campaign changed",
+        mm.RollBack,
+        ANY("[CAMPAIGN|last]", _roll_back, _campaigns(CampaignStatus.APPLIED)),
+    ),
+    command(
+        "coord_analyze analyze_system",
+        "look at everything that can be improved; what is found goes to the backlog",
+        begins("coord_analyze"),
+        argument("a context", optional=True, shown="CONTEXT"),
+    ),
+    command(
+        "coord_query query",
+        "ask what Mastermind did, and why",
+        begins("coord_query"),
+        argument("a question", shown="QUESTION"),
+    ),
+    command(
+        "coord_backlog backlog", "what could be better, the most urgent first", _state("backlog", "backlog")
+    ),
+    command(
+        "coord_suggest suggest",
+        "put a suggestion into the backlog",
+        Submit(_suggest),
+        *(
+            args.priority(),
+            args.Word("component", "a component", offers=_components),
+            args.Rest("text", "the suggestion"),
+        ),
+    ),
+    command(
+        "coord_process_backlog process_backlog",
+        "work on the next items of the backlog; auto: until it is empty or the budget is used up",
+        Submit(_process),
+        *OF_CAMPAIGNS,
+        args.Rest("count", "how many items", optional=True, shown="[COUNT|auto]", parse=COUNT, offers=COUNTS),
+    ),
+    command(
+        "coord_approve",
+        "let a critical item of the backlog be worked on",
+        Submit(mm.SettleItem, {"approve": True}),
+        APPROVABLE,
+    ),
+    command(
+        "coord_reject",
+        "take an item of the backlog out of the way",
+        Submit(mm.SettleItem, {"approve": False}),
+        *(REJECTABLE, args.REASON),
+    ),
+    command("mastermind_status", "what Mastermind did, and why", _state("status")),
+    command("mastermind_jobs coord_jobs", "the background jobs and their results", _state("jobs", "jobs")),
+    command(
+        "job_cancel cancel_job",
+        "end a job with all that it started",
+        mm.CancelJob,
+        args.Word("job", "a job", True, parse=_job, offers=_running, default=ONLY_JOB),
+    ),
+    command(
+        "analyze_codebase",
+        "structure, sizes, complexity, tests and hot spots of a project",
+        begins("analyze_codebase"),
+        argument("a path such as sample", shown="PATH", parse=_path_and_focus, offers=paths),
+        args.Prefix("focus", "(?!)", "FOCUS", offers=FOCUS),
+    ),
+    command(
+        "basegen",
+        "a Markdown snapshot of a directory",
+        begins("basegen"),
+        argument("a path such as sample", shown="PATH", parse=_one_path, offers=paths),
+    ),
+    command(
+        "deploy",
+        "create, use and delete agents for something; the steps are shown first",
+        Submit(_deploy),
+        *(args.Flag("approve", "DIGEST", _approvable), argument("the directive", shown="DIRECTIVE")),
+    ),
+    command(
+        "introspect",
+        "what a role is to be, as a prompt",
+        begins("introspect"),
+        *(args.Flag("keep"), argument("a role", shown="ROLE")),
+    ),
+    command(
+        "agent_evolve",
+        "look for a better specification of an agent",
+        Submit(_evolve_agent),
+        *(*OF_CAMPAIGNS, args.Word("agent", "an agent id", shown="ID", offers=args.agent_names)),
+        argument("the directive", shown="DIRECTIVE"),
+        group="Agents",
+    ),
+)

@@ -1,0 +1,127 @@
+"""Shipped missions: installing their files as the operator's own actions, then adopting their goal.
+
+Also waiting for an agent without a screen, until something holds of it or never will.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from importlib.resources import files
+
+from app.commands.command import Answer, CommandHost, GrammarError, Values, answer_message, chosen_agent
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core.agents import RunState
+from engine.core.state import AgentState
+from engine.planning.library.missions import Mission, load_missions
+from engine.tools.worlds.explorer import recorded_answer
+
+
+def mission_agent(mission: Mission | None, agent: str, thinker: str = "") -> cmd.CreateAgent:
+    """The command that creates a mission's agent under this id; an ordinary one where any will do."""
+    own = mission.agent if mission is not None else None
+    if own is None:
+        return cmd.CreateAgent(agent=agent, config={"thinker": thinker} if thinker else {})
+    config = dict(own.config)
+    if own.programs:
+        directory = files("engine.tools.worlds")
+        config["program"] = "\n".join((directory / name).read_text(encoding="utf-8") for name in own.programs)
+        config["source"] = "+".join(own.programs)
+    if own.answers:
+        answers = [recorded_answer(name) for name in own.answers]
+        config["generation"] = {**config.get("generation", {}), "answers": answers}
+    return cmd.CreateAgent(agent=agent, agent_type=own.type, config=config)
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """The name, or the first of `name-2`, `name-3`, … that is free."""
+    names = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
+    return next(each for each in names if each not in taken)
+
+
+async def install_mission(engine: Engine, agent: str, mission: Mission) -> cmd.Receipt:
+    """Write the mission's files through the agent's pipeline, recorded as the operator's.
+
+    Answers the first refusal, or the last receipt; the writes are done before the agent acts again.
+    """
+    receipt = cmd.Receipt(ok=True, message="nothing to install")
+    for path, content in mission.files.items():
+        args = {"path": path, "content": content}
+        receipt = await engine.submit(
+            cmd.CallTool(agent=agent, command="write", args=args), operator="mission"
+        )
+        if not receipt.ok:
+            break
+    return receipt
+
+
+async def run_mission(host: CommandHost, values: Values) -> Answer:
+    """Install a shipped mission, for its agent where it has one, and adopt its goal.
+
+    Raises:
+        GrammarError: there is no such mission, or no agent for it.
+    """
+    missions, agent, engine = load_missions(), host.context.agent, host.engine
+    mission = missions.get(values["name"])
+    if mission is None:
+        raise GrammarError(f"there is no mission '{values['name']}'; missions: {', '.join(missions)}")
+    if mission.agent is not None:
+        agent = free_name(mission.agent.id, engine.agents)
+        answer = await host.submit(mission_agent(mission, agent))
+        if answer[0]:
+            return answer
+        host.view("agent", agent=agent)
+    else:
+        chosen_agent(host)
+    receipt = await install_mission(engine, agent, mission)
+    if not receipt.ok:
+        return answer_message(False, receipt.message)
+    await wait_until(engine, agent, lambda state: not state.requests and not state.busy)
+    return await host.submit(cmd.AdoptGoal(agent=agent, text=mission.goal))
+
+
+def is_idle(state: AgentState) -> bool:
+    """True when nothing runs, nothing is about to, and the agent can go no further by itself."""
+    if state.busy or state.requests:
+        return False
+    if state.approvals.question is not None or state.approvals.held:
+        return True
+    if state.grants:
+        return False
+    return state.run is not RunState.RUNNING or state.intervention is not None or not state.has_work
+
+
+class AgentFaultError(Exception):
+    """The agent that was waited for ended by a fault of the program; the text says by what."""
+
+
+async def wait_until(engine: Engine, agent: str, holds: Callable[[AgentState], bool]) -> AgentState:
+    """The agent's state as soon as something holds of it.
+
+    Raises:
+        AgentFaultError: it never will.
+    """
+    fault = asyncio.create_task(engine.faulted(agent))
+    watch = asyncio.create_task(_until(engine, agent, holds))
+    try:
+        await asyncio.wait({watch, fault}, return_when=asyncio.FIRST_COMPLETED)
+        if not watch.done():
+            raise AgentFaultError(fault.result() or f"agent {agent} is gone")
+        return watch.result()
+    finally:
+        for task in (watch, fault):
+            task.cancel()
+        await asyncio.gather(watch, fault, return_exceptions=True)
+
+
+async def _until(engine: Engine, agent: str, holds: Callable[[AgentState], bool]) -> AgentState:
+    since = await engine.head()
+    state = await engine.view(agent)
+    if holds(state):
+        return state
+    async for _event in engine.events(since, stream=agent):
+        state = await engine.view(agent)
+        if holds(state):
+            break
+    return state

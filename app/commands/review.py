@@ -1,0 +1,243 @@
+"""What happened since the operator last looked, in words: for the cockpit and for `do recap`.
+
+A recorded shell as it was seen, in the format of asciinema (asciicast v2): it plays back in any player.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from app.commands.command import NO_AGENT, Answer, CommandHost, Values, chosen_agent
+from app.projection.event_lines import duration_text
+from engine.api.engine import Engine
+from engine.core import events as ev
+from engine.core.agents import CommandReceived
+from engine.core.goals import GoalStatus
+from engine.core.journal import Event, of_agent
+from engine.core.ports import SystemClock
+from engine.core.state import AgentState
+from engine.core.text import clean_line
+from engine.inquiry.recap import KINDS, LISTED, Recap, recap
+from engine.memory.metacognition.stuck import signs_of
+
+COLUMNS, ROWS = 80, 24
+"""The size of a terminal before its first one is on record."""
+
+
+class NoRecordingError(Exception):
+    """There is no such recording; the message says what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShellRecording:
+    """What a terminal showed, and when."""
+
+    columns: int
+    rows: int
+    at: float
+    """When it began, in seconds since 1970."""
+    pieces: tuple[tuple[float, str, str], ...]
+    """Seconds since then, `o` for output or `r` for a new size (`80x24`), and the text."""
+
+    @property
+    def text(self) -> str:
+        """The lines of the file."""
+        head = {"version": 2, "width": self.columns, "height": self.rows, "timestamp": int(self.at)}
+        return "\n".join(json.dumps(line) for line in [head, *map(list, self.pieces)]) + "\n"
+
+
+def shell_recording(events: Iterable[Event], action: str = "") -> ShellRecording:
+    """The recording of a shell; what was typed unseen is in none.
+
+    Args:
+        events: the agent's events in their order.
+        action: the shell's action; the newest one where it is empty.
+
+    Raises:
+        NoRecordingError: there is no such shell.
+    """
+    shells: dict[str, list[tuple[float, str, str]]] = {}
+    for event in events:
+        if event.kind not in (ev.ActionOutput.kind, ev.ShellResized.kind):
+            continue
+        at = datetime.fromisoformat(event.at).timestamp()
+        match ev.payload_of(event):
+            case ev.ActionOutput(stream="terminal", action=name, text=text):
+                shells.setdefault(name, []).append((at, "o", text))
+            case ev.ShellResized(action=name, columns=columns, rows=rows):
+                shells.setdefault(name, []).append((at, "r", f"{columns}x{rows}"))
+    if not shells:
+        raise NoRecordingError("no shell of the operator's is on record: take one with t")
+    named = action or next(reversed(shells))
+    if named not in shells:
+        raise NoRecordingError(f"'{named[:40]}' is no shell; recorded: {', '.join(shells)}")
+    pieces = shells[named]
+    began = pieces[0][0]
+    size = next((data for _, kind, data in pieces if kind == "r"), f"{COLUMNS}x{ROWS}")
+    width, _, height = size.partition("x")
+    timed = tuple((round(max(0.0, at - began), 3), kind, data) for at, kind, data in pieces)
+    return ShellRecording(int(width), int(height), began, timed)
+
+
+async def play_answer(host: CommandHost, values: Values) -> Answer:
+    """`play [ACTION]`: the recording as text, one JSON value a line."""
+    try:
+        cast = shell_recording(await host.engine.store.read(host.context.agent), values["action"])
+    except NoRecordingError as error:
+        return 2, {}, str(error)
+    return 0, {"columns": cast.columns, "rows": cast.rows, "pieces": len(cast.pieces)}, cast.text.rstrip()
+
+
+async def write_recording(engine: Engine, agent: str, action: str) -> Path:
+    """Write the recording beside the journal's directory; the new file.
+
+    Raises:
+        NoRecordingError: there is no such shell, or the file cannot be written or is there already.
+    """
+    cast = shell_recording(await engine.store.read(agent), action)
+    target = engine.workspace / f"{agent}-{action or 'shell'}.cast"
+    try:
+        with target.open("x", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(cast.text)
+    except OSError as error:
+        raise NoRecordingError(f"{target}: {error.strerror}") from error
+    return target
+
+
+LOOKED_BACK = 500
+"""Commands among which the operator's last one is looked for."""
+
+
+async def last_command(engine: Engine, operator: str) -> int:
+    """The place of the last command of this operator; 0 when there is none among the newest."""
+    events = await engine.store.last(LOOKED_BACK, kind=CommandReceived.kind)
+    return next((event.seq for event in reversed(events) if event.actor == f"operator:{operator}"), 0)
+
+
+async def recap_of(engine: Engine, since: int) -> Recap:
+    """What happened behind a place of the journal.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    # Outputs and the like are only counted; their bodies are not kept.
+    events: list[Event] = [
+        event if event.kind in KINDS else event._replace(body="")
+        async for event in engine.events(since, follow=False)
+    ]
+    now = {agent: await engine.view(agent) for agent in engine.agents}
+    before: dict[str, AgentState] = {}
+    for event in events:
+        # The first event of each stream says which state was before it.
+        if of_agent(event.stream) and event.stream not in before:
+            first = event.version == 1
+            before[event.stream] = (
+                AgentState() if first else await engine.view(event.stream, event.version - 1)
+            )
+    return recap(events, now, before, since=since)
+
+
+async def recap_answer(host: CommandHost, values: Values) -> Answer:
+    """`recap [SEQ]`: since that place, else since the operator's last command."""
+    since = int(values["event"] or await last_command(host.engine, host.operator))
+    past = await recap_of(host.engine, since)
+    return 0, asdict(past), "\n".join(f"{label:<14} {text}" for label, text in recap_facts(past))
+
+
+def recap_line(told: Recap) -> str:
+    """What happened, in a line; empty where nothing did that one would want to be told."""
+    if told.quiet:
+        return ""
+    achieved = sum(goal.status is GoalStatus.ACHIEVED for goal in told.goals)
+    others = len(told.goals) - achieved
+    parts = [
+        f"{achieved} goal{'s' * (achieved != 1)} achieved" if achieved else "",
+        f"{others} ended otherwise" if others else "",
+        f"{told.failures} failure{'s' * (told.failures != 1)}" if told.failures else "",
+        f"{', '.join(agent for agent, _ in told.waiting)} needs you" if told.waiting else "",
+        f"{len(told.stuck)} × stuck" if told.stuck else "",
+        _cost(told) if told.calls else "",
+        f"{len(told.files)} file{'s' * (len(told.files) != 1)} written" if told.files else "",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def recap_facts(told: Recap) -> list[tuple[str, str]]:
+    """What happened, one fact a row, with labels; cleaned."""
+    rows = [("events", f"{told.events:,} (behind {told.since}, up to {told.until})")]
+    for goal in told.goals:
+        why = f": {goal.reason}" if goal.reason and goal.status is not GoalStatus.ACHIEVED else ""
+        rows.append((f"goal {goal.status}", f"{goal.agent} {goal.goal} {goal.text}{why} ({goal.event})"))
+    rows += [("needs you", f"{agent}: {why}") for agent, why in told.waiting]
+    rows += [("stuck", f"{each.agent} {each.message} ({each.event})") for each in told.stuck]
+    rows.append(("actions", f"{told.actions}, {told.failed_actions} failed"))
+    if told.failures:
+        rows.append(("failures", f"{told.failures}; {told.recovered} recoveries worked"))
+        rows += [
+            ("failure", f"{trouble.agent} {trouble.message} ({trouble.event})") for trouble in told.troubles
+        ]
+    if told.calls:
+        rows.append(("models", f"{told.calls} calls, {told.tokens:,} tokens, {_cost(told)}"))
+    rows += [("file", f"{path} by {agent}") for agent, path in told.files[:LISTED]]
+    if len(told.files) > LISTED:
+        rows.append(("files", f"and {len(told.files) - LISTED} more"))
+    return [(label, clean_line(text)) for label, text in rows]
+
+
+def _cost(told: Recap) -> str:
+    return f"${told.cost_usd:.4f}" + (f" and {told.unpriced} calls of unknown price" * bool(told.unpriced))
+
+
+# ------------------------------------------------------------------ how agents are
+
+
+async def show_status(host: CommandHost, _values: Values) -> Answer:
+    """How the agent is, and what it waits for."""
+    agent = chosen_agent(host)
+    state, waits = await host.engine.view(agent), await host.engine.waiting(agent)
+    signs = signs_of(state.meta)
+    answer = {
+        "agent": agent,
+        "mode": state.mode.value,
+        "point": state.pause_point.value,
+        "goals": [{"id": g.id, "text": g.text, "status": g.status.value} for g in state.goals.values()],
+        "step": state.step.id if state.step else "",
+        "waits_for": state.intervention.reason if state.intervention else "",
+        "waiting": {"kind": waits.kind.value, "what": waits.what, "since": waits.since, "event": waits.event},
+        "actions": state.actions,
+        "failed_actions": state.failed_actions,
+        "background": [{"job": j.id, "task": j.task.value, "why": j.why} for j in state.meta.running],
+        "signals": [sign.text for sign in signs],
+    }
+    goals = "; ".join(f"{g.id} {g.status}: {g.text}" for g in state.goals.values()) or "no goals"
+    stuck = "".join(f" · may be stuck: {sign.text}" for sign in signs)
+    now = SystemClock().now()
+    since = f", since {waits.since[11:19]} ({duration_text(waits.since, now)})" if waits.since else ""
+    waiting = f"waits for {clean_line(waits.what)}{since}"
+    return 0, answer, f"{agent} {state.mode} ({state.pause_point}) · {waiting} · {goals}{stuck}"
+
+
+async def list_agents(host: CommandHost, _values: Values) -> Answer:
+    """The agents of the engine that have not been handed back."""
+    states = [await host.engine.view(name) for name in host.engine.agents]
+    rows = [
+        {
+            "id": state.agent_id,
+            "type": state.agent_type,
+            "mode": state.mode.value,
+            "goals": len(state.open_goals),
+            "fault": host.engine.fault(state.agent_id),
+        }
+        for state in states
+        if not state.handed_back
+    ]
+    lines = [
+        f"{row['id']:<20} {row['type']:<12} {row['mode']:<13} "
+        + (f"fault: {row['fault']}" if row["fault"] else f"{row['goals']} open goals")
+        for row in rows
+    ]
+    return 0, {"agents": rows}, "\n".join(lines) or NO_AGENT.replace("there is no agent", "no agents")

@@ -1,0 +1,190 @@
+"""Searching everything, from the command line and for the cockpit; and a hit shown whole."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from app.commands.command import Answer, CommandHost, Values
+from engine.api.engine import Engine
+from engine.api.queries import SANDBOX_DIRECTORY
+from engine.core.journal import Event
+from engine.core.ports import Ports
+from engine.core.store.sqlite import SqliteJournal
+from engine.core.text import clean_line
+from engine.inquiry.event_search import EventSearch
+from engine.inquiry.search import (
+    Ask,
+    Batch,
+    FileSearch,
+    Hit,
+    MemorySearch,
+    Search,
+    SearchError,
+    SearchQuery,
+    Source,
+    Tell,
+    newest_first,
+    parse_query,
+    run_search,
+)
+from engine.memory.errors import MemoryFault, MemoryUnavailable
+from engine.memory.open_memory import MemoryReader
+from engine.sandbox.files import SandboxFiles
+from engine.sandbox.paths import PathError
+
+FILE_LIMIT = 1024 * 1024
+"""Bytes of a file that is shown."""
+FIELD_LIMIT = 400_000
+"""Characters of one field of an event that are shown."""
+
+
+async def search_workspace(
+    workspace: Path, text: str, *, agent: str = "", kind: str = "", limit: int = 100
+) -> Answer:
+    """Search a workspace from its files, also while an engine runs.
+
+    Raises:
+        JournalError: there is no journal, or it cannot be read.
+    """
+    try:
+        what = parse_query(text, agent=agent, kind=kind, limit=limit)
+    except SearchError as error:
+        return 2, {}, str(error)
+    clock = Ports().clock
+    store = await SqliteJournal.open(workspace, clock=clock, read_only=True)
+    memory: MemoryReader | None = None
+    try:
+        if Source.MEMORY in what.sources:
+            try:
+                memory = await MemoryReader.look(workspace, store, clock=clock)
+            except MemoryUnavailable as error:
+                return 2, {}, str(error)
+        ask: Ask = memory.ask_by_name if memory is not None else _no_memory
+        return await _answered(what, _sources(workspace, workspace / SANDBOX_DIRECTORY, ask))
+    finally:
+        if memory is not None:
+            await memory.close()
+        await store.close()
+
+
+async def _no_memory(verb: str, arguments: Mapping[str, Any]) -> Any:
+    raise MemoryUnavailable("Memory is not looked into.")
+
+
+async def search_open(host: CommandHost, values: Values) -> Answer:
+    """Search the workspace of a live engine once, all of it."""
+    try:
+        what = parse_query(values["words"])
+    except SearchError as error:
+        return 2, {}, str(error)
+    return await _answered(what, sources_of(host.engine))
+
+
+async def stream_search(engine: Engine, what: SearchQuery, tell: Tell) -> None:
+    """Search the workspace of a live engine, with each find as it comes; cancel it to end it."""
+    await run_search(what, sources_of(engine), tell)
+
+
+def sources_of(engine: Engine) -> list[tuple[Source, Search]]:
+    """Where a live engine's workspace is searched."""
+    return _sources(engine.workspace, engine.root, engine.recall)
+
+
+def _sources(workspace: Path, root: Path, ask: Ask) -> list[tuple[Source, Search]]:
+    return [
+        (Source.EVENT, EventSearch(workspace)),
+        (Source.MEMORY, MemorySearch(ask)),
+        (Source.FILE, FileSearch(root)),
+    ]
+
+
+async def _answered(what: SearchQuery, sources: Sequence[tuple[Source, Search]]) -> Answer:
+    batches: list[Batch] = []
+    await run_search(what, sources, batches.append)
+    hits = newest_first([hit for batch in batches for hit in batch.hits])
+    over = {batch.source: batch for batch in batches if batch.done}
+    looked = {source.value: batch.looked_at for source, batch in over.items()}
+    problems = {source.value: batch.problem for source, batch in over.items() if batch.problem}
+    more = [source.value for source, batch in over.items() if batch.more]
+    answer = {"results": [asdict(hit) for hit in hits], "looked_at": looked, "more": more}
+    lines = [line_of_hit(hit) for hit in hits] or ["nothing was found"]
+    lines += [f"({note})" for note in search_notes(list(over.values()))]
+    return (1 if problems else 0), {**answer, "problems": problems}, "\n".join(lines)
+
+
+def search_notes(batches: Sequence[Batch]) -> list[str]:
+    """What is to be said of a search beside its hits, in a sentence each."""
+    more = [
+        f"there are more {batch.source.several} than shown: use more words" for batch in batches if batch.more
+    ]
+    return more + [f"{batch.source.several}: {batch.problem}" for batch in batches if batch.problem]
+
+
+def line_of_hit(hit: Hit) -> str:
+    """A hit in a line, cleaned."""
+    who = clean_line(hit.agent, limit=40) or hit.source.value
+    ref, kind = clean_line(hit.ref, limit=120), clean_line(hit.kind, limit=40)
+    return f"{hit.at[:19]}  {who:<12} {kind:<20} {ref:<18} {clean_line(hit.text)}"
+
+
+# ------------------------------------------------------------------ one hit, whole
+
+
+async def full_hit(engine: Engine, source: Source, ref: str) -> list[tuple[str, str]]:
+    """A hit in full: titles and texts, as they were recorded; a title alone where it cannot be had."""
+    match source:
+        case Source.EVENT:
+            event = await engine.store.get(ref)
+            return event_parts(event) if event is not None else [(f"there is no event {ref}", "")]
+        case Source.MEMORY:
+            return await _memory_parts(engine, ref)
+        case Source.FILE:
+            return await asyncio.to_thread(_file_parts, engine.root, ref)
+
+
+def event_parts(event: Event) -> list[tuple[str, str]]:
+    """An event field by field."""
+    causes = f" · because of {', '.join(event.causes)}" if event.causes else ""
+    head = f"{event.ref} · {event.kind} · {event.at[:23]} · tick {event.tick} · by {event.actor}{causes}"
+    parts = [(head, "")]
+    for name, value in json.loads(event.body).items():
+        if value not in (None, "", [], {}):
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+            cut = f"\n… {len(text) - FIELD_LIMIT} characters more" if len(text) > FIELD_LIMIT else ""
+            parts.append((name.replace("_", " "), text[:FIELD_LIMIT] + cut))
+    return parts
+
+
+async def _memory_parts(engine: Engine, ident: str) -> list[tuple[str, str]]:
+    try:
+        card = await engine.recall("get_memory_by_id", {"memory_id": ident})
+    except MemoryFault as error:
+        return [(str(error), "")]
+    memory = card.memory
+    head = f"{memory.id} · {memory.level} {memory.type} · {memory.workflow} · from {memory.source or '?'}"
+    parts = [(head, memory.content), ("description", memory.description), ("reasoning", memory.reasoning)]
+    return [parts[0], *(part for part in parts[1:] if part[1])]
+
+
+def _file_parts(root: Path, ref: str) -> list[tuple[str, str]]:
+    """A file up to the line that was found, and from it on."""
+    path, _, number = ref.rpartition(":")
+    if not path or not number.isdecimal():
+        path, number = ref, "1"
+    try:
+        with closing(SandboxFiles(root)) as files:
+            content = files.read_bytes(files.relative(path), FILE_LIMIT)
+    except PathError as error:
+        return [(error.message, "")]
+    if b"\0" in content[:8192]:
+        return [(f"{path} is no text", "")]
+    lines = content.decode("utf-8", "replace").splitlines()
+    at = min(max(int(number), 1), len(lines) or 1)
+    before = [(f"{path} · before line {at}", "\n".join(lines[: at - 1]))] if at > 1 else []
+    return [*before, (f"{path} · from line {at}", "\n".join(lines[at - 1 :]))]

@@ -1,0 +1,306 @@
+"""Settings: command line, environment, workspace file, user file, defaults, in this order.
+
+A file that is wrong never keeps the cockpit from starting: what is wrong is said, and left out.
+That is why pydantic-settings does not read them: it refuses all sources where one is wrong.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import tomllib
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from engine.agent.actions.snapshots import SnapshotRule
+from engine.agent.shared import EngineConfig
+from engine.agent.steering.rules import PRESETS, RuleError, read_policy
+from engine.core.approvals import Policy
+from engine.core.budgets import AMOUNT_LIMITS, BudgetKind, SpendingLimits
+from engine.core.crew import CrewSettings
+from engine.core.improvement import MastermindSettings
+from engine.inquiry.notices import Rule
+from engine.models.choice import REPAIRS, REPAIRS_LIMIT, ModelChoice
+from engine.models.cost import Budget
+from engine.models.errors import ModelError
+from engine.sandbox.policy import Network, SandboxPolicy, Tier
+
+FILE = "pilothouse.toml"
+SIZE_LIMIT = 256 * 1024
+
+
+class _CockpitTable(BaseModel):
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+    theme: str | None = None
+    notify: Rule = Rule.DONE
+    """`needs-you`: the bell and a notification when an agent needs the operator; `done`: when a goal ends,
+    too; `off`: neither."""
+    keys: dict[str, str] = Field(default_factory=dict)
+    """Keys by binding id, such as `cockpit.step = "f10"`."""
+
+
+class _SandboxTable(BaseModel):
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+    network: Network = Network.OFF
+    """`off`, `ports` (HTTP and HTTPS with name look-up) or `on`."""
+    accept_paths: bool = False
+    """Run programs unconfined where the kernel offers no jail."""
+    snapshots: SnapshotRule = SnapshotRule.REQUIRED
+    """`required`: files are saved before each action that may change them; `off`."""
+
+
+class _ModelTable(BaseModel):
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+    name: str | None = Field(default=None, min_length=1, max_length=200)
+    """The model that thinks, as its endpoint knows it."""
+    budget_usd: Decimal | None = Field(default=None, ge=0)
+    """US dollars that each agent may spend; it is held before a call that could break it."""
+    budget_tokens: int | None = Field(default=None, ge=0)
+    budget_calls: int | None = Field(default=None, ge=0)
+    repairs: int | None = Field(default=None, ge=0, le=REPAIRS_LIMIT, strict=True)
+    """How often it may put right an answer that cannot be used, before planning has failed."""
+
+
+class _Amounts(BaseModel):
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+    usd: float | None = Field(default=None, ge=0, le=AMOUNT_LIMITS[BudgetKind.USD], allow_inf_nan=False)
+    tokens: int | None = Field(default=None, ge=0, le=int(AMOUNT_LIMITS[BudgetKind.TOKENS]))
+    calls: int | None = Field(default=None, ge=0, le=int(AMOUNT_LIMITS[BudgetKind.CALLS]))
+    """Calls of models."""
+    actions: int | None = Field(default=None, ge=0, le=int(AMOUNT_LIMITS[BudgetKind.ACTIONS]))
+    seconds: float | None = Field(
+        default=None, ge=0, le=AMOUNT_LIMITS[BudgetKind.SECONDS], allow_inf_nan=False
+    )
+    """Time at work."""
+
+    @property
+    def limits(self) -> SpendingLimits:
+        """As what may be taken."""
+        return SpendingLimits(self.usd, self.tokens, self.calls, self.actions, self.seconds)
+
+
+class _BudgetTable(_Amounts):
+    """What all agents together may take over all sessions."""
+
+    agent: _Amounts = Field(default_factory=_Amounts)
+    """What each agent may take, with those that work for it."""
+
+
+class _MastermindTable(BaseModel):
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+    cooldown_s: float | None = Field(default=None, ge=0, le=31_536_000, allow_inf_nan=False)
+    """How long what failed is left alone."""
+    interval_s: float | None = Field(default=None, ge=0, le=86_400, allow_inf_nan=False)
+    """Between two items of the backlog that is worked off by itself."""
+    watch_s: float | None = Field(default=None, ge=0, le=31_536_000, allow_inf_nan=False)
+    """How long what was applied is watched."""
+    busy_percent: float | None = Field(default=None, ge=0, le=100, allow_inf_nan=False)
+    """The backlog is not worked off by itself while the processor is busier; 100 never puts it off."""
+    approve_critical: bool | None = None
+    critical: tuple[str, ...] | None = None
+    """Stems of ids and paths that wait for the operator before anything is tried."""
+    candidates: int | None = Field(default=None, ge=1, le=1_000)
+    """What a campaign may try."""
+    seconds: float | None = Field(default=None, gt=0, le=86_400, allow_inf_nan=False)
+    """Processor time of judging."""
+    usd: float | None = Field(default=None, ge=0, le=10_000, allow_inf_nan=False)
+    """What models may cost in a campaign; 0 asks none."""
+
+
+class _CrewTable(BaseModel):
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_calls: int | None = Field(default=None, ge=1, le=64)
+    """Model calls of all handoffs at a time."""
+    built_ins: bool | None = None
+    """Whether the agents that Pilothouse ships are there."""
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+    approvals: dict[str, Any] = Field(default_factory=dict)
+    """What agents ask about (`engine.agent.steering.rules`)."""
+    budget: _BudgetTable = Field(default_factory=_BudgetTable)
+    model: _ModelTable = Field(default_factory=_ModelTable)
+    sandbox: _SandboxTable = Field(default_factory=_SandboxTable)
+    mastermind: _MastermindTable = Field(default_factory=_MastermindTable)
+    crew: _CrewTable = Field(default_factory=_CrewTable)
+    cockpit: _CockpitTable = Field(default_factory=_CockpitTable)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the operator chose."""
+
+    theme: str | None = None
+    keys: dict[str, str] = field(default_factory=dict)
+    notify: Rule = Rule.DONE
+    """What the operator is notified of."""
+    operator: str = "operator"
+    """Name under which commands are recorded."""
+    network: Network = Network.OFF
+    accept_paths: bool = False
+    snapshots: SnapshotRule = SnapshotRule.REQUIRED
+    approvals: Policy = field(default_factory=Policy)
+    """What agents ask about before they do it."""
+    model: ModelChoice | None = None
+    """The model that thinks; None without a key and an endpoint."""
+    budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What all agents together may take over all sessions."""
+    agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What each agent may take; it counts before the budget of the model's settings."""
+    mastermind: MastermindSettings = field(default_factory=MastermindSettings)
+    crew: CrewSettings = field(default_factory=CrewSettings)
+    """How the system improves itself."""
+    home: Path = field(default_factory=lambda: _home(os.environ))
+    problems: tuple[str, ...] = ()
+    """What is wrong with the files, in sentences."""
+
+    @classmethod
+    def load(cls, workspace: Path, *, theme: str | None = None) -> Settings:
+        """The settings for a workspace; blocking."""
+        home = _home(os.environ)
+        problems: list[str] = []
+        user, local = (_read(folder / FILE, problems) for folder in (home, workspace))
+        file = _File.model_validate(_over(user, local))
+        accepted = any(each.get("sandbox", {}).get("accept_paths") for each in (user, local))
+        return cls(
+            theme=theme or os.environ.get("PILOTHOUSE_THEME") or file.cockpit.theme,
+            keys=file.cockpit.keys,
+            notify=file.cockpit.notify,
+            network=file.sandbox.network,
+            accept_paths=accepted,
+            snapshots=file.sandbox.snapshots,
+            approvals=_approvals(file.approvals, problems),
+            operator=_operator(),
+            model=_model(file.model, problems),
+            budget=file.budget.limits,
+            agent_budget=file.budget.agent.limits,
+            mastermind=_mastermind(file.mastermind),
+            crew=replace(CrewSettings(), **file.crew.model_dump(exclude_none=True)),
+            home=home,
+            problems=tuple(problems),
+        )
+
+    @property
+    def themes_directory(self) -> Path:
+        """Where the operator's own themes are."""
+        return self.home / "themes"
+
+    def engine_config(
+        self, *, network: bool = False, accept: Tier | None = None, model: bool = True
+    ) -> EngineConfig:
+        """How the engine is to be opened.
+
+        Args:
+            network: a mission declares that it needs the network.
+            accept: the weakest jail that will do, said on the command line; the settings say it otherwise.
+            model: whether a model may think where there is one.
+        """
+        policy = SandboxPolicy(accept_paths=self.accept_paths)
+        if accept is not None:
+            policy = policy.accepting(accept)
+        granted = Network.PORTS if network and self.network is Network.OFF else self.network
+        return EngineConfig(
+            policy=policy.with_network(granted),
+            snapshots=self.snapshots,
+            approvals=self.approvals,
+            model=self.model if model else None,
+            budget=self.budget,
+            agent_budget=self.agent_budget,
+            mastermind=self.mastermind,
+            crew=self.crew,
+            home=self.home,
+        )
+
+
+def _over(user: dict[str, Any], local: dict[str, Any]) -> dict[str, Any]:
+    """The user's settings with the workspace's over them, table by table; approvals count as a whole."""
+    merged = dict(user)
+    for name, value in local.items():
+        both = name != "approvals" and isinstance(value, dict) and isinstance(merged.get(name), dict)
+        merged[name] = _over(merged[name], value) if both else value
+    return merged
+
+
+def _mastermind(table: _MastermindTable) -> MastermindSettings:
+    """How the system improves itself."""
+    given, usual = table.model_dump(exclude_none=True), MastermindSettings()
+    amounts = {name: given.pop(name) for name in ("candidates", "seconds", "usd") if name in given}
+    return replace(usual, budget=replace(usual.budget, **amounts), **given)
+
+
+def _approvals(given: dict[str, Any], problems: list[str]) -> Policy:
+    """The policy of the file; one that cannot be read asks about everything, as it was meant to ask."""
+    try:
+        return read_policy(given)
+    except RuleError as error:
+        problems.append(f"{FILE}: {error}; until that is mended, every action is asked about")
+        return PRESETS["ask"]
+
+
+def _model(table: _ModelTable, problems: list[str]) -> ModelChoice | None:
+    """The model that environment and files name; the environment's name counts before that of a file."""
+    try:
+        choice = ModelChoice.from_environment(os.environ, name=table.name or "")
+    except ModelError as error:
+        problems.append(error.message)
+        return None
+    if choice is None:
+        return None
+    name = os.environ.get("PILOTHOUSE_MODEL", "").strip() or table.name or choice.name
+    budget = Budget(table.budget_usd, table.budget_tokens, table.budget_calls)
+    return replace(
+        choice, budget=budget, name=name, repairs=REPAIRS if table.repairs is None else table.repairs
+    )
+
+
+def _home(environ: Any) -> Path:
+    chosen = environ.get("PILOTHOUSE_HOME")
+    if chosen:
+        return Path(chosen)
+    try:
+        config = environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    except RuntimeError:  # no HOME, and a user that the system does not know
+        config = "/nonexistent"
+    return Path(config) / "pilothouse"
+
+
+def _operator() -> str:
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        return "operator"
+    return "".join(char for char in name if char.isalnum() or char in "-_.")[:32] or "operator"
+
+
+def _read(path: Path, problems: list[str]) -> dict[str, Any]:
+    """What a settings file says; nothing where it is wrong, which is said."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        problems.append(f"{path} cannot be read: {error.strerror}")
+        return {}
+    if len(content) > SIZE_LIMIT:
+        problems.append(f"{path.name} is larger than {SIZE_LIMIT // 1024} KiB and was left out")
+        return {}
+    try:
+        table = tomllib.loads(content.decode())
+        _File.model_validate(table)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        wrong = str(error)
+    except ValidationError as error:
+        first = error.errors()[0]
+        wrong = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    else:
+        return table
+    # A file that asks for approvals is not left out with them.
+    asks = b"[approvals" in content
+    every = ", and every action is asked about" if asks else ""
+    problems.append(f"{path.name}: {wrong}; the file was left out{every}")
+    return {"approvals": {"preset": "ask"}} if asks else {}

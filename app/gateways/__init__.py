@@ -1,0 +1,1 @@
+"""What other programs speak to Pilothouse: the server side of the Model Context Protocol."""

@@ -1,0 +1,386 @@
+"""`pilothouse mcp`: memory and the sandbox of a workspace, served to other agents over MCP.
+
+Each call goes through an agent of the workspace made for that, in the jail, on record under the client's
+name, and passes the gate as an agent's action does: rules forbid and allow it, and what would be asked waits
+for the operator where one sits at the terminal that serves, else it is refused. Standard output carries the
+protocol and nothing else.
+
+What clients of `pilothouse mcp` want and the operator has to allow, asked on the terminal that serves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import shlex
+import signal
+import sys
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from app.commands.headless import open_engine
+from app.commands.settings import Settings
+from engine.agent.steering.envelopes import make_call
+from engine.agent.steering.gate import NO_OPERATOR, UNANSWERED
+from engine.agent.steering.rules import offered, rule_text, words_of
+from engine.api.engine import Engine
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ErrorCode, ResultStatus
+from engine.core.approvals import Question
+from engine.core.journal import JournalError
+from engine.core.text import clean_line
+from engine.inquiry.inbox import question_text
+from engine.planning.thinkers.procedural import ProceduralThinker
+from engine.sandbox.policy import Tier
+from engine.tools.mcp.tool_server import (
+    CallReply,
+    ServedCommand,
+    build_server,
+    loopback_socket,
+    serve_http,
+    serve_streams,
+)
+
+_SCOPES = {"y": "once", "s": "session", "a": "always"}
+_HOW = "y allows it once, s until this ends, a from now on, n denies it (n REASON)"
+_READ = 4096
+
+
+class TerminalAnswers:
+    """Asks on a terminal, and takes the operator's word from it.
+
+    Args:
+        engine: the workspace.
+        agent: through which clients' calls go.
+        operator: who sits at the terminal.
+        err: where it is asked.
+    """
+
+    def __init__(self, engine: Engine, agent: str, operator: str, err: TextIO) -> None:
+        self._engine, self._agent, self._operator, self._err = engine, agent, operator, err
+        self._lines: asyncio.Queue[str] = asyncio.Queue()
+        self._part = b""
+
+    async def run(self) -> None:
+        """Ask and take answers until cancelled."""
+        loop, number = asyncio.get_running_loop(), sys.stdin.fileno()
+        loop.add_reader(number, self._read, number)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._ask())
+                group.create_task(self._answer())
+        finally:
+            loop.remove_reader(number)
+
+    def _read(self, number: int) -> None:
+        try:
+            piece = os.read(number, _READ)
+        except OSError:
+            piece = b""
+        if not piece:
+            asyncio.get_running_loop().remove_reader(number)
+            return
+        *lines, self._part = (self._part + piece).split(b"\n")
+        for line in lines:
+            self._lines.put_nowait(line.decode("utf-8", "replace").strip())
+
+    async def _ask(self) -> None:
+        async for event in self._engine.events(await self._engine.head(), stream=self._agent):
+            payload = ev.payload_of(event)
+            if isinstance(payload, ev.ApprovalAsked):
+                names = ("action", "step", "goal", "call", "key", "why", "offered")
+                question = Question(*(getattr(payload, name) for name in names))
+                who = payload.call.client or self._agent
+                self._say(f"{who} asks ({payload.action}): {question_text(question)} — {payload.why}")
+                self._say(f"  {_HOW}; s and a: {words_of(payload.offered)}")
+
+    async def _answer(self) -> None:
+        while True:
+            line = await self._lines.get()
+            word, _, reason = line.partition(" ")
+            question = (await self._engine.view(self._agent)).approvals.question
+            if question is None:
+                self._say("nothing is asked now")
+            elif word in _SCOPES or word == "n":
+                allow = word != "n"
+                fields = {"scope": _SCOPES[word]} if allow else {"reason": reason.strip()[:500]}
+                command = cmd.AnswerApproval.model_validate(
+                    {"agent": self._agent, "action": question.action, "allow": allow, **fields}
+                )
+                self._say((await self._engine.submit(command, operator=self._operator)).message)
+            else:
+                self._say(_HOW)
+
+    def _say(self, text: str) -> None:
+        self._err.write(f"{clean_line(text, limit=4_000)}\n")
+        self._err.flush()
+
+
+AGENT = "mcp"
+"""The agent through whose pipeline and session calls go."""
+TOOLS = ("simple_coder", "memory")
+_NO_MODEL = {"thinker": ProceduralThinker.name}
+TOKEN = "PILOTHOUSE_MCP_TOKEN"
+WAIT_S = 120.0
+HOW = (
+    "the operator of this workspace can allow it, while this server does not run, with: "
+    f"pilothouse do --agent {AGENT} {{line}}; or by a rule below [approvals] in pilothouse.toml"
+)
+"""The answer to a client whose call nobody can allow now."""
+_UNSERVED = frozenset({("simple_coder", "policy"), ("simple_coder", "help")})
+"""What is of use to a person only."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """What to serve and how."""
+
+    workspace: Path
+    port: int | None = None
+    """For HTTP on this machine; None for standard streams, 0 for any port that is free."""
+    read_only: bool = False
+    """Serve only what changes nothing."""
+    accept: Tier | None = None
+    wait_s: float = WAIT_S
+    """Seconds that the operator has to answer; over standard streams nobody is there."""
+
+
+async def serve(options: ServeOptions) -> int:
+    """Serve until the client leaves or a signal comes; the exit code.
+
+    Raises:
+        JournalError: the workspace cannot be opened, or the port cannot be had.
+    """
+    settings = Settings.load(options.workspace)
+    config = settings.engine_config(accept=options.accept)
+    # Over standard streams these are the client's, and no person can be asked.
+    attended = options.port is not None and options.wait_s > 0 and sys.stdin.isatty()
+    async with open_engine(options.workspace, config) as engine:
+        if AGENT not in engine.agents:
+            made = await engine.submit(cmd.CreateAgent(agent=AGENT, config=_NO_MODEL), operator="mcp")
+            if not made.ok:
+                raise JournalError(f"no agent can be made to serve for: {made.message}")
+        caller = _EngineCaller(engine, options.wait_s if attended else 0.0)
+        server = build_server(served_commands(engine, read_only=options.read_only), caller)
+        work = serve_streams(server) if options.port is None else _over_http(server, options.port)
+        answers = TerminalAnswers(engine, AGENT, settings.operator, sys.stderr)
+        asking = asyncio.create_task(answers.run()) if attended else None
+        try:
+            return await _until_signal(work)
+        finally:
+            if asking is not None:
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
+
+
+def served_commands(engine: Engine, *, read_only: bool = False) -> list[ServedCommand]:
+    """The commands that are served: those that agents may call, of the sandbox and of memory."""
+    served = []
+    for entry in engine.registry.schemas():
+        tool, command = entry["tool"], entry["command"]
+        spec = engine.registry.get(tool).commands[command]
+        changes = spec.mutates or spec.writes
+        if tool in TOOLS and (tool, command) not in _UNSERVED and not (read_only and changes):
+            served.append(
+                ServedCommand(entry["name"], tool, command, spec.description, entry["input_schema"], changes)
+            )
+    return served
+
+
+async def _over_http(server: Any, port: int) -> None:
+    try:
+        listening = loopback_socket(port)
+    except OSError as error:
+        raise JournalError(f"port {port} of this machine cannot be had: {error.strerror}") from error
+    token = os.environ.get(TOKEN) or secrets.token_urlsafe(32)
+    host, number = listening.getsockname()
+
+    def ready() -> None:
+        header = "" if os.environ.get(TOKEN) else f"\nAuthorization: Bearer {token}"
+        sys.stderr.write(f"serving at http://{host}:{number}/mcp{header}\n")
+        sys.stderr.flush()
+
+    await serve_http(server, listening, token, ready)
+
+
+async def _until_signal(work: Any) -> int:
+    """Await the work; 0 at its end, 130 or 143 where a signal came before."""
+    loop = asyncio.get_running_loop()
+    came: list[int] = []
+    task = asyncio.ensure_future(work)
+
+    def end(number: int) -> None:
+        came.append(number)
+        task.cancel()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for number in numbers:
+        loop.add_signal_handler(number, end, number)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not came:
+            raise
+    except OSError as error:
+        raise JournalError(f"it cannot be served: {error}") from error
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+    return 128 + came[0] if came else 0
+
+
+@dataclass(slots=True)
+class _PendingCall:
+    """A call on its way: the events and the action that it has come to."""
+
+    command: str
+    client: str
+    offer: ServedCommand
+    args: Mapping[str, Any]
+    queued: str = ""
+    action: str = ""
+
+
+class _EngineCaller:
+    """Takes calls through the engine.
+
+    Args:
+        engine: the workspace.
+        wait_s: seconds that the operator has to answer; 0 where nobody is there.
+    """
+
+    def __init__(self, engine: Engine, wait_s: float = 0.0) -> None:
+        self._engine, self._wait_s = engine, wait_s
+        self._aside: set[asyncio.Task[None]] = set()
+
+    async def call(self, offer: ServedCommand, args: Mapping[str, Any], client: str) -> CallReply:
+        """See `engine.tools.mcp.tool_server.Caller`; a call whose client no longer wants it is cut off."""
+        engine = self._engine
+        since = await engine.head()
+        command = cmd.CallTool(
+            agent=AGENT,
+            tool=offer.tool,
+            command=offer.command,
+            args=dict(args),
+            client=client or "client",
+            wait_s=self._wait_s,
+        )
+        handing = asyncio.ensure_future(engine.submit(command, operator="mcp"))
+        try:
+            receipt = await asyncio.shield(handing)
+        except asyncio.CancelledError:
+            self._later(self._taken_back(handing, client or "client", offer, args))
+            raise
+        if not receipt.ok:
+            return CallReply(False, {"message": clean_line(receipt.message, limit=1_000)})
+        asked = _PendingCall(receipt.event, client or "client", offer, args)
+        fault = asyncio.ensure_future(engine.faulted(AGENT))
+        answer = asyncio.ensure_future(self._answer(asked, since))
+        try:
+            await asyncio.wait({fault, answer}, return_when=asyncio.FIRST_COMPLETED)
+            return answer.result() if answer.done() else _no_answer(fault.result() or "its agent is gone")
+        except JournalError as error:
+            return _no_answer(str(error))
+        except asyncio.CancelledError:
+            self._later(self._cut(asked))
+            raise
+        finally:
+            for task in (fault, answer):
+                task.cancel()
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._aside.add(task)
+        task.add_done_callback(self._aside.discard)
+
+    async def _taken_back(
+        self, handing: asyncio.Future[cmd.Receipt], client: str, offer: ServedCommand, args: Mapping[str, Any]
+    ) -> None:
+        receipt = await handing
+        if receipt.ok:
+            await self._cut(_PendingCall(receipt.event, client, offer, args))
+
+    async def _cut(self, asked: _PendingCall) -> None:
+        """Take a call back that waits for its turn or for the operator; end it where it runs."""
+        if not asked.queued:
+            asked.queued = await self._queued(asked.command)
+        if asked.queued:
+            drop = cmd.DropCall(agent=AGENT, call=asked.queued, client=asked.client)
+            await self._engine.submit(drop, operator="mcp")
+
+    async def _gone(self, asked: _PendingCall) -> bool:
+        """Whether a call neither waits nor is on its way any more."""
+        if not asked.queued or asked.action:
+            return False
+        state = await self._engine.view(AGENT)
+        there = state.action is not None and state.action.queued == asked.queued
+        return not there and all(request.event != asked.queued for request in state.requests)
+
+    async def _queued(self, command: str) -> str:
+        """The event by which a command's call was queued."""
+        state = await self._engine.view(AGENT)
+        refs = [request.event for request in state.requests] + ([state.action.queued] if state.action else [])
+        for ref in filter(None, refs):
+            event = await self._engine.store.get(ref)
+            if event is not None and command in event.causes:
+                return ref
+        return ""
+
+    async def _answer(self, asked: _PendingCall, since: int) -> CallReply:
+        """The result of the call that a command asked for, from the journal."""
+        async for event in self._engine.events(since, stream=AGENT):
+            payload = ev.payload_of(event)
+            if isinstance(payload, ev.OperatorActionQueued) and asked.command in event.causes:
+                asked.queued = event.ref
+            elif isinstance(payload, ev.ActionRequested) and asked.queued and asked.queued in event.causes:
+                asked.action = payload.action
+            elif isinstance(payload, ev.ActionFinished) and payload.action == asked.action:
+                return await self._finished(payload, asked)
+            elif (
+                isinstance(payload, ev.ActionCancelled | ev.ActionWithdrawn)
+                and payload.action == asked.action
+            ):
+                return CallReply(
+                    False, {"message": clean_line(f"it was cut off: {payload.reason}", limit=300)}
+                )
+            elif isinstance(payload, ev.AgentStopped | ev.AgentHeld) and await self._gone(asked):
+                return CallReply(False, {"message": "it was dropped: the operator stopped what runs here"})
+        raise JournalError("the journal has ended")
+
+    async def _finished(self, payload: ev.ActionFinished, asked: _PendingCall) -> CallReply:
+        data: dict[str, Any] = dict(payload.result)
+        if payload.blob is not None and (whole := await self._engine.blob(payload.blob)) is not None:
+            with suppress(ValueError):
+                data = json.loads(whole)
+        if payload.status is ResultStatus.SUCCESS:
+            return CallReply(True, data)
+        if payload.code is ErrorCode.NOT_ALLOWED and (
+            how := await self._how(asked, str(data.get("message")))
+        ):
+            data["message"] = f"{data['message']}; {how}"
+        details = {"reason": payload.code.value if payload.code else "", **data}
+        plain = data.get("message") if set(data) == {"message"} else None
+        return CallReply(False, {"message": plain or json.dumps(details, ensure_ascii=False)})
+
+    async def _how(self, asked: _PendingCall, message: str) -> str:
+        """How the operator can allow what nobody answered; empty where a rule or a person forbade it."""
+        spec = self._engine.describe_command(asked.offer.command, asked.offer.tool)
+        if spec is None or not message.startswith(
+            tuple(f"not allowed: {why}" for why in (NO_OPERATOR, UNANSWERED))
+        ):
+            return ""
+        cwd = (await self._engine.view(AGENT)).sandbox.cwd
+        rule = rule_text(offered(make_call(spec, asked.offer.tool, asked.args, cwd=cwd)))
+        line = f"allow always {rule}"
+        plain = not set(line) & set('"$`\\!')
+        return HOW.format(line=f'"{line}"' if plain else shlex.quote(line))
+
+
+def _no_answer(why: str) -> CallReply:
+    return CallReply(False, {"message": f"the workspace cannot answer: {clean_line(why, limit=300)}"})

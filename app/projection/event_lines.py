@@ -1,0 +1,455 @@
+"""An event as one line for a person: used by headless runs, `sessions show` and the mind pane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from engine.agent.steering.envelopes import envelope_text
+from engine.agent.steering.rules import rule_text
+from engine.core import events as ev
+from engine.core.actions import ResultStatus
+from engine.core.breakpoints import write_break
+from engine.core.goals import GoalStatus
+from engine.core.journal import Event
+from engine.core.metacognition import JobOutcome
+from engine.core.plan import Op, PlanStep, StepStatus
+from engine.core.sandbox import Job
+from engine.core.text import clean_line
+from engine.core.thinking import Decision, DecisionKind
+from engine.planning.thinkers.procedural import ProceduralThinker
+
+TEXT_LIMIT = 400
+SLOW_SAVE_MS = 1_000
+"""From here on a line says that an action waited for its snapshot; quicker ones are only in the journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What happened, in words; the text is cleaned."""
+
+    ref: str
+    time: str
+    """Clock time, `HH:MM:SS`."""
+    stream: str
+    glyph: str
+    kind: str
+    """`goal`, `plan`, `action`, `success`, `warning`, `error`, `operator`, `thought`, `session`."""
+    text: str
+
+    def plain(self) -> str:
+        """The line for a terminal without colours."""
+        return f"{self.time} {self.stream:<12} {self.glyph} {self.text}"
+
+
+def line_of(event: Event, payload: ev.Payload | None = None) -> Line | None:
+    """The event as a line, or None when it is too small to tell."""
+    parts = table_words(_WORDS, payload if payload is not None else ev.payload_of(event))
+    if parts is None:
+        return None
+    glyph, kind, text = parts
+    return Line(event.ref, event.at[11:19], event.stream, glyph, kind, clean_line(text, limit=TEXT_LIMIT))
+
+
+def call_text(command: str, args: dict[str, object]) -> str:
+    """A tool call as a person would type it, cut to a line."""
+    first = ("path", "source", "target", "venv_name")
+    ordered = sorted(args, key=lambda name: (name not in first, name))
+    shown = " ".join(_argument_text(str(args[name])) for name in ordered)
+    return clean_line(f"{command} {shown}", limit=120)
+
+
+def step_text(step: PlanStep) -> str:
+    """A step as a person would type it."""
+    if step.op is Op.ACHIEVE:
+        return f"achieve: {step.args.get('goal', '')}"
+    if step.op is Op.THINK:
+        return f"think: {step.description}"
+    return call_text(step.command if step.op is Op.ACT else step.op.value, step.args)
+
+
+def ending_jobs_text(jobs: Sequence[Job]) -> str:
+    """What becomes of running jobs when the session ends, on a line; empty when there are none."""
+    if not jobs:
+        return ""
+    listed = ", ".join(f"{job.id} {clean_line(job.command, limit=80)}" for job in jobs)
+    return f"{'jobs end' if len(jobs) > 1 else 'job ends'} with the session: {listed}"
+
+
+def _argument_text(text: str) -> str:
+    """An argument in a line; a longer text by its size."""
+    lines = text.strip("\n").count("\n") + 1
+    return f"({lines} lines)" if lines > 1 else text
+
+
+Words = Mapping[type[ev.Payload], "str | Callable[[Any], str | None]"]
+"""Glyph, kind and text of events, or what makes them; None where an event is too small to tell."""
+
+
+def table_words(table: Words, payload: ev.Payload) -> tuple[str, str, str] | None:
+    """Glyph, kind and text of an event by a table."""
+    words: str | Callable[[Any], str | None] | None = table.get(type(payload))
+    words = words(payload) if callable(words) else words and words.format(p=payload)
+    if words is None:
+        return None
+    glyph, kind, text = words.split(" ", 2)
+    return glyph, kind, text
+
+
+def _receipt(p: ev.StopObserved) -> str:
+    left = "; ".join(f"still runs: {item.kind} {item.name} {item.what}" for item in p.receipt.running)
+    seen = f"receipt: {len(p.receipt.stopped)} stopped, {left or 'nothing runs'}"
+    return f"■ operator {seen}, seen after {p.receipt.took_ms} ms"
+
+
+def _moved(p: ev.GoalMoved) -> str:
+    where = f"serves {p.parent} now" if p.parent else "serves no other goal now"
+    return f"● operator goal {p.goal} {where}"
+
+
+def _goal_ended(p: ev.GoalEnded) -> str:
+    if p.status is GoalStatus.ACHIEVED:
+        return f"✓ success goal {p.goal} achieved"
+    return f"✗ error goal {p.goal} {p.status}: {p.reason}"
+
+
+def _outweighed(p: ev.BeliefOutweighed) -> str:
+    guess = f"{p.key} = {str(p.value)[:120]} ({p.confidence:.0%})"
+    return f"∴ thought does not take {guess}: what is held is surer"
+
+
+def _steps(steps: Sequence[object]) -> str:
+    return f"{len(steps)} step{'' if len(steps) == 1 else 's'}"
+
+
+def _plan_asked(p: ev.PlanAsked) -> str | None:
+    free = p.thinker == ProceduralThinker.name
+    return None if free else f"→ thought asks {p.thinker} for a plan of {p.goal}"
+
+
+def _plan_generated(p: ev.PlanGenerated) -> str:
+    recipes = sorted({step.provenance.recipe for step in p.steps if step.provenance.recipe})
+    by = f"; recipes: {', '.join(recipes)}" if recipes else ""
+    return f"≡ thought {p.thinker} proposes {_steps(p.steps)}{by}"
+
+
+def _step_ended(p: ev.StepEnded) -> str:
+    marks = {StepStatus.COMPLETED: "✓ success", StepStatus.FAILED: "✗ error"}
+    if p.status in marks:
+        return f"{marks[p.status]} {p.step} {p.summary}"
+    return f"» operator {p.step} {p.status}: {p.summary}"
+
+
+def _corrected(p: ev.ParametersProcessed) -> str | None:
+    corrections = "; ".join(correction.words for correction in p.corrections)
+    return f"✎ plan {p.action} corrected: {corrections}" if p.corrections else None
+
+
+def _saved(p: ev.SnapshotTaken) -> str | None:
+    left_out = f", {p.skipped} things left out" if p.skipped else ""
+    what = f"{p.files} files{left_out}, in {p.duration_ms / 1000:.1f} s"
+    return f"· action {p.action} saved first: {what}" if p.duration_ms >= SLOW_SAVE_MS else None
+
+
+def _finished(p: ev.ActionFinished) -> str:
+    if p.status is ResultStatus.SUCCESS:
+        return f"· action {p.action} {p.status} in {p.duration_ms} ms: {p.summary}"
+    return f"✗ error {p.action} {p.status} ({p.code}): {p.summary}"
+
+
+def _job_ended(p: ev.JobEnded) -> str:
+    mark = "✓ success" if p.code == 0 else "■ operator" if p.ended == "cancelled" else "✗ warning"
+    return f"{mark} job {p.job} {p.message}"
+
+
+def _changes_settled(p: ev.ChangesSettled) -> str:
+    rest = f"; not of {', '.join(p.rejected)}" if p.rejected else ""
+    return f"✓ operator told the agent of {', '.join(p.accepted) or 'no change'}{rest}"
+
+
+def _mind_breakpoint(p: ev.MindBreakpointChanged) -> str:
+    if p.cleared:
+        return f"◎ operator no breakpoint on {p.on} {p.pattern}"
+    off = "" if p.enabled else ", switched off"
+    return f"◉ operator breakpoint {p.breakpoint} on {p.on} {p.pattern}{off}"
+
+
+def _answered(p: ev.GenerationAnswered) -> str:
+    if p.error:
+        return f"✗ error {p.generation}: no answer: {p.error}"
+    took = f"{p.duration_ms / 1000:.1f} s, {p.tokens} tokens"
+    return f"← thought {p.generation}: {p.model} answered ({took})"
+
+
+def _reviewed(p: ev.GenerationReviewed) -> str:
+    good, wrong = sum(plan.accepted for plan in p.plans), f"; {p.failure}" if p.failure else ""
+    return f"≡ thought {p.generation}: {good} of {len(p.plans)} plans can be used{wrong}"
+
+
+def _generated(p: ev.GenerationSettled) -> str:
+    if p.plans:
+        return f"≡ plan {p.generation}: {len(p.plans)} plans installed"
+    return f"✗ error {p.generation}: no plans: {p.reason}"
+
+
+def _called(p: ev.ModelCalled) -> str:
+    if p.error:
+        return f"✗ warning {p.model}: {p.error}"
+    cost = "price unknown" if p.cost_usd is None else f"${p.cost_usd:.4f}"
+    cut = ", cut off" if p.partial else ""
+    return f"← session {p.model}: {p.tokens} tokens, {cost}, {p.duration_ms / 1000:.1f} s{cut}"
+
+
+def _thinking_failed(p: ev.ThinkingFailed) -> str:
+    what = f"decision on {p.step}" if p.step else f"plan for {p.goal}"
+    return f"✗ error no {what}: {p.message}"
+
+
+def budget_hold_text(budget_reached: ev.BudgetReached) -> str:
+    """What a budget does not let begin, in words."""
+    held = {
+        "time": "held, as its time is up",
+        "call": "held before a call",
+        "action": "held before an action",
+    }
+    return held[budget_reached.before]
+
+
+_DECIDED: dict[DecisionKind, str] = {
+    DecisionKind.CALL: "call",
+    DecisionKind.THINK: "a thought",
+    DecisionKind.PLAN: "a new plan",
+    DecisionKind.SUBGOAL: "first another goal",
+    DecisionKind.FINISH: "done",
+    DecisionKind.GIVE_UP: "given up",
+    DecisionKind.ASK: "asks you",
+}
+
+
+def decision_text(decision: Decision) -> str:
+    """What a thinker decided, in a line."""
+    words = clean_line(decision.text)
+    if decision.kind is DecisionKind.CALL:
+        words = " · ".join(filter(None, (call_text(decision.command, decision.args), words)))
+    return f"decided: {_DECIDED[decision.kind]}" + (f": {words}" if words else "")
+
+
+def _rewound(p: ev.Rewound) -> str:
+    several = "path" if p.changed == 1 else "paths"
+    files = f", {p.changed} {several} changed" if p.snapshot else ""
+    return f"◂ operator rewound to event {p.to}: {p.what}{files}"
+
+
+def _recovery(p: ev.RecoveryChosen) -> str:
+    tries = f" {p.attempt}/{p.of} in {p.delay_s:g} s" if p.delay_s else ""
+    return f"↻ warning recovery {p.strategy}{tries}: {p.why}"
+
+
+def _recovery_ended(p: ev.RecoveryEnded) -> str:
+    came = "worked" if p.success else "did not work"
+    rests = f"; it rests until tick {p.rests_until}" if p.rests_until else ""
+    return f"↻ plan recovery {p.strategy} {came}{rests}"
+
+
+def _breakpoint_hit(p: ev.BreakpointHit) -> str:
+    where = f"{p.breakpoint}: {p.what}" if p.breakpoint else f"reached: {p.step}"
+    return f"◉ warning breakpoint {where}"
+
+
+def _breakpoint_changed(p: ev.BreakpointChanged) -> str:
+    if p.cleared:
+        return f"◎ operator no breakpoint {p.breakpoint}"
+    return f"◉ operator breakpoint {p.breakpoint} {'on' if p.enabled else 'off'}"
+
+
+def _approval_answered(p: ev.ApprovalAnswered) -> str:
+    if p.allowed:
+        return f"✓ operator {p.action} allowed ({p.scope})"
+    return f"✗ operator {p.action} denied" + (f": {p.reason}" if p.reason else "")
+
+
+def _plan_accepted(p: ev.PlanAccepted) -> str:
+    within = f"; unasked within: {envelope_text(p.envelope)}" if p.envelope else ""
+    return f"≡ operator plan of {p.goal} accepted: {len(p.steps)} steps{within}"
+
+
+def _replan_held(p: ev.ReplanHeld) -> str:
+    counts = f"{p.added} added, {p.removed} removed, {p.changed} changed"
+    return f"? warning re-plan of {p.goal} waits for you: {p.change} ({counts})"
+
+
+def _background(p: ev.BackgroundStarted) -> str:
+    about = f" ({p.about})" if p.about else ""
+    return f"↺ thought {p.job} {p.task}{about} in the background: {p.why}"
+
+
+def _stuck(p: ev.StuckNoticed) -> str:
+    if not p.signs:
+        return "↻ thought stuck no longer"
+    held = ", so it is held" if p.holds else ""
+    return f"↻ warning may be stuck{held}: {'; '.join(sign.text for sign in p.signs)}"
+
+
+def _background_ended(p: ev.BackgroundEnded) -> str:
+    if p.outcome is not JobOutcome.DONE:
+        return f"↺ warning {p.job} {p.outcome}: {p.message}"
+    return f"↺ thought {p.job} {p.message} ({'computed' if p.computed else 'written by a model'})"
+
+
+def _thresholds(p: ev.ThresholdsAdapted) -> str:
+    due = f"reflection after {p.reflection}, consolidation after {p.consolidation}"
+    return f"↺ thought {due}: {p.failures} of {p.calls} actions failed"
+
+
+def _thresholds_set(p: ev.ThresholdsSet) -> str:
+    named = {"reflection": p.reflection, "consolidation": p.consolidation}
+    limits = ", ".join(f"{name} after {value}" for name, value in named.items() if value is not None)
+    return f"↺ operator {limits}"
+
+
+def _disputed(p: ev.ResultDisputed) -> str:
+    if p.lifted:
+        return f"≠ operator {p.event} is no longer marked as wrong"
+    return f"≠ operator {p.event} is marked as wrong{_because(p.reason)}"
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
+
+
+_WORDS: Words = {
+    ev.SessionOpened: "○ session session {p.session} opened",
+    ev.SessionClosed: "○ session session {p.session} closed",
+    ev.TierAccepted: "! warning programs run in the jail {p.tier}, as accepted: {p.reason}",
+    ev.ServerTrusted: "! operator the server {p.server} may start: {p.what}",
+    ev.ServerDistrusted: "- operator the server {p.server} may not start",
+    ev.AgentCreated: "+ session agent {p.agent_id} created ({p.agent_type})",
+    ev.AgentDeleted: "- session agent deleted",
+    ev.AgentResumed: "▶ operator running",
+    ev.AgentPaused: "‖ operator paused: {p.reason}",
+    ev.AgentStopped: "■ operator stopped: {p.reason}",
+    ev.AgentHeld: "‖ operator {p.reason}",
+    ev.AgentThawed: "▷ operator its processes go on",
+    ev.StopObserved: _receipt,
+    ev.StepGranted: "▷ operator one action allowed",
+    ev.GoalAdopted: "● goal goal {p.goal}: {p.text}",
+    ev.GoalSelected: "→ thought deliberation: pursue {p.goal}",
+    ev.GoalMoved: _moved,
+    ev.GoalChanged: "● operator goal {p.goal} is now: {p.text} (priority {p.priority})",
+    ev.GoalEnded: _goal_ended,
+    ev.BeliefAdded: lambda p: f"∴ thought believes {p.key} = {str(p.value)[:120]}",
+    ev.BeliefRemoved: "∴ thought no longer believes {p.key}",
+    ev.BeliefOutweighed: _outweighed,
+    ev.ThoughtRecorded: "… thought {p.text}",
+    ev.PlanAsked: _plan_asked,
+    ev.PlanGenerated: _plan_generated,
+    ev.PlanAdopted: lambda p: f"≡ plan plan {p.plan} for {p.goal}: {_steps(p.steps)}",
+    ev.PlanRevised: "≡ plan plan {p.plan}: {p.change}",
+    ev.PlanRejected: lambda p: f"✗ error no plan for {p.goal}: {'; '.join(p.problems)}",
+    ev.StepEnded: _step_ended,
+    ev.ActionRequested: lambda p: f"· action {p.action} {call_text(p.command, p.args)}",
+    ev.ParametersAsked: lambda p: f"→ thought {p.action} asks {p.model} for {', '.join(p.missing)}",
+    ev.ParametersProcessed: _corrected,
+    ev.OperatorNeeded: "‖ operator {p.action} needs you: {p.why}",
+    ev.ActionHeld: "‖ operator {p.action} held: {p.reason}",
+    ev.ActionWithdrawn: "· action {p.action} withdrawn: {p.reason}",
+    ev.SnapshotTaken: _saved,
+    ev.SnapshotFailed: "✗ warning {p.action} could not be saved first: {p.reason}",
+    ev.ActionStarted: "▶ action {p.action} started",
+    ev.ActionFinished: _finished,
+    ev.ActionCancelled: "■ warning {p.action} cut off: {p.reason}",
+    ev.ActionOutcomeUnknown: "! warning {p.action}: outcome unknown",
+    ev.JobStarted: "▶ action job {p.job} runs: {p.command}",
+    ev.JobEnded: _job_ended,
+    ev.JobStopAsked: "■ operator job {p.job} is to end",
+    ev.ShellReturned: lambda p: f"◂ operator shell handed back{_because(p.note)}",
+    ev.ChangesOffered: lambda p: (
+        "? warning changed at the shell: "
+        + ("; ".join(offer.text for offer in p.offers) or "nothing but its place")
+    ),
+    ev.ChangesSettled: _changes_settled,
+    ev.ReasonerAdvanced: lambda p: f"… thought {' · '.join(p.said)}" if p.said else None,
+    ev.BeliefTold: lambda p: f"∴ operator {'forgets' if p.removed else 'believes'} {p.literal}",
+    ev.MessageHeard: "◂ thought {p.sender} {p.performative} {p.content}",
+    ev.IntentionSteered: "» operator intention {p.intention}: {p.reason}",
+    ev.MindBreakpointChanged: _mind_breakpoint,
+    ev.MindBreakpointHit: "◉ warning breakpoint {p.breakpoint}: {p.what}",
+    ev.TracingSet: lambda p: f"○ operator tracing is {'on' if p.on else 'off'}",
+    ev.GenerationBegun: "? plan {p.generation}: plans are needed for {p.goal} ({p.trigger})",
+    ev.GenerationAsked: "→ thought {p.generation}: asks {p.model} for plans, attempt {p.attempt}",
+    ev.GenerationAnswered: _answered,
+    ev.GenerationReviewed: _reviewed,
+    ev.PlansHeld: "? warning {p.generation}: plans wait for your approval",
+    ev.PlansDecided: "✓ operator {p.generation}: {p.decision}",
+    ev.GenerationSettled: _generated,
+    ev.ModelCalled: _called,
+    ev.ThinkingFailed: _thinking_failed,
+    ev.BudgetReached: lambda p: f"‖ warning {budget_hold_text(p)}: {p.reason}",
+    ev.BudgetEased: "▶ operator there is more of the budget of {p.budget} now",
+    ev.BudgetSet: lambda p: (
+        f"$ operator budget of {p.goal or 'the agent'}: {p.limits or 'as the settings say'}"
+    ),
+    ev.DecisionMade: lambda p: f"→ plan {decision_text(p.decision)}",
+    ev.RewindBegun: "◂ operator rewind to event {p.to} begins; the files of now are saved",
+    ev.RewindFailed: "✗ error rewind: {p.reason}",
+    ev.RewindCutOff: "! warning the rewind to event {p.to} was cut off; how far it came is unknown",
+    ev.Rewound: _rewound,
+    ev.AgentForked: "⑂ operator begins where {p.parent} stood, with files of its own",
+    ev.CommandRefused: "✗ warning refused: {p.reason}",
+    ev.FailureRecorded: "✗ error {p.failure}: {p.message}",
+    ev.RecoveryChosen: _recovery,
+    ev.RecoveryEnded: _recovery_ended,
+    ev.RecoveryHastened: "↻ operator the plan for {p.goal} is asked for again now",
+    ev.InterventionOpened: "? warning your turn: {p.reason}",
+    ev.InterventionClosed: "✓ operator decided: {p.resolution}",
+    ev.SnapshotWaived: "! operator {p.step} runs without a snapshot",
+    ev.BreakpointSet: "◉ operator breakpoint on {p.step}",
+    ev.BreakpointCleared: "◎ operator no breakpoint on {p.step}",
+    ev.BreakpointHit: _breakpoint_hit,
+    ev.BreakpointAdded: lambda p: f"◉ operator breakpoint {p.breakpoint}: {write_break(p.spec)}",
+    ev.BreakpointChanged: _breakpoint_changed,
+    ev.ApprovalsSet: lambda p: (
+        f"¿ operator approvals ({p.source}): {len(p.policy.rules)} rules, else {p.policy.default}"
+    ),
+    ev.ApprovalAsked: lambda p: (
+        f"? warning may {p.action} run? {call_text(p.call.command, p.call.args)}: {p.why}"
+    ),
+    ev.ApprovalAnswered: _approval_answered,
+    ev.RuleGranted: lambda p: f"✓ operator {p.grant} ({p.scope}), unasked: {rule_text(p.rule)}",
+    ev.RuleRevoked: "✗ operator {p.grant} holds no longer",
+    ev.PlanAccepted: _plan_accepted,
+    ev.EnvelopeRevoked: "✗ operator the envelope of {p.goal} holds no longer",
+    ev.ReplanHeld: _replan_held,
+    ev.ReplanRejected: lambda p: f"✗ operator re-plan of {p.goal} rejected{_because(p.reason)}",
+    ev.BackgroundStarted: _background,
+    ev.StuckNoticed: _stuck,
+    ev.BackgroundEnded: _background_ended,
+    ev.ThresholdsAdapted: _thresholds,
+    ev.ReplanAsked: "↺ plan the rest of {p.goal} is planned anew, as a reflection asks",
+    ev.ResultDisputed: _disputed,
+    ev.ThresholdsSet: _thresholds_set,
+    ev.MetaForced: "↺ operator {p.task} is to be done now",
+    ev.MetaVetoed: lambda p: f"↺ operator {p.task} {'allowed again' if p.lifted else 'vetoed'}",
+    ev.BackgroundCancelAsked: "■ operator {p.job} is to end",
+    ev.NoteAdded: "✎ operator note: {p.text}",
+    ev.GuidanceGiven: "» operator to the thinker: {p.text}",
+}
+
+
+def short_duration(seconds: float) -> str:
+    """A time in few cells: `12s`, `4m`, `3h`, `2d`."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{int(seconds)}s"
+
+
+def duration_text(since: str, now: str) -> str:
+    """The time between two moments, in the largest unit that fits."""
+    seconds = max(0.0, (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds())
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,1 @@
+"""One agent: its loop, the decisions on commands, the gate, actions, recovery and parameters."""

@@ -1,0 +1,241 @@
+"""Deciding: an abstract step is settled by one decision of the thinker after the other.
+
+Each decision is recorded before anything follows from it. A call becomes a step in front of the abstract one,
+so the operator sees, edits or skips it before it runs; what went wrong is shown to the thinker, which decides
+again, until too much has failed in a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from engine.agent.decisions.outcome import fresh_id, renumber
+from engine.agent.execution import AgentParts, Executor, is_current_step
+from engine.agent.recoverer import trouble_of
+from engine.core import events as ev
+from engine.core.goals import Goal
+from engine.core.plan import Op, Plan, PlanStep, Provenance, StepStatus
+from engine.core.recovery import FailureKind
+from engine.core.thinking import Decision, DecisionKind, DecisionRequest, ThinkingError
+from engine.planning.plan_notation import problems_of, step_problems
+
+THOUGHT_LIMIT = 5
+"""Thoughts in a row after which something must be done."""
+WHAT_NEXT = "decide what to do next"
+
+
+class Decider:
+    """Asks the thinker what to do about an abstract step, and follows what it decides."""
+
+    def __init__(self, parts: AgentParts, executor: Executor) -> None:
+        self._recorder, self._around, self._executor = parts.recorder, parts.around, executor
+        self._recoverer, self._registry = parts.recoverer, parts.around.registry
+        self._append, self._state = parts.recorder.append, parts.recorder.state
+
+    def _new_step(self, description: str, **fields: Any) -> PlanStep:
+        """A step of the thinker's with an id of its own."""
+        by = Provenance(self._state.config.thinker, clause=fields.pop("clause", ""))
+        return PlanStep(fresh_id(self._state, "s"), description, provenance=by, **fields)
+
+    def _revise(self, plan: Plan, change: str, steps: Sequence[PlanStep], cause: str) -> None:
+        revised = ev.PlanRevised(plan=plan.id, goal=plan.goal, change=change, steps=tuple(steps))
+        self._append(revised, "agent", cause)
+
+    def adopt_open_plan(self, goal: Goal) -> None:
+        """Begin a goal with nothing planned but to decide."""
+        step = self._new_step(WHAT_NEXT, op=Op.THINK, clause=goal.text)
+        adopted = ev.PlanAdopted(plan=fresh_id(self._state, "p"), goal=goal.id, steps=(step,))
+        self._append(adopted, "agent", goal.event)
+
+    def ask_for_proof(self, plan: Plan) -> None:
+        """Have the thinker show that the goal's criteria hold, now that its plan is done."""
+        step = self._new_step("show that what the goal asks for holds", op=Op.THINK)
+        self._revise(plan, "the criteria are still to be shown", (*plan.steps, step), plan.event)
+
+    async def decide(self, goal: Goal, step: PlanStep) -> None:
+        """Have one decision made about an abstract step, and follow it."""
+        if not await self._executor.admit(goal, step):
+            return
+        request, thinker = self._decision_request(goal, step), self._state.config.thinker
+        asks = ev.DecisionAsked(goal=goal.id, step=step.id, thinker=thinker)
+        asked = self._append(asks, "agent", step.event, self._state.run_event)
+        self._recorder.asked = asked.ref
+        self._recorder.commit_soon()
+
+        def is_current() -> bool:
+            return not self._recorder.stopped and is_current_step(self._state, goal, step)
+
+        try:
+            decision = await self._recorder.run_while(is_current, self._decision(request))
+        except ThinkingError as error:
+            if is_current() and not error.held:
+                self._no_decision(goal, step, error, asked.ref)
+            return
+        if decision is None or not is_current():
+            return
+        decided = ev.DecisionMade(goal=goal.id, step=step.id, thinker=thinker, decision=decision)
+        made = self._append(decided, "agent", asked.ref)
+        self._follow(goal, step, decision, made.ref)
+
+    async def _decision(self, request: DecisionRequest) -> Decision:
+        if self._around.model_stream is not None:
+            self._around.model_stream.about(request.goal.id, f"decision on {request.step.id}")
+        return await self._around.thinker.decide(request)
+
+    def _decision_request(self, goal: Goal, step: PlanStep) -> DecisionRequest:
+        """What the thinker is told."""
+        state = self._state
+        above = tuple(parent.text for parent in reversed(state.lineage(goal.id)[1:]))
+        plan = state.plans[goal.id]
+        trouble, advice = trouble_of(state, goal.id)
+        deferred = ", ".join(state.deferred)
+        held_off = (f"only the first call was made then; not made: {deferred}",) if deferred else ()
+        return DecisionRequest(
+            goal,
+            step,
+            state.sandbox,
+            state.belief_values(),
+            above,
+            tuple(_line(other) for other in plan.steps if other.id != step.id),
+            state.recent,
+            trouble,
+            advice,
+            guidance=state.meta.guidance,
+            findings=(*held_off, *state.meta.findings),
+            may_muse=state.musings < THOUGHT_LIMIT,
+        )
+
+    # -------------------------------------------------------------- what a decision leads to
+
+    def _follow(self, goal: Goal, step: PlanStep, decision: Decision, made: str) -> None:
+        match decision.kind:
+            case DecisionKind.CALL:
+                call = self._new_step(
+                    _first_line(decision.text) or decision.command,
+                    tool=decision.tool,
+                    command=decision.command,
+                    args=decision.args,
+                )
+                if problems := step_problems(call, self._registry, settled_later=True):
+                    self._undecided(goal, step, FailureKind.INVALID_PARAMETERS, "; ".join(problems), made)
+                else:
+                    self._put_before(goal, step, (call,), f"decided: {call.description}", made)
+            case DecisionKind.THINK if self._state.musings >= THOUGHT_LIMIT:
+                why = f"{THOUGHT_LIMIT} thoughts in a row, and nothing was done"
+                self._undecided(goal, step, FailureKind.PLANNING_ERROR, why, made)
+            case DecisionKind.THINK:
+                thought = ev.ThoughtRecorded(text=decision.text, type=decision.thought_type, goal=goal.id)
+                self._append(thought, "agent", made)
+            case DecisionKind.PLAN:
+                self._replan(goal, step, decision.steps, made)
+            case DecisionKind.SUBGOAL:
+                args = {"goal": decision.text, "criteria": list(decision.criteria)}
+                wait = self._new_step(_first_line(decision.text), op=Op.ACHIEVE, args=args)
+                self._put_before(goal, step, (wait,), f"a goal before: {decision.text}", made)
+            case DecisionKind.FINISH:
+                self._finish(goal, step, decision, made)
+            case DecisionKind.GIVE_UP:
+                kind, why = FailureKind.GOAL_MANAGEMENT_ERROR, f"given up: {decision.text}"
+                self._undecided(goal, step, kind, why, made, final=True)
+            case DecisionKind.ASK:
+                self._end(goal, step, StepStatus.FAILED, f"asks: {decision.text}", made)
+                reason = f"{self._state.agent_id} asks: {decision.text}"
+                self._append(ev.InterventionOpened(goal=goal.id, step=step.id, reason=reason), "agent", made)
+
+    def _end(self, goal: Goal, step: PlanStep, status: StepStatus, summary: str, cause: str) -> None:
+        ended = ev.StepEnded(goal=goal.id, step=step.id, status=status, summary=summary)
+        self._append(ended, "agent", cause)
+
+    def _put_before(
+        self, goal: Goal, step: PlanStep, new: Sequence[PlanStep], change: str, cause: str
+    ) -> None:
+        """Put steps in front of the abstract one, which is decided on again once they are done."""
+        plan = self._state.plans[goal.id]
+        at = plan.steps.index(step)
+        self._revise(plan, change, (*plan.steps[:at], *new, *plan.steps[at:]), cause)
+
+    def _replan(self, goal: Goal, step: PlanStep, given: Sequence[PlanStep], cause: str) -> None:
+        """Put the given steps in place of all that have not run; the abstract one stays behind them."""
+        plan = self._state.plans[goal.id]
+        over = {old.id: old for old in plan.steps if old.status.terminal}
+        unmet = [
+            f"step {new.id} needs {need}, which was {over[need].status}"
+            for new in given
+            for need in new.depends_on
+            if need in over and over[need].status is StepStatus.ABANDONED
+        ]
+        if unmet:
+            self._undecided(goal, step, FailureKind.DEPENDENCY_NOT_MET, "; ".join(unmet), cause)
+            return
+        # What is done already is settled; it needs no waiting for.
+        taken = {new.id for new in given}
+        steps = [
+            replace(new, depends_on=tuple(n for n in new.depends_on if n in taken or n not in over))
+            for new in given
+        ]
+        if problems := problems_of(steps, self._registry, settled_later=True):
+            rejected = ev.PlanRejected(goal=goal.id, problems=problems)
+            ref = self._append(rejected, "agent", cause).ref
+            self._undecided(goal, step, FailureKind.PLANNING_ERROR, "; ".join(problems), ref)
+            return
+        rest = (*over.values(), *renumber(self._state, steps), step)
+        self._revise(plan, f"{len(steps)} steps planned", rest, cause)
+
+    def _finish(self, goal: Goal, step: PlanStep, decision: Decision, cause: str) -> None:
+        """Take the thinker's word that it is done, where what must be shown is shown."""
+        if why := self._not_shown(goal, self._state.plans[goal.id], decision.evidence):
+            self._undecided(goal, step, FailureKind.GOAL_MANAGEMENT_ERROR, why, cause)
+            return
+        self._end(goal, step, StepStatus.COMPLETED, _first_line(decision.text), cause)
+
+    def _not_shown(self, goal: Goal, plan: Plan, evidence: Sequence[str]) -> str:
+        """Why the goal cannot be finished yet; empty when it can."""
+        if (child := self._state.open_child(goal.id)) is not None:
+            return f"goal {child.id} is open and serves this one: finish or give it up first"
+        if len(evidence) < len(goal.criteria):
+            missing = goal.criteria[len(evidence)]
+            return f"not shown to hold: {missing}: name the step that shows it, for each criterion in turn"
+        for criterion, ident in zip(goal.criteria, evidence, strict=False):
+            shown = plan.step(ident)
+            if shown is None or shown.status is not StepStatus.COMPLETED or shown.op is Op.THINK:
+                return f"{ident} is no step that was done, and cannot show: {criterion}"
+        return ""
+
+    # -------------------------------------------------------------- when there is none
+
+    def _no_decision(self, goal: Goal, step: PlanStep, error: ThinkingError, cause: str) -> None:
+        fields = {"failure": error.kind, "message": error.message, "retry_after_s": error.retry_after_s}
+        failed = self._append(ev.ThinkingFailed(goal=goal.id, step=step.id, **fields), "agent", cause)
+        self._undecided(goal, step, error.kind, error.message, failed.ref, wait_s=error.retry_after_s or None)
+
+    def _undecided(
+        self,
+        goal: Goal,
+        step: PlanStep,
+        kind: FailureKind,
+        message: str,
+        cause: str,
+        *,
+        wait_s: float | None = None,
+        final: bool = False,
+    ) -> None:
+        """Record once that a decision came to nothing, and recover."""
+        subject = f"decision on {step.id}"
+        failure = ev.FailureRecorded(
+            failure=kind, message=message, subject=subject, goal=goal.id, step=step.id
+        )
+        failed = self._append(failure, "agent", cause)
+        self._recoverer.recover(kind, goal.id, step.id, message, failed.ref, wait_s=wait_s, final=final)
+        if self._state.intervention is not None:
+            self._end(goal, step, StepStatus.FAILED, message, failed.ref)
+
+
+def _line(step: PlanStep) -> str:
+    what = step.description or f"{step.tool} {step.command}"
+    return f"{step.id} {step.status}: {what}" + (f": {step.summary}" if step.summary else "")
+
+
+def _first_line(text: str) -> str:
+    return " ".join(text.split())[:150]

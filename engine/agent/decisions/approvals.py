@@ -1,0 +1,212 @@
+"""What commands about approvals, envelopes, accepted plans and budgets lead to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.agent.decisions.goals import open_goal
+from engine.agent.decisions.outcome import CommandOutcome, RefusedError, close_turn, fresh_id, handles, refuse
+from engine.agent.steering.envelopes import cost_of, envelope_of, envelope_text, key_of, make_call, propose
+from engine.agent.steering.rules import ABOUT, misses, read_policy, read_rule, rule_text, words_of
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.approvals import Envelope, Question, Scope, Source
+from engine.core.budgets import SpendingLimits
+from engine.core.plan import Plan, PlanStep, StepStatus
+from engine.core.state import AgentState
+from engine.planning.plan_notation import step_problems
+from engine.tools.registry import ToolRegistry
+
+
+@handles(cmd.AnswerApproval)
+def _answer(state: AgentState, command: cmd.AnswerApproval, registry: ToolRegistry) -> CommandOutcome:
+    question = _question(state, command.action)
+    if not command.allow:
+        if command.args is not None or command.rule:
+            raise RefusedError("a denial has a reason and nothing else")
+        denied = _answered(question, command, question.key)
+        why = f": {command.reason}" if command.reason else ""
+        return CommandOutcome(f"{question.action} denied{why}", (denied,))
+    if question.call.request and (command.scope != "once" or command.args is not None):
+        raise RefusedError(f"a request is allowed once, as it is, or denied: {question.why}")
+    if command.args is not None:
+        return _edit_and_allow(state, command, question, registry)
+    rule = read_rule(command.rule) if command.rule else question.offered
+    if why := misses(rule, question.call):
+        raise RefusedError(f"the rule {rule_text(rule)} does not cover {question.action}: {why}")
+    answered = _answered(question, command, question.key)
+    if command.scope == "once":
+        return CommandOutcome(f"{question.action} allowed once", (answered,))
+    granted = ev.RuleGranted(grant=fresh_id(state, "r"), rule=rule, scope=Scope(command.scope))
+    words = f"{question.action} allowed, and {_held(command.scope)} {words_of(rule)} ({granted.grant})"
+    return CommandOutcome(words, (answered, granted))
+
+
+def _question(state: AgentState, action: str) -> Question:
+    known = state.approvals
+    question = known.question
+    if question is not None and action in ("", question.action):
+        return question
+    before = next((answered for answered in reversed(known.answered) if answered.action == action), None)
+    if before is not None:
+        raise RefusedError(f"{action} is answered already: {before.words}")
+    if question is not None:
+        raise RefusedError(f"{action} does not wait for approval; {question.action} does")
+    raise RefusedError(f"{state.agent_id} waits for no approval")
+
+
+def _answered(question: Question, command: cmd.AnswerApproval, key: str) -> ev.ApprovalAnswered:
+    return ev.ApprovalAnswered(
+        action=question.action,
+        step=question.step,
+        goal=question.goal,
+        key=key,
+        allowed=command.allow,
+        scope=Scope(command.scope) if command.allow else Scope.ONCE,
+        reason=command.reason,
+    )
+
+
+def _edit_and_allow(
+    state: AgentState, command: cmd.AnswerApproval, question: Question, registry: ToolRegistry
+) -> CommandOutcome:
+    """Run the step once with other arguments."""
+    located = state.find_step(question.step)
+    if located is None:
+        raise RefusedError("this call is no step of a plan, so its arguments cannot be changed here")
+    refuse(command.scope != "once" or command.rule, "a call whose arguments are changed is allowed once")
+    plan, step = located
+    assert command.args is not None
+    edited = replace(step, args=command.args, provenance=replace(step.provenance, by="operator"))
+    problems = step_problems(edited, registry)
+    refuse(problems, "; ".join(problems))
+    checked = registry.check(edited.tool, edited.command, edited.args)
+    spec = registry.get(edited.tool).commands[edited.command]
+    call = make_call(spec, edited.tool, checked.args, cwd=state.sandbox.cwd, goal=plan.goal)
+    steps = tuple(edited if old.id == step.id else old for old in plan.steps)
+    revised = ev.PlanRevised(plan=plan.id, goal=plan.goal, change=f"step {step.id} edited", steps=steps)
+    return CommandOutcome(
+        f"{step.id} allowed once with other arguments", (revised, _answered(question, command, key_of(call)))
+    )
+
+
+def _held(scope: str) -> str:
+    return "until this session ends" if scope == "session" else "from now on"
+
+
+@handles(cmd.GrantRule)
+def _grant(state: AgentState, command: cmd.GrantRule, registry: ToolRegistry) -> CommandOutcome:
+    rule = read_rule(command.rule)
+    if any(grant.rule == rule and grant.scope == command.scope for grant in state.approvals.grants):
+        return CommandOutcome("this is granted already")
+    granted = ev.RuleGranted(grant=fresh_id(state, "r"), rule=rule, scope=Scope(command.scope))
+    return CommandOutcome(f"{granted.grant}: {_held(command.scope)} {words_of(rule)}, unasked", (granted,))
+
+
+@handles(cmd.RevokeRule)
+def _revoke(state: AgentState, command: cmd.RevokeRule, registry: ToolRegistry) -> CommandOutcome:
+    known, ident = state.approvals, command.grant.lower()
+    ident = f"r{ident}" if ident.isdigit() else ident
+    if ident in known.envelopes:
+        return CommandOutcome(f"the envelope of {ident} holds no longer", (ev.EnvelopeRevoked(goal=ident),))
+    if all(grant.id != ident for grant in known.grants):
+        ids = ", ".join((*(grant.id for grant in known.grants), *known.envelopes)) or "nothing"
+        raise RefusedError(f"there is no grant '{command.grant}'; granted: {ids}")
+    return CommandOutcome(f"{ident} holds no longer", (ev.RuleRevoked(grant=ident),))
+
+
+@handles(cmd.SetApprovals)
+def _set(state: AgentState, command: cmd.SetApprovals, registry: ToolRegistry) -> CommandOutcome:
+    policy = read_policy(command.policy)
+    about = ABOUT.get(command.policy, "") if isinstance(command.policy, str) else ""
+    words = about or f"{len(policy.rules)} rules, else {policy.default}"
+    beside = (
+        ""
+        if set(state.approvals.policies) <= {Source.OPERATOR}
+        else "; the stricter of this and the settings"
+    )
+    return CommandOutcome(f"{words}{beside}", (ev.ApprovalsSet(source=Source.OPERATOR, policy=policy),))
+
+
+# ------------------------------------------------------------------ plans
+
+
+def proposed_envelope(state: AgentState, plan: Plan, registry: ToolRegistry) -> Envelope:
+    """The narrowest envelope that covers what is left of a plan, as it would run from here."""
+    steps = [state.as_settled(step) for step in plan.steps]
+    return propose(plan.goal, steps, registry.spec, state.sandbox.cwd)
+
+
+@handles(cmd.AcceptPlan)
+def _accept(state: AgentState, command: cmd.AcceptPlan, registry: ToolRegistry) -> CommandOutcome:
+    goal = open_goal(state, command.goal)
+    plan = state.plans.get(goal.id)
+    if plan is None:
+        raise RefusedError(f"{goal.id} has no plan yet that could be accepted")
+    envelope = envelope_of(command.envelope, proposed_envelope(state, plan, registry))
+    before = state.approvals.envelopes.get(goal.id)
+    accepted = ev.PlanAccepted(plan=plan.id, goal=goal.id, steps=plan.steps, envelope=envelope)
+    spent = cost_of(state, goal.id)
+    if envelope.spend_usd is not None and spent > envelope.spend_usd:
+        raise RefusedError(f"{goal.id} has cost ${spent:.2f} already, more than ${envelope.spend_usd:g}")
+    again = " in place of the one before" if before is not None else ""
+    words = f"plan of {goal.id} accepted{again}; unasked within: {envelope_text(envelope)}"
+    return CommandOutcome(words, (accepted, *close_turn(state, goal=goal.id, resolution="plan accepted")))
+
+
+@handles(cmd.RejectReplan)
+def _reject(state: AgentState, command: cmd.RejectReplan, registry: ToolRegistry) -> CommandOutcome:
+    goal = open_goal(state, command.goal)
+    held, accepted = state.approvals.held.get(goal.id), state.approvals.accepted.get(goal.id)
+    plan = state.plans.get(goal.id)
+    if held is None or accepted is None or plan is None:
+        raise RefusedError(f"no re-plan of {goal.id} waits for you")
+    rejected = ev.ReplanRejected(goal=goal.id, reason=command.reason)
+    if state.config.replans and not state.config.decides and goal.id not in state.replans:
+        words = command.reason or "no reason was given"
+        guidance = ev.GuidanceGiven(text=f"The operator rejected your new plan for {goal.id}: {words}")
+        again = ev.ReplanAsked(goal=goal.id)
+        return CommandOutcome(
+            f"re-plan of {goal.id} rejected; the thinker is asked again", (rejected, guidance, again)
+        )
+    back = _back(plan, accepted.steps)
+    revised = ev.PlanRevised(plan=plan.id, goal=goal.id, change="back to the accepted plan", steps=back)
+    step = next((other.id for other in back if not other.status.terminal), "")
+    reason = f"you rejected the re-plan: {command.reason}" if command.reason else "you rejected the re-plan"
+    turn = ev.InterventionOpened(goal=goal.id, step=step, reason=reason)
+    events = (rejected, revised) if state.intervention is not None else (rejected, revised, turn)
+    return CommandOutcome(
+        f"re-plan of {goal.id} rejected; the accepted plan is back, and it is your turn", events
+    )
+
+
+def _back(plan: Plan, accepted: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
+    """What of the plan is done, then what of the accepted one is not."""
+    done = [step for step in plan.steps if step.status.terminal]
+    ids = {step.id for step in done}
+    rest = [replace(step, status=StepStatus.PLANNED, summary="") for step in accepted if step.id not in ids]
+    return (*done, *rest)
+
+
+def changed(old: SpendingLimits | None, command: cmd.BudgetAmounts) -> SpendingLimits | None:
+    """The limits after a command; None where nothing is left of them."""
+    given = command.limits
+    limits = (old or SpendingLimits()).with_these(given) if command.keep else given
+    return None if limits == SpendingLimits() else limits
+
+
+@handles(cmd.SetBudget)
+def _set_budget(state: AgentState, command: cmd.SetBudget, registry: ToolRegistry) -> CommandOutcome:
+    refuse(command.goal and command.goal not in state.goals, f"there is no goal '{command.goal}'")
+    limits = changed(state.goal_budgets.get(command.goal) if command.goal else state.budget, command)
+    if command.goal:
+        # Settings know no goals, so that there is nothing to lift.
+        limits = replace(limits, lifted=()) if limits is not None and limits.any else None
+        message = (
+            f"budget of {command.goal}: {limits}"
+            if limits
+            else f"{command.goal} has no budget of its own now"
+        )
+    else:
+        message = f"budget: {limits}" if limits else "the workspace's budget holds again"
+    return CommandOutcome(message, (ev.BudgetSet(limits=limits, goal=command.goal),))

@@ -1,0 +1,90 @@
+"""What a command leads to: events, or a refusal in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from engine.core import events as ev
+from engine.core.command import Command
+from engine.core.plan import PlanStep
+from engine.core.state import AgentState
+from engine.tools.registry import ToolRegistry
+
+
+class RefusedError(Exception):
+    """The command cannot be carried out now; the message says why and what to do."""
+
+
+def refuse(condition: object, why: str) -> None:
+    """Refuse a command where a condition holds.
+
+    Raises:
+        RefusedError: it holds.
+    """
+    if condition:
+        raise RefusedError(why)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOutcome:
+    """What a command leads to."""
+
+    message: str
+    events: tuple[ev.Payload, ...] = ()
+
+
+Handler = Callable[[AgentState, Any, ToolRegistry], CommandOutcome]
+"""What a command leads to in a state, given what can be called; refuses with `RefusedError`."""
+H = TypeVar("H", bound=Handler)
+HANDLERS: dict[type[Command], Handler] = {}
+"""Handlers of commands to agents by the command's type; their modules fill it."""
+PROGRAM_HANDLERS: dict[type[Command], Handler] = {}
+"""Handlers of commands to agents whose goals a program pursues, where they differ."""
+
+
+def handles(*commands: type[Command]) -> Callable[[H], H]:
+    """Register a function as the handler of these commands."""
+    return _registering(HANDLERS, commands)
+
+
+def handles_for_programs(*commands: type[Command]) -> Callable[[H], H]:
+    """Register a function as the handler of these commands for agents with a program."""
+    return _registering(PROGRAM_HANDLERS, commands)
+
+
+def _registering(
+    handlers: dict[type[Command], Handler], commands: Sequence[type[Command]]
+) -> Callable[[H], H]:
+    def register(handler: H) -> H:
+        handlers.update(dict.fromkeys(commands, handler))
+        return handler
+
+    return register
+
+
+def fresh_id(state: AgentState, kind: str, ahead: int = 1) -> str:
+    """The next id of a kind (`g`, `p`, `s`, `a`), or one further ahead."""
+    return f"{kind}{state.next_id.get(kind, 0) + ahead}"
+
+
+def close_turn(
+    state: AgentState, *, resolution: str, step: str = "", goal: str = ""
+) -> tuple[ev.Payload, ...]:
+    """The event that ends an open intervention on this step or goal, when there is one."""
+    turn = state.intervention
+    if turn is None:
+        return ()
+    if (step and turn.step == step) or (goal and turn.goal == goal):
+        return (ev.InterventionClosed(resolution=resolution),)
+    return ()
+
+
+def renumber(state: AgentState, steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
+    """The steps with lasting ids in place of their local ones."""
+    names = {step.id: fresh_id(state, "s", number) for number, step in enumerate(steps, 1)}
+    return tuple(
+        replace(step, id=names[step.id], depends_on=tuple(names[other] for other in step.depends_on))
+        for step in steps
+    )

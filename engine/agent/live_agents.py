@@ -1,0 +1,430 @@
+"""The live agents of a workspace: resumed, created, forked, retired, and their states saved now and then.
+
+A run that has handed back its work, and an agent that was deleted, never act again; a workspace needs of them
+only what they took, and for whom. That is saved beside the stream as a cache, so that thousands of them cost
+nothing to open; it counts only where it is of the stream's newest event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import partial
+
+from engine.agent.agent import Agent
+from engine.agent.branches import FORKS_DIRECTORY
+from engine.agent.deliberation import Deliberation, PlanDeliberation
+from engine.agent.execution import AgentParts
+from engine.agent.recorder import AgentRecorder
+from engine.agent.settings import RecoverySettingsError, ThresholdsError, read_recovery, with_thresholds
+from engine.agent.shared import SharedServices, from_outside, offer_of, reasoner_support
+from engine.agent.steering.ledger import Ledger, taken_by
+from engine.agent.steering.rewind_preview import RewindError
+from engine.agent.steering.rules import policy_of
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.actions import ToolOffered
+from engine.core.agents import BY_SPEC, RUN_TYPES, AgentConfig
+from engine.core.approvals import Source
+from engine.core.budgets import Spent
+from engine.core.fold import SNAPSHOT_FORMAT, copy_state, dump_state, fold, with_checksum, without_checksum
+from engine.core.folds.agents import microseconds_between
+from engine.core.journal import GENESIS, JournalError
+from engine.core.reasoner import MIND, MIND_FORMAT, REASONER, ForgottenError, SentMessage
+from engine.core.state import AgentState
+from engine.core.store.port import Head, JournalStore
+from engine.core.streams import StreamLog, restore_all
+from engine.core.streams import restore as restore_state
+from engine.memory.metacognition.schedule import read_metacognition
+from engine.planning import thinkers
+from engine.sandbox.paths import PathError
+from engine.sandbox.snapshots.entry import SnapshotError
+from engine.tools.shared_coder import policy_limits
+
+ENDED_AGENTS_SUFFIX = "@over"
+"""What is kept stands beside the agent's stream under its name and this."""
+FORMAT = 1
+
+
+def has_ended(state: AgentState) -> bool:
+    """Whether an agent never does anything again."""
+    return state.deleted or state.handed_back
+
+
+async def save_ended_agent(store: JournalStore, state: AgentState) -> None:
+    """Keep what is needed of an agent that is over.
+
+    Raises:
+        JournalError: it cannot be kept.
+    """
+    spent = taken_by(state)
+    amounts = [spent.calls, spent.tokens, spent.usd, spent.unpriced, spent.actions, spent.us]
+    data = {"of": state.agent_id, "head": state.hash, "parent": state.config.parent, "spent": amounts}
+    name, text = state.agent_id + ENDED_AGENTS_SUFFIX, with_checksum(json.dumps(data))
+    await store.save_snapshot(name, state.version, FORMAT, text)
+
+
+async def count_ended_agents(store: JournalStore, streams: Mapping[str, Head], ledger: Ledger) -> list[str]:
+    """Count what agents took of which it is known that they are over.
+
+    Args:
+        store: the journal.
+        streams: the agents' streams with their heads.
+        ledger: counts.
+
+    Returns:
+        The streams of all other agents, in order.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    over: set[str] = set()
+    for snapshot in await store.load_snapshots(list(streams), FORMAT, beside=ENDED_AGENTS_SUFFIX):
+        if (snapshot.version, snapshot.hash) != tuple(streams[snapshot.stream]):
+            continue
+        try:
+            data = json.loads(without_checksum(snapshot.state))
+            if (data["of"], data["head"]) == (snapshot.stream, snapshot.hash):
+                ledger.bury(snapshot.stream, data["parent"], Spent(*data["spent"]))
+                over.add(snapshot.stream)
+        except (ValueError, KeyError, TypeError):
+            continue
+    return [name for name in streams if name not in over]
+
+
+SNAPSHOT_PART = 16
+"""The part of its events, one in so many, that may follow the newest snapshot of a long stream."""
+KEPT_AT_ONCE = 64
+"""Agents that are over of which that is kept together."""
+RETIRED_AFTER_S = 10
+"""How long a run whose work is over can still be asked something as a live agent."""
+AGENT_TYPES = ("bdi_agent", REASONER, *RUN_TYPES)
+"""Types that can be created."""
+
+
+class LiveAgents:
+    """The agents that live in this session.
+
+    Args:
+        shared: what they share.
+        session: the session's id.
+        here: filled with those that live, by their ids, oldest first.
+    """
+
+    def __init__(self, shared: SharedServices, session: str, here: dict[str, Agent]) -> None:
+        self._shared, self._session = shared, session
+        self.here = here
+        self.faults: dict[str, str] = {}
+        """Agents that are here and cannot be taken up, with the reason."""
+        self.rebuilt: dict[str, str] = {}
+        """Agents of which a kept state could not be used, with the reason."""
+        self._ended: set[str] = set()
+        """Agents whose cycle has ended."""
+        self.retired: set[str] = set()
+        """Agents that are over and no longer here."""
+        self._over: list[AgentState] = []
+        """Agents of earlier sessions that are over, of which that is not kept yet."""
+        self._kept: dict[str, int] = {}
+        """The version of each agent's state that was kept last."""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of the agents that exist, oldest first; those that could not be taken up last."""
+        return (*self.here, *self.faults)
+
+    def fault(self, agent: str) -> str:
+        """Why an agent does nothing and never will in this session; empty when it is well."""
+        live = self.here.get(agent)
+        return self.faults.get(agent, "") if live is None else live.fault
+
+    @property
+    def faulty(self) -> dict[str, str]:
+        """The agents that do nothing and never will, with why; found without asking each."""
+        names = [name for name in self.here if name in self._ended] if self._ended else []
+        return {name: why for name in (*names, *self.faults) if (why := self.fault(name))}
+
+    def nobody(self, wanted: str) -> str:
+        """Why a command to an agent reaches nobody."""
+        if wanted in self.faults:
+            return f"agent {wanted} cannot be taken up: {self.faults[wanted]}"
+        if wanted in self.retired:
+            return f"{wanted} is over: nothing is done by it any more; its history stays"
+        if not self.here:
+            return "there is no agent yet; agent_create bdi_agent ID makes one"
+        return f"there is no agent '{wanted}'; agents: {', '.join(self.here)}"
+
+    def family(self, agent: str) -> tuple[str, ...]:
+        """An agent and those that work for it or for one of these, each after its parent."""
+        family = [agent]
+        for above in family:  # which grows as those below it are found
+            family += [name for name, live in self.here.items() if live.state.config.parent == above]
+        return tuple(family)
+
+    # -------------------------------------------------------------- resumed
+
+    async def restore(self, stream: str, at: int | None = None) -> AgentState:
+        """The state of a stream at a version, from the nearest snapshot and what follows it."""
+        state, why = await restore_state(self._shared.store, stream, at)
+        if why:
+            self.rebuilt[stream] = why
+        return state
+
+    async def resume(self, streams: Mapping[str, Head]) -> None:
+        """Resume the agents of an earlier session, or note why they cannot be; `go_on` lets them begin.
+
+        Raises:
+            JournalError: the journal cannot be read, or takes nothing.
+        """
+        taken = []
+        others = await count_ended_agents(self._shared.store, streams, self._shared.ledger)
+        self.retired.update(streams.keys() - others)
+        async for stream, state, why in restore_all(self._shared.store, others):
+            if why:
+                self.rebuilt[stream] = why
+            if (agent := await self._resumed(state)) is not None:
+                taken.append(agent)
+        # Made durable together: two hundred of them, one after the other, would take the disk a second.
+        await asyncio.gather(*(agent.log.commit() for agent in taken))
+        for agent in taken:
+            self._join(agent)
+
+    def go_on(self) -> None:
+        """Let the agents begin that were resumed."""
+        for agent in self.here.values():
+            self._start(agent)
+
+    async def _resumed(self, state: AgentState) -> Agent | None:
+        if has_ended(state) and state.forked is None:
+            self._shared.ledger.bury(state.agent_id, state.config.parent, taken_by(state))
+            self._over.append(state)
+            self.retired.add(state.agent_id)
+            return None
+        self._shared.ledger.join(state)
+        if state.forked is not None:
+            self._shared.branches.note(state.agent_id)
+        if has_ended(state):
+            return None
+        if why := self._shared.why_not(state.agent_type, state.config):
+            self.faults[state.agent_id] = why
+            return None
+        try:
+            return await self._open(state)
+        except ForgottenError as error:
+            self.faults[state.agent_id] = f"its mind cannot be had again: {error}"
+            return None
+
+    async def take_up(self, state: AgentState) -> Agent:
+        """Make a live agent of a state, in this session."""
+        agent = await self._open(state)
+        await agent.log.commit()
+        self._join(agent)
+        self._start(agent)
+        return agent
+
+    async def _open(self, state: AgentState) -> Agent:
+        """An agent of a state, with what is to be recorded before it begins."""
+        if state.forked is not None:
+            root = await self._shared.branches.set_apart(state.agent_id)
+            self._shared.coders.apart(state.agent_id, root)
+        self._shared.ledger.join(state)
+        self._shared.coders.narrow(state.agent_id, policy_limits(state.config.meta))
+        self._kept[state.agent_id] = state.version
+        log = self._log(state.agent_id, state.version, state.hash)
+        agent = await self._agent(state, log)
+        agent.open(self._session, self._shared.ports.seed())
+        agent.begin_metacognition(read_metacognition(state.config.meta))
+        own = policy_of(state.config.meta)
+        agent.begin_approvals({Source.WORKSPACE: self._shared.config.approvals, Source.AGENT: own})
+        return agent
+
+    def _join(self, agent: Agent) -> None:
+        self.here[agent.state.agent_id] = agent
+        for tool in from_outside(self._shared.registry):
+            agent.offered(offer_of(tool))
+
+    def _start(self, agent: Agent) -> None:
+        agent.start(lambda: self._ended.add(agent.state.agent_id))
+
+    def offer(self, said: ToolOffered) -> None:
+        """Tell every agent's stream what a tool from outside offers from now on."""
+        for agent in self.here.values():
+            if not agent.state.deleted:
+                agent.offered(said)
+
+    def _log(self, agent: str, version: int = 0, head: str = GENESIS) -> StreamLog:
+        return StreamLog(agent, version, head, self._shared.ports.clock, self._shared.store.commit)
+
+    async def _agent(self, state: AgentState, log: StreamLog) -> Agent:
+        """An agent with its strategy.
+
+        Raises:
+            ForgottenError: the mind of an agent with a program cannot be had again.
+        """
+        strategy: Callable[[AgentParts], Deliberation] = PlanDeliberation
+        if state.reasons:
+            support = reasoner_support()
+            strategy, why = await support.strategy(state, self._shared.store, self._shared.registry)
+            if why:
+                self.rebuilt[state.agent_id + MIND] = why
+        return Agent(AgentRecorder(state, log), self._shared.surroundings(state, self._post), strategy)
+
+    def _post(self, sender: str, message: SentMessage) -> None:
+        """Deliver a message between reasoners; one to nobody is in the sender's journal all the same."""
+        receiver = self.here.get(message.receiver)
+        if receiver is not None:
+            receiver.deliberation.hear(sender, message)
+
+    # -------------------------------------------------------------- new ones
+
+    async def create(self, command: cmd.CreateAgent, actor: str) -> cmd.Receipt:
+        """Bring an agent to be.
+
+        Raises:
+            JournalError: it cannot be recorded.
+        """
+        if command.agent in await self._shared.store.streams():
+            exists = command.agent in self.ids
+            what = "exists already" if exists else "was deleted; its history bears the name"
+            return _refused(f"agent {command.agent} {what}; choose another id")
+        if command.agent_type not in AGENT_TYPES:
+            known = ", ".join(AGENT_TYPES)
+            return _refused(f"there is no agent type '{command.agent_type}'; types: {known}")
+        asks = self._shared.client is not None and command.agent_type != REASONER
+        usual = thinkers.CLAUDE if asks else self._shared.procedural.name
+        if command.agent_type in RUN_TYPES:
+            usual = BY_SPEC
+        thinker = str(command.config.get("thinker", usual))
+        try:
+            meta = await asyncio.to_thread(with_thresholds, self._shared.workspace, command.config)
+            errors = read_recovery(meta).max_consecutive_errors
+        except (ThresholdsError, RecoverySettingsError) as error:
+            return _refused(f"no agent was created: {error}")
+        config = AgentConfig(thinker=thinker, max_consecutive_errors=errors, meta=meta)
+        if why := self._shared.why_not(command.agent_type, config, new=True):
+            return _refused(why)
+        if config.parent and config.parent not in self.here:
+            return _refused(f"its parent: {self.nobody(config.parent)}")
+        planned = AgentState(command.agent, command.agent_type, config=config)
+        begin = partial(self._begin_agent, command, config, actor)
+        return await self._admitted(planned, "no agent was created", begin)
+
+    async def _begin_agent(self, command: cmd.CreateAgent, config: AgentConfig, actor: str) -> cmd.Receipt:
+        log = self._log(command.agent)
+        name, kind, description = command.agent, command.agent_type, command.description
+        created = ev.AgentCreated(agent_id=name, agent_type=kind, description=description, config=config)
+        event = log.append(created, actor=actor, causes=(), tick=0)
+        await log.commit()
+        await self.take_up(fold([event]))
+        return cmd.Receipt(ok=True, message=f"agent {command.agent} created", event=event.ref)
+
+    async def fork(self, agent: Agent, command: cmd.ForkAgent, actor: str) -> cmd.Receipt:
+        """A new agent from an event of another one; nothing of the other one's stream or files changes.
+
+        Raises:
+            JournalError: it cannot be read or recorded.
+        """
+        if command.name in await self._shared.store.streams():
+            return _refused(f"there is an agent {command.name}, or was; choose another id")
+        planned = AgentState(command.name, agent.state.agent_type, config=agent.state.config)
+        begin = partial(self._begin_fork, agent, command, actor)
+        return await self._admitted(planned, "no fork was made", begin)
+
+    async def _admitted(
+        self, planned: AgentState, refused: str, begin: Callable[[], Awaitable[cmd.Receipt]]
+    ) -> cmd.Receipt:
+        """Begin an agent for which the budgets have room."""
+        ledger = self._shared.ledger
+        if why := ledger.admit(planned, thinks=self._shared.thinks(planned)):
+            return _refused(f"{refused}: {why}")
+        try:
+            return await begin()
+        finally:
+            # The real one stands for it once it is there.
+            ledger.leave(planned)
+
+    async def _begin_fork(self, agent: Agent, command: cmd.ForkAgent, actor: str) -> cmd.Receipt:
+        own = (self._shared.config.policy.home, self._shared.config.policy.tmp)
+        try:
+            created, forked, lacks = await self._shared.branches.begun(agent, command)
+        except (RewindError, SnapshotError, PathError) as error:
+            return _refused(str(error))
+        lacks = [path for path in lacks if path not in own]
+        log = self._log(command.name)
+        first = log.append(created, actor=actor, causes=(), tick=0)
+        second = log.append(forked, actor=actor, causes=(first.ref, forked.parent), tick=0)
+        await log.commit()
+        state = fold([first, second])
+        self._shared.ledger.join(state)
+        await self.take_up(state)
+        files = f"files of its own in {FORKS_DIRECTORY}/{command.name}"
+        message = f"{command.name} begins where {forked.parent} stood, with {files}; no model was asked"
+        if lacks:
+            message += f"; it lacks what snapshots leave out: {', '.join(lacks[:5])}"
+        data = {"agent": command.name, "lacks": lacks[:100]}
+        return cmd.Receipt(ok=True, message=message, event=second.ref, data=data)
+
+    # -------------------------------------------------------------- kept states
+
+    async def retire(self, name: str) -> None:
+        """Let go of a run whose work is over: from now on it is history, as after another opening."""
+        agent = self.here.pop(name)
+        self.retired.add(name)
+        await agent.close()
+        await self.keep(agent, at_least=1)
+        self._shared.coders.remove(name)
+        self._shared.ledger.bury(name, agent.state.config.parent, taken_by(agent.state))
+        self._ended.discard(name)
+        self._kept.pop(name, None)
+
+    def idle_runs(self) -> list[str]:
+        """Runs whose work has been over for a while, and of which nothing is under way."""
+        now = self._shared.ports.clock.now()
+        return [
+            name
+            for name, agent in self.here.items()
+            if (state := agent.state).handed_back
+            and not (state.acting or state.running_jobs or state.requests or state.handover)
+            and state.intervention is None
+            and not (agent.log.pending or agent.log.trouble)
+            and microseconds_between(state.at, now) > RETIRED_AFTER_S * 1_000_000
+        ]
+
+    async def keep_over(self) -> None:
+        """Keep of agents of earlier sessions that they are over, so that the next opening need not look."""
+        while self._over:
+            some, self._over = self._over[:KEPT_AT_ONCE], self._over[KEPT_AT_ONCE:]
+            kept = (save_ended_agent(self._shared.store, state) for state in some)
+            await asyncio.gather(*kept, return_exceptions=True)
+
+    async def keep(self, agent: Agent, *, at_least: int) -> None:
+        """Keep an agent's state where so many events have come since it was kept last."""
+        state, store = agent.state, self._shared.store
+        if agent.log.trouble is not None:
+            return
+        if state.handed_back:
+            if state.version > self._kept.get(state.agent_id, 0):
+                self._kept[state.agent_id] = state.version
+                with suppress(JournalError):
+                    await agent.log.commit()
+                    await save_ended_agent(store, state)
+            return
+        # A long life is kept less often: its state is large, and what follows it is folded quickly.
+        least = max(at_least, state.version // SNAPSHOT_PART) if at_least > 1 else at_least
+        if state.version - self._kept.get(state.agent_id, 0) < least:
+            return
+        mind = agent.deliberation.saved()
+        version, head, copied = state.version, state.hash, copy_state(state)
+        self._kept[state.agent_id] = version
+        with suppress(JournalError):
+            text = await asyncio.to_thread(dump_state, copied)
+            await agent.log.commit()
+            await store.save_snapshot(state.agent_id, version, SNAPSHOT_FORMAT, text)
+            if mind is not None:
+                kept = await asyncio.to_thread(json.dumps, {"head": head, "mind": mind})
+                await store.save_snapshot(f"{state.agent_id}{MIND}", version, MIND_FORMAT, kept)
+
+
+def _refused(message: str) -> cmd.Receipt:
+    return cmd.Receipt(ok=False, message=message)

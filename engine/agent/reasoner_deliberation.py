@@ -1,0 +1,408 @@
+"""The strategy of an agent whose goals are pursued by an AgentSpeak(L) program.
+
+Only what happens between two actions is the reasoner's. While an action runs, intentions that do not wait for
+it go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from engine.agent.decisions.outcome import fresh_id
+from engine.agent.deliberation import OUTCOME_UNKNOWN
+from engine.agent.execution import AgentParts, RunLimits, request_action, withdraw
+from engine.agent.model_calls import BudgetClient, ModelStreamRecorder
+from engine.agent.plan_maker import PlanMaker
+from engine.agent.reasoner.actions import ReasonerError, read_config
+from engine.agent.reasoner.plan_generation import read_plans
+from engine.agent.reasoner.reasoner import Reasoner
+from engine.agent.reasoner.run import ReasonerRun, check_pattern
+from engine.agent.reasoner.saved_mind import make_reasoner, recall_mind, save
+from engine.agent.recorder import AgentRecorder
+from engine.agent.steering.gate import GateVerdict, may_think
+from engine.core import events as ev
+from engine.core.actions import ErrorCode
+from engine.core.agents import RunState
+from engine.core.journal import Event
+from engine.core.ports import Clock
+from engine.core.reasoner import Generation, GenerationStage, SentMessage, WantedAction
+from engine.core.recovery import ActiveAction, FailureKind
+from engine.core.sandbox import StopGrade
+from engine.core.state import AgentState
+from engine.core.store.port import JournalStore
+from engine.planning.pgp.requests import Answerer, RecordedAnswers
+from engine.planning.thinkers.model_answerer import ModelAnswerer
+from engine.tools.registry import Checked, Problem, ToolRegistry
+from engine.tools.worlds.world import WORLDS
+
+SLICE_S = 0.004
+"""How long the reasoner keeps the event loop at a time."""
+RUN_S = 0.1
+"""How long it goes on before what it did is recorded."""
+A_DAY_S = 86_400.0
+
+DueIn = Callable[[], float | None]
+"""Seconds until a wait of the reasoner's is over; None when none is, or time does not count."""
+
+
+class ReasonerTiming:
+    """How far a reasoner goes on at a time, and what it waits for: as the clock allows."""
+
+    def __init__(self, recorder: AgentRecorder, clock: Clock) -> None:
+        self._recorder, self._clock = recorder, clock
+
+    def phases(self) -> Callable[[int], bool]:
+        """Whether there may be another phase now, given how many there were."""
+        clock = self._clock
+        until = clock.monotonic() + SLICE_S
+        return lambda _phases: clock.monotonic() < until
+
+    async def breathe(self, until: float) -> bool:
+        """Let others have their turn; False when it is time to record what was done."""
+        await asyncio.sleep(0)
+        return self._clock.monotonic() < until
+
+    async def slow_down(self, until: float) -> None:
+        """Wait until the time of a run is over that has filled its event before."""
+        await self._changed_within(max(0.0, until - self._clock.monotonic()))
+
+    async def idle(self, due: DueIn) -> bool:
+        """Wait for a change; True where a wait of the reasoner's was over before."""
+        seconds = due()
+        if seconds is None:
+            await self._recorder.wait_for_change()
+            return False
+        return await self._changed_within(seconds)
+
+    async def wait_with(self, work: asyncio.Future[Any], due: DueIn) -> bool:
+        """Wait for a change or some work; True where a wait of the reasoner's was over before."""
+        seconds = due()
+        over = await self._changed_within(A_DAY_S if seconds is None else seconds, work)
+        return over and seconds is not None
+
+    def pauses(self, limits: RunLimits, can_reason: Callable[[], bool]) -> bool:
+        """Pause beside an action where the goal or the loops are over; False where they are not."""
+        return limits.goal_over() or (can_reason() and limits.loops_over())
+
+    def goes_on(self, can_reason: Callable[[], bool]) -> bool:
+        """Whether the reasoner goes on beside an action now."""
+        return can_reason()
+
+    async def _changed_within(self, seconds: float, work: asyncio.Future[Any] | None = None) -> bool:
+        """Wait for a change, or for some work; True when the time was over before."""
+        change = asyncio.ensure_future(self._recorder.changed.wait())
+        pause = asyncio.ensure_future(self._clock.sleep(seconds))
+        waits = {change, pause} | ({work} if work is not None else set())
+        try:
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (change, pause):
+                task.cancel()
+            await asyncio.gather(change, pause, return_exceptions=True)
+        return done == {pause}
+
+
+class ReasonerDeliberation:
+    """Runs a reasoner between an agent's actions.
+
+    Args:
+        parts: the agent's collaborators.
+        reasoner: the agent's mind; None for an agent that is about to be created.
+        timing: how far it goes on at a time; by the clock where none is given.
+        make_maker: makes what asks for the plans that the reasoner lacks.
+    """
+
+    def __init__(
+        self,
+        parts: AgentParts,
+        reasoner: Reasoner | None = None,
+        timing: ReasonerTiming | None = None,
+        make_maker: Callable[[AgentRecorder, Reasoner, Answerer | None], PlanMaker] = PlanMaker,
+    ) -> None:
+        recorder = parts.recorder
+        self._recorder, self._around, self._pipeline = recorder, parts.around, parts.pipeline
+        self._approver, self._gate = parts.approver, parts.gate
+        self._preparer, self._limits = parts.preparer, parts.limits
+        self._timing = timing or ReasonerTiming(recorder, parts.around.clock)
+        self._append, self._state = recorder.append, recorder.state
+        self._reasoner = reasoner
+        self._make_maker = make_maker
+        self._maker: PlanMaker | None = None
+        recorder.observer = self
+
+    @property
+    def reasoner(self) -> Reasoner:
+        """The agent's mind."""
+        assert self._reasoner is not None
+        return self._reasoner
+
+    @property
+    def maker(self) -> PlanMaker:
+        """Makes the plans that the reasoner lacks."""
+        if self._maker is None:
+            self._maker = self._make_maker(self._recorder, self.reasoner, self._around.answerer)
+        return self._maker
+
+    async def close(self) -> None:
+        """End everything that was begun beside the cycle, and record how far the reasoner went on."""
+        await self.maker.close()
+        # There is no await between this and the end of the cycle, so nothing of what was done is lost.
+        self._close_run()
+
+    def saved(self) -> dict[str, Any] | None:
+        """The mind as it is behind the newest event; None where that cannot be said."""
+        self._close_run()
+        return save(self.reasoner)
+
+    # -------------------------------------------------------------- what comes in, and what is recorded
+
+    def before(self, payload: ev.Payload) -> None:
+        """Record what the reasoner did before this."""
+        if self._reasoner is not None and not isinstance(payload, ev.ReasonerAdvanced):
+            self._close_run()
+
+    def after(self, event: Event, payload: ev.Payload) -> None:
+        """Let the reasoner take what happened; the agent's creation makes the reasoner."""
+        if self._reasoner is not None:
+            self._reasoner.take(event, payload)
+            if isinstance(payload, ev.ActionStarted):
+                self._recorder.poke()  # intentions that do not wait for it may go on now
+        elif isinstance(payload, ev.AgentCreated):
+            self._reasoner = make_reasoner(self._state, self._around.registry, event.at)
+
+    def _close_run(self) -> None:
+        """Record how far the reasoner went on, and what follows from that."""
+        done = self.reasoner.close([goal.id for goal in self._state.open_goals])
+        cause = self._state.run_event
+        for payload in done:
+            event = self._append(payload, "agent", cause)
+            if isinstance(payload, ev.ReasonerAdvanced):
+                cause = event.ref
+                for message in payload.sent:
+                    self._around.post(self._state.agent_id, message)
+        hits = [payload for payload in done if isinstance(payload, ev.MindBreakpointHit)]
+        self._hold_at_breakpoint(hits, cause)
+
+    def _hold_at_breakpoint(self, hits: list[ev.MindBreakpointHit], cause: str) -> None:
+        """Pause where a breakpoint was reached; a step that the operator allowed ends there too."""
+        if hits and (self._state.run is RunState.RUNNING or self._state.grants):
+            reason = f"breakpoint {hits[0].breakpoint}: {hits[0].what}"
+            self._append(ev.AgentPaused(reason=reason), "agent", cause)
+
+    def opened(self, *, new: bool) -> None:
+        """Adopt the goals of the program in the agent's first session."""
+        if new:
+            for text in self.reasoner.goals:
+                adopted = ev.GoalAdopted(goal=fresh_id(self._state, "g"), text=text)
+                self._append(adopted, "agent", self._state.run_event)
+
+    def settle_unknown(self, action: ActiveAction, cause: str) -> None:
+        """Tell the intention that its action may or may not have happened; it is not repeated by itself."""
+        failure = ev.FailureRecorded(
+            failure=FailureKind.UNKNOWN_ERROR,
+            message=OUTCOME_UNKNOWN,
+            subject=action.command,
+            goal=action.goal,
+        )
+        self._append(failure, "system", cause)
+
+    def react(self, payload: ev.Payload) -> None:
+        """Cut off what plans are being made of when the agent is stopped."""
+        cut = isinstance(payload, ev.AgentHeld) and payload.grade.rank >= StopGrade.CUT.rank
+        if cut or isinstance(payload, ev.AgentStopped):
+            self.maker.cut()
+
+    def hear(self, sender: str, message: SentMessage) -> None:
+        """Take a message of another agent's reasoner."""
+        heard = ev.MessageHeard(
+            sender=sender,
+            performative=message.performative,
+            content=message.content,
+            number=message.number,
+            answers=message.answers,
+        )
+        self._recorder.observe(heard, f"agent:{sender}")
+        self._recorder.poke()
+
+    def first_world(self) -> dict[str, Any] | None:
+        """The world that the configuration names, as it begins."""
+        config = self.reasoner.config
+        if not config.world or self._state.world:
+            return None
+        return WORLDS[config.world].begin(config.seed)
+
+    # -------------------------------------------------------------- the cycle
+
+    def has_work(self) -> bool:
+        """Whether an action waits, the reasoner can go on, or plans are to be made."""
+        if not may_think(self._state, free=True):
+            return False
+        return bool(self._state.wanted) or self._can_reason() or self._generation() is not None
+
+    def _generation(self) -> Generation | None:
+        """What is to be done about plans; a model is asked only while the agent may think."""
+        due = self.maker.due
+        asks = due is not None and due.stage is not GenerationStage.ANSWERED
+        return due if due is None or not asks or may_think(self._state, free=False) else None
+
+    def _can_reason(self) -> bool:
+        """Whether the reasoner may go on and has something to go on with."""
+        state, mind = self._state, self._state.mind
+        if not may_think(state, free=True):
+            return False
+        if mind is None or not (mind.idle or mind.poised):
+            return True
+        return not mind.idle and (state.run is RunState.RUNNING or state.grants > 0)
+
+    async def tick(self) -> None:
+        """Do what an intention waits for, or else let the reasoner go on."""
+        self._recorder.begin_tick()
+        if self._limits.loops_over():
+            return
+        generation = self._generation()
+        if generation is not None:
+            self.maker.forward(generation)
+        elif self._state.wanted:
+            await self._do(self._state.wanted[0])
+        else:
+            await self._reason()
+            self.maker.look_ahead()
+        await self._recorder.commit()
+
+    def finish_goal(self) -> bool:
+        """False: the program ends its goals itself."""
+        return False
+
+    async def idle(self) -> None:
+        """Wait for something to do, or until a wait of the reasoner's is over."""
+        if await self._timing.idle(self._due_in):
+            self._append(ev.TimePassed(), "world")
+
+    async def _reason(self) -> None:
+        """Let the reasoner go on until there is something to record."""
+        state = self._state
+        free = state.run is RunState.RUNNING
+        run = ReasonerRun(
+            stride=None if free or not state.grants else state.stride,
+            poise=not free and not state.grants,
+            steps_left=state.max_loops - state.loops if free and state.max_loops is not None else None,
+        )
+        until = self._around.clock.monotonic() + RUN_S
+        while run.open:
+            self.reasoner.advance(run, self._timing.phases())
+            if not run.open or not await self._timing.breathe(until) or self.reasoner.run is not run:
+                break
+        self._close_run()
+        if run.full:
+            await self._timing.slow_down(until)
+
+    def _due_in(self) -> float | None:
+        """Seconds until a wait of the reasoner's is over; None when none is, or time does not count."""
+        state, mind = self._state, self._state.mind
+        if mind is None or mind.due_ms is None or not mind.idle or not may_think(state, free=False):
+            return None
+        now = datetime.fromisoformat(self._around.clock.now()).timestamp() * 1000 - self.reasoner.created
+        return max(0.0, (mind.due_ms - now) / 1000)
+
+    # -------------------------------------------------------------- actions
+
+    async def _do(self, awaited: WantedAction) -> None:
+        """Take an action that an intention waits for through the gate, and run it."""
+        checked = self._around.registry.check(awaited.tool, awaited.command, awaited.args)
+        mind = self._state.intentions.get(awaited.intention)
+        tag = mind.tag if mind is not None else ""
+        call = (awaited.tool, awaited.command, awaited.args if checked.problems else checked.args)
+        requested = request_action(self._recorder, call, awaited.step, tag, self._state.run_event)
+        given_up = partial(self._given_up, awaited)
+        goal = self._state.goals.get(tag)
+        text = goal.text if goal is not None else ""
+        checked = await self._preparer.prepare(awaited.args, text, awaited.step, given_up, requested.ref)
+        passed = await self._gate.admit(awaited.step, given_up, requested.ref, saves=not checked.problems)
+        if isinstance(passed, GateVerdict):
+            await self._approver.refuse(passed)
+        elif isinstance(passed, ev.SnapshotFailed):
+            refused = self._append(passed, "system", requested.ref)
+            message = f"the workspace could not be saved before it. {passed.reason}"
+            checked = Checked({}, (Problem(ErrorCode.NO_SPACE, message),))
+            await self._pipeline.refuse(checked, refused.ref)
+        elif not passed:
+            withdraw(self._recorder, requested.ref)
+        elif checked.problems:
+            await self._pipeline.refuse(checked, requested.ref)
+        else:
+            await self._meanwhile(self._pipeline.run(requested.ref, self._state.run_event))
+
+    def _given_up(self, awaited: WantedAction) -> bool:
+        """Whether no intention waits for the action any more, or the operator comes first."""
+        state = self._state
+        stopped = self._recorder.stopped or state.deleted
+        return stopped or bool(state.requests) or awaited not in state.wanted
+
+    async def _meanwhile(self, work: Coroutine[Any, Any, object]) -> None:
+        """Let intentions that do not wait for it go on until some work is done."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not task.done():
+                self._recorder.changed.clear()
+                generation = self._generation()
+                if self._timing.pauses(self._limits, self._can_reason_meanwhile):
+                    await self._recorder.commit()
+                elif generation is not None and not self._state.reached:
+                    self.maker.forward(generation)
+                elif self._timing.goes_on(self._can_reason_meanwhile):
+                    await self._reason()
+                    await self._recorder.commit()
+                elif await self._timing.wait_with(task, self._due_in):
+                    self._append(ev.TimePassed(), "world")
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        if not task.cancelled():
+            task.result()
+
+    def _can_reason_meanwhile(self) -> bool:
+        return self._state.acting and not self._state.reached and self._can_reason()
+
+
+class ReasonerSupport:
+    """What a workspace does for agents with a program; imported with the first of them."""
+
+    def program_problem(self, meta: Mapping[str, Any]) -> str:
+        """Why no agent with a reasoner can be made of a configuration; empty when one can."""
+        try:
+            read_config(meta)
+        except ReasonerError as error:
+            return str(error)
+        return ""
+
+    def pattern_problem(self, on: str, pattern: str) -> str:
+        """What is wrong with a breakpoint of a reasoner; empty when it can be set."""
+        return check_pattern(on, pattern)
+
+    def plan_problems(self, text: str, goal: str) -> list[str]:
+        """Everything that is wrong with plans that an operator wrote for a goal, in sentences."""
+        return list(read_plans(text, goal).problems)
+
+    def recorded_answers(self, state: AgentState) -> Answerer | None:
+        """The answers that an agent was created with, where it was given some."""
+        answers = read_config(state.config.meta).generation.answers
+        return RecordedAnswers(answers) if answers else None
+
+    def model_answerer(self, client: BudgetClient, model: str, stream: ModelStreamRecorder) -> Answerer:
+        """A model that makes plans."""
+        return ModelAnswerer(client, model, sink=stream.piece, record=stream.called)
+
+    async def strategy(
+        self, state: AgentState, store: JournalStore, registry: ToolRegistry
+    ) -> tuple[Callable[[AgentParts], ReasonerDeliberation], str]:
+        """The strategy of an agent with its mind as it was, and why a saved mind could not be used.
+
+        Raises:
+            ForgottenError: its mind cannot be had again.
+        """
+        mind, why = await recall_mind(state, store, registry)
+        return partial(ReasonerDeliberation, reasoner=mind), why

@@ -1,0 +1,394 @@
+"""What the agents of a workspace share, and the ports that each is given.
+
+A subsystem with a stream of its own is opened when it is first needed: a start that needs none imports none.
+What tools from outside (MCP servers, custom functions) offer is recorded in each agent's stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from engine.agent.actions.pipeline import LiveToolbox
+from engine.agent.actions.snapshots import NoSaver, SnapshotRule
+from engine.agent.branches import Branches
+from engine.agent.model_calls import BudgetClient, ModelStreamRecorder
+from engine.agent.perception import AgentEnvironment, WorkspacePerceiver
+from engine.agent.settings import RecoverySettingsError, SettingsError, read_recovery, read_settings
+from engine.agent.steering.ledger import Ledger
+from engine.agent.steering.rules import RuleError, policy_of
+from engine.agent.turn_scheduler import TurnScheduler
+from engine.core.actions import ToolOffered
+from engine.core.agents import BY_SPEC, HANDOFF, RUN_TYPES, AgentConfig
+from engine.core.approvals import Policy
+from engine.core.budgets import SpendingLimits, check_limits
+from engine.core.crew import CrewSettings
+from engine.core.improvement import MastermindSettings
+from engine.core.journal import JournalError
+from engine.core.ports import CommandSpec, Parameter, Permits, Ports, SessionControl, Tool
+from engine.core.reasoner import REASONER, SentMessage
+from engine.core.state import AgentState
+from engine.core.store.blobs import BlobStore
+from engine.core.store.port import JournalStore
+from engine.core.streams import StreamLog
+from engine.core.thinking import Thinker
+from engine.memory.memory import Memory
+from engine.memory.metacognition.runner import BackgroundRunner
+from engine.memory.metacognition.schedule import MetaSettingsError, read_metacognition
+from engine.memory.metacognition.stuck import StuckSettingError, read_stuck
+from engine.models.choice import NO_MODEL, REPAIRS, ModelChoice, RepairsError, read_repairs
+from engine.models.prompt_parts import PromptReader
+from engine.planning import thinkers
+from engine.sandbox.policy import PolicyError, SandboxPolicy
+from engine.tools.registry import ToolRegistry
+from engine.tools.shared_coder import SharedCoder, policy_limits
+
+if TYPE_CHECKING:
+    from engine.agent.reasoner_deliberation import ReasonerSupport
+    from engine.models.completion import ModelClient
+    from engine.planning.pgp.requests import Answerer
+
+
+class _EventStream(Protocol):
+    @property
+    def log(self) -> StreamLog:
+        """What it appends to."""
+
+    async def commit(self) -> None:
+        """Make what was appended durable."""
+
+
+class _Subsystem(Protocol):
+    @property
+    def stream(self) -> _EventStream:
+        """Its stream."""
+
+    async def close(self) -> None:
+        """End what runs."""
+
+
+R = TypeVar("R", bound=_Subsystem)
+
+
+class LazySubsystem(ABC, Generic[R]):
+    """A subsystem with a stream of its own, opened when it is first needed.
+
+    Args:
+        name: what it is called among the tasks.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._opening: asyncio.Task[R] | None = None
+
+    async def opened(self) -> R:
+        """The subsystem, open.
+
+        Raises:
+            JournalError: its stream cannot be read.
+        """
+        return await asyncio.shield(self.begin())
+
+    def begin(self) -> asyncio.Task[R]:
+        """Begin to open it, where that is not begun, or failed."""
+        begun = self._opening
+        if begun is None or (begun.done() and (begun.cancelled() or begun.exception() is not None)):
+            begun = asyncio.create_task(self._open(), name=f"{self._name} opening")
+            # Whoever awaits it gets the error.
+            begun.add_done_callback(lambda task: task.cancelled() or task.exception())
+            self._opening = begun
+        return begun
+
+    @abstractmethod
+    async def _open(self) -> R:
+        """Open it."""
+
+    @property
+    def _here(self) -> R | None:
+        """The subsystem, where it is open by now."""
+        begun = self._opening
+        if begun is None or not begun.done() or begun.cancelled() or begun.exception() is not None:
+            return None
+        return begun.result()
+
+    @property
+    def trouble(self) -> Exception | None:
+        """Why its stream could not be written last; None where it could."""
+        return self._here.stream.log.trouble if self._here is not None else None
+
+    async def try_again(self) -> None:
+        """Write what the journal refused, where there is such."""
+        if self._here is not None and self.trouble is not None:
+            with suppress(JournalError):
+                await self._here.stream.commit()
+
+    async def close(self) -> None:
+        """End what runs; may be called again."""
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+            if self._here is not None:
+                await self._here.close()
+
+
+_LEFT_OUT = ("schema", "parameters")
+
+
+def from_outside(tools: Iterable[Tool]) -> Iterator[Tool]:
+    """Those of the tools that come from outside, as they say of themselves by `foreign`."""
+    return (tool for tool in tools if getattr(tool, "foreign", False))
+
+
+def offer_of(tool: Tool) -> ToolOffered:
+    """What a tool offers now, for the record."""
+    return ToolOffered(tool=tool.id, commands=tuple(_recorded(spec) for spec in tool.commands.values()))
+
+
+def commands_of(offer: ToolOffered) -> dict[str, CommandSpec]:
+    """The commands of a recorded offer."""
+    specs = (_restored(command) for command in offer.commands)
+    return {spec.name: spec for spec in specs}
+
+
+def _recorded(spec: CommandSpec) -> dict[str, Any]:
+    out = {field.name: getattr(spec, field.name) for field in fields(spec) if field.name not in _LEFT_OUT}
+    return {**out, "parameters": [*map(asdict, spec.parameters)], "checked": spec.schema is not None}
+
+
+def _restored(command: Mapping[str, Any]) -> CommandSpec:
+    known = {name: value for name, value in command.items() if name not in ("parameters", "checked")}
+    parameters = tuple(Parameter(**parameter) for parameter in command["parameters"])
+    return CommandSpec(**known, parameters=parameters, schema={} if command["checked"] else None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunModelCalls:
+    """How a run asks its model."""
+
+    client: ModelClient
+    of_tier: Callable[[str], str]
+    """The name of the model of a tier."""
+    stream: ModelStreamRecorder
+    """Records what the model says."""
+    aside: ModelClient | None = None
+    """Asks a model by which output is judged; None where there is none."""
+
+
+class RunThinkers(Protocol):
+    """Makes the thinkers of agents that work on handoffs."""
+
+    def problem(self, agent_type: str, meta: Mapping[str, Any]) -> str:
+        """Why no run can be made of a configuration, in one line; empty when one can."""
+
+    def thinker(self, state: AgentState, calls: RunModelCalls | None) -> Thinker:
+        """The thinker of a run; without calls it asks no model."""
+
+
+STYLES = ("plan", "decide")
+"""How a model thinks for an agent: whole plans, or one decision after the other (`"style"` at creation)."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """How a workspace is opened."""
+
+    sandbox: Path | None = None
+    """Root of the agents' work; `sandbox` below the workspace by default."""
+    policy: SandboxPolicy = field(default_factory=SandboxPolicy)
+    snapshots: SnapshotRule = SnapshotRule.REQUIRED
+    """Whether the sandbox's files are saved before each action that may change them."""
+    approvals: Policy = field(default_factory=Policy)
+    """What agents ask about before they do it, as the workspace's settings say."""
+    create: bool = True
+    home: Path | None = None
+    """The user's own directory, outside of any workspace: its `mcp.json` needs no leave, and its key makes
+    leave last (`engine.tools.mcp.permissions`)."""
+    model: ModelChoice | None = None
+    """The model that thinks; None where there is none: agents then plan by the plan library."""
+    budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What all agents together may take over all sessions."""
+    agent_budget: SpendingLimits = field(default_factory=SpendingLimits)
+    """What each agent may take, with those that work for it."""
+    mastermind: MastermindSettings = field(default_factory=MastermindSettings)
+    """How the system improves itself."""
+    crew: CrewSettings = field(default_factory=CrewSettings)
+    """Limits of the agents that hand work to each other."""
+    answerer: Callable[[AgentState], Answerer | None] | None = None
+    """Who makes plans for an agent's reasoner; by default the recorded answers that it was created with."""
+
+
+@dataclass(slots=True)
+class SharedServices:
+    """What all agents of a workspace share."""
+
+    workspace: Path
+    """The workspace's directory."""
+    config: EngineConfig
+    ports: Ports
+    store: JournalStore
+    blobs: BlobStore
+    registry: ToolRegistry
+    coders: SharedCoder
+    control: SessionControl
+    """All processes that run for agents."""
+    memory: Memory
+    kept: Callable[[], Awaitable[None]]
+    """Waits until memory holds what the journal holds."""
+    client: ModelClient | None
+    """Whom models are asked through; None where there is none."""
+    ledger: Ledger
+    background: BackgroundRunner
+    branches: Branches
+    run_thinkers: RunThinkers
+    """Makes the thinkers of agents that work on handoffs."""
+    procedural: Thinker
+    """Who plans where no model does."""
+    parts: PromptReader
+    """The workspace's parts of prompts."""
+    pace: TurnScheduler = field(default_factory=TurnScheduler)
+    """Whose turn it is."""
+    permits: Permits | None = None
+    """Limits the calls of models for those that work on handoffs; None while there is no crew."""
+    scripted: Callable[[AgentState], ModelClient | None] = lambda _state: None
+    """Who answers instead of a model while a new agent is proved; None for all other runs."""
+
+    def thinks(self, state: AgentState) -> bool:
+        """Whether an agent may call a model."""
+        return self.client is not None and (state.reasons or state.config.replans)
+
+    def why_not(self, agent_type: str, config: AgentConfig, *, new: bool = False) -> str:
+        """Why no agent can live here with this configuration; empty when one can.
+
+        Args:
+            agent_type: what kind of agent it is to be.
+            config: the configuration.
+            new: the operator is asking now, and is told when they ask for more than the workspace allows.
+        """
+        if agent_type in RUN_TYPES:
+            if config.thinker != BY_SPEC:
+                return f"a {agent_type} thinks as its specification says: leave its thinker out"
+            if wrong := self.run_thinkers.problem(agent_type, config.meta):
+                return wrong
+        elif config.thinker not in (self.procedural.name, thinkers.CLAUDE):
+            known = f"{self.procedural.name}, {thinkers.CLAUDE}"
+            return f"there is no thinker '{config.thinker}'; thinkers: {known}"
+        if config.thinker == thinkers.CLAUDE and self.client is None:
+            return NO_MODEL
+        policy = self.coders.of().policy
+        try:
+            if agent_type == REASONER and (wrong := reasoner_support().program_problem(config.meta)):
+                return wrong
+            (policy.check_narrowing if new else policy.narrowed)(policy_limits(config.meta))
+            read_settings(config.meta)
+            read_recovery(config.meta)
+            read_metacognition(config.meta)
+            read_stuck(config.meta)
+            read_repairs(config.meta)
+            policy_of(config.meta)
+            if wrong := check_limits(config.meta.get("budget", {})):
+                return wrong
+        except (
+            RuleError,
+            PolicyError,
+            SettingsError,
+            RecoverySettingsError,
+            MetaSettingsError,
+            RepairsError,
+            StuckSettingError,
+        ) as error:
+            return str(error)
+        if (style := config.meta.get("style", STYLES[0])) not in STYLES:
+            return f"there is no style {style!r}; styles: {', '.join(STYLES)}"
+        if style != STYLES[0] and (agent_type == REASONER or not config.replans):
+            return f"the style {style!r} needs a model that thinks: give the thinker {thinkers.CLAUDE!r}"
+        return ""
+
+    def surroundings(self, state: AgentState, post: Callable[[str, SentMessage], None]) -> AgentEnvironment:
+        """What an agent finds around it; `post` delivers its messages to others."""
+        thinker = self.procedural
+        answerer: Answerer | None = None
+        if state.reasons:
+            answerer = (self.config.answerer or reasoner_support().recorded_answers)(state)
+        stream: ModelStreamRecorder | None = None
+        client: BudgetClient | None = None
+        name, repairs, model = "", REPAIRS, self.config.model
+        if self.client is not None and model is not None:
+            name = model.name
+            repairs = read_repairs(state.config.meta, model.repairs)
+            recorder = stream = ModelStreamRecorder(self.client)
+            permit = partial(self._permit, state) if state.agent_type in RUN_TYPES else nullcontext
+            client = BudgetClient(self.client, self.ledger, lambda: recorder.goal, permit)
+            if answerer is None and state.reasons:
+                answerer = reasoner_support().model_answerer(client, name, stream)
+            if state.config.thinker == thinkers.CLAUDE:
+                thinker = self._claude(state, client, stream, name, repairs)
+        if state.agent_type in RUN_TYPES:
+            calls: RunModelCalls | None = None
+            if (script := self.scripted(state)) is not None:
+                # It costs nothing, so it draws on no budget.
+                stream, client = ModelStreamRecorder(script), None
+                calls = RunModelCalls(script, str, stream)
+            elif stream is not None and client is not None and model is not None:
+                calls = RunModelCalls(client, model.of_tier, stream, client.aside)
+            thinker = self.run_thinkers.thinker(state, calls)
+        return AgentEnvironment(
+            thinker=thinker,
+            toolbox=LiveToolbox(self.registry),
+            saver=self.branches.saver_of(state.agent_id) or NoSaver(),
+            perceiver=WorkspacePerceiver(self.registry, self.coders, state.agent_id),
+            registry=self.registry,
+            clock=self.ports.clock,
+            put_blob=self.blobs.put,
+            randomness=self.ports.randomness,
+            control=self.control,
+            answerer=answerer,
+            model_stream=stream,
+            model=client,
+            # An agent that plans by recipes alone does not pay for a model.
+            model_name=name if state.reasons or state.config.replans else "",
+            parts=self.parts,
+            repairs=repairs,
+            post=post,
+            ledger=self.ledger,
+            background=self.background,
+            pace=self.pace,
+            watches=True,
+            memory=self.memory,
+        )
+
+    def _claude(
+        self, state: AgentState, client: BudgetClient, stream: ModelStreamRecorder, name: str, repairs: int
+    ) -> Thinker:
+        """The thinker that asks a model."""
+        # Late: a start without a model needs neither.
+        from engine.planning.thinkers.claude import ClaudeThinker
+        from engine.planning.thinkers.memory_context import MemoryRecall
+
+        return ClaudeThinker(
+            client,
+            self.registry,
+            name,
+            sink=stream.piece,
+            record=stream.called,
+            recall=MemoryRecall(self.memory, lambda: state, self.kept),
+            parts=self.parts,
+            repairs=repairs,
+        )
+
+    def _permit(self, state: AgentState) -> AbstractAsyncContextManager[None]:
+        """Held during a call of a run's model."""
+        if self.permits is None:
+            return nullcontext()
+        return self.permits.held(str(state.config.meta[HANDOFF].get("handoff_id", "")))
+
+
+def reasoner_support() -> ReasonerSupport:
+    """What only agents with a program need, imported with the first of them."""
+    from engine.agent.reasoner_deliberation import ReasonerSupport
+
+    return ReasonerSupport()

@@ -1,0 +1,1 @@
+"""The gate, approvals, breakpoints, budgets and rewinds."""

@@ -1,0 +1,241 @@
+"""The one gate: why an action may not start now, as a pure function of an agent's state.
+
+Every action of every actor passes here. The strictest policy decides about a call; a grant or an envelope of
+the operator's answers where one would ask, but never where one denies, and what leaves the envelope of its
+goal is asked about whatever the policies say. Breakpoints hold before a step, or before whatever comes next;
+the fold says which were reached (`engine.core.folds.breakpoints`), so a replay pauses at the same places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.agent.steering.envelopes import key_of, leaves
+from engine.agent.steering.rules import means, rule_text, words_of
+from engine.core.actions import Reversibility
+from engine.core.agents import RunState
+from engine.core.approvals import Answer, Call, Envelope, Grant, HeldReplan, Policy, Source
+from engine.core.breakpoints import Reached
+from engine.core.folds.breakpoints import due, place_of
+from engine.core.state import AgentState
+
+NO_OPERATOR = "nobody is there to approve it"
+UNANSWERED = "nobody answered"
+
+
+@dataclass(frozen=True, slots=True)
+class GateVerdict:
+    """What becomes of a call, and why."""
+
+    answer: Answer
+    why: str = ""
+    """Which rule, in words, or what of the envelope is left."""
+    cause: str = ""
+    """The event that it follows from, where there is one."""
+
+    @property
+    def allows(self) -> bool:
+        """True when the call may be made."""
+        return self.answer is Answer.ALLOW
+
+
+def gate_verdict(state: AgentState, call: Call) -> GateVerdict:
+    """What becomes of a call that the agent is about to make."""
+    known, key = state.approvals, key_of(call)
+    if call.step in known.once and known.once[call.step] == key:
+        return GateVerdict(Answer.ALLOW, "allowed once")
+    for denial in known.denied:
+        if (denial.goal, denial.key) == (call.goal, key):
+            reason = f": {denial.reason}" if denial.reason else ""
+            return GateVerdict(Answer.DENY, f"{denial.by or 'the operator'} denied it{reason}", denial.event)
+    decided = _by_policies(state, call)
+    if decided.answer is Answer.DENY:
+        return decided
+    if call.request:
+        return _unattended(state, GateVerdict(Answer.ASK, call.needs), call)
+    if (grant := _granted(state, call)) is not None:
+        return GateVerdict(Answer.ALLOW, f"allowed by {grant.id}: {rule_text(grant.rule)}", grant.event)
+    return _unattended(state, _enveloped(state, call, _safe(state, call, decided)), call)
+
+
+def held_replan(state: AgentState, goal: str) -> HeldReplan | None:
+    """The re-plan of a goal, or of one above it, that waits for the operator; None when none does."""
+    if not (held := state.approvals.held):
+        return None
+    return next((held[ancestor.id] for ancestor in state.lineage(goal) if ancestor.id in held), None)
+
+
+def envelope_over(state: AgentState, goal: str) -> Envelope | None:
+    """The envelope of a goal, or of the nearest goal above that has one."""
+    if not (given := state.approvals.envelopes):
+        return None
+    return next((given[ancestor.id] for ancestor in state.lineage(goal) if ancestor.id in given), None)
+
+
+def _enveloped(state: AgentState, call: Call, decided: GateVerdict) -> GateVerdict:
+    envelope = envelope_over(state, call.goal)
+    if envelope is None:
+        return decided
+    if left := leaves(envelope, call):
+        words = f"it leaves the envelope of {envelope.goal}: {'; '.join(left)}"
+        return GateVerdict(Answer.ASK, words, envelope.event)
+    return GateVerdict(Answer.ALLOW, f"within the envelope of {envelope.goal}", envelope.event)
+
+
+def _safe(state: AgentState, call: Call, decided: GateVerdict) -> GateVerdict:
+    """Ask about what would be destroyed while autonomous mode is off, where no rule of the operator's allows;
+    and about whatever a client would start.
+    """
+    needs = "" if state.sandbox.autonomous else call.needs
+    if call.client and call.undo is Reversibility.IRREVERSIBLE:
+        needs = f"what {call.client} starts here cannot be undone"
+    if not needs or not decided.allows:
+        return decided
+    policies = (state.approvals.policies.get(source) for source in (Source.WORKSPACE, Source.OPERATOR))
+    rules = (rule for policy in policies if policy is not None for rule in policy.rules)
+    # The policies allow it: where a rule of theirs is about it, that is the operator's word.
+    return decided if any(means(rule, call) for rule in rules) else GateVerdict(Answer.ASK, needs)
+
+
+def _unattended(state: AgentState, decided: GateVerdict, call: Call) -> GateVerdict:
+    """Where nobody will answer, what would be asked is denied."""
+    there = state.config.ask
+    if call.client:
+        there = state.action is not None and state.action.attended
+    if decided.answer is not Answer.ASK or there:
+        return decided
+    return GateVerdict(Answer.DENY, f"{NO_OPERATOR} ({decided.why})", decided.cause)
+
+
+def _by_policies(state: AgentState, call: Call) -> GateVerdict:
+    strictest = GateVerdict(Answer.ALLOW)
+    for source, policy in sorted(state.approvals.policies.items()):
+        verdict = _first(policy, call, source)
+        if verdict.answer.strictness > strictest.answer.strictness:
+            strictest = verdict
+    return strictest
+
+
+def _first(policy: Policy, call: Call, source: str) -> GateVerdict:
+    for number, rule in enumerate(policy.rules, 1):
+        if means(rule, call):
+            return GateVerdict(rule.answer, f"{rule.reason or words_of(rule)} ({source} rule {number})")
+    return GateVerdict(policy.default, f"no rule is about it ({source})")
+
+
+def _granted(state: AgentState, call: Call) -> Grant | None:
+    return next((grant for grant in state.approvals.grants if means(grant.rule, call)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakpointHold:
+    """The breakpoints for which an agent is to be held now."""
+
+    reason: str
+    """In words, for the status line and the journal."""
+    step: str = ""
+    """The step before which it stands, where a breakpoint on that step alone holds it."""
+    came: tuple[Reached, ...] = ()
+    """The others that have come."""
+    at: str = ""
+    """The action or step that may run when it goes on, where these hold right before it."""
+
+
+def breakpoint_hold(state: AgentState, step: str = "") -> BreakpointHold | None:
+    """The breakpoints that hold the agent now; None when none do.
+
+    Args:
+        state: the agent's state at this moment.
+        step: the step that stands at the gate; empty between two steps.
+    """
+    if state.reached:
+        return BreakpointHold(_reason(state.reached), came=state.reached)
+    if not step or not _goes_on(state, step):
+        return None
+    if step in state.breakpoints and state.breakpoint_hit != step:
+        return BreakpointHold(f"breakpoint on {step}", step=step)
+    met = due(state, step)
+    return BreakpointHold(_reason(met), came=met, at=place_of(state, step)) if met else None
+
+
+def _goes_on(state: AgentState, step: str) -> bool:
+    """Whether the agent runs, or steps beyond the one action that the operator has in view."""
+    if state.run is RunState.RUNNING:
+        return True
+    stride = state.stride
+    return bool(state.grants) and stride is not None and stride.scope != "step" and stride.step != step
+
+
+def _reason(came: tuple[Reached, ...]) -> str:
+    more = f" · and {len(came) - 1} more" if len(came) > 1 else ""
+    return f"breakpoint {came[0].breakpoint}: {came[0].what}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why an action may not start now."""
+
+    reason: str
+    """In words, for the status line and the journal."""
+    breakpoint: BreakpointHold | None = None
+    """The breakpoints that are newly reached; the agent is then to be paused there."""
+    asks: bool = False
+    """True when the operator is to say whether it may go on."""
+    verdict: GateVerdict | None = None
+    """What becomes of the call, where that is what holds it."""
+
+
+def hold(
+    state: AgentState, *, step: str = "", trouble: Exception | None = None, call: Call | None = None
+) -> Hold | None:
+    """Why an action may not start in this state, or None when it may.
+
+    Args:
+        state: the agent's state at this moment.
+        step: the plan step that the action belongs to; empty for an action of the operator, whom
+            only a deleted agent and a broken journal hold, and for one of a client (`Call.client`), which
+            is asked about as an agent's is.
+        trouble: why the journal cannot record, when it cannot; then nothing acts.
+        call: the call that would be made, once its arguments are settled; None where none is made yet.
+    """
+    if trouble is not None:
+        return Hold(f"the journal cannot record: {trouble}")
+    if state.deleted:
+        return Hold("the agent was deleted")
+    if state.rewinding is not None:
+        return Hold("a rewind changes files")
+    if not step:
+        return _asked(state, call) if call is not None and call.client else None
+    if state.run is RunState.STOPPED:
+        return Hold(state.run_reason or "stopped")
+    if state.intervention is not None:
+        return Hold("the operator decides")
+    if state.handover is not None:
+        return Hold("the operator has not said what the agent is to know of their changes")
+    if (stand := breakpoint_hold(state, step)) is not None:
+        return Hold(stand.reason, stand)
+    if state.run is not RunState.RUNNING and not state.grants:
+        return Hold(state.run_reason or "paused")
+    if held_replan(state, state.current_goal) is not None:
+        return Hold("a re-plan waits for your acceptance", asks=True)
+    return _asked(state, call) if call is not None else None
+
+
+def _asked(state: AgentState, call: Call) -> Hold | None:
+    """Whether the policies, rules and envelopes hold a call."""
+    decided = gate_verdict(state, call)
+    if decided.allows:
+        return None
+    return Hold(f"{decided.answer}: {decided.why}", asks=decided.answer is Answer.ASK, verdict=decided)
+
+
+def may_think(state: AgentState, *, free: bool) -> bool:
+    """Whether the agent may perceive, deliberate and plan now.
+
+    A paused agent plans only when thinking is free, so that the operator sees what it would do.
+    """
+    if state.deleted or state.run is RunState.STOPPED or state.rewinding is not None:
+        return False
+    if state.intervention is not None or state.handover is not None:
+        return False
+    return free or state.run is RunState.RUNNING or state.grants > 0

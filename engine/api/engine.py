@@ -1,0 +1,433 @@
+"""The engine of one workspace: it opens it, takes commands and hands out events."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine import __version__
+from engine.agent.actions.snapshots import SnapshotRule
+from engine.agent.command_router import CommandRouter
+from engine.agent.live_agents import LiveAgents
+from engine.agent.model_calls import WorkspaceBudget
+from engine.agent.shared import EngineConfig, SharedServices, offer_of
+from engine.agent.turn_scheduler import YIELD_AFTER_S
+from engine.api.queries import WorkspaceQueries
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.agents import ForServers
+from engine.core.journal import CREW, GENESIS, MASTERMIND, WORKSPACE, JournalError, of_agent
+from engine.core.ports import Permits, Ports
+from engine.core.state import AgentState
+from engine.core.store.port import JournalStore
+from engine.core.store.sqlite import open_store
+from engine.core.store.verify import workspace_head
+from engine.core.streams import StreamLog
+from engine.crew.late_crew import LateCrew, LateRunThinkers
+from engine.crew.tool.crew_tool import CrewTool
+from engine.improve.lazy import LazyMastermind
+from engine.inquiry.indexer import keep_index
+from engine.memory.memory import Memory
+from engine.memory.metacognition.runner import BackgroundRunner
+from engine.memory.recorder import MemoryRecorder
+from engine.memory.tool import MemoryTool
+from engine.planning.library.plan_library import PlanLibrary
+from engine.planning.thinkers.procedural import ProceduralThinker
+from engine.sandbox.files import make_root
+from engine.sandbox.paths import PathError
+from engine.sandbox.policy import Tier
+from engine.sandbox.snapshots.entry import SnapshotError
+from engine.sandbox.tier import layers
+from engine.tools.belief_tool import BeliefTool
+from engine.tools.shared_coder import SharedCoder
+from engine.tools.simple_coder import SimpleCoder
+from engine.tools.worlds.world import WORLDS, WorldTool
+
+if TYPE_CHECKING:
+    from engine.crew.crew import Crew
+    from engine.crew.ports import RunService
+    from engine.crew.worker import Runs
+    from engine.improve.agents import AgentService
+    from engine.improve.mastermind import Mastermind
+    from engine.models.completion import ModelClient
+    from engine.tools.mcp.health import ServerView
+
+
+MCP_SETTINGS = "mcp.json"
+"""The workspace's file that names MCP servers; see `engine.tools.mcp.settings`."""
+SNAPSHOT_EVERY = 500
+"""Events of a stream between two snapshots of its state."""
+TIDY_AFTER_S = 60.0
+"""How long after opening a workspace its old snapshots are cleared away."""
+KEEP_UP_S = 2.0
+"""How long closing waits for memory to hold what has happened; the rest is for the next session."""
+RETRY_JOURNAL_S = 1.0
+"""How often a journal that could not write is tried again."""
+
+
+class Engine(WorkspaceQueries):
+    """A workspace with its agents; open it with `open`, and always `close` it."""
+
+    def __init__(
+        self, workspace: Path, config: EngineConfig, ports: Ports, store: JournalStore, library: PlanLibrary
+    ) -> None:
+        super().__init__(workspace, config, ports, store, library)
+        self.session = ports.ids.new("session")
+        self.final_head = ""
+        """One hash over all streams, once the engine is closed."""
+        self._log: StreamLog | None = None
+        self._offered: dict[str, ev.ToolOffered] = {}
+        """What tools from outside offered last."""
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stop = asyncio.Event()
+        self._background = BackgroundRunner()
+        self._shared: SharedServices
+        self._router: CommandRouter
+        self._mastermind = LazyMastermind(self)
+        self._crew = LateCrew(self)
+        self._open_run_service: Callable[[], Awaitable[RunService]] | None = None
+        """Opens the manager of handoffs, once the crew is open."""
+        self._runs: Runs | None = None
+        self._run_thinkers = LateRunThinkers(self.registry)
+        if self._client is not None:
+            self.model = WorkspaceBudget(self._client, self._budgets.ledger, self._mastermind.note)
+
+    # -------------------------------------------------------------- life
+
+    @classmethod
+    async def open(
+        cls, workspace: Path, *, ports: Ports | None = None, config: EngineConfig | None = None
+    ) -> Engine:
+        """Open a workspace, restore its agents as they were, and begin a session.
+
+        Raises:
+            JournalError: the workspace cannot be opened; the message says why and what to do.
+        """
+        ports = ports or Ports()
+        config = config or EngineConfig()
+        store = await open_store(workspace, ports.clock, create=config.create)
+        try:
+            # Finding out what this kernel offers takes trial processes: they run while the library is read.
+            library, _ = await asyncio.gather(
+                asyncio.to_thread(PlanLibrary.load, None, workspace / "recipes"), asyncio.to_thread(layers)
+            )
+            engine = cls(workspace, config, ports, store, library)
+        except BaseException:
+            await store.close()
+            raise
+        try:
+            await engine._begin()
+        except BaseException:
+            await engine._let_go()
+            raise
+        return engine
+
+    async def _begin(self) -> None:
+        try:
+            await asyncio.to_thread(make_root, self.root)
+            self._coder = SimpleCoder(self.root, self.config.policy)
+        except PathError as error:
+            raise JournalError(f"There is no sandbox to work in: {error.message}") from error
+        if self.config.snapshots is not SnapshotRule.OFF:
+            try:
+                await asyncio.to_thread(self.time_travel.open, self.config.policy)
+            except SnapshotError as error:
+                raise JournalError(str(error)) from error
+        self._coders = SharedCoder(self._coder)
+        self.registry.register(self._coders)
+        self.registry.register(BeliefTool())
+        for world in WORLDS.values():
+            self.registry.register(WorldTool(world))
+        streams = await self.store.streams()
+        version, head = streams.get(WORKSPACE, (0, GENESIS))
+        self._log = StreamLog(WORKSPACE, version, head, self.clock, self.store.commit)
+        if version == 0:
+            self._note(ev.WorkspaceCreated(workspace=self.ids.new("workspace")))
+        self._note(ev.SessionOpened(session=self.session, version=__version__))
+        if self.sandbox().unconfined:
+            self._note(
+                ev.TierAccepted(session=self.session, tier=Tier.PATHS, reason="the session was opened so")
+            )
+        await self._log.commit()
+        self.memory = Memory.begin(self.workspace, self.store, clock=self.clock)
+        self.registry.register(MemoryTool(self.memory, self.kept))
+        self.registry.register(CrewTool(self._run_service))
+        self._shared = self._all_share(self.memory)
+        self._live = LiveAgents(self._shared, self.session, self._agents)
+        self._router = CommandRouter(
+            self._shared,
+            self._live,
+            self._budgets,
+            self._log,
+            self.session,
+            self._mastermind.carry_out,
+            self._crew.carry_out,
+            self._about_servers,
+        )
+        await self._begin_servers()
+        await self._live.resume({name: head for name, head in streams.items() if of_agent(name)})
+        await self._budgets.restore(self.store)
+        if MASTERMIND in streams:
+            # What the last session left half done is settled without being asked for.
+            self._mastermind.begin()
+        if CREW in streams:
+            self._crew.begin()
+        self._keeper = MemoryRecorder(
+            self.memory, self.store, self.blobs, self.clock, self._live.restore, self.at_leisure
+        )
+        self._keeper.begin()
+        index = keep_index(self.workspace, self.store, self.clock, RETRY_JOURNAL_S)
+        self._tasks = [
+            asyncio.create_task(self._keep_journal_alive(), name="journal watch"),
+            asyncio.create_task(index, name="journal index"),
+            asyncio.create_task(self.library.watch(lambda: None, self._stop), name="recipe watch"),
+        ]
+        self._live.go_on()
+
+    async def _begin_servers(self) -> None:
+        """Begin to connect the MCP servers that may start; they are ready a little later."""
+        home, log = self.config.home, self._log
+        files = [place / MCP_SETTINGS for place in (self.workspace, home) if place is not None]
+        if log is None or not await asyncio.to_thread(lambda: any(file.exists() for file in files)):
+            return
+        from engine.tools.mcp import process, settings, workspace_servers  # late: few workspaces have servers
+
+        named = await asyncio.to_thread(settings.load_all, self.workspace, home)
+        around = process.ProgramEnvironment(self.workspace, self.root, self.config.policy, os.environ)
+        self.servers = await workspace_servers.open_servers(
+            named, around, self.clock, self._server_changed, home=home, store=self.store, log=log
+        )
+        self.servers.register(self.registry)
+        self.servers.begin()
+
+    async def _about_servers(self, command: ForServers, actor: str) -> cmd.Receipt:
+        if self.servers is None:
+            return cmd.Receipt(ok=False, message="mcp.json names no servers here")
+        return await self.servers.carry_out(command, actor)
+
+    def _server_changed(self, view: ServerView) -> None:
+        if view.name in self.registry:
+            self.tool_changed(view.name)
+
+    def tool_changed(self, tool: str) -> None:
+        """A registered tool from outside may offer something else now: tell every agent's stream.
+
+        Raises:
+            UnknownToolError: there is no such tool.
+        """
+        offer = offer_of(self.registry.get(tool))
+        if self._offered.get(tool) != offer:
+            self._offered[tool] = offer
+            self._live.offer(offer)
+
+    def _all_share(self, memory: Memory) -> SharedServices:
+        assert self._coder is not None
+        return SharedServices(
+            workspace=self.workspace,
+            config=self.config,
+            ports=self._ports,
+            store=self.store,
+            blobs=self.blobs,
+            registry=self.registry,
+            coders=self._coders,
+            control=self._coder.sessions,
+            memory=memory,
+            kept=self.kept,
+            client=self._client,
+            ledger=self._budgets.ledger,
+            background=self._background,
+            branches=self.time_travel,
+            run_thinkers=self._run_thinkers,
+            procedural=ProceduralThinker(self.library),
+            parts=self._parts,
+        )
+
+    async def close(self, reason: str = "") -> None:
+        """Stop every agent where it stands, record it, and close the workspace."""
+        self._stop.set()
+        try:
+            await self._mastermind.close()
+            await self._crew.close()
+            await self._router.close()
+            await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
+            await self._end_tasks()
+            if self._keeper is not None and not self._keeper.trouble:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(KEEP_UP_S):
+                        await self._keeper.caught_up()
+            await self._close_memory()
+            if self._log is not None:
+                self._note(ev.SessionClosed(session=self.session, reason=reason))
+                with suppress(JournalError):
+                    await self._log.commit()
+            for agent in self._agents.values():
+                await self._live.keep(agent, at_least=1)
+            self.final_head = workspace_head(await self.store.streams())
+        finally:
+            await self._let_go()
+
+    async def _end_tasks(self) -> None:
+        if self._runs is not None:
+            await self._runs.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _let_go(self) -> None:
+        """End what still runs, recorded or not, and give up the sandbox and the journal."""
+        await self._mastermind.close()
+        await self._crew.close()
+        await asyncio.gather(*(agent.close() for agent in self._agents.values()), return_exceptions=True)
+        await self._end_tasks()
+        await self._background.close()
+        await self._close_memory()
+        if self.servers is not None:
+            await self.servers.close()
+        await self.time_travel.close()
+        if self._client is not None:
+            await self._client.close()
+        if self._coder is not None:
+            self._coders.close()
+            self._coder.close()
+        await self.store.close()
+
+    async def mastermind(self) -> Mastermind:
+        """Who changes the system itself; opened when it is first needed.
+
+        Raises:
+            JournalError: its stream cannot be read.
+        """
+        return await self._mastermind.opened()
+
+    async def _run_service(self) -> RunService:
+        if self._open_run_service is None:
+            await self._crew.opened()  # which staffs it
+        if self._open_run_service is None:
+            raise JournalError("nothing in this workspace runs handoffs")
+        return await self._open_run_service()
+
+    def staff(
+        self,
+        open_service: Callable[[], Awaitable[RunService]],
+        *,
+        permits: Permits | None = None,
+        colleagues: RunService | None = None,
+        present: bool = True,
+    ) -> Runs:
+        """Make the service that runs handoffs; from now on it answers the agents' tool `crew`.
+
+        Args:
+            open_service: opens the manager of handoffs.
+            permits: leave to ask a model.
+            colleagues: knows whom an agent may hand work to.
+            present: whether an operator is here to be asked.
+        """
+        from engine.crew.worker import Equipment, Runs
+
+        self._open_run_service = open_service
+        policy = self.config.policy
+        self._runs = Runs(
+            self._live,
+            self.submit,
+            self.store,
+            present=present,
+            equipment=Equipment(self.registry, self.tool_changed, self.root, policy),
+            policy=policy,
+        )
+        self._shared.permits, self._run_thinkers.colleagues = permits, colleagues
+        return self._runs
+
+    def script_proofs(self, scripted: Callable[[AgentState], ModelClient | None]) -> None:
+        """Say who answers runs that prove a new agent, instead of the model; None for all other runs."""
+        self._shared.scripted = scripted
+
+    def let_read(self, lent: Callable[[str], Path | None]) -> None:
+        """Say where programs of an agent may read besides what its policy says, as the files of its skill."""
+        self._coders.lent = lent
+
+    async def crew(self) -> Crew:
+        """Who manages agents that hand work to each other; opened when it is first needed.
+
+        Raises:
+            JournalError: its stream cannot be read.
+        """
+        return await self._crew.opened()
+
+    async def agent_service(self) -> AgentService:
+        """What can be done with agents, identities and registries; opened with Mastermind.
+
+        Raises:
+            JournalError: Mastermind's stream cannot be read.
+        """
+        return (await self._mastermind.opened()).service
+
+    async def _close_memory(self) -> None:
+        if self._keeper is not None:
+            await self._keeper.close()
+        if self.memory is not None:
+            await self.memory.close()
+
+    def _note(self, payload: ev.Payload) -> None:
+        assert self._log is not None
+        self._log.append(payload, actor="system", causes=(), tick=0)
+
+    async def _keep_journal_alive(self) -> None:
+        """While the journal is in trouble, try it again; snapshot states now and then."""
+        tidy_at = self.clock.monotonic() + TIDY_AFTER_S
+        await self._live.keep_over()
+        while not self._stop.is_set():
+            if self.time_travel.main is not None and self.clock.monotonic() > tidy_at:
+                self.time_travel.main.tidy()
+                tidy_at = inf
+            await self.clock.sleep(RETRY_JOURNAL_S)
+            for agent in list(self._agents.values()):
+                if agent.log.trouble is not None:
+                    with suppress(JournalError):
+                        await agent.log.commit()
+                        agent.poke()
+                await self._live.keep(agent, at_least=SNAPSHOT_EVERY)
+            for run in self._live.idle_runs():
+                if self._runs is None or not self._runs.works_on(run):
+                    await self._live.retire(run)
+            await self._mastermind.try_again()
+            await self._crew.try_again()
+            self._budgets.keep_time(self._agents)
+
+    # -------------------------------------------------------------- commands
+
+    async def submit(self, command: cmd.Command, *, operator: str = "operator") -> cmd.Receipt:
+        """Carry out a command; what the receipt says is durable when it is returned.
+
+        A command that cannot be carried out is answered with `ok=False` and the reason, never an exception.
+        It is carried out to the end even when the caller is cancelled.
+        """
+        return await self._router.submit(command, operator=operator)
+
+    async def stopped(self) -> None:
+        """Return when every stop has its last receipt: all that was to die is dead, or said to live."""
+        await self._router.stops.settled()
+
+    def give_way(self, seconds: float = YIELD_AFTER_S) -> None:
+        """The operator did something that is to be on the screen at once: agents wait for a moment.
+
+        Args:
+            seconds: how long at most; `go_on` ends it.
+        """
+        self._shared.pace.give_way(seconds)
+
+    def go_on(self) -> None:
+        """What agents gave way to is done."""
+        self._shared.pace.go_on()
+
+    async def at_leisure(self) -> None:
+        """Let others have their turn of the loop; for who has much to do that can wait for a moment."""
+        await self._shared.pace.at_leisure()
+
+    def root_of(self, agent: str) -> Path:
+        """Where an agent's files are: the workspace's sandbox, or of a fork its own."""
+        return self.time_travel.root_of(agent)

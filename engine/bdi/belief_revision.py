@@ -1,0 +1,169 @@
+"""Changes of an agent's beliefs and the events they raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from engine.bdi import trace as record
+from engine.bdi import waits as waiting
+from engine.bdi.beliefs import SELF_ONLY, Fact, Predicate, sourced
+from engine.bdi.errors import EvaluationError
+from engine.bdi.intentions import Event, Frame, Intention, RunningAgent
+from engine.bdi.plans import Instruction, stored_form
+from engine.bdi.printer import text_of
+from engine.bdi.semantics import BeliefFocus, EventPolicy, PerceptRemovals
+from engine.bdi.terms import (
+    PERCEPT,
+    SELF,
+    Struct,
+    Term,
+    annotation_set,
+    is_ground,
+    resolved,
+    without_open_tail,
+)
+from engine.bdi.unification import Trail, annotations_within, undo, unify
+
+
+class BeliefChange(NamedTuple):
+    """A belief that was added to or removed, with the annotations that came or went."""
+
+    sign: str
+    """`+` or `-`."""
+    plain: Struct
+    annotations: tuple[Term, ...]
+
+    @property
+    def literal(self) -> Struct:
+        """The belief as an event shows it."""
+        return self.plain.with_annotations(self.annotations)
+
+
+_ONE_PER_CYCLE, _SAME = EventPolicy.ONE_PER_CYCLE, BeliefFocus.SAME
+
+
+def begin(agent: RunningAgent, beliefs: list[tuple[Struct, tuple[Term, ...]]]) -> None:
+    """Take up the initial beliefs; queries find them in the order of the program, and so go their events."""
+    newest_first = agent.beliefs.newest_first
+    added = [
+        BeliefChange("+", plain, new)
+        for plain, annotations in (reversed(beliefs) if newest_first else beliefs)
+        if (new := agent.beliefs.add(plain, annotations))
+    ]
+    for change in reversed(added) if newest_first else added:
+        announce(agent, change)
+
+
+def believe(agent: RunningAgent, literal: Struct) -> BeliefChange | None:
+    """Add a belief, from the agent itself where it names no source; None when nothing changed.
+
+    Raises:
+        EvaluationError: the belief base is full.
+    """
+    plain = stored_form(literal)
+    new = agent.beliefs.add(plain, sourced(without_open_tail(literal.annotations)))
+    return BeliefChange("+", plain, new) if new else None
+
+
+def forget(agent: RunningAgent, literal: Struct) -> BeliefChange | None:
+    """Remove the first belief that fits, or only the sources that are named; None when there is none.
+
+    Without a source the agent's own copy is meant. Variables of the literal are bound.
+    """
+    plain = literal.with_annotations(()) if literal.annotations else literal
+    return _forget(agent, literal, lambda fact, trail: unify(plain, fact.pattern, trail))
+
+
+def replaced(agent: RunningAgent, literal: Struct) -> BeliefChange | None:
+    """Remove the first belief with this functor and number of arguments, for `-+`."""
+    return _forget(agent, literal, None)
+
+
+def _forget(
+    agent: RunningAgent, literal: Struct, fits: Callable[[Fact, Trail], bool] | None
+) -> BeliefChange | None:
+    predicate = agent.beliefs.predicates.get(literal.indicator)
+    if predicate is None:
+        return None
+    pair = sourced(literal.annotations)
+    trail: Trail = []
+    first = literal.args[0] if fits is not None and literal.args else None
+    for fact in _among(agent, predicate, literal, first):
+        if (fits is None or fits(fact, trail)) and (
+            SELF in fact.annotations
+            if pair is SELF_ONLY
+            else annotations_within(pair, fact.annotations, trail)
+        ):
+            gone = pair if pair is SELF_ONLY else annotation_set([resolved(term) for term in pair])
+            agent.beliefs.remove(fact, gone)
+            return BeliefChange("-", fact.plain, gone)
+        undo(trail, 0)
+    return None
+
+
+def _among(agent: RunningAgent, predicate: Predicate, literal: Struct, first: Term | None) -> Iterable[Fact]:
+    if first is not None and not predicate.open and is_ground(literal):
+        fact = predicate.by_args.get(literal.args)
+        return () if fact is None else (fact,)
+    return predicate.candidates(first).facts(newest_first=agent.beliefs.newest_first)
+
+
+def announce(agent: RunningAgent, change: BeliefChange) -> None:
+    """Raise the external event of a change, if it may matter to a plan."""
+    notify_change(agent, change)
+    relevant = agent.plans.knows(change.sign, change.plain.indicator)
+    if relevant or agent.semantics.event_policy is _ONE_PER_CYCLE:
+        agent.post(Event(change.sign, change.literal))
+
+
+def notify_change(agent: RunningAgent, change: BeliefChange) -> None:
+    """Trace a change, and let those who wait for it know."""
+    agent.belief_version += 1
+    if agent.tracer is not None:
+        kind = record.BeliefAdded if change.sign == "+" else record.BeliefRemoved
+        agent.trace(kind, text_of(change.literal))
+    if agent.watchers:
+        waiting.happened(agent, change.sign, change.literal)
+
+
+def step_changed(
+    agent: RunningAgent, change: BeliefChange | None, intention: Intention, frame: Frame, step: Instruction
+) -> bool:
+    """After a body step: False when its intention waits for the event to be handled."""
+    if change is not None:
+        same_focus = agent.semantics.belief_focus is _SAME
+        if same_focus and agent.plans.knows(change.sign, change.plain.indicator):
+            notify_change(agent, change)
+            agent.post(Event(change.sign, change.literal, intention))
+            return False
+        announce(agent, change)
+    frame.pc = step.next
+    return True
+
+
+def perceive(agent: RunningAgent, percepts: tuple[Struct, ...]) -> bool:
+    """Make the beliefs from percepts these, removals first; False when they were these already.
+
+    What finds no room among too many beliefs or events is left out.
+    """
+    try:
+        return _perceive(agent, percepts)
+    except EvaluationError as error:
+        agent.trace(record.EventDropped, "percepts", str(error))
+        return True
+
+
+def _perceive(agent: RunningAgent, percepts: tuple[Struct, ...]) -> bool:
+    seen = dict.fromkeys(map(stored_form, percepts))
+    gone = agent.beliefs.unseen(seen)
+    for fact in gone:
+        agent.beliefs.remove(fact, (PERCEPT,))
+    last_only = agent.semantics.percept_removals is PerceptRemovals.LAST_ONLY
+    for fact in gone[-1:] if last_only else gone:
+        announce(agent, BeliefChange("-", fact.plain, (PERCEPT,)))
+    new = [plain for plain in seen if plain not in agent.beliefs.percepts]
+    for plain in new:
+        if agent.beliefs.add(plain, (PERCEPT,)):
+            announce(agent, BeliefChange("+", plain, (PERCEPT,)))
+    return bool(gone or new)

@@ -1,0 +1,452 @@
+"""Goals and intentions: asked about, dropped, suspended, ended.
+
+Beliefs removed in bulk, chance, and the agent's name.
+
+The plan library: plans added, removed and shown.
+
+Waiting, events at a time, and the date and time that the host says it is.
+
+Messages sent.
+
+Other agents: made, ended, listed; and the end of them all.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from engine.bdi import belief_revision as believing
+from engine.bdi import control
+from engine.bdi import waits as waiting
+from engine.bdi.errors import ErrorId, EvaluationError, ProgramError
+from engine.bdi.instructions import free_cells, fresh_copy
+from engine.bdi.intentions import Appointment, Event, Message, Performative, Society, Waiting
+from engine.bdi.internal_actions import ANY_NUMBER, Call, failed, nearest
+from engine.bdi.library.terms import internal
+from engine.bdi.messages import for_sending
+from engine.bdi.parser import parse_trigger
+from engine.bdi.plans import as_term, quoted_text, read_plan
+from engine.bdi.terms import (
+    QUOTED_PLAN,
+    Struct,
+    Term,
+    annotation_set,
+    atom,
+    deref,
+    instantiated,
+    items_of,
+    list_of,
+    resolved,
+)
+from engine.bdi.unification import Trail, annotations_within, undo, unify
+from engine.bdi.waits import set_alarm
+
+
+@internal(".abolish", 1)
+def abolish(call: Call) -> bool:
+    """Remove every belief that fits; one that names sources removes only those."""
+    pattern = call.literal(0)
+    plain = pattern.with_annotations(())
+    predicate = call.agent.beliefs.predicates.get(pattern.indicator)
+    for fact in predicate.all.facts() if predicate else ():
+        trail: Trail = []
+        fits = unify(plain, fact.pattern, trail)
+        gone: tuple[Term, ...] = fact.annotations
+        if fits and pattern.annotations:
+            fits = annotations_within(pattern.annotations, fact.annotations, trail)
+            gone = annotation_set([resolved(term) for term in pattern.annotations])
+        undo(trail, 0)
+        if fits:
+            call.agent.beliefs.remove(fact, gone)
+            believing.announce(call.agent, believing.BeliefChange("-", fact.plain, gone))
+    return True
+
+
+@internal(".my_name", 1)
+def my_name(call: Call) -> bool:
+    """The agent's name."""
+    return call.unify(0, Struct(call.agent.name))
+
+
+@internal(".random", 1, 2)
+def random(call: Call) -> bool:
+    """A number from 0 up to 1, or an element of a list: `.random(list, X)`."""
+    chance = call.agent.random
+    if len(call) == 1:
+        return call.unify(0, chance.random())
+    items = call.items(0)
+    return bool(items) and call.unify(1, items[chance.randrange(len(items))])
+
+
+@internal(".fail", 0, ANY_NUMBER)
+def fail(call: Call) -> bool:
+    """Fail, with these annotations on the failure event."""
+    details: tuple[Term, ...] = tuple([resolved(term) for term in call.args])
+    raise EvaluationError(ErrorId.INTERNAL_ACTION_FAILED, ".fail was called", details)
+
+
+@internal(".intend", 1)
+def intend(call: Call) -> Iterator[None]:
+    """Each goal that some plan is pursuing."""
+    yield from call.each((0, frame.literal) for _, _, frame in control.goals(call.agent))
+
+
+@internal(".desire", 1)
+def desire(call: Call) -> Iterator[None]:
+    """Each goal that is pursued or waits to be."""
+    pursued = [frame.literal for _, _, frame in control.goals(call.agent)]
+    queued = [event.literal for event in call.agent.events if event.sign == "+!"]
+    yield from call.each((0, literal) for literal in pursued + queued)
+
+
+@internal(".drop_intention", 0, 1)
+def drop_intention(call: Call) -> bool:
+    """Drop the intentions with this goal, or the one that says so."""
+    if len(call) == 0:
+        control.drop(call.agent, call.step(), ".drop_intention")
+    else:
+        control.drop_goal(call.agent, call.literal(0), events=False)
+    return True
+
+
+@internal(".drop_desire", 1)
+def drop_desire(call: Call) -> bool:
+    """Drop the intentions with this goal and the events that would make one."""
+    control.drop_goal(call.agent, call.literal(0), events=True)
+    return True
+
+
+@internal(".drop_event", 1)
+def drop_event(call: Call) -> bool:
+    """Drop the events that would make an intention for this goal."""
+    control.drop_events(call.agent, call.literal(0))
+    return True
+
+
+@internal(".drop_all_intentions", 0)
+def drop_all_intentions(call: Call) -> bool:
+    """Drop every intention, this one too."""
+    for intention in list(call.agent.intentions.values()):
+        if intention.event is None:
+            control.drop(call.agent, intention, ".drop_all_intentions")
+    return True
+
+
+@internal(".drop_all_events", 0)
+def drop_all_events(call: Call) -> bool:
+    """Drop every event, and the intentions that wait for one."""
+    control.drop_events(call.agent, None)
+    return True
+
+
+@internal(".drop_all_desires", 0)
+def drop_all_desires(call: Call) -> bool:
+    """Drop every event and every intention."""
+    control.drop_events(call.agent, None)
+    return drop_all_intentions(call) is True
+
+
+@internal(".succeed_goal", 1)
+def succeed_goal(call: Call) -> bool:
+    """Take a goal as achieved: its plan and those above it end, its caller goes on."""
+    control.succeed_goal(call.agent, call.literal(0))
+    return True
+
+
+@internal(".fail_goal", 1)
+def fail_goal(call: Call) -> bool:
+    """Let a goal fail, so that its `-!` plan gets its chance."""
+    control.fail_goal(call.agent, call.literal(0))
+    return True
+
+
+@internal(".suspend", 0, 1)
+def suspend(call: Call) -> bool:
+    """Hold back the intentions with this goal, or the one that says so, until they are resumed."""
+    if len(call) == 0:
+        control.suspend(call.agent, call.step(), "suspended by itself")
+    else:
+        for intention, _ in control.with_goal(call.agent, call.literal(0)):
+            control.suspend(call.agent, intention, "its goal was suspended")
+    return True
+
+
+@internal(".resume", 1)
+def resume(call: Call) -> bool:
+    """Let the intentions with this goal go on."""
+    for intention, _ in control.with_goal(call.agent, call.literal(0)):
+        control.resume(call.agent, intention)
+    return True
+
+
+@internal(".suspended", 2)
+def suspended(call: Call) -> Iterator[None]:
+    """Each goal that is held back or waits, and why."""
+    for intention, _, frame in control.goals(call.agent):
+        reason = intention.suspended or (intention.pending.kind if intention.pending else "")
+        if reason:
+            yield from call.each([(0, frame.literal, 1, str(reason))])
+
+
+@internal(".current_intention", 1)
+def current_intention(call: Call) -> bool:
+    """`intention(number, [im(label, { +!g(1) }), …])` of the one that asks, its innermost plan first."""
+    intention = call.step()
+    means = [
+        Struct("im", (atom(frame.plan.name), Struct(QUOTED_PLAN, (frame.sign, frame.literal))))
+        for frame in reversed(intention.frames)
+    ]
+    return call.unify(0, Struct("intention", (intention.id, list_of(means))))
+
+
+def trigger_of(call: Call, place: int) -> tuple[str, Struct]:
+    """Sign and literal of `{ +!g(X) }`, whose variables are those of the clause around it, or of a string."""
+    term = call.value(place)
+    if isinstance(term, Struct) and term.functor == QUOTED_PLAN and len(term.args) == 2:
+        sign, literal = term.args
+    else:
+        try:
+            trigger = parse_trigger(quoted_text(term) or "")
+        except ProgramError as error:
+            raise failed(f"{call.name}: not an event: {error.problems[0]}") from None
+        sign, literal = f"{trigger.operation}{trigger.kind}", instantiated(trigger.literal)
+    if not (isinstance(sign, str) and isinstance(literal, Struct)):
+        raise call.wrong(place, "an event")
+    return sign, literal
+
+
+@internal(".add_plan", 1, 3)
+def add_plan(call: Call) -> bool:
+    """`.add_plan({ +!g <- a }, source, begin)`: behind the other plans unless `begin` is said."""
+    source = call.name_of(1) if len(call) > 1 else "self"
+    before = len(call) > 2 and call.name_of(2) == "begin"
+    try:
+        plan = read_plan(quoted_text(call.value(0)) or "", call.agent.name, source)
+        call.agent.plans.add(plan, before=before)
+    except ValueError as error:
+        raise failed(f".add_plan: {error}") from None
+    return True
+
+
+@internal(".remove_plan", 1, 2)
+def remove_plan(call: Call) -> bool:
+    """The plan with this label, or each of a list of labels."""
+    term = deref(call.args[0])
+    names = [term] if isinstance(term, Struct) else call.items(0)
+    for name in names:
+        if not isinstance(label := deref(name), Struct) or call.agent.plans.get(label.functor) is None:
+            return False
+        call.agent.plans.remove(label.functor)
+    return True
+
+
+@internal(".relevant_plans", 2, 3)
+def relevant_plans(call: Call) -> bool:
+    """Plans for a trigger, as terms, and their labels."""
+    plans = call.agent.plans.relevant(*trigger_of(call, 0))
+    labels = list_of([atom(plan.name) for plan in plans])
+    return call.unify(1, list_of(map(as_term, plans))) and (len(call) == 2 or call.unify(2, labels))
+
+
+@internal(".plan_label", 2)
+def plan_label(call: Call) -> bool:
+    """`.plan_label(P, label)`: the plan with this label."""
+    plan = call.agent.plans.get(call.name_of(1))
+    return plan is not None and call.unify(0, as_term(plan))
+
+
+@internal(".list_plans", 0, 1)
+def list_plans(call: Call) -> bool:
+    """Say all plans, or those for an event: `.list_plans({ +!g(_) })`."""
+    plans = call.agent.plans
+    for plan in plans.relevant(*trigger_of(call, 0)) if len(call) else plans:
+        call.agent.say(plan.text)
+    return True
+
+
+@internal(".generate_plan", 1)
+def generate_plan(call: Call) -> bool:
+    """Have a plan made for a goal; the intention waits until it is there."""
+    intention, goal = call.step(), call.value(0)
+    ask = call.agent.on_generate_plan
+    if ask is None or not ask(intention, goal):
+        raise EvaluationError(ErrorId.PGP_FAILED, "nothing here generates plans")
+    waiting.begin(call.agent, intention, Waiting.GENERATION, goal)
+    return True
+
+
+@internal(".wait", 1, 2)
+def wait(call: Call) -> bool:
+    """`.wait(milliseconds)`, or `.wait({+event})` with or without milliseconds after which it fails.
+
+    Waiting for a formula is an instruction of its own, because it asks the formula again and again.
+    """
+    term = deref(call.args[0])
+    if isinstance(term, int | float):
+        waiting.begin(call.agent, call.step(), Waiting.TIME, term, limit=term)
+        return True
+    sign, literal = trigger_of(call, 0)
+    limit = call.number(1) if len(call) == 2 else None
+    waiting.begin(call.agent, call.step(), Waiting.EVENT, literal, limit=limit, reason=sign)
+    return True
+
+
+@internal(".at", 2)
+def at(call: Call) -> bool:
+    """`.at("now + 3 minutes", { +!g })`: raise an event then; a bare number is milliseconds from now."""
+    term = deref(call.args[0])
+    delay = call.number(0) if isinstance(term, int | float) else _delay(call)
+    sign, literal = trigger_of(call, 1)
+    if sign not in ("+!", "+?", "+", "-"):
+        raise call.wrong(1, "an event of a goal that comes or of a belief")
+    agent = call.agent
+    event = Event(sign, copy := fresh_copy(literal), None, free_cells(copy))
+    set_alarm(agent, agent.now + max(0.0, float(delay)), Appointment(agent.number(), event))
+    return True
+
+
+_WHEN = re.compile(r"now(?:\s*\+\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]*))?", re.ASCII)
+_UNITS = {
+    **dict.fromkeys(("", "ms"), 1.0),
+    **dict.fromkeys(("s", "second", "seconds"), 1e3),
+    **dict.fromkeys(("m", "minute", "minutes"), 6e4),
+    **dict.fromkeys(("h", "hour", "hours"), 3.6e6),
+    **dict.fromkeys(("d", "day", "days"), 8.64e7),
+}
+"""Milliseconds."""
+
+
+def _delay(call: Call) -> float:
+    match = _WHEN.fullmatch(call.text(0).strip())
+    if match is None or (match["unit"] or "") not in _UNITS:
+        raise call.wrong(0, 'a time such as "now + 3 minutes"')
+    delay = float(match["number"] or 0) * _UNITS[match["unit"] or ""]
+    if math.isinf(delay):
+        raise call.wrong(0, "a time that can be counted in milliseconds")
+    return delay
+
+
+def _clock(call: Call) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=call.agent.epoch + call.agent.now)
+
+
+@internal(".date", 3)
+def date(call: Call) -> bool:
+    """Year, month and day, UTC."""
+    now = _clock(call)
+    return call.unify(0, now.year) and call.unify(1, now.month) and call.unify(2, now.day)
+
+
+@internal(".time", 3)
+def time(call: Call) -> bool:
+    """Hour, minute and second, UTC."""
+    now = _clock(call)
+    return call.unify(0, now.hour) and call.unify(1, now.minute) and call.unify(2, now.second)
+
+
+_QUESTIONS = (Performative.ASK_ONE, Performative.ASK_ALL, Performative.ASK_HOW)
+
+
+@internal(".send", 3, 5)
+def send(call: Call) -> bool:
+    """`.send(receiver or list, performative, content, answer, milliseconds)`.
+
+    With a fourth argument a question waits for its answer; without one the answer becomes a belief or plan.
+    Of anything else the fourth argument is the number of the question that it answers.
+    """
+    performative = _performative(call, 1)
+    listed = items_of(call.args[0])
+    receivers = [_name(call, term) for term in (listed if listed is not None else [call.args[0]])]
+    question = len(call) > 3 and performative in _QUESTIONS
+    if (question and len(receivers) != 1) or (len(call) == 5 and not question):
+        raise failed(".send: only a question to one agent has an answer")
+    answers = call.integer(3) if len(call) == 4 and not question else 0
+    _known(call, receivers)
+    number = call.agent.number()
+    if question:
+        limit = call.number(4) if len(call) == 5 else None
+        number = waiting.begin(
+            call.agent, call.step(), Waiting.ANSWER, call.args[3], limit=limit, reason=receivers[0]
+        ).number
+    for receiver in receivers:
+        content = for_sending(call.args[2])
+        call.agent.send(Message(call.agent.name, receiver, performative, content, number, answers))
+    return True
+
+
+@internal(".broadcast", 2)
+def broadcast(call: Call) -> bool:
+    """Send to every other agent."""
+    performative = _performative(call, 0)
+    society = call.agent.society
+    if society is None:
+        raise failed(".broadcast: the agent runs alone")
+    for receiver in sorted(society.names()):
+        if receiver != call.agent.name:
+            content = for_sending(call.args[1])
+            call.agent.send(Message(call.agent.name, receiver, performative, content, call.agent.number()))
+    return True
+
+
+def _performative(call: Call, place: int) -> Performative:
+    name = call.name_of(place)
+    try:
+        return Performative(name)
+    except ValueError:
+        raise failed(f"{call.name}: there is no performative {name}{nearest(name, Performative)}") from None
+
+
+def _name(call: Call, term: Term) -> str:
+    result = deref(term)
+    if isinstance(result, Struct) and not result.args:
+        return result.functor
+    if isinstance(result, str):
+        return result
+    raise call.wrong(0, "the name of an agent")
+
+
+def _known(call: Call, receivers: list[str]) -> None:
+    society = call.agent.society
+    if society is not None:
+        names = set(society.names())
+        for receiver in receivers:
+            if receiver not in names:
+                raise failed(f".send: there is no agent {receiver}{nearest(receiver, names)}")
+
+
+def _society(call: Call) -> Society:
+    if call.agent.society is None:
+        raise failed(f"{call.name}: the agent runs alone")
+    return call.agent.society
+
+
+@internal(".all_names", 1)
+def all_names(call: Call) -> bool:
+    """The names of all agents."""
+    return call.unify(0, list_of(map(atom, _society(call).names())))
+
+
+@internal(".create_agent", 2)
+def create_agent(call: Call) -> bool:
+    """`.create_agent(name, "file.asl")`."""
+    try:
+        _society(call).create(call.name_of(0), call.text(1))
+    except ValueError as error:
+        raise failed(f".create_agent: {error}") from None
+    return True
+
+
+@internal(".kill_agent", 1)
+def kill_agent(call: Call) -> bool:
+    """End an agent; False when there is none with this name."""
+    return _society(call).kill(call.name_of(0))
+
+
+@internal(".stopMAS", 0, 1)
+def stop_all(call: Call) -> bool:
+    """End all agents behind this cycle."""
+    _society(call).stop()
+    return True

@@ -1,8 +1,0 @@
-"""Where the standard internal actions are registered."""
-
-from __future__ import annotations
-
-from engine.bdi.actions import InternalActions
-
-STANDARD = InternalActions()
-internal = STANDARD.register

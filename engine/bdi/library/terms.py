@@ -1,0 +1,283 @@
+"""Lists and sets.
+
+Where the standard internal actions are registered.
+
+What sort of term something is, and terms taken apart.
+
+Texts, and what the agent prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from engine.bdi.errors import ProgramError
+from engine.bdi.internal_actions import ANY_NUMBER, Call, InternalActions, failed, is_list
+from engine.bdi.nodes import as_set
+from engine.bdi.parser import parse_term
+from engine.bdi.printer import text_of, unquoted_text
+from engine.bdi.syntax import is_literal
+from engine.bdi.terms import (
+    Cell,
+    Struct,
+    Term,
+    canonical,
+    compare,
+    deref,
+    in_order,
+    instantiated,
+    is_ground,
+    items_of,
+    list_of,
+    resolved,
+    same,
+)
+from engine.bdi.unification import Trail, undo, unify
+
+STANDARD = InternalActions()
+internal = STANDARD.register
+
+
+_SORTS: dict[str, Callable[[Term], bool]] = {
+    ".ground": lambda term: is_ground(resolved(term)),
+    ".atom": lambda term: isinstance(term, Struct) and not (term.args or term.annotations or term.negated),
+    ".number": lambda term: isinstance(term, int | float),
+    ".string": lambda term: isinstance(term, str),
+    ".list": is_list,
+    ".literal": is_literal,
+    ".structure": lambda term: isinstance(term, Struct) or is_list(term),
+}
+"""What sort of term something is."""
+
+
+def _declare_sort(name: str, fits: Callable[[Term], bool]) -> None:
+    internal(name, 1)(lambda call: fits(deref(call.args[0])))
+
+
+for _name, _fits_sort in _SORTS.items():
+    _declare_sort(_name, _fits_sort)
+
+
+@internal(".copy_term", 2)
+def copy_term(call: Call) -> bool:
+    """The same term with variables of its own."""
+    return call.unify(1, instantiated(canonical(call.value(0))))
+
+
+@internal("=..", 2)
+def univ(call: Call) -> bool:
+    """`p(1, 2)[a] =.. [p, [1, 2], [a]]`, in both directions."""
+    left = deref(call.args[0])
+    if isinstance(left, Struct):
+        parts = [Struct(left.functor), list_of(left.args), list_of(left.annotations)]
+        return call.unify(1, list_of(parts))
+    if not isinstance(left, Cell):
+        return False
+    parts = call.items(1)
+    functor = deref(parts[0]) if len(parts) == 3 else None
+    args = items_of(parts[1]) if len(parts) == 3 else None
+    notes = items_of(parts[2]) if len(parts) == 3 else None
+    if not isinstance(functor, Struct) or args is None or notes is None:
+        raise call.wrong(1, "a list of functor, arguments and annotations")
+    made = Struct(functor.functor, tuple(args), map(resolved, notes), functor.negated)
+    return call.unify(0, made)
+
+
+@internal(".length", 2)
+def length(call: Call) -> bool:
+    """Elements of a list, or characters of a text."""
+    result = deref(call.args[0])
+    return call.unify(1, len(result) if isinstance(result, str) else len(call.items(0)))
+
+
+@internal(".member", 2)
+def member(call: Call) -> Iterator[None]:
+    """Each element that fits."""
+    yield from call.each((0, item) for item in call.items(1))
+
+
+@internal(".nth", 3)
+def nth(call: Call) -> Iterator[None]:
+    """`.nth(place, list, element)`, places from 0; without a place, each that fits."""
+    items = call.items(1)
+    places = range(len(items)) if call.is_unbound(0) else range(call.integer(0), call.integer(0) + 1)
+    if places and not 0 <= places[0] < len(items):
+        raise failed(f".nth: there is no place {places[0]} in a list of {len(items)}")
+    yield from call.each((0, place, 2, items[place]) for place in places)
+
+
+@internal(".sort", 2)
+def sort(call: Call) -> bool:
+    """In the total order of terms; equal ones stay."""
+    return call.unify(1, list_of(in_order(call.items(0))))
+
+
+def _extreme(call: Call, sign: int) -> bool:
+    items = call.items(0)
+    if not items:
+        return False
+    best = items[0]
+    for term in items[1:]:
+        if compare(term, best) * sign > 0:
+            best = term
+    return call.unify(1, best)
+
+
+@internal(".min", 2)
+def least(call: Call) -> bool:
+    """The first in the order of terms."""
+    return _extreme(call, -1)
+
+
+@internal(".max", 2)
+def greatest(call: Call) -> bool:
+    """The last in the order of terms."""
+    return _extreme(call, 1)
+
+
+@internal(".reverse", 2)
+def reverse(call: Call) -> bool:
+    """A list or a text backwards."""
+    term = deref(call.args[0])
+    if isinstance(term, str):
+        return call.unify(1, term[::-1])
+    return call.unify(1, list_of(call.items(0)[::-1]))
+
+
+@internal(".concat", 2, 100)
+def concat(call: Call) -> bool:
+    """Lists one after the other, or the texts of anything else."""
+    *parts, _ = (deref(term) for term in call.args)
+    lists = [items_of(term) for term in parts]
+    last = len(call) - 1
+    if all(terms is not None for terms in lists):
+        return call.unify(last, call.made(item for terms in lists if terms is not None for item in terms))
+    return call.unify(last, call.sized("".join(call.text(place) for place in range(last))))
+
+
+@internal(".sublist", 2)
+def sublist(call: Call) -> Iterator[None]:
+    """Each stretch of a list that fits."""
+    items = call.items(1)
+    stretches = ((start, stop) for start in range(len(items)) for stop in range(start + 1, len(items) + 1))
+    yield from call.each((0, list_of(items[start:stop])) for start, stop in (*stretches, (0, 0)))
+
+
+@internal(".delete", 3, 4)
+def delete(call: Call) -> bool:
+    """`.delete(element, list, rest)`; a number is a place, two numbers are a stretch; texts too."""
+    *what, whole, _ = call.args
+    match = deref(whole)
+    items: list[Term] = list(match) if isinstance(match, str) else call.items(len(call) - 2)
+    if isinstance(deref(what[0]), int | float):
+        start = call.integer(0)
+        stop = call.integer(1) if len(what) == 2 else start + 1
+        kept = items[: max(start, 0)] + items[max(stop, 0) :]
+    else:
+        kept = [term for term in items if not _fits(what[0], term)]
+    result = "".join(map(str, kept)) if isinstance(match, str) else list_of(kept)
+    return call.unify(len(call) - 1, result)
+
+
+def _fits(pattern: Term, item: Term) -> bool:
+    trail: Trail = []
+    fits = unify(pattern, item, trail)
+    undo(trail, 0)
+    return fits
+
+
+@internal(".union", 3)
+def union(call: Call) -> bool:
+    """All elements, each once and in order."""
+    return call.unify(2, as_set(call.items(0) + call.items(1)))
+
+
+@internal(".intersection", 3)
+def intersection(call: Call) -> bool:
+    """Elements in both."""
+    return call.unify(2, as_set([term for term in call.items(0) if _among(term, call.items(1))]))
+
+
+@internal(".difference", 3)
+def difference(call: Call) -> bool:
+    """Elements of the first that are not in the second."""
+    return call.unify(2, as_set([term for term in call.items(0) if not _among(term, call.items(1))]))
+
+
+def _among(term: Term, items: list[Term]) -> bool:
+    return any(same(term, item) for item in items)
+
+
+@internal(".range", 3, 4)
+def between(call: Call) -> Iterator[None]:
+    """`.range(X, first, last)`, and with a fourth argument in steps of that."""
+    first, last = call.integer(1), call.integer(2)
+    pace = call.integer(3) if len(call) == 4 else 1
+    if pace == 0:
+        raise failed(".range: a step of 0 leads nowhere")
+    yield from call.each((0, value) for value in range(first, last + (1 if pace > 0 else -1), pace))
+
+
+@internal(".shuffle", 2)
+def shuffle(call: Call) -> bool:
+    """The elements in an order of chance."""
+    items = call.items(0)
+    call.agent.random.shuffle(items)
+    return call.unify(1, list_of(items))
+
+
+def _said(call: Call, first: int = 0) -> bool:
+    call.agent.say(call.sized("".join(map(unquoted_text, call.args[first:]))))
+    return True
+
+
+@internal(".print", 0, ANY_NUMBER)
+def print_line(call: Call) -> bool:
+    """Say the arguments, one after the other without separators."""
+    return _said(call)
+
+
+@internal(".println", 0, ANY_NUMBER)
+def println(call: Call) -> bool:
+    """The same; what an agent says is always a line of its own."""
+    return _said(call)
+
+
+@internal(".log", 1, ANY_NUMBER)
+def log(call: Call) -> bool:
+    """Say the arguments behind a level: `.log(warning, "…")`."""
+    call.name_of(0)
+    return _said(call, 1)
+
+
+@internal(".substring", 2, 4)
+def substring(call: Call) -> Iterator[None]:
+    """`.substring(part, text, start, end)`: each place where the part stands."""
+    part, text = call.text(0), call.text(1)
+    start = text.find(part)
+    while start >= 0:
+        mark = len(call.trail)
+        if (len(call) < 3 or call.unify(2, start)) and (len(call) < 4 or call.unify(3, start + len(part))):
+            yield
+        undo(call.trail, mark)
+        start = text.find(part, start + 1)
+
+
+@internal(".replace", 4)
+def replace(call: Call) -> bool:
+    """`.replace(text, part, other, result)`: every occurrence."""
+    text, part, other = call.text(0), call.text(1), call.text(2)
+    if part and len(text) + text.count(part) * len(other) > 2 * call.agent.limits.size:
+        call.sized(text * 3)
+    return call.unify(3, call.sized(text.replace(part, other) if part else text))
+
+
+@internal(".term2string", 2)
+def term2string(call: Call) -> bool:
+    """The text of a term, or the term that a text says."""
+    if not call.is_unbound(0):
+        return call.unify(1, call.sized(text_of(call.value(0))))
+    try:
+        return call.unify(0, instantiated(parse_term(call.text(1))))
+    except ProgramError as error:
+        raise failed(f".term2string: {error.problems[0]}") from None

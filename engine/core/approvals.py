@@ -1,0 +1,385 @@
+"""Approvals: what may be done unasked, what is asked, what was answered, which plan was accepted.
+
+Values, commands and events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field
+
+from engine.core.actions import Reversibility
+from engine.core.command import Command
+from engine.core.journal import Payload
+from engine.core.plan import PlanStep
+from engine.core.value import dataclass
+
+ANSWERS_KEPT = 20
+"""Answers that a state remembers, so that a second one is refused in words."""
+DENIALS_KEPT = 50
+"""Denied calls that a state remembers, so that they are not asked for again at once."""
+OUTSIDE = "outside"
+"""Stands for a path that does not lie beneath the root by its words."""
+
+
+class Answer(StrEnum):
+    """What is done with a call, the mildest first."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+    @property
+    def strictness(self) -> int:
+        """0 for allow, 1 for ask, 2 for deny."""
+        return list(Answer).index(self)
+
+
+class Source(StrEnum):
+    """Who set a policy; of several the strictest answer counts."""
+
+    WORKSPACE = "workspace"
+    """`[approvals]` of `pilothouse.toml`."""
+    AGENT = "agent"
+    """`"approvals"` in the agent's configuration."""
+    OPERATOR = "operator"
+    """Set while the agent lives."""
+
+
+class Scope(StrEnum):
+    """How long an answer holds."""
+
+    ONCE = "once"
+    SESSION = "session"
+    ALWAYS = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Which calls are meant, and what is done with them; what is left empty says nothing.
+
+    Names, arguments and paths are globs. Where a call touches several paths, a rule that allows needs all of
+    them to fit, one that asks or denies any.
+    """
+
+    answer: Answer = Answer.ALLOW
+    tool: str = ""
+    command: str = ""
+    args: dict[str, str] = field(default_factory=dict)
+    """Globs of arguments by name; a program's line is its argument `command`."""
+    paths: tuple[str, ...] = ()
+    """Globs beneath the sandbox root; `**` crosses directories, `*` does not."""
+    reversible: bool | None = None
+    changes: bool | None = None
+    """Whether the call may change something that lasts."""
+    network: bool | None = None
+    """Whether the call says that it reaches the network."""
+    cost_over: float | None = None
+    """US dollars that models took for the goal so far, beyond which the rule is meant."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Rules in their order, of which the first that fits counts."""
+
+    rules: tuple[Rule, ...] = ()
+    default: Answer = Answer.ALLOW
+
+    @property
+    def silent(self) -> bool:
+        """True when it asks and denies nothing."""
+        return not self.rules and self.default is Answer.ALLOW
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call as it would be made now: everything that a rule or an envelope can be about."""
+
+    tool: str
+    command: str
+    args: dict[str, Any]
+    undo: Reversibility = Reversibility.NONE
+    changes: bool = False
+    paths: tuple[str, ...] = ()
+    """What it touches, relative to the root; `outside…` for what does not lie beneath it by its words."""
+    line: str = ""
+    """The program that it runs, with its arguments; empty where it runs none."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that it names; `?` where it reaches the network and names none."""
+    goal: str = ""
+    step: str = ""
+    cost_usd: float = 0.0
+    """What models took for its goal so far, with the goals below."""
+    needs: str = ""
+    """Why it needs the operator whatever the rules say, in words; empty where it does not."""
+    request: bool = False
+    """Whether only a word on this very call will do."""
+    client: str = ""
+    """The client that it is for; empty for an agent's own."""
+
+    @property
+    def name(self) -> str:
+        """Tool and command."""
+        return f"{self.tool}.{self.command}"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call that waits for the operator's word."""
+
+    action: str
+    step: str
+    goal: str
+    call: Call
+    key: str
+    """The same for calls that are the same in all their arguments."""
+    why: str
+    """Which rule asks, or what of the envelope is left."""
+    offered: Rule = field(default_factory=Rule)
+    """The narrowest rule that allows it."""
+    at: str = ""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A rule that the operator gave, and that is honoured until it is revoked or its time is over."""
+
+    id: str
+    rule: Rule
+    scope: Scope
+    by: str = ""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A call that the operator does not want; it is not asked for again until they let it be retried."""
+
+    goal: str
+    key: str
+    reason: str
+    by: str = ""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What an operator said to a question."""
+
+    action: str
+    words: str
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What may be done for a goal without asking; it ends with the goal.
+
+    What changes nothing never leaves an envelope.
+    """
+
+    goal: str
+    commands: tuple[str, ...] = ()
+    """Globs of `tool.command` that may change something."""
+    paths: tuple[str, ...] = ()
+    """Globs beneath the root that may be changed."""
+    programs: tuple[str, ...] = ()
+    """Globs of program lines that may run."""
+    hosts: tuple[str, ...] = ()
+    """Globs of hosts that may be reached; empty for no network, `*` for all."""
+    spend_usd: float | None = None
+    """What models may take for the goal; None says nothing of it."""
+    irreversible: bool = False
+    """Whether calls are covered that cannot be undone from the workspace's snapshots."""
+    children: bool = False
+    """Whether goals below it are covered too."""
+    by: str = ""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A plan as the operator accepted it."""
+
+    goal: str
+    steps: tuple[PlanStep, ...]
+    required: tuple[str, ...] = ()
+    """Steps that the operator saw and that are to be shown done; not those that were decided on later."""
+    by: str = ""
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldReplan:
+    """A plan that is not the accepted one any more, and waits for the operator."""
+
+    goal: str
+    change: str
+    """What was done to the plan, in words."""
+    event: str
+    """The revision."""
+    told: str = ""
+    """The event that told the operator; empty before the agent came to it."""
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """All that a state knows of approvals."""
+
+    policies: dict[str, Policy] = field(default_factory=dict)
+    """By `Source`."""
+    question: Question | None = None
+    grants: tuple[Grant, ...] = ()
+    once: dict[str, str] = field(default_factory=dict)
+    """Step to the key of the call that may run once."""
+    denied: tuple[Denial, ...] = ()
+    answered: tuple[Answered, ...] = ()
+    envelopes: dict[str, Envelope] = field(default_factory=dict)
+    """By goal."""
+    accepted: dict[str, Accepted] = field(default_factory=dict)
+    """By goal."""
+    held: dict[str, HeldReplan] = field(default_factory=dict)
+    """By goal."""
+    elaborated: str = ""
+    """The newest decision for an open step of an accepted plan; the revision that follows is part of it."""
+
+
+class AnswerApproval(Command):
+    """Decide an action that waits for approval."""
+
+    do: Literal["answer_approval"] = "answer_approval"
+    action: str = ""
+    """The action; empty for the one that waits."""
+    allow: bool
+    scope: Literal["once", "session", "always"] = "once"
+    rule: str = Field(default="", max_length=2_000)
+    """To allow: the rule on a line that is granted, and that the call must fit; empty for the one offered."""
+    args: dict[str, Any] | None = None
+    """To allow once: other arguments, with which the step runs."""
+    reason: str = Field(default="", max_length=2_000)
+    """To deny: why, as the agent is to see it."""
+
+
+class GrantRule(Command):
+    """Let calls that fit a rule run unasked."""
+
+    do: Literal["grant_rule"] = "grant_rule"
+    rule: str = Field(min_length=1, max_length=2_000)
+    scope: Literal["session", "always"] = "session"
+
+
+class RevokeRule(Command):
+    """Ask again about calls that fit a rule which was granted, or that a goal's envelope covers."""
+
+    do: Literal["revoke_rule"] = "revoke_rule"
+    grant: str = Field(min_length=1, max_length=40)
+    """Id of the grant, or of the goal whose envelope it is."""
+
+
+class SetApprovals(Command):
+    """Say what this agent is to ask about, beside what the workspace says; `allow` adds nothing."""
+
+    do: Literal["set_approvals"] = "set_approvals"
+    policy: str | dict[str, Any]
+    """A preset's name, or a policy as in the settings."""
+
+
+class AcceptPlan(Command):
+    """Accept a goal's plan as it is now, with what may be done for it unasked."""
+
+    do: Literal["accept_plan"] = "accept_plan"
+    goal: str
+    envelope: dict[str, Any] = Field(default_factory=dict)
+    """Parts of the envelope that are other than proposed; see `engine.agent.steering.envelopes`."""
+
+
+class RejectReplan(Command):
+    """Refuse a re-plan that waits: the thinker is asked again, or the operator's turn begins."""
+
+    do: Literal["reject_replan"] = "reject_replan"
+    goal: str
+    reason: str = Field(default="", max_length=2_000)
+
+
+class ApprovalsSet(Payload, kind="approvals.set", external=True):
+    """From here on this policy holds for the agent, beside those of the other sources."""
+
+    source: Source
+    policy: Policy
+
+
+class ApprovalAsked(Payload, kind="approval.asked"):
+    """An action stands at the gate until the operator has said whether it may run."""
+
+    action: str
+    step: str
+    goal: str = ""
+    call: Call
+    key: str
+    why: str
+    offered: Rule
+
+
+class ApprovalAnswered(Payload, kind="approval.answered"):
+    """The operator decided about a call that was asked about."""
+
+    action: str
+    step: str
+    goal: str = ""
+    key: str
+    allowed: bool
+    scope: Scope = Scope.ONCE
+    reason: str = ""
+
+
+class RuleGranted(Payload, kind="approval.granted"):
+    """Calls that fit the rule are not asked about any more."""
+
+    grant: str
+    rule: Rule
+    scope: Scope
+
+
+class RuleRevoked(Payload, kind="approval.revoked"):
+    """A rule that was granted holds no longer."""
+
+    grant: str
+
+
+class PlanAccepted(Payload, kind="plan.accepted"):
+    """The operator accepted a plan as it is, with what may be done for it unasked."""
+
+    plan: str
+    goal: str
+    steps: tuple[PlanStep, ...]
+    envelope: Envelope | None = None
+    """None where the goal's envelope stays as it was."""
+
+
+class EnvelopeRevoked(Payload, kind="envelope.revoked"):
+    """A goal's envelope holds no longer; its accepted plan stays."""
+
+    goal: str
+
+
+class ReplanHeld(Payload, kind="plan.held"):
+    """The agent came to a re-plan that the operator has not accepted, and waits."""
+
+    goal: str
+    change: str
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+
+
+class ReplanRejected(Payload, kind="plan.replan_rejected"):
+    """The operator does not want a re-plan."""
+
+    goal: str
+    reason: str = ""

@@ -1,0 +1,59 @@
+"""What every command has in common, and its receipt."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+AGENT_ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+STOP_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "for to that which with a an the and or but so as if when where how why what who "
+        "create creating make making",
+    )
+)
+"""Words that are no agent's id: a sentence was typed where an id was meant."""
+RESERVED_IDS = frozenset({"workspace", "mastermind", "all"})
+GOAL_LIMIT = 8_000
+
+
+def check_agent_id(value: str) -> str:
+    """The id, if an agent may bear it.
+
+    Raises:
+        ValueError: says what is wrong and what an id looks like.
+    """
+    if value.lower() in STOP_WORDS or value in RESERVED_IDS:
+        raise ValueError(f"'{value}' cannot be an agent's id; choose a name such as builder-2")
+    if not AGENT_ID.fullmatch(value):
+        raise ValueError(
+            f"'{value[:40]}' is no agent id: a lower-case letter, then up to 31 of a-z 0-9 _ -, "
+            "such as builder-2"
+        )
+    return value
+
+
+AgentId = Annotated[str, AfterValidator(check_agent_id)]
+GoalText = Annotated[str, Field(min_length=1, max_length=GOAL_LIMIT)]
+
+
+class Command(BaseModel):
+    """What an operator asks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    do: str
+    agent: str = ""
+
+
+class Receipt(BaseModel):
+    """The result of a command; when it is returned, what it says is durable."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+    ok: bool
+    message: str
+    event: str = ""
+    """Reference of the event that recorded the command."""
+    data: dict[str, Any] = {}

@@ -1,0 +1,162 @@
+"""State as a fold of events: only this and the handlers in `engine/core/folds` change an agent's state.
+
+Also a state as text and back, for snapshots, and copies of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+from functools import cache
+from itertools import islice
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter
+
+from engine.core import events as ev
+from engine.core.folds import actions, agents, approvals, breakpoints, goals, metacognition, reasoner  # noqa: F401
+from engine.core.folds.agents import advance_stride, time_passed
+from engine.core.folds.breakpoints import match, state_before
+from engine.core.folds.goals import beliefs_ended
+from engine.core.journal import Event
+from engine.core.state import HANDLERS, AgentState
+
+SNAPSHOT_FORMAT = 10
+"""Raised whenever `AgentState` changes shape; older snapshots are then ignored."""
+DUMPED_AT_ONCE = 32
+"""Goals, plans or other entries of a state that are written or read between two turns of other threads."""
+
+
+@cache
+def _adapters() -> dict[str, TypeAdapter[Any]]:
+    """How each field of a state is written and read."""
+    hints = get_type_hints(AgentState)
+    return {entry.name: TypeAdapter(hints[entry.name]) for entry in fields(AgentState)}
+
+
+def dump_state(state: AgentState) -> str:
+    """The state as JSON, for a snapshot, behind a line with its SHA-256.
+
+    It is put together from small pieces: a thread that does it lets others have their turn between them.
+    """
+    # Not sorted, as the order of goals and beliefs is part of the state.
+    text = "{" + ", ".join(f'"{name}": {_dumped(state, name)}' for name in _adapters()) + "}"
+    return with_checksum(text)
+
+
+def with_checksum(text: str) -> str:
+    """A text behind a line with its SHA-256."""
+    return f"{_digest(text)}\n{text}"
+
+
+def without_checksum(text: str) -> str:
+    """What was sealed.
+
+    Raises:
+        ValueError: it is not what was kept.
+    """
+    digest, _, text = text.partition("\n")
+    if _digest(text) != digest:
+        raise ValueError("it was changed after it was kept, or was not kept whole")
+    return text
+
+
+def _dumped(state: AgentState, name: str) -> str:
+    value, adapter = getattr(state, name), _adapters()[name]
+    if not isinstance(value, dict):
+        return json.dumps(adapter.dump_python(value))
+    pieces = (json.dumps(adapter.dump_python(piece)) for piece in _pieces(value))
+    return "{" + ", ".join(piece[1:-1] for piece in pieces) + "}"
+
+
+def load_state(text: str) -> AgentState:
+    """The state from a snapshot, piece by piece as it was written.
+
+    Raises:
+        ValueError: the snapshot is not of this format, or is not what was kept.
+    """
+    text = without_checksum(text)
+    # Not `validate_json`, which refuses the half surrogate pairs that an operator's text may hold.
+    stored = json.loads(text)
+    if not isinstance(stored, dict):
+        raise ValueError("it is not a state")  # noqa: TRY004  a text of another shape, not a wrong argument
+    return AgentState(**{name: _loaded(name, value) for name, value in stored.items() if name in _adapters()})
+
+
+def _loaded(name: str, value: Any) -> Any:
+    adapter = _adapters()[name]
+    if not isinstance(value, dict) or not isinstance(_default(name), dict):
+        return adapter.validate_python(value)
+    loaded: dict[Any, Any] = {}
+    for piece in _pieces(value):
+        loaded.update(adapter.validate_python(piece))
+    return loaded
+
+
+@cache
+def _default(name: str) -> Any:
+    return getattr(AgentState(), name)
+
+
+def _pieces(entries: dict[Any, Any]) -> Iterator[dict[Any, Any]]:
+    """A mapping in pieces of a few entries each."""
+    items = iter(entries.items())
+    while piece := dict(islice(items, DUMPED_AT_ONCE)):
+        yield piece
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def copy_state(state: AgentState) -> AgentState:
+    """An independent copy; the values inside are frozen and shared."""
+    fresh = replace(state)
+    for name in AgentState.__slots__:
+        value = getattr(state, name)
+        if isinstance(value, dict):
+            setattr(fresh, name, {k: list(v) if isinstance(v, list) else v for k, v in value.items()})
+        elif isinstance(value, list):
+            setattr(fresh, name, list(value))
+    return fresh
+
+
+def apply(state: AgentState, event: Event, payload: ev.Payload | None = None) -> AgentState:
+    """Bring the state forward by one event of its stream, in place.
+
+    Args:
+        state: the state just before the event.
+        event: the next event of the stream.
+        payload: the event's payload when the caller has it; it is parsed otherwise.
+    """
+    payload = payload if payload is not None else ev.payload_of(event)
+    time_passed(state, event)
+    if state.beliefs_end and event.at >= state.beliefs_end:
+        beliefs_ended(state, event.at)
+    handler = HANDLERS.get(type(payload))
+    if handler is not None:
+        before = state_before(state, payload) if state.watched else None
+        handler(state, payload, event)
+        if before is not None:
+            match(state, before, payload, event)
+        if state.stride is not None and state.grants:
+            advance_stride(state, payload)
+    state.tick = max(state.tick, event.tick)
+    state.version, state.hash, state.at = event.version, event.hash, event.at
+    return state
+
+
+def handled(kind: str) -> bool:
+    """Whether events of this kind change more of a state than its version; unknown kinds count as if."""
+    known = ev.kinds().get(kind)
+    return known is None or known in HANDLERS
+
+
+def fold(events: Iterable[Event], state: AgentState | None = None) -> AgentState:
+    """The state after the events, from `state` (which is changed) or from nothing."""
+    state = state if state is not None else AgentState()
+    for event in events:
+        apply(state, event)
+    return state

@@ -1,0 +1,1 @@
+"""How events change an agent's state, a module a noun."""

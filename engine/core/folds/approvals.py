@@ -1,0 +1,248 @@
+"""What approvals do to an agent's state; `engine.core.fold` applies it with all else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from engine.core import events as ev
+from engine.core.approvals import (
+    ANSWERS_KEPT,
+    DENIALS_KEPT,
+    Accepted,
+    Answered,
+    Approvals,
+    Denial,
+    Grant,
+    HeldReplan,
+    Question,
+    Scope,
+)
+from engine.core.journal import Event
+from engine.core.plan import PlanStep, StepStatus
+from engine.core.state import AgentState, count_id, folds
+
+OPERATOR = "operator:"
+
+
+def _change(state: AgentState, **changes: Any) -> None:
+    state.approvals = replace(state.approvals, **changes)
+
+
+# ------------------------------------------------------------------ what else happens
+
+
+def reopened(state: AgentState) -> None:
+    """Another session begins: what was allowed for the last one is not allowed any more."""
+    if state.approvals != _NONE:
+        kept = tuple(grant for grant in state.approvals.grants if grant.scope is Scope.ALWAYS)
+        _change(state, grants=kept)
+
+
+def resumed(state: AgentState) -> None:
+    """The operator lets the agent run: what was denied, or asked in another session, may be asked again."""
+    if state.approvals.denied:
+        _change(state, denied=())
+    stepped(state)
+
+
+def stepped(state: AgentState) -> None:
+    """The agent may act: what was asked in another session is asked again where it still is to be."""
+    question = state.approvals.question
+    if question is not None and (state.action is None or state.action.id != question.action):
+        _change(state, question=None)
+
+
+def requested(state: AgentState, step: str) -> None:
+    """An action is about to pass the gate: another step is no longer waited with."""
+    question = state.approvals.question
+    if question is not None and step and step != question.step:
+        _change(state, question=None)
+
+
+def withdrawn(state: AgentState, action: str, event: Event) -> None:
+    """An action will not start: no answer is waited for, unless only the session has ended."""
+    question = state.approvals.question
+    if question is not None and question.action == action and event.actor != "system":
+        _change(state, question=None)
+
+
+def began(state: AgentState, step: str) -> None:
+    """An action of a step begins or is refused: what was allowed once is used up."""
+    known = state.approvals
+    if step in known.once or (known.question is not None and known.question.step == step):
+        once = {other: key for other, key in known.once.items() if other != step}
+        question = known.question if known.question is None or known.question.step != step else None
+        _change(state, once=once, question=question)
+
+
+def client_over(state: AgentState) -> None:
+    """A client's call is over: no answer is waited for, and a denial was about that call alone."""
+    began(state, "")
+    kept = tuple(denial for denial in state.approvals.denied if denial.goal)
+    if len(kept) != len(state.approvals.denied):
+        _change(state, denied=kept)
+
+
+def step_over(state: AgentState, goal: str, step: str, status: StepStatus, event: Event) -> None:
+    """A step has ended, or is put back; where the operator has it tried again it may be asked for again."""
+    if status.terminal:
+        began(state, step)
+    elif status is StepStatus.PLANNED and event.actor.startswith(OPERATOR) and state.approvals.denied:
+        _change(state, denied=tuple(denial for denial in state.approvals.denied if denial.goal != goal))
+
+
+def goal_over(state: AgentState, goal: str) -> None:
+    """A goal has ended or is another one: its envelope and its accepted plan end with it."""
+    known = state.approvals
+    if known == _NONE:
+        return
+    question = known.question
+    _change(
+        state,
+        question=None if question is not None and question.goal == goal else question,
+        envelopes=_without(known.envelopes, goal),
+        accepted=_without(known.accepted, goal),
+        held=_without(known.held, goal),
+        denied=tuple(denial for denial in known.denied if denial.goal != goal),
+    )
+
+
+def decided(state: AgentState, goal: str, event: Event) -> None:
+    """The thinker decided on an open step; what it puts in front of that step is part of an accepted plan."""
+    if goal in state.approvals.accepted:
+        _change(state, elaborated=event.ref)
+
+
+def replanned(
+    state: AgentState,
+    goal: str,
+    change: str,
+    before: Iterable[PlanStep],
+    after: Iterable[PlanStep],
+    event: Event,
+) -> None:
+    """A plan is another one: of an accepted plan the operator's changes count, the agent's wait."""
+    known = state.approvals
+    accepted, held = known.accepted.get(goal), known.held.get(goal)
+    kept = {step.id: step for step in after}
+    question = known.question
+    if question is not None and question.goal == goal and _changed(question, before, kept):
+        _change(state, question=None)
+    if accepted is None:
+        return
+    if event.actor.startswith(OPERATOR):
+        revised = _revised_by_operator(accepted, kept)
+        _change(state, accepted={**known.accepted, goal: revised}, held=_without(known.held, goal))
+        return
+    if known.elaborated in event.causes and held is None:
+        revised = replace(accepted, steps=tuple(kept.values()))
+        _change(state, accepted={**known.accepted, goal: revised})
+        return
+    was = {step.id: call_of_step(step) for step in accepted.steps}
+    same = all(was.get(step.id) == call_of_step(step) for step in kept.values() if not step.status.terminal)
+    if same and was.keys() <= kept.keys():
+        return
+    _change(state, held={**known.held, goal: HeldReplan(goal, change, event.ref, at=event.at)})
+
+
+def _revised_by_operator(accepted: Accepted, kept: Mapping[str, PlanStep]) -> Accepted:
+    """An accepted plan with the operator's steps in it; all that are not given up are required."""
+    alive = tuple(step.id for step in kept.values() if step.status is not StepStatus.ABANDONED)
+    required = tuple(ident for ident in accepted.required if ident in kept and ident not in alive)
+    return replace(accepted, steps=tuple(kept.values()), required=(*required, *alive))
+
+
+def call_of_step(step: PlanStep) -> tuple[Any, ...]:
+    """What a step does, by which it is told whether it is the one that was accepted."""
+    return step.op, step.tool, step.command, step.args
+
+
+def _changed(question: Question, before: Iterable[PlanStep], after: dict[str, PlanStep]) -> bool:
+    old = next((step for step in before if step.id == question.step), None)
+    new = after.get(question.step)
+    return old is not None and (new is None or call_of_step(new) != call_of_step(old))
+
+
+def _without(values: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key != name}
+
+
+# ------------------------------------------------------------------ events of approvals
+
+
+@folds(ev.ApprovalsSet)
+def _set(state: AgentState, said: ev.ApprovalsSet, event: Event) -> None:
+    policies = _without(state.approvals.policies, said.source)
+    if not said.policy.silent:
+        policies[said.source.value] = said.policy
+    _change(state, policies=policies)
+
+
+@folds(ev.ApprovalAsked)
+def _asked(state: AgentState, said: ev.ApprovalAsked, event: Event) -> None:
+    question = Question(
+        said.action, said.step, said.goal, said.call, said.key, said.why, said.offered, event.at, event.ref
+    )
+    _change(state, question=question)
+
+
+@folds(ev.ApprovalAnswered)
+def _answered(state: AgentState, said: ev.ApprovalAnswered, event: Event) -> None:
+    known, who = state.approvals, event.actor.removeprefix(OPERATOR)
+    words = f"{'allowed' if said.allowed else 'denied'} by {who}"
+    changes: dict[str, Any] = {
+        "question": None,
+        "answered": (*known.answered, Answered(said.action, words, event.ref))[-ANSWERS_KEPT:],
+    }
+    if said.allowed:
+        changes["once"] = {**known.once, said.step: said.key}
+    else:
+        denial = Denial(said.goal, said.key, said.reason, who, event.ref)
+        changes["denied"] = (*known.denied, denial)[-DENIALS_KEPT:]
+    _change(state, **changes)
+
+
+@folds(ev.RuleGranted)
+def _granted(state: AgentState, said: ev.RuleGranted, event: Event) -> None:
+    count_id(state, said.grant)
+    who = event.actor.removeprefix(OPERATOR)
+    grant = Grant(said.grant, said.rule, said.scope, who, event.ref)
+    _change(state, grants=(*state.approvals.grants, grant))
+
+
+@folds(ev.RuleRevoked)
+def _revoked(state: AgentState, said: ev.RuleRevoked, event: Event) -> None:
+    _change(state, grants=tuple(grant for grant in state.approvals.grants if grant.id != said.grant))
+
+
+@folds(ev.PlanAccepted)
+def _accepted(state: AgentState, said: ev.PlanAccepted, event: Event) -> None:
+    known, who = state.approvals, event.actor.removeprefix(OPERATOR)
+    envelopes = known.envelopes
+    required = tuple(step.id for step in said.steps if step.status is not StepStatus.ABANDONED)
+    if said.envelope is not None:
+        envelopes = {**envelopes, said.goal: replace(said.envelope, by=who, event=event.ref)}
+    _change(
+        state,
+        accepted={**known.accepted, said.goal: Accepted(said.goal, said.steps, required, who, event.ref)},
+        envelopes=envelopes,
+        held=_without(known.held, said.goal),
+    )
+
+
+@folds(ev.EnvelopeRevoked)
+def _envelope_revoked(state: AgentState, said: ev.EnvelopeRevoked, event: Event) -> None:
+    _change(state, envelopes=_without(state.approvals.envelopes, said.goal))
+
+
+@folds(ev.ReplanHeld)
+def _held(state: AgentState, said: ev.ReplanHeld, event: Event) -> None:
+    held = state.approvals.held.get(said.goal)
+    if held is not None:
+        reported = replace(held, told=event.ref, at=event.at)
+        _change(state, held={**state.approvals.held, said.goal: reported})
+
+
+_NONE = Approvals()

@@ -1,0 +1,165 @@
+"""Goals: what an agent wants; commands and events."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from engine.core.command import Command, GoalText
+from engine.core.journal import Payload
+from engine.core.value import dataclass
+
+
+class GoalStatus(StrEnum):
+    """Where a goal stands; the last three are terminal."""
+
+    PENDING = "pending"
+    ACTIVE = "active"
+    ACHIEVED = "achieved"
+    FAILED = "failed"
+    DROPPED = "dropped"
+
+    @property
+    def terminal(self) -> bool:
+        """True when nothing more will be done for the goal."""
+        return self in (GoalStatus.ACHIEVED, GoalStatus.FAILED, GoalStatus.DROPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One desire of an agent, as the operator or a parent goal stated it."""
+
+    id: str
+    text: str
+    priority: int = 1
+    """Larger is more urgent (mindX); equal priorities go oldest first."""
+    status: GoalStatus = GoalStatus.PENDING
+    parent: str | None = None
+    """The goal this one serves, when a plan step asked for it."""
+    parent_step: str | None = None
+    """The plan step of the parent that waits for this goal."""
+    order: int = 0
+    """Adoption order within the agent."""
+    criteria: tuple[str, ...] = ()
+    """What must be shown to hold before the goal counts as achieved."""
+    reason: str = ""
+    """Why it ended as it did."""
+    event: str = ""
+    """Reference of the event that adopted or last changed it."""
+
+
+class AdoptGoal(Command):
+    """Give the agent a goal."""
+
+    do: Literal["adopt_goal"] = "adopt_goal"
+    text: GoalText
+    priority: int = Field(default=1, ge=-1_000_000, le=1_000_000)
+    criteria: tuple[Annotated[str, Field(min_length=1, max_length=2_000)], ...] = Field((), max_length=20)
+    """What must be shown to hold before it counts as achieved."""
+
+
+class ChangeGoal(Command):
+    """Reword a goal or change its priority."""
+
+    do: Literal["change_goal"] = "change_goal"
+    goal: str
+    text: GoalText | None = None
+    priority: int | None = None
+
+
+class PushGoal(Command):
+    """Put a goal below another one: it is pursued first, then the other goes on."""
+
+    do: Literal["push_goal"] = "push_goal"
+    goal: str
+    """The goal that it is to serve."""
+    text: GoalText
+
+
+class MoveGoal(Command):
+    """Let a goal serve another one, or none."""
+
+    do: Literal["move_goal"] = "move_goal"
+    goal: str
+    parent: str = ""
+    """The goal that it is to serve; empty for none."""
+
+
+class DropGoal(Command):
+    """Give a goal up."""
+
+    do: Literal["drop_goal"] = "drop_goal"
+    goal: str
+    reason: str = "dropped by the operator"
+
+
+class AbortGoal(Command):
+    """Fail a goal by the operator's decision."""
+
+    do: Literal["abort_goal"] = "abort_goal"
+    goal: str
+    reason: str = "aborted by the operator"
+
+
+class WaiveSnapshot(Command):
+    """Let a step run although the workspace could not be saved before it."""
+
+    do: Literal["waive_snapshot"] = "waive_snapshot"
+    step: str
+
+
+class GoalAdopted(Payload, kind="goal.adopted"):
+    """A new desire."""
+
+    goal: str
+    text: str
+    priority: int = 1
+    parent: str | None = None
+    parent_step: str | None = None
+    criteria: tuple[str, ...] = ()
+
+
+class GoalSelected(Payload, kind="goal.selected"):
+    """Deliberation chose the goal to pursue."""
+
+    goal: str
+
+
+class GoalMoved(Payload, kind="goal.moved"):
+    """A goal serves another one than before, or none."""
+
+    goal: str
+    parent: str | None = None
+
+
+class GoalChanged(Payload, kind="goal.changed"):
+    """The text or the priority of a goal was changed; its plan no longer holds when the text did."""
+
+    goal: str
+    text: str
+    priority: int
+
+
+class GoalEnded(Payload, kind="goal.ended"):
+    """A goal was achieved, failed or dropped."""
+
+    goal: str
+    status: GoalStatus
+    reason: str = ""
+
+
+class WorkflowEntered(Payload, kind="workflow.entered"):
+    """The agent began a workflow of its own for a goal; what it does next belongs there."""
+
+    workflow: str
+    goal: str
+
+
+class WorkflowLeft(Payload, kind="workflow.left"):
+    """A workflow that the agent began is over; what it does next belongs to the one around it."""
+
+    workflow: str
+    status: str
+    """A terminal `engine.core.memory.WorkflowStatus`."""

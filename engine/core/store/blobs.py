@@ -1,0 +1,115 @@
+"""Large content, kept as files that are named after what they hold.
+
+The name is the SHA-256 of the content, so that an event which names a blob also seals it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import secrets
+from pathlib import Path
+
+from engine.core.journal import BlobCorrupt, BlobMissing, BlobWriteError
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def blob_named(body: str) -> str:
+    """The digest of the blob that a stored payload names; empty for none."""
+    if '"blob":"' not in body:
+        return ""
+    try:
+        payload = json.loads(body)
+    except ValueError:
+        return ""
+    blob = payload.get("blob") if isinstance(payload, dict) else None
+    return blob if isinstance(blob, str) else ""
+
+
+class BlobStore:
+    """The blobs of a workspace, in `.pilothouse/blobs/ab/abcdef…`."""
+
+    def __init__(self, directory: Path) -> None:
+        """Use the workspace at `directory`; nothing is made before the first `put`."""
+        self._root = directory / ".pilothouse" / "blobs"
+
+    async def put(self, content: bytes) -> str:
+        """Keep content durably and answer its digest; keeping the same content again changes nothing.
+
+        Raises:
+            BlobWriteError: the disk refused; no part of the blob is left behind.
+        """
+        return await asyncio.to_thread(self._put, content)
+
+    async def get(self, digest: str) -> bytes:
+        """The content with this digest, checked against it.
+
+        Raises:
+            BlobMissing: there is none, or the digest is not 64 lower-case hexadecimal digits.
+            BlobCorrupt: the file holds something else.
+        """
+        return await asyncio.to_thread(self.read, digest)
+
+    def _path(self, digest: str) -> Path:
+        return self._root / digest[:2] / digest
+
+    def _put(self, content: bytes) -> str:
+        digest = hashlib.sha256(content).hexdigest()
+        path = self._path(digest)
+        try:
+            # A damaged file is written anew: whoever has the content can heal the blob.
+            if path.is_file() and path.read_bytes() == content:
+                return digest
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write_durably(path, content)
+            # the entries of a new directory and of its parents must survive a power cut as well
+            for parent in (path.parent, self._root, self._root.parent):
+                _sync_directory(parent)
+        except OSError as error:
+            raise BlobWriteError(
+                f"A blob of {len(content)} bytes could not be written ({error.strerror}): "
+                f"check the room on the disk of {self._root} and who may write there."
+            ) from error
+        return digest
+
+    def read(self, digest: str) -> bytes:
+        """As `get`, for a thread that may wait for the disk."""
+        if not _DIGEST.fullmatch(digest):
+            raise BlobMissing(f"{digest[:80]!r} is not the digest of a blob.")
+        path = self._path(digest)
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise BlobMissing(
+                f"Blob {digest} cannot be read ({error.strerror}): restore {path} from a backup."
+            ) from error
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise BlobCorrupt(
+                f"Blob {digest} does not hold what it held: restore {path} from a backup, or remove it."
+            )
+        return content
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    """Write beside the path, press to the disk, then take the name, so that no half blob has it."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with part.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,393 @@
+"""A stream's log, its past states, and its state restored from a snapshot.
+
+Events are appended to a log at once and made durable together. Past states are folded from the journal in
+small pieces, so that looking back over ten thousand events never holds the loop; some are kept in memory, so
+that the next look begins near by. A snapshot is a cache: one that is damaged, was changed or does not fit the
+journal is passed over, for an older one or for the whole stream, and that is reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, bisect_right
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from enum import StrEnum
+
+from engine.core import events as ev
+from engine.core.fold import SNAPSHOT_FORMAT, apply, copy_state, fold, load_state
+from engine.core.journal import Event, JournalError, Payload, chain_hash
+from engine.core.ports import Clock
+from engine.core.state import AgentState
+from engine.core.store.port import JournalStore, StoredSnapshot
+from engine.core.value import dataclass
+
+Commit = Callable[[Sequence[Event]], Awaitable[Sequence[Event]]]
+"""Makes events durable, all or none; raises `JournalError`."""
+
+
+class StreamLog:
+    """Appends to one stream, keeps its hash chain, and commits what is pending.
+
+    What is appended counts for the agent's state at once; it is published, and seen by
+    anybody else, only when it is durable. A failed commit keeps the events pending.
+    """
+
+    def __init__(self, stream: str, version: int, head: str, clock: Clock, commit: Commit) -> None:
+        self.stream = stream
+        self.version = version
+        self.head = head
+        self._clock = clock
+        self._commit = commit
+        self._pending: list[Event] = []
+        self._writing: asyncio.Task[None] | None = None
+        self.trouble: Exception | None = None
+        """Why the last commit failed, until one succeeds."""
+
+    def append(self, payload: Payload, *, actor: str, causes: tuple[str, ...], tick: int) -> Event:
+        """Add an event to the stream; it is pending until `commit`."""
+        at = self._clock.now()
+        version = self.version + 1
+        body, kind = self._body(payload), payload.kind
+        digest = chain_hash(self.head, self.stream, version, at, tick, actor, causes, kind, body)
+        event = Event(self.stream, version, at, tick, actor, causes, kind, body, digest)
+        self.version, self.head = version, digest
+        self._pending.append(event)
+        return event
+
+    def _body(self, payload: Payload) -> str:
+        """The payload as it is stored."""
+        return payload.body()
+
+    @property
+    def pending(self) -> int:
+        """How many events are not durable yet."""
+        return len(self._pending)
+
+    async def commit(self) -> None:
+        """Make every pending event durable; a cancelled caller does not disturb the writing.
+
+        Raises:
+            JournalError: what is still pending was not written; it stays pending.
+        """
+        while self._pending:
+            await asyncio.shield(self.commit_soon())
+
+    def commit_soon(self) -> asyncio.Task[None]:
+        """Start writing unless that is under way; failures show in `trouble` until a commit succeeds."""
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write(), name=f"journal {self.stream}")
+            # An exception that is not awaited is not lost: `trouble` holds it.
+            self._writing.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return self._writing
+
+    async def _write(self) -> None:
+        while self._pending:
+            batch = tuple(self._pending)
+            try:
+                await self._commit(batch)
+            except JournalError as error:
+                self.trouble = error
+                raise
+            del self._pending[: len(batch)]
+        self.trouble = None
+
+    async def close(self) -> None:
+        """Wait for the writing under way."""
+        if self._writing is not None:
+            await asyncio.gather(self._writing, return_exceptions=True)
+
+
+AT_ONCE = 16
+"""Streams that are read and folded together."""
+
+
+async def restore(store: JournalStore, stream: str, at: int | None = None) -> tuple[AgentState, str]:
+    """The state of a stream at a version, and why a snapshot could not be used; empty when all is well.
+
+    Args:
+        store: the journal.
+        stream: the stream; its state is empty when there is none.
+        at: the last event that counts; None for all.
+
+    Raises:
+        JournalError: the events cannot be read.
+    """
+    state, why = await nearest(store, stream, at)
+    return fold(await store.read(stream, state.version + 1, at), state), why
+
+
+async def restore_all(
+    store: JournalStore, streams: Sequence[str]
+) -> AsyncIterator[tuple[str, AgentState, str]]:
+    """`restore` of many streams, read and folded several at a time: each stream, its state and why.
+
+    Raises:
+        JournalError: the events cannot be read.
+    """
+    for first in range(0, len(streams), AT_ONCE):
+        some = streams[first : first + AT_ONCE]
+        kept = await store.load_snapshots(some, SNAPSHOT_FORMAT)
+        versions = {snapshot.stream: snapshot.version for snapshot in kept}
+        events = await store.since({name: versions.get(name, 0) for name in some})
+        states = await asyncio.to_thread(_folded, some, kept, events)
+        for name in some:
+            if (state := states.get(name)) is not None:
+                yield name, state, ""
+            else:
+                yield name, *await restore(store, name)
+
+
+def _folded(
+    streams: Sequence[str], kept: Sequence[StoredSnapshot], events: Sequence[Event]
+) -> dict[str, AgentState]:
+    """The states of streams; those whose snapshot cannot be used are left out."""
+    states = {name: AgentState() for name in streams}
+    for snapshot in kept:
+        try:
+            states[snapshot.stream] = _usable(snapshot.state, snapshot.version, snapshot.hash)
+        except ValueError:
+            del states[snapshot.stream]
+    for event in events:
+        if event.stream in states:
+            apply(states[event.stream], event)
+    return states
+
+
+async def nearest(store: JournalStore, stream: str, at: int | None = None) -> tuple[AgentState, str]:
+    """The newest kept state up to a version, else that before all events, and what could not be used.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    passed_over: list[str] = []
+    before = at
+    while (snapshot := await store.load_snapshot(stream, before, SNAPSHOT_FORMAT)) is not None:
+        version, text = snapshot
+        # Its own event says whether the state is one of this journal.
+        events = await store.read(stream, version, version)
+        try:
+            state = await asyncio.to_thread(_usable, text, version, events[0].hash)
+        except ValueError as error:
+            passed_over.append(f"{version} ({str(error).splitlines()[0]})")
+            before = version - 1
+        else:
+            return state, _why(stream, passed_over)
+    return AgentState(), _why(stream, passed_over)
+
+
+def _usable(text: str, version: int, digest: str) -> AgentState:
+    """The state from a snapshot, if it is that after the event with this version and hash."""
+    state = load_state(text)
+    if (state.version, state.hash) != (version, digest):
+        raise ValueError("it is not a state of this journal")
+    return state
+
+
+def _why(stream: str, passed_over: list[str]) -> str:
+    if not passed_over:
+        return ""
+    which = ", ".join(passed_over)
+    return f"{stream}: the state kept at event {which} could not be used; it was built again from the events"
+
+
+PAGE = 256
+"""Events read at a time."""
+SLICE = 32
+"""Events folded between two turns of the loop."""
+KEEP_EVERY = 512
+"""Events between two states that are kept; twice as many whenever there are too many of them."""
+REST_S = 0.002
+"""Between two slices while states are kept beforehand: the loop is for others most of the time."""
+KEPT = 128
+
+
+class MarkKind(StrEnum):
+    """What sort of moment a mark is."""
+
+    GOAL = "goal"
+    PLAN = "plan"
+    DECISION = "decision"
+    ACTION = "action"
+    FAILURE = "failure"
+    OPERATOR = "operator"
+    """The operator was asked for a decision, or made a mark."""
+    REWIND = "rewind"
+    """It was brought back to what it had been, or began as a fork."""
+    HELD = "held"
+    """It was held: at a breakpoint, by a budget, or for being stuck."""
+
+
+_KINDS: dict[str, MarkKind] = {
+    ev.GoalAdopted.kind: MarkKind.GOAL,
+    ev.GoalEnded.kind: MarkKind.GOAL,
+    ev.PlanAdopted.kind: MarkKind.PLAN,
+    ev.PlanRevised.kind: MarkKind.PLAN,
+    ev.DecisionMade.kind: MarkKind.DECISION,
+    ev.ActionFinished.kind: MarkKind.ACTION,
+    ev.ActionCancelled.kind: MarkKind.ACTION,
+    ev.ActionOutcomeUnknown.kind: MarkKind.ACTION,
+    ev.FailureRecorded.kind: MarkKind.FAILURE,
+    ev.InterventionOpened.kind: MarkKind.OPERATOR,
+    ev.ApprovalAsked.kind: MarkKind.OPERATOR,
+    ev.ReplanHeld.kind: MarkKind.OPERATOR,
+    ev.ChangesOffered.kind: MarkKind.OPERATOR,
+    ev.PlansHeld.kind: MarkKind.OPERATOR,
+    ev.ResultDisputed.kind: MarkKind.OPERATOR,
+    ev.NoteAdded.kind: MarkKind.OPERATOR,
+    ev.BreakpointHit.kind: MarkKind.HELD,
+    ev.MindBreakpointHit.kind: MarkKind.HELD,
+    ev.BudgetReached.kind: MarkKind.HELD,
+    ev.StuckNoticed.kind: MarkKind.HELD,
+    ev.Rewound.kind: MarkKind.REWIND,
+    ev.AgentForked.kind: MarkKind.REWIND,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment that is worth going back to."""
+
+    version: int
+    """The event of the stream."""
+    kind: MarkKind
+
+
+def mark_at_offset(marks: Sequence[Mark], at: int | None, by: int) -> int | None:
+    """Where so many marks lead from a place.
+
+    Args:
+        marks: oldest first.
+        at: the version that is looked at; None for now.
+        by: marks to go, back where negative.
+
+    Returns:
+        The version of a mark; behind the last one None, which is now. Before the first one is the first.
+    """
+    versions = [mark.version for mark in marks]
+    if by < 0:
+        place = len(versions) if at is None else bisect_left(versions, at)
+        return versions[max(0, place + by)] if versions else at
+    if at is None:
+        return None
+    place = bisect_right(versions, at) - 1 + by
+    return versions[place] if place < len(versions) else None
+
+
+class StreamHistory:
+    """What one agent's stream was at each of its events.
+
+    Args:
+        store: the journal; reading it is all that is done to it.
+        stream: the agent.
+    """
+
+    def __init__(self, store: JournalStore, stream: str) -> None:
+        self.stream = stream
+        self._store = store
+        self._marks: list[Mark] = []
+        self._looked_to = 0
+        """The version up to which marks were looked for."""
+        self._kept: dict[int, AgentState] = {}
+        self._every = KEEP_EVERY
+        self._prepared = 0
+        """The version up to which states are kept beforehand."""
+
+    async def head(self) -> int:
+        """The newest durable version of the stream; 0 where there is no such stream."""
+        return (await self._store.head(self.stream)).version
+
+    async def marks(self) -> Sequence[Mark]:
+        """The marks of the stream up to now, oldest first."""
+        head = await self.head()
+        if head > self._looked_to:
+            places = await self._store.places(self.stream, tuple(_KINDS), self._looked_to + 1, head)
+            # Whoever else asked meanwhile has them already.
+            last = self._marks[-1].version if self._marks else 0
+            self._marks += [Mark(version, _KINDS[kind]) for version, kind in places if version > last]
+            self._looked_to = max(self._looked_to, head)
+        return self._marks
+
+    async def event(self, version: int) -> Event | None:
+        """The event with this version, or None when there is none."""
+        return await self._store.get(f"{self.stream}:{version}")
+
+    async def events(self, first: int, last: int) -> list[Event]:
+        """The events from one version to another, both included."""
+        return await self._store.read(self.stream, first, last)
+
+    async def version_at(self, seq: int) -> int:
+        """The newest version of the stream at a place of the journal; 0 where it had not begun."""
+        return await self._store.version_at(self.stream, seq)
+
+    async def newest(self, kind: type[ev.Payload], at: int) -> Event | None:
+        """The newest event of a kind up to a version, or None."""
+        places = await self._store.places(self.stream, (kind.kind,), 1, at)
+        return await self.event(places[-1][0]) if places else None
+
+    async def saved(self, state: AgentState) -> Event | None:
+        """The event of the workspace snapshot that comes nearest to the files as they were at a state.
+
+        That is the next one, as the files were saved before they were changed again; while an action ran, and
+        where there is no next one, the one before. None where none was taken.
+        """
+        places = await self._store.places(self.stream, (ev.SnapshotTaken.kind,), 1, await self.head())
+        versions = [version for version, _ in places]
+        place = bisect_right(versions, state.version)
+        if (state.acting or place == len(versions)) and place:
+            place -= 1
+        return await self.event(versions[place]) if versions else None
+
+    async def state(self, at: int) -> AgentState:
+        """The state after an event; the caller may change it.
+
+        Args:
+            at: its version; beyond the newest one the newest counts, and 0 is before the first.
+
+        Raises:
+            JournalError: the events cannot be read.
+        """
+        state = await self._begin(at)
+        while state.version < at:
+            page = await self._store.read(self.stream, state.version + 1, min(state.version + PAGE, at))
+            if not page:
+                break
+            for number, event in enumerate(page, 1):
+                apply(state, event)
+                if not event.version % self._every:
+                    self._keep(state)
+                if not number % SLICE:
+                    await asyncio.sleep(0)
+        return state
+
+    async def prepare(self) -> None:
+        """Keep states of the whole stream beforehand, at leisure, so that no look has far to go.
+
+        Raises:
+            JournalError: the events cannot be read.
+        """
+        last = max((version for version in self._kept if version <= self._prepared), default=0)
+        state = copy_state(self._kept[last]) if last else AgentState()
+        while page := await self._store.read(self.stream, state.version + 1, state.version + PAGE):
+            for event in page:
+                apply(state, event)
+                if not event.version % self._every:
+                    self._keep(state)
+                if not event.version % SLICE:
+                    await asyncio.sleep(REST_S)
+            self._prepared = state.version
+
+    async def _begin(self, at: int) -> AgentState:
+        """The nearest state that is at hand."""
+        mine = max((version for version in self._kept if version <= at), default=0)
+        if at - mine > self._every:
+            state, _ = await nearest(self._store, self.stream, at)
+            if state.version > mine:
+                self._keep(state)
+                return state
+        return copy_state(self._kept[mine]) if mine else AgentState()
+
+    def _keep(self, state: AgentState) -> None:
+        self._kept[state.version] = copy_state(state)
+        if len(self._kept) > KEPT:
+            self._every *= 2
+            self._kept = {version: kept for version, kept in self._kept.items() if not version % self._every}

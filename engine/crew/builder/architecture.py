@@ -1,0 +1,429 @@
+"""Phase 2 of a build: decides the type of a skill and drafts the parts that this type needs.
+
+The type is declared, or counted from cues in the text. Phases, steps and sub-agents are taken from what the
+skill says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.core.text import clean, clean_line
+from engine.crew.builder.findings import Findings
+from engine.crew.builder.skill import SkillDefinition, slug, unique
+from engine.crew.builder.skill_folder import Section
+from engine.crew.ontology.kinds import AgentType
+
+RATE = 2.0
+"""Occurrences in 1,000 words from which cues count; long reference texts mention everything."""
+
+_ASKS = re.compile(
+    r"\bask (the user|them|for)\b|\bwait for (the )?(user|response|answer|approval|confirmation)\b"
+    r"|\bconfirm with\b|\bone (question|step|section) at a time\b"
+    r"|\b(the )?user (answers|responds|chooses|selects|indicates|says|signals|approves|declines)\b"
+    r"|\b(the )?user (wants|mentions)\b"
+    r"|\bAskUserQuestion\b|\bpresent (the )?(options|choices)\b|\bget (user )?approval\b"
+    r"|\bclarifying questions?\b",
+    re.I,
+)
+_PARALLEL = re.compile(
+    r"\b(in )?parallel\b|\bsub-?agents?\b|\beach (agent|perspective|hat)\b|\bperspectives\b|\bmulti-agent\b"
+    r"|\bcouncil\b|\bdebate\b|\bconcurrently\b",
+    re.I,
+)
+_PERSONA = re.compile(
+    r"\byou are (an?|the)\b|\bact as\b|\bpersona\b|\bpersonality\b|\btone\b|\bvoice\b|\bsocratic\b"
+    r"|\bone question per (response|turn)\b|\bdevil['’]s advocate\b|\bmax(imum)? \d+ sentences\b"
+    r"|\bnever (give|provide) (answers|solutions)\b",
+    re.I,
+)
+_GATE = re.compile(
+    r"\bcheckpoints?\b|\bgates?\b|\bexit (condition|criteri(a|on))\b|\bdecision points?\b"
+    r"|\bdo not (skip|proceed)\b|\bbefore (proceeding|moving)\b|\bmust (pass|complete)\b|\bdeliverables?\b",
+    re.I,
+)
+_GUIDED_SAID = re.compile(
+    r"\bguid(e|es|ing) (users?|teams?|the user)\b|\bwizard\b|\binteractive\b|\bwalks? (you|users?) through\b"
+    r"|\bco-author",
+    re.I,
+)
+_COLLABORATIVE_SAID = re.compile(
+    r"\bparallel\b|\bmulti-agent\b|\bsub-?agents?\b|\bperspectives\b|\bcouncil\b|\bindependent tasks\b", re.I
+)
+_PIPELINE_SAID = re.compile(r"\bworkflows?\b|\bpipelines?\b|\bphases\b|\bend-to-end\b|\bstep-by-step\b", re.I)
+_ROLE_SAID = re.compile(r"\bpersona\b|\bpersonality\b|\bdevil['’]s advocate\b|\bcoach\b", re.I)
+_OUTPUT_SECTION = re.compile(r"\b(output|template|format)s?\b", re.I)
+_WORD = re.compile(r"\w+(?:['’-]\w+)*")
+PARALLEL_CUES, GATE_CUES = _PARALLEL, _GATE
+
+
+@dataclass(frozen=True, slots=True)
+class CueCounts:
+    """What was counted in a skill."""
+
+    words: int
+    steps: int
+    asks: int
+    parallel: int
+    persona: int
+    gate: int
+    points: dict[AgentType, int]
+
+    @property
+    def ranked(self) -> list[tuple[AgentType, int]]:
+        """Types with their points, best first."""
+        return sorted(self.points.items(), key=lambda pair: (-pair[1], pair[0].value))
+
+    @property
+    def margin(self) -> int:
+        """Points between the best and the next."""
+        (_, first), (_, second), *_ = self.ranked
+        return first - second
+
+    def as_json(self) -> dict[str, Any]:
+        """Its JSON."""
+        return {
+            "words": self.words,
+            "steps": self.steps,
+            "cues": {
+                "asks": self.asks,
+                "parallel": self.parallel,
+                "persona": self.persona,
+                "gate": self.gate,
+            },
+            "points": {str(kind): points for kind, points in self.points.items()},
+            "margin": self.margin,
+        }
+
+    def __str__(self) -> str:
+        return ", ".join(f"{kind} {points}" for kind, points in self.ranked)
+
+
+def count_cues(skill: SkillDefinition) -> CueCounts:
+    """Count cues and give each type its points."""
+    prose = skill.document.prose
+    words = len(_WORD.findall(prose))
+
+    def counted(cue: re.Pattern[str]) -> int:
+        seen = sum(1 for _ in cue.finditer(prose))
+        return seen if words and seen * 1000 / words >= RATE else 0
+
+    asks, parallel, persona, gate = map(counted, (_ASKS, _PARALLEL, _PERSONA, _GATE))
+    n, description = len(skill.steps), skill.description
+    shaped = any(_OUTPUT_SECTION.search(section.title) for section in skill.sections)
+    points = {
+        AgentType.GUIDED: 2 * bool(_GUIDED_SAID.search(description))
+        + (asks >= 3)
+        + (asks >= 8)
+        + (asks >= 3 and n >= 2),
+        AgentType.COLLABORATIVE: 2 * bool(_COLLABORATIVE_SAID.search(description))
+        + (parallel >= 4)
+        + (parallel >= 8),
+        AgentType.PIPELINE: bool(_PIPELINE_SAID.search(description))
+        + 2 * (n >= 3)
+        + (n >= 4 and gate >= 2)
+        + (gate >= 4),
+        AgentType.ROLE: 2 * bool(_ROLE_SAID.search(description))
+        + (persona >= 3)
+        + (n == 0 and persona >= 5)
+        - 2 * (n >= 3),
+        AgentType.OPERATOR: 1 + (shaped and n < 3),
+    }
+    return CueCounts(
+        words, n, asks, parallel, persona, gate, {kind: int(value) for kind, value in points.items()}
+    )
+
+
+_MOST_TEXT, _MOST_PARTS = 4_000, 60
+_ITEM = re.compile(r"[ \t]{0,3}(?:[-*+]|\d+[.)])[ \t]+(\S.*)")
+_ROW = re.compile(r"[ \t]*\|(.+)\|[ \t]*")
+_RULE = re.compile(r"[\s|:-]+")
+_SENTENCE = re.compile(r"[^.!?\n]*[.!?]?")
+_ASIDE = re.compile(
+    r"\b(overview|introduction|when (not )?to use|examples?|references?|resources|pitfalls?|notes?|tips|about"
+    r"|see also|prerequisites|requirements|troubleshooting|faq|license)\b",
+    re.I,
+)
+_GENERIC = (
+    ("analyst", "Looks for what is known, what is measured and what is missing"),
+    ("critic", "Looks for what is wrong, risky or not proven"),
+    ("builder", "Looks for what can be made of it and how to begin"),
+)
+
+
+def phases_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]:
+    """Phases of a pipeline: the skill's steps, each with what holds at its end."""
+    taken: set[str] = set()
+    phases: list[dict[str, Any]] = []
+    for title, text in _parts(skill, findings, "phases"):
+        phase_id = unique(_key(title, len(phases) + 1), taken)
+        criteria: list[dict[str, Any]] = [{"check": "non_empty", "message": f"{title}: there is no output"}]
+        criteria += [
+            {"check": "llm_rubric", "hard": False, "args": {"rubric": sentence}, "message": sentence}
+            for sentence in _gates(text)
+        ]
+        phases.append(
+            {
+                "id": phase_id,
+                "name": title,
+                "description": text,
+                "inputs": [phases[-1]["outputs"][0]] if phases else ["task"],
+                "outputs": [phase_id],
+                "checkpoint": {"criteria": criteria},
+            }
+        )
+    return phases
+
+
+def steps_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]:
+    """Steps of a guided agent."""
+    taken: set[str] = set()
+    return [
+        {
+            "id": unique(_key(title, number), taken),
+            "title": title,
+            "prompt": text or title,
+            "input": "long_text",
+            "required": False,
+            "skippable": True,
+            "suggest": f"Draft an answer to: {title}",
+        }
+        for number, (title, text) in enumerate(_parts(skill, findings, "steps"), 1)
+    ]
+
+
+def _parts(skill: SkillDefinition, findings: Findings, what: str) -> list[tuple[str, str]]:
+    """Title and text of each part: the steps, else the main sections, else the whole skill as one."""
+    named = [(step.title, step.text) for step in skill.steps]
+    if not named:
+        top = min((section.level for section in skill.sections if section.level > 1), default=0)
+        named = [
+            (section.title, section.text)
+            for section in skill.sections
+            if section.level == top and not _ASIDE.search(section.title)
+        ]
+        words = f"the text has no steps; {f'{len(named)} sections' if named else 'the whole'} made {what}"
+        findings.warn(
+            "PARTS_GUESSED", words, what, "number the steps as `## Step 1: …`, or name them in agent.yaml"
+        )
+    if not named:
+        named = [(skill.name, skill.description)]
+    if len(named) > _MOST_PARTS:
+        findings.warn("MANY_PARTS", f"{len(named)} {what}; the first {_MOST_PARTS} are taken", what)
+    return [
+        (clean_line(title, limit=200) or f"Part {number}", _cut(text))
+        for number, (title, text) in enumerate(named[:_MOST_PARTS], 1)
+    ]
+
+
+def _cut(text: str) -> str:
+    text = clean(text, limit=max(len(text), 1)).strip()
+    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]} [cut, {len(text) - _MOST_TEXT:,} more]"
+
+
+def _gates(text: str) -> list[str]:
+    sentences = (clean_line(match_[0], limit=300).lstrip("-*# ") for match_ in _SENTENCE.finditer(text))
+    return list(dict.fromkeys(sentence for sentence in sentences if GATE_CUES.search(sentence)))[:5]
+
+
+def _key(title: str, number: int) -> str:
+    return slug(title, 48) or f"part-{number}"
+
+
+def sub_agents_of(skill: SkillDefinition, findings: Findings) -> list[dict[str, Any]]:
+    """Sub-agents: what the section with most cues of parallel work lists, else three general ones."""
+    ranked = sorted(
+        (
+            (
+                -len(PARALLEL_CUES.findall(f"{section.title}\n{section.text}")),
+                -section.level,
+                section.line,
+                section,
+            )
+            for section in skill.sections
+        ),
+        key=lambda row: row[:3],
+    )
+    named: list[tuple[str, str]] = []
+    for cues, _, _, section in ranked:
+        if cues and len(named := _listed(section, skill)) >= 2:
+            break
+    else:
+        named = list(_GENERIC)
+        words = "no section lists the views; three general ones are taken"
+        findings.warn("SUB_AGENTS_GENERIC", words, "sub_agents", "name them in agent.yaml beside SKILL.md")
+    taken: set[str] = set()
+    return [
+        {"id": unique(_key(title, number), taken), "role": role, "instructions": ""}
+        for number, (title, role) in enumerate(named[:12], 1)
+    ]
+
+
+def _listed(section: Section, skill: SkillDefinition) -> list[tuple[str, str]]:
+    """Name and role of each item or row right under a heading."""
+    plain = skill.document.plain
+    rows: list[str] = []
+    for at in range(section.line, len(plain)):
+        if plain[at].lstrip().startswith("#"):
+            break
+        rows.append(plain[at])
+    items = [match_[1] for line in rows if (match_ := _ITEM.fullmatch(line))]
+    table = [match_[1] for line in rows if (match_ := _ROW.fullmatch(line))]
+    if len(items) < 2 and len(table) > 3 and _RULE.fullmatch(table[1]):
+        cells = [
+            [clean_line(cell.replace("*", ""), limit=200) for cell in row.split("|")] for row in table[2:]
+        ]
+        return [(row[0], " — ".join(filter(None, row))) for row in cells if row[0]]
+    views = []
+    for item in items:
+        text = clean_line(item.replace("**", "").replace("`", ""), limit=400)
+        head = re.split(r"\s*[:–—]\s|\s-\s", text, maxsplit=1)[0]
+        views.append((clean_line(head, limit=60), text))
+    return [view for view in views if view[0]]
+
+
+_FOREIGN: Mapping[AgentType, str] = {
+    AgentType.GUIDED: "interactive wizard guide tutorial workshop advisor canvas",
+    AgentType.PIPELINE: "workflow process procedure playbook",
+    AgentType.OPERATOR: "component tool technique framework domain fuzzer template",
+    AgentType.ROLE: "persona character",
+    AgentType.COLLABORATIVE: "team panel council swarm multi-agent",
+}
+FOREIGN = {word: kind for kind, words in _FOREIGN.items() for word in words.split()}
+"""Words of others for a type, and ours for them."""
+_VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(-[0-9A-Za-z.-]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class TypeDecision:
+    """Which type, how sure, and by which rule."""
+
+    type: AgentType
+    confidence: float
+    rule: str
+    """`declared`, `override`, `sidecar`, `foreign`, `points` or `ambiguous`."""
+    counts: CueCounts
+
+    def as_json(self) -> dict[str, Any]:
+        """Its JSON, for BUILD.json."""
+        fields = {"type": str(self.type), "confidence": self.confidence, "rule": self.rule}
+        return fields | {"counts": self.counts.as_json()}
+
+
+def decide_type(
+    skill: SkillDefinition, sidecar: Mapping[str, Any], overrides: Mapping[str, Any], findings: Findings
+) -> TypeDecision | None:
+    """The first rule that decides; None when what an operator or a sidecar says is no type."""
+    counts = count_cues(skill)
+    for rule, given in (("override", overrides), ("sidecar", sidecar)):
+        if "type" in given:
+            try:
+                return TypeDecision(AgentType(given["type"]), 1.0, rule, counts)
+            except ValueError:
+                words = f"{clean_line(str(given['type']), limit=60)!r} is no type"
+                findings.error("UNKNOWN_TYPE", words, f"{rule} type", f"one of {', '.join(AgentType)}")
+                return None
+    if (declared := _declared(skill, counts, findings)) is not None:
+        return declared
+    (best, _), *_ = counts.ranked
+    if counts.margin >= 1:
+        return TypeDecision(best, 0.75 if counts.margin >= 2 else 0.6, "points", counts)
+    words = f"the text does not tell its type: {counts}; operator is taken"
+    findings.warn("TYPE_AMBIGUOUS", words, "type", "say metadata.mindrian-type, or choose one")
+    return TypeDecision(AgentType.OPERATOR, 0.4, "ambiguous", counts)
+
+
+def _declared(skill: SkillDefinition, counts: CueCounts, findings: Findings) -> TypeDecision | None:
+    declared = skill.declared("type")
+    if not isinstance(declared, str) or not declared.strip():
+        return None
+    word = declared.strip().lower()
+    try:
+        return TypeDecision(AgentType(word), 1.0, "declared", counts)
+    except ValueError:
+        pass
+    if (kind := FOREIGN.get(word)) is not None:
+        findings.warn("FOREIGN_TYPE", f"the type {word} is read as {kind}", "type")
+        return TypeDecision(kind, 0.8, "foreign", counts)
+    findings.warn(
+        "UNKNOWN_TYPE", f"the type {clean_line(declared, limit=60)!r} is not known and left out", "type"
+    )
+    return None
+
+
+def draft_spec(
+    skill: SkillDefinition, decision: TypeDecision, findings: Findings, given: Collection[str] = ()
+) -> dict[str, Any]:
+    """The spec so far: who it is, its instructions, and the parts of its type.
+
+    Args:
+        skill: what was read.
+        decision: its type.
+        findings: what is noticed.
+        given: parts that agent.yaml or the operator says; they are not looked for in the text.
+    """
+    draft: dict[str, Any] = {
+        "id": skill.id,
+        "name": clean_line(skill.name, limit=200) or skill.id,
+        "type": decision.type.value,
+        "description": clean(skill.description, limit=10_000).strip(),
+        "instructions": {"system_file": "instructions.md", **_behaviour(skill)},
+        "metadata": {
+            "source_sha256": skill.source_sha256,
+            "license": clean_line(skill.license, limit=500),
+            "author": clean_line(skill.metadata.get("author", ""), limit=200),
+        },
+    }
+    match decision.type:
+        case AgentType.PIPELINE if "phases" not in given:
+            draft["phases"] = phases_of(skill, findings)
+        case AgentType.GUIDED if "steps" not in given:
+            draft["steps"] = steps_of(skill, findings)
+        case AgentType.COLLABORATIVE if not {"sub_agents", "debate"} & set(given):
+            draft["sub_agents"] = sub_agents_of(skill, findings)
+        case AgentType.OPERATOR:
+            criterion = {"check": "non_empty", "message": "the answer is empty"}
+            draft["instructions"]["quality_criteria"] = [criterion]
+        case _:
+            pass
+    return draft
+
+
+def _behaviour(skill: SkillDefinition) -> dict[str, Any]:
+    """The ancestor's fields for behaviour."""
+    behaviour: dict[str, Any] = {}
+    rules = skill.extra.get("behavioral_rules")
+    if isinstance(rules, list):
+        behaviour["behavioral_rules"] = [
+            line for rule in rules[:50] if (line := clean_line(str(rule), limit=2_000))
+        ]
+    if isinstance(tone := skill.extra.get("tone"), str):
+        behaviour["tone"] = clean_line(tone, limit=200)
+    return behaviour
+
+
+def read_version(declared: Any, findings: Findings) -> str | None:
+    """A declared version as three numbers; None where none is declared that can be read."""
+    if not isinstance(declared, str) or not declared.strip():
+        return None
+    if not (parts := _VERSION.fullmatch(declared.strip())):
+        words = f"the version {clean_line(declared, limit=40)!r} is none and left out"
+        findings.warn("BAD_VERSION", words, "version", "write three numbers, as 1.2.0")
+        return None
+    return f"{int(parts[1])}.{int(parts[2] or 0)}.{int(parts[3] or 0)}{parts[4] or ''}"
+
+
+def version_key(version: str) -> tuple[int, int, int, bool, str]:
+    """What versions are ordered by; `1.0.0-beta` comes before `1.0.0`."""
+    numbers, _, suffix = version.partition("-")
+    major, minor, patch = (int(number) for number in numbers.split("."))
+    return major, minor, patch, not suffix, suffix
+
+
+def patched(version: str) -> str:
+    """The version with its last number one up."""
+    major, minor, patch, *_ = version_key(version)
+    return f"{major}.{minor}.{patch + 1}"

@@ -1,0 +1,310 @@
+"""The first five phases of a build: functions of the work so far that write nothing.
+
+What agent.yaml beside SKILL.md and the operator say takes precedence over what the skill gives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.crew.builder.architecture import (
+    TypeDecision,
+    decide_type,
+    draft_spec,
+    patched,
+    read_version,
+    version_key,
+)
+from engine.crew.builder.drafts import (
+    chains_of,
+    check_graph,
+    check_protocol,
+    draft_graph,
+    draft_handoffs,
+    note_pending_routes,
+    routes_of,
+)
+from engine.crew.builder.findings import CheckOutcome, Choice, Findings, PendingBuild
+from engine.crew.builder.registration import BuildPaths
+from engine.crew.builder.skill import SkillDefinition, parse_skill
+from engine.crew.builder.skill_folder import SkillFolder, read_folder
+from engine.crew.builder.tools import WorkspaceTools, check_tools, draft_tools, names_none
+from engine.crew.builder.yaml_text import YamlError, read_mapping
+from engine.crew.ontology.kinds import AgentType, InvalidError
+from engine.crew.ontology.spec import AgentSpec
+from engine.crew.ontology.spec_parser import parse_spec
+
+SIDECAR = "agent.yaml"
+
+
+def merge_sidecar(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Both mappings in one; where both say something the upper one wins, lists and all but mappings whole."""
+    whole = dict(below)
+    for key, value in above.items():
+        under = whole.get(key)
+        both = isinstance(value, Mapping) and isinstance(under, Mapping)
+        whole[key] = merge_sidecar(under, value) if both and isinstance(under, Mapping) else value
+    return whole
+
+
+def read_sidecar(folder: SkillFolder, findings: Findings) -> dict[str, Any] | None:
+    """The partial spec beside SKILL.md; empty where there is none, None where it cannot be read."""
+    data = folder.files.get(SIDECAR)
+    if data is None:
+        return {}
+    try:
+        fields, _ = read_mapping(data.decode("utf-8-sig"), typed=True)
+    except UnicodeDecodeError:
+        findings.error("BAD_SIDECAR", "is no UTF-8", SIDECAR)
+    except YamlError as error:
+        findings.error(
+            "BAD_SIDECAR", str(error), f"{SIDECAR}:{error.line}", "write it as a partial agent spec"
+        )
+    else:
+        return fields
+    return None
+
+
+_UNREADABLE = frozenset(
+    (
+        *("NO_FRONTMATTER", "UNCLOSED_FRONTMATTER", "BAD_YAML", "NOT_A_MAPPING", "DUPLICATE_KEY"),
+        *("ENCODING", "YAML_ALIAS", "YAML_TAG", "NO_SKILL_MD"),
+    )
+)
+"""Findings after which there is no front matter."""
+_LATER = {
+    "handoff": 3,
+    "tools": 4,
+    "triggers": 5,
+    "chaining": 5,
+    "graph": 5,
+}
+"""The phase in which a part of the spec is looked at."""
+_DOERS = (AgentType.OPERATOR, AgentType.PIPELINE, AgentType.COLLABORATIVE)
+"""Types that work with tools of their own accord; the others talk."""
+MCP_ANSWERS = ("retry", "optional", "abort")
+
+
+class NeedsOperatorError(Exception):
+    """A build cannot go on by itself; the choice says what is to be decided."""
+
+    def __init__(self, choice: Choice) -> None:
+        super().__init__(choice.question)
+        self.choice = choice
+
+
+@dataclass(frozen=True, slots=True)
+class BuildEnvironment:
+    """What a build asks of the workspace."""
+
+    tools: WorkspaceTools
+    resolve: Callable[[str], Awaitable[AgentSpec | None]]
+    """The version of an agent that new handoffs get; None for one that is not registered."""
+
+
+@dataclass(slots=True)
+class BuildState:
+    """A build under way."""
+
+    request: PendingBuild
+    around: BuildEnvironment
+    folder: SkillFolder | None = None
+    skill: SkillDefinition | None = None
+    sidecar: Mapping[str, Any] = field(default_factory=dict)
+    decision: TypeDecision | None = None
+    draft: dict[str, Any] = field(default_factory=dict)
+    spec: AgentSpec | None = None
+    former: AgentSpec | None = None
+    """The version that is registered now."""
+    former_sha256: str = ""
+    """Of the source that it was built from."""
+
+    @property
+    def agent_id(self) -> str:
+        """The id, once the skill is read."""
+        given = self.request.overrides.get("id", self.sidecar.get("id"))
+        if isinstance(given, str) and BuildPaths.names(given):
+            return given
+        return self.skill.id if self.skill else ""
+
+    def read(self, phase: int, findings: Findings) -> AgentSpec | None:
+        """The spec with what is drafted so far, sidecar and overrides above it."""
+        above = merge_sidecar(
+            self.sidecar, {key: value for key, value in self.request.overrides.items() if key != "mcp"}
+        )
+        fields = merge_sidecar(
+            self.draft, {key: value for key, value in above.items() if _LATER.get(key, 2) <= phase}
+        )
+        try:
+            self.spec = parse_spec(fields)
+        except InvalidError as error:
+            findings.invalid(error)
+            return None
+        return self.spec
+
+
+async def analysis(work: BuildState, findings: Findings) -> tuple[CheckOutcome, ...]:
+    """Phase 1: the skill, read. Checks valid_yaml and required_fields."""
+    if work.folder is None:
+        work.folder = await asyncio.to_thread(read_folder, work.request.path, findings)
+    if work.folder is None:
+        return (
+            CheckOutcome("valid_yaml", False, "not read"),
+            CheckOutcome("required_fields", False, "not read"),
+        )
+    work.skill = await asyncio.to_thread(parse_skill, work.folder, findings)
+    sidecar = read_sidecar(work.folder, findings)
+    work.sidecar = sidecar or {}
+    if work.request.strict:
+        for finding in [warning for warning in findings.warnings if warning.strict]:
+            findings.error(finding.code, finding.message, finding.where, finding.hint)
+            findings.all.remove(finding)
+    yaml = not _UNREADABLE & {finding.code for finding in findings.errors}
+    skill = work.skill
+    measured = f"id {work.agent_id}, {len(skill.steps)} steps" if skill else "no description or no id"
+    return (
+        CheckOutcome("valid_yaml", yaml, "a mapping" if yaml else "none"),
+        CheckOutcome("required_fields", skill is not None, measured),
+    )
+
+
+async def architecture(work: BuildState, findings: Findings) -> tuple[CheckOutcome, ...]:
+    """Phase 2: type, parts, model and version. Checks type_determined and model_selected."""
+    skill = _given(work.skill)
+    if skill.placeholder and "description" not in {**work.sidecar, **work.request.overrides}:
+        raise NeedsOperatorError(
+            Choice("The description is still the template's; what does the skill do?", (), "description")
+        )
+    decision = work.decision = decide_type(skill, work.sidecar, work.request.overrides, findings)
+    if decision is None:
+        return (CheckOutcome("type_determined", False, "no type"),)
+    if decision.rule == "ambiguous" and work.request.interactive:
+        counts = {str(kind): float(points) for kind, points in decision.counts.points.items()}
+        question = f"The text does not tell its type: {decision.counts}. Which is it?"
+        raise NeedsOperatorError(Choice(question, tuple(map(str, AgentType)), "type", counts))
+    work.draft = draft_spec(skill, decision, findings, {*work.sidecar, *work.request.overrides})
+    work.draft["version"] = _version(work, skill, findings)
+    spec = work.read(2, findings)
+    if spec is None:
+        return (
+            CheckOutcome("type_determined", True, str(decision.type)),
+            CheckOutcome("model_selected", False),
+        )
+    determined = decision.confidence >= 0.6 or decision.rule == "ambiguous"
+    model = spec.model.id or "the workspace's model"
+    measured = f"{decision.type}, {decision.confidence:g}, by {decision.rule} ({decision.counts})"
+    return (
+        CheckOutcome("type_determined", determined, measured),
+        CheckOutcome("model_selected", True, f"tier {spec.model.tier}: {model}"),
+    )
+
+
+def _version(work: BuildState, skill: SkillDefinition, findings: Findings) -> str:
+    """The declared version, else the former one's next; a lower one than the registered is an error."""
+    given = next(
+        (source["version"] for source in (work.request.overrides, work.sidecar) if "version" in source), None
+    )
+    declared = read_version(str(given) if given is not None else skill.declared("version"), findings)
+    former = work.former
+    if former is None:
+        return declared or "1.0.0"
+    if declared is None:
+        return patched(former.version)
+    if version_key(declared) < version_key(former.version):
+        words = f"{declared} is lower than {former.version}, which is registered"
+        findings.error("VERSION_LOWER", words, "version", "raise it, or take it out to have it counted up")
+    elif declared == former.version and work.former_sha256 != skill.source_sha256:
+        findings.warn("VERSION_SAME", f"the source has changed and the version {declared} has not", "version")
+    return declared
+
+
+async def protocol(work: BuildState, findings: Findings) -> tuple[CheckOutcome, ...]:
+    """Phase 3: the handoff protocol. Checks receives_defined and returns_defined."""
+    work.draft["handoff"] = draft_handoffs(_given(work.skill), findings)
+    spec = work.read(3, findings)
+    if spec is None:
+        bad = {
+            finding.where.split(".")[1] for finding in findings.errors if finding.where.startswith("handoff.")
+        }
+        return (
+            CheckOutcome("receives_defined", "receives" not in bad),
+            CheckOutcome("returns_defined", "receives" in bad and len(bad) == 1),
+        )
+    there = await _registered(work, routes_of(spec))
+    receives, returns = check_protocol(spec, there.__contains__, findings)
+    needs = ", ".join(spec.handoff.receives.required) or "nothing"
+    return (
+        CheckOutcome(
+            "receives_defined", receives, f"requires {needs}, clarity {spec.handoff.receives.min_clarity:g}"
+        ),
+        CheckOutcome("returns_defined", returns, f"{spec.handoff.returns.output_format}"),
+    )
+
+
+async def assembly(work: BuildState, findings: Findings) -> tuple[CheckOutcome, ...]:
+    """Phase 4: the tools. Checks mcps_connected and tools_available."""
+    skill = _given(work.skill)
+    usual = not work.sidecar and work.spec is not None and work.spec.type in _DOERS
+    work.draft["tools"] = draft_tools(skill, findings, usual=usual)
+    spec = work.read(4, findings)
+    if spec is None:
+        return (CheckOutcome("tools_available", False, "the tools cannot be read"),)
+    if work.request.overrides.get("mcp") == "optional":
+        uses = tuple(use.model_copy(update={"required": False}) for use in spec.tools.mcp_servers)
+        spec = spec.model_copy(update={"tools": spec.tools.model_copy(update={"mcp_servers": uses})})
+        work.draft["tools"]["mcp_servers"] = [use.model_dump(mode="json") for use in uses]
+    facts = await check_tools(spec, work.around.tools, findings)
+    if not facts.connected and work.request.interactive:
+        down = "; ".join(finding.message for finding in findings.errors if finding.code == "MCP_DOWN")
+        raise NeedsOperatorError(Choice(f"A required server is down: {down}", MCP_ANSWERS, "mcp"))
+    work.draft["tools"]["degraded"] = list(facts.degraded)
+    work.read(4, findings)
+    why = ", the usual ones, as the skill names none" if usual and names_none(skill) else ""
+    servers = f"{len(spec.tools.mcp_servers)} servers, {len(facts.degraded)} degraded"
+    return (
+        CheckOutcome("mcps_connected", facts.connected, servers),
+        CheckOutcome("tools_available", facts.available, f"{len(spec.tools.local)} local commands{why}"),
+    )
+
+
+async def graph_schema(work: BuildState, findings: Findings) -> tuple[CheckOutcome, ...]:
+    """Phase 5: the node and its edges, tried in the graph. Checks schema_valid and queries_generated."""
+    work.draft |= draft_graph(_given(work.skill), findings)
+    spec = work.read(5, findings)
+    if spec is None or findings.errors:
+        return (CheckOutcome("schema_valid", False, "the rows cannot be read"),)
+    chains = chains_of(spec)
+    note_pending_routes(chains, (await _registered(work, chains)).__contains__, findings)
+    good = check_graph(spec, findings)
+    found_by = f"{len(spec.triggers.keywords)} triggers, {len(spec.triggers.problem_types)} problem types"
+    return (
+        CheckOutcome("schema_valid", good, found_by),
+        CheckOutcome("queries_generated", good, "found by its own triggers" if good else ""),
+    )
+
+
+async def _registered(work: BuildState, named: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    """Which of the named agents are there."""
+    ids = {agent_id for several in named.values() for agent_id in several}
+    return frozenset(
+        [agent_id for agent_id in sorted(ids) if await work.around.resolve(agent_id) is not None]
+    )
+
+
+def _given(skill: SkillDefinition | None) -> SkillDefinition:
+    if skill is None:
+        raise RuntimeError("a phase ran before the skill was read")
+    return skill
+
+
+PHASES = (
+    ("SKILL analysis", analysis),
+    ("architecture", architecture),
+    ("handoff protocol", protocol),
+    ("tool assembly", assembly),
+    ("graph schema", graph_schema),
+)
+"""The phases that write nothing, in order, with what they are called."""

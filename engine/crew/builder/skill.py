@@ -1,0 +1,295 @@
+"""Phase 1 of a build: reads a skill as clients do, and judges it as the standard's validator does."""
+
+from __future__ import annotations
+
+import hashlib
+import keyword
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.crew.builder.findings import Findings
+from engine.crew.builder.skill_folder import (
+    Document,
+    Resource,
+    Section,
+    SkillFolder,
+    Step,
+    parse_markdown,
+)
+from engine.crew.builder.yaml_text import (
+    ANCESTOR,
+    STANDARD,
+    Frontmatter,
+    parse_frontmatter,
+    split_frontmatter,
+)
+from engine.tools.mcp.names import tokens_of
+
+_MOST = 64
+_LETTERS = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "þ": "th", "ð": "d", "ı": "i"}
+
+
+def slug(text: str, most: int = _MOST) -> str:
+    """A kebab id of a name: ASCII where it can be written so, else marked by a hash; empty for no name."""
+    folded = "".join(
+        _LETTERS.get(letter, letter) for letter in unicodedata.normalize("NFKD", text.casefold())
+    )
+    folded = "".join(letter for letter in folded if not unicodedata.combining(letter))
+    folded = re.sub(r"['’`]", "", folded)
+    kebab = re.sub(r"[^a-z0-9]+", "-", folded).strip("-")
+    lost = any(letter.isalnum() and not letter.isascii() for letter in folded)
+    if lost or (text.strip() and not kebab):
+        mark = hashlib.sha256(
+            unicodedata.normalize("NFKC", text.strip()).encode("utf-8", "replace")
+        ).hexdigest()[:8]
+        kebab = f"{kebab[: most - 9].rstrip('-')}-{mark}" if kebab else f"agent-{mark}"
+    return kebab[:most].strip("-")
+
+
+def class_name(agent_id: str) -> str:
+    """The class of an agent: `PwsValidationAgent` of `pws-validation`. An identifier, whatever the id."""
+    words = "".join(word[:1].upper() + word[1:] for word in re.split(r"[^A-Za-z0-9]+", agent_id))
+    name = f"{'A' if words[:1].isdigit() else ''}{words}Agent"
+    return name if name.isidentifier() and not keyword.iskeyword(name) else "AAgent"
+
+
+def unique(name: str, taken: set[str]) -> str:
+    """The id, or the id with a number where it is taken; it is taken afterwards."""
+    free, number = name, 1
+    while free in taken:
+        number += 1
+        free = f"{name[:58]}-{number}"
+    taken.add(free)
+    return free
+
+
+MOST_NAME, MOST_DESCRIPTION, MOST_COMPATIBILITY, MOST_LINES = 64, 1024, 500, 500
+_PLACEHOLDER = re.compile(
+    r"\s*(\[?TODO\b|replace (this )?with\b|(insert|your) description\b|<description>)", re.I
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SkillDefinition:
+    """What a SKILL.md with its folder says."""
+
+    id: str
+    """The agent's id, made of the name."""
+    name: str
+    description: str
+    license: str
+    metadata: Mapping[str, str]
+    allowed_tools: tuple[str, ...]
+    extra: Mapping[str, Any]
+    """Fields that are not the standard's, the ancestor's among them."""
+    body: bytes
+    """Byte for byte."""
+    document: Document
+    sections: tuple[Section, ...]
+    steps: tuple[Step, ...]
+    resources: tuple[Resource, ...]
+    source_sha256: str
+    placeholder: bool = False
+    """Whether the description is still the template's."""
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.body.decode("utf-8")
+
+    def declared(self, name: str) -> Any:
+        """What is declared by `metadata.mindrian-NAME`, else by the ancestor's field; None for nothing."""
+        value = self.metadata.get(f"mindrian-{name}")
+        if value is not None and value.strip():
+            return value
+        return self.extra.get(name.replace("-", "_"), self.extra.get(name))
+
+
+def parse_skill(folder: SkillFolder, findings: Findings) -> SkillDefinition | None:
+    """Read a skill; None when nothing can be made of it, and then `findings` has the error."""
+    file = folder.skill_file
+    if not file:
+        near = next((path for path in folder.files if path.lower() == "skill.md"), "")
+        hint = f"rename {near} to SKILL.md" if near else "put one into the folder"
+        findings.error("NO_SKILL_MD", "there is no SKILL.md", folder.source, hint)
+        return None
+    if file != "SKILL.md":
+        findings.warn("SKILL_MD_CASE", "is named skill.md; clients look for SKILL.md", file)
+    parted = split_frontmatter(folder.files[file], findings, file)
+    front = parse_frontmatter(parted, findings, file) if parted else None
+    if parted is None or front is None:
+        return None
+    document = parse_markdown(parted.body.decode("utf-8"))
+    read = _Reader(front, findings, file)
+    name = read.name(folder.name)
+    description = read.description()
+    known = read.known()
+    _size(parted.body, folder, findings, file)
+    agent_id = slug(name)
+    if not agent_id:
+        findings.error(
+            "NO_NAME", "there is no name, and the folder gives none", file, "add name: to the frontmatter"
+        )
+    if not description.strip() or not agent_id:
+        return None
+    if placeholder := bool(_PLACEHOLDER.match(description)):
+        findings.warn("PLACEHOLDER", "the description is still the template's", read.at("description"))
+    return SkillDefinition(
+        **known,
+        id=agent_id,
+        name=name,
+        description=description,
+        extra={key: value for key, value in front.fields.items() if key not in STANDARD},
+        body=parted.body,
+        document=document,
+        sections=document.sections,
+        steps=document.steps,
+        resources=folder.resources,
+        source_sha256=folder.sha256,
+        placeholder=placeholder,
+    )
+
+
+class _Reader:
+    """Reads the fields of a head, each judged twice: leniently, and as the standard does."""
+
+    def __init__(self, front: Frontmatter, findings: Findings, file: str) -> None:
+        self._fields, self._lines, self._found, self._file = front.fields, front.lines, findings, file
+
+    def at(self, key: str) -> str:
+        """Where a field stands."""
+        return f"{self._file}:{self._lines.get(key, 1)}"
+
+    def _text(self, key: str) -> str:
+        value = self._fields.get(key, "")
+        if isinstance(value, str):
+            return value
+        self._found.warn(
+            "NOT_TEXT", f"{key} is to be a text and is a {_kind(value)}", self.at(key), strict=True
+        )
+        return ", ".join(map(str, value)) if isinstance(value, list) else ""
+
+    def name(self, folder: str | None) -> str:
+        """The name; the folder's where there is none."""
+        name_text = self._text("name").strip()
+        if not name_text:
+            hint = "add name: to the frontmatter"
+            self._found.warn(
+                "NO_NAME", "there is no name; the folder's is taken", self.at("name"), hint, strict=True
+            )
+            return folder or ""
+        name = unicodedata.normalize("NFKC", name_text)
+        if faults := name_faults(name):
+            hint = f"the agent's id is {slug(name_text)}"
+            self._found.warn(
+                "BAD_NAME", f"{name_text!r} {'; '.join(faults)}", self.at("name"), hint, strict=True
+            )
+        if folder is not None and unicodedata.normalize("NFKC", folder) != name:
+            words = f"the name {name_text!r} is not that of its folder, {folder!r}"
+            self._found.warn("NAME_DIFFERS", words, self.at("name"), strict=True)
+        return name_text
+
+    def description(self) -> str:
+        """The description, whole."""
+        text = self._text("description")
+        if not text.strip():
+            words = "there is no description"
+            self._found.error(
+                "NO_DESCRIPTION", words, self.at("description"), "say what it does and when to use it"
+            )
+        elif len(text) > MOST_DESCRIPTION:
+            words = f"the description has {len(text):,} characters; {MOST_DESCRIPTION:,} is the most"
+            self._found.warn("LONG_DESCRIPTION", words, self.at("description"), strict=True)
+        return text
+
+    def known(self) -> dict[str, Any]:
+        """The other fields of the standard; unknown ones are reported."""
+        for key in self._fields:
+            if key not in STANDARD:
+                words = f"{key} is no field of the standard" + (", but read" if key in ANCESTOR else "")
+                hint = "strict validators refuse it; metadata is the place"
+                self._found.warn("UNKNOWN_FIELD", words, self.at(key), hint, strict=True)
+        compatibility = self._text("compatibility")
+        if len(compatibility) > MOST_COMPATIBILITY:
+            words = f"compatibility has {len(compatibility)} characters; {MOST_COMPATIBILITY} is the most"
+            self._found.warn("LONG_COMPATIBILITY", words, self.at("compatibility"), strict=True)
+        license_said = self._fields.get("license", "")
+        return {
+            "license": license_said if isinstance(license_said, str) else "",
+            "metadata": self._metadata(),
+            "allowed_tools": self._allowed(),
+        }
+
+    def _metadata(self) -> dict[str, str]:
+        metadata = self._fields.get("metadata", {})
+        if not isinstance(metadata, dict):
+            if metadata:
+                words = "metadata is to be `key: value` lines and was left out"
+                self._found.warn("BAD_METADATA", words, self.at("metadata"))
+            return {}
+        read = {}
+        for key, value in metadata.items():
+            if isinstance(value, list) and all(isinstance(part, str) for part in value):
+                read[key] = ", ".join(value)
+            elif isinstance(value, str):
+                read[key] = value
+            else:
+                words = f"metadata.{key} is to be a text and was left out"
+                self._found.warn("BAD_METADATA", words, self.at("metadata"))
+        return read
+
+    def _allowed(self) -> tuple[str, ...]:
+        allowed = self._fields.get("allowed-tools", "")
+        if isinstance(allowed, list):
+            words = "allowed-tools is a list; the standard has a text with blanks between"
+            self._found.warn("LIST_TOOLS", words, self.at("allowed-tools"))
+            return tuple(
+                dict.fromkeys(
+                    token for entry in allowed if isinstance(entry, str) for token in tokens_of(entry)
+                )
+            )
+        if not isinstance(allowed, str):
+            self._found.warn("BAD_TOOLS", "allowed-tools is neither text nor list", self.at("allowed-tools"))
+            return ()
+        return tokens_of(allowed)
+
+
+def name_faults(name: str) -> list[str]:
+    """What keeps a name from being one by the standard; the name is normalised (NFKC)."""
+    faults = []
+    if len(name) > MOST_NAME:
+        faults.append(f"has {len(name)} characters; {MOST_NAME} is the most")
+    if name != name.lower():
+        faults.append("is not in lower case")
+    if name.startswith("-") or name.endswith("-") or "--" in name:
+        faults.append("has a hyphen at an edge or two together")
+    if not all(letter.isalnum() or letter == "-" for letter in name):
+        faults.append("has other characters than letters, digits and hyphens")
+    return faults
+
+
+def _size(body: bytes, folder: SkillFolder, findings: Findings, file: str) -> None:
+    if not body.strip():
+        findings.warn(
+            "EMPTY_BODY", "there is nothing but the frontmatter", file, "the description is all it goes by"
+        )
+    lines = folder.files[file].count(b"\n") + 1
+    if lines > MOST_LINES:
+        findings.warn(
+            "LONG_BODY", f"has {lines:,} lines; {MOST_LINES} is advised", file, "move parts into references/"
+        )
+
+
+def words_of(declared: Any) -> tuple[str, ...]:
+    """The words of a declared list: a text with commas, or a list."""
+    parts: Sequence[Any] = (
+        declared.split(",") if isinstance(declared, str) else declared if isinstance(declared, list) else ()
+    )
+    return tuple(dict.fromkeys(part.strip() for part in parts if isinstance(part, str) and part.strip()))
+
+
+def _kind(value: Any) -> str:
+    return "mapping" if isinstance(value, dict) else "list" if isinstance(value, list) else "value"

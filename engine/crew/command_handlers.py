@@ -1,0 +1,390 @@
+"""Carries out the operator's commands to the crew; the ideas that roles have parked are settled here too."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from engine.core import crew as ce
+from engine.core import crew_commands as cc
+from engine.core.command import Receipt
+from engine.core.goals import AdoptGoal
+from engine.core.text import clean_line
+from engine.crew.choice import OperatorDecider, iterate
+from engine.crew.crew import Crew
+from engine.crew.handoffs.admission import key_by_prefix
+from engine.crew.handoffs.contexts import HandoffDraft, operator_context, with_sources
+from engine.crew.methods.debate import ROUNDS, with_rounds
+from engine.crew.ontology.kinds import (
+    ErrorCode,
+    HandoffMode,
+    HandoffState,
+    IllegalTransition,
+    InvalidError,
+    Priority,
+    ReturnBehavior,
+)
+from engine.crew.ontology.results import HandoffResult
+from engine.crew.ontology.spec_parser import parse_spec
+from engine.crew.operator_requests import GUIDED
+from engine.crew.ports import HandoffError, HandoffRequest
+from engine.crew.state import Handoff, Idea
+
+
+async def settle_idea(crew: Crew, command: cc.TakeIdea | cc.DropIdea, idea: Idea, actor: str) -> Receipt:
+    """Take a parked idea up or drop it; one whose work is refused stays parked.
+
+    Raises:
+        HandoffError: it was settled before, or no taker is named.
+        JournalError: the journal refused.
+    """
+    if idea.state != "parked":
+        became = f": {idea.to}" if idea.to else ""
+        raise HandoffError(ErrorCode.BAD_CONTEXT, f"{idea.id} was {idea.state} already{became}")
+    if isinstance(command, cc.DropIdea):
+        message = ce.IdeaSettled(idea=idea.id, state="dropped", reason=clean_line(command.reason))
+        crew.stream.append(message, actor=actor)
+        return Receipt(ok=True, message=f"{idea.id} is dropped: {clean_line(idea.text, limit=120)}")
+    if command.to:
+        done = await run_crew_command(crew, cc.Delegate(to=command.to, task=idea.text), actor)
+        became = str(done.data.get("handoff", ""))
+    elif command.goal_of:
+        goal = AdoptGoal(agent=command.goal_of, text=idea.text)
+        done = await crew.engine.submit(goal, operator=actor.removeprefix("operator:"))
+        became = f"a goal of {command.goal_of}"
+    else:
+        raise HandoffError(ErrorCode.BAD_CONTEXT, f"{idea.id}: say who is to take it up")
+    if not done.ok:
+        return done
+    crew.stream.append(ce.IdeaSettled(idea=idea.id, state="taken", to=became), actor=actor)
+    return done.model_copy(update={"message": f"{idea.id} is taken up: {done.message}"})
+
+
+DEBATER = "decision-debate"
+
+
+async def run_crew_command(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
+    """Carry a command out; what the receipt says is durable, and work goes on behind it.
+
+    Raises:
+        JournalError: the journal refused.
+    """
+    try:
+        receipt = await _carried_out(crew, command, actor)
+    except (HandoffError, IllegalTransition, InvalidError) as error:
+        return Receipt(ok=False, message=clean_line(str(error)))
+    await crew.stream.commit()
+    return receipt
+
+
+async def _carried_out(crew: Crew, command: cc.ForCrew, actor: str) -> Receipt:
+    match command:
+        case cc.Delegate() | cc.Debate() | cc.Sequence() | cc.Parallel() | cc.Select():
+            return await _work(crew, command, actor)
+        case cc.Transfer():
+            message = await crew.floor.transfer(
+                command.to, command.reason, clarity=command.clarity, actor=actor
+            )
+            return Receipt(ok=True, message=message, data={"handoff": crew.state.floor[-1].handoff})
+        case cc.TakeBack():
+            return Receipt(ok=True, message=await crew.floor.take_back(actor))
+        case cc.Say():
+            holder = await crew.floor.say(command.text, actor)
+            return Receipt(ok=True, message=f"told {holder}")
+        case cc.CancelHandoff() if not command.handoff:
+            return await _cancel_all(crew, command, actor)
+        case (
+            cc.CancelHandoff() | cc.RetryHandoff() | cc.PauseHandoff() | cc.ResumeHandoff()
+            | cc.SetPriority() | cc.StepMode() | cc.TakeOver() | cc.GuidedMove()
+        ):  # fmt: skip
+            return await _on_handoff(crew, command, crew.handoff(command.handoff), actor)
+        case cc.AnswerRequest():
+            name = key_by_prefix("request", command.request, crew.state.requests, "hr-")
+            await crew.requests.answer(name, command.option, command.text, actor)
+            return Receipt(ok=True, message=f"{name} is answered", data={"request": name})
+        case cc.DismissRequest():
+            name = key_by_prefix("request", command.request, crew.state.requests, "hr-")
+            await crew.requests.dismiss(name, actor, command.reason)
+            return Receipt(ok=True, message=f"{name} is dismissed", data={"request": name})
+        case cc.RevokePermission():
+            crew.requests.revoke(command.who, command.tool, actor)
+            return Receipt(ok=True, message=f"{command.who} asks again before it uses {command.tool}")
+        case cc.TakeIdea() | cc.DropIdea():
+            name = key_by_prefix("idea", command.idea, crew.state.ideas, "i-")
+            return await settle_idea(crew, command, crew.state.ideas[name], actor)
+        case cc.RegisterAgent():
+            entry = await crew.registry.register(command.spec, source=command.source, actor=actor)
+            message = "; ".join((f"{entry.spec.id} {entry.spec.version} is registered", *entry.warnings))
+            return Receipt(ok=True, message=message, event=entry.event, data={"agent": entry.spec.id})
+        case cc.RemoveAgent():
+            if crew.builds is not None:
+                return Receipt(ok=True, message=await crew.builds.remove(command.who, actor=actor))
+            await crew.registry.remove(command.who, reason=command.reason, actor=actor)
+            return Receipt(ok=True, message=f"{command.who} is removed; what runs goes on")
+        case cc.EnableAgent():
+            await crew.registry.enable(command.who, command.enabled, actor=actor)
+            how = "takes work" if command.enabled else "takes no work"
+            return Receipt(ok=True, message=f"{command.who} {how}")
+    return Receipt(ok=False, message=f"{command.do} is not known here")
+
+
+# ------------------------------------------------------------------ work
+
+
+async def _work(crew: Crew, command: cc.Bringing, actor: str) -> Receipt:
+    command = await with_sources(command, crew.state, crew.engine.root)
+    match command:
+        case cc.Delegate(returns="synthesize"):
+            drafts = _many(crew, command, (command.to,), HandoffMode.PARALLEL, actor)
+            return _in_parallel(crew, drafts, min_success=1, fail_fast=False, synthesize=True)
+        case cc.Delegate():
+            crew.registry.entry(command.to)
+            returns = ReturnBehavior(command.returns or ReturnBehavior.PASSTHROUGH)
+            context = operator_context(
+                crew.state, crew.handoffs.setting, _ask(command, command.to), clarity=command.clarity,
+                returns=returns,
+            )  # fmt: skip
+            return await _begun(
+                crew, HandoffDraft(context, actor=actor), iterates=returns is ReturnBehavior.ITERATE
+            )
+        case cc.Debate():
+            return await _debate(crew, command, actor)
+        case cc.Sequence():
+            drafts = _many(crew, command, command.to, HandoffMode.SEQUENTIAL, actor)
+            group = crew.groups.begin(HandoffMode.SEQUENTIAL, drafts)
+            work = crew.groups.sequential(
+                drafts, group=group, on_fail=command.on_fail, synthesize=command.returns == "synthesize"
+            )
+            crew.handoffs.moves.own(work, f"sequence {group}")
+            return Receipt(
+                ok=True, message=f"{group} begins: {' → '.join(command.to)}", data={"group": group}
+            )
+        case cc.Parallel():
+            drafts = _many(crew, command, command.to, HandoffMode.PARALLEL, actor)
+            return _in_parallel(
+                crew, drafts, min_success=command.min_success, fail_fast=command.fail_fast,
+                synthesize=command.returns == "synthesize",
+            )  # fmt: skip
+        case cc.Select():
+            return await _selected(crew, command, actor)
+    raise HandoffError(ErrorCode.BAD_CONTEXT, f"{command.do} is no work")
+
+
+def _ask(command: cc.Delegate | cc.Sequence | cc.Parallel | cc.Select, to: str) -> HandoffRequest:
+    return HandoffRequest(
+        to,
+        command.task,
+        command.expected,
+        command.focus,
+        command.skip,
+        Priority(command.priority),
+        command.timeout_s,
+        metadata=command.metadata,
+    )
+
+
+def _many(
+    crew: Crew,
+    command: cc.Delegate | cc.Sequence | cc.Parallel,
+    to: Sequence[str],
+    mode: HandoffMode,
+    actor: str,
+) -> list[HandoffDraft]:
+    for agent in to:
+        crew.registry.entry(agent)
+    returns = ReturnBehavior.SYNTHESIZE if command.returns == "synthesize" else ReturnBehavior.PASSTHROUGH
+    return [
+        HandoffDraft(
+            operator_context(crew.state, crew.handoffs.setting, _ask(command, agent), clarity=command.clarity,
+                      mode=mode, returns=returns),
+            actor=actor,
+        )
+        for agent in to
+    ]  # fmt: skip
+
+
+async def _begun(crew: Crew, draft: HandoffDraft, *, iterates: bool = False, note: str = "") -> Receipt:
+    name = await crew.handoffs.hand_over(draft)
+    handoff = crew.state.handoffs[name]
+    data = {"handoff": name, "state": str(handoff.state)}
+    if handoff.state is HandoffState.REJECTED and handoff.result is not None:
+        return Receipt(
+            ok=False,
+            message=f"{name} {handoff.result.error_code}: {handoff.result.error}",
+            data={**data, "code": str(handoff.result.error_code)},
+        )
+    if iterates:
+        decides = OperatorDecider(crew.requests, crew.handoffs, draft, attended=crew.attended)
+        handed = [name]
+
+        async def conduct(draft: HandoffDraft) -> HandoffResult:
+            last, result = await crew.handoffs.conduct(draft, handed=handed.pop() if handed else "")
+            decides.last = last
+            return result
+
+        crew.handoffs.moves.own(iterate(draft, conduct, decides), f"iterate {name}")
+    else:
+        crew.handoffs.moves.own(crew.handoffs.conduct(draft, handed=name), f"conduct {name}")
+    task = clean_line(draft.context.task_description, limit=80)
+    return Receipt(ok=True, message=f"{name} goes to {handoff.agent}: {task}{note}", data=data)
+
+
+def _in_parallel(
+    crew: Crew, drafts: list[HandoffDraft], *, min_success: int | None, fail_fast: bool, synthesize: bool
+) -> Receipt:
+    least = min_success if min_success is not None else -(-len(drafts) // 2)
+    group = crew.groups.begin(HandoffMode.PARALLEL, drafts, min_success=least)
+
+    async def run() -> None:
+        together = await crew.groups.parallel(
+            drafts, group=group, min_success=min_success, fail_fast=fail_fast, synthesize=synthesize
+        )
+        if together.code is ErrorCode.QUORUM and not fail_fast:
+            crew.answers.missed(together)
+
+    crew.handoffs.moves.own(run(), f"parallel {group}")
+    names = ", ".join(draft.context.to_agent for draft in drafts)
+    return Receipt(ok=True, message=f"{group} begins: {names}", data={"group": group})
+
+
+async def _selected(crew: Crew, command: cc.Select, actor: str) -> Receipt:
+    setting = crew.handoffs.setting
+    candidates = crew.selective.candidates(command.task, command.among, "user", crew.state.finished())
+    if crew.selective.clarifies(candidates):
+        message = await crew.floor.transfer(
+            candidates[0].agent, command.task, clarity=command.clarity, actor=actor
+        )
+        why = "; ".join(candidates[0].why)
+        data = {"agent": candidates[0].agent, "handoff": crew.state.floor[-1].handoff}
+        return Receipt(ok=True, message=f"{message}: {why}", data=data)
+
+    def make(agent: str) -> HandoffDraft:
+        context = operator_context(
+            crew.state, setting, _ask(command, agent), clarity=command.clarity, mode=HandoffMode.SELECTIVE
+        )
+        return HandoffDraft(context, actor=actor)
+
+    group = crew.selective.begin(candidates, make)
+    crew.handoffs.moves.own(crew.selective.run(candidates, make, group=group), f"select {group}")
+    names = ", ".join(f"{candidate.agent} {candidate.score:.4f}" for candidate in candidates[:3])
+    return Receipt(ok=True, message=f"{group} begins: {names}", data={"group": group})
+
+
+async def _debate(crew: Crew, command: cc.Debate, actor: str) -> Receipt:
+    spec = None
+    if bool(command.pro) != bool(command.con):
+        raise HandoffError(ErrorCode.BAD_CONTEXT, "a debate has two sides: name both pro and con")
+    if command.pro:
+        for side in (command.pro, command.con):
+            crew.registry.entry(side)
+        spec = parse_spec(_ad_hoc(command))
+        to, debate = spec.id, spec.debate
+    else:
+        entry = crew.registry.entry(command.agent_id or DEBATER)
+        to, debate = entry.spec.id, entry.spec.debate
+    if debate is None:
+        raise HandoffError(ErrorCode.NOT_CALLABLE, f"{to} has no debate")
+    if spec is None and command.judge not in ("", debate.judge_agent):
+        message = f"{to} is judged by {debate.judge_agent}; name two agents to have another judge"
+        raise HandoffError(ErrorCode.BAD_CONTEXT, message)
+    metadata: dict[str, Any] = {**command.metadata, "motion": command.motion}
+    if spec is None and command.rounds is not None:
+        metadata[ROUNDS] = command.rounds
+        debate = with_rounds(debate, metadata)
+    ask = HandoffRequest(to, command.motion, priority=Priority(command.priority), timeout_s=command.timeout_s,
+              metadata=metadata)  # fmt: skip
+    context = operator_context(
+        crew.state, crew.handoffs.setting, ask, clarity=command.clarity, mode=HandoffMode.DEBATE
+    )
+    return await _begun(
+        crew, HandoffDraft(context, spec, actor=actor), note=f" (up to {debate.calls} model calls)"
+    )
+
+
+def _ad_hoc(command: cc.Debate) -> dict[str, Any]:
+    sides = [
+        {"label": "for", "agent_id": command.pro, "stance": f"For the motion: {command.motion[:1_900]}"},
+        {
+            "label": "against",
+            "agent_id": command.con,
+            "stance": f"Against the motion: {command.motion[:1_900]}",
+        },
+    ]
+    return {
+        "id": "debate",
+        "name": "Debate",
+        "type": "collaborative",
+        "description": "A debate that the operator asked for.",
+        "debate": {"motion": command.motion, "sides": sides, "judge_agent": command.judge or "judge",
+                   "rounds": command.rounds or 2},
+        "handoff": {"receives": {"requires_who": False, "requires_success": False, "min_clarity": 0.0}},
+        "selectable": False,
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------ on one handoff
+
+
+async def _on_handoff(crew: Crew, command: cc.ForCrew, handoff: Handoff, actor: str) -> Receipt:
+    name, data = handoff.id, {"handoff": handoff.id}
+    match command:
+        case cc.CancelHandoff():
+            if not await crew.handoffs.endings.cancel(name, command.reason, actor=actor):
+                return Receipt(ok=True, message=f"{name} is over already: {handoff.state.words}", data=data)
+            return Receipt(ok=True, message=f"{name} is {crew.state.handoffs[name].state.words}", data=data)
+        case cc.RetryHandoff():
+            after = await crew.answers.retry(handoff, actor)
+            return Receipt(ok=True, message=f"{after} tries {name} again", data={"handoff": after})
+        case cc.PauseHandoff():
+            await crew.handoffs.pause(name, actor)
+            return Receipt(ok=True, message=f"{name} is paused", data=data)
+        case cc.ResumeHandoff():
+            await crew.handoffs.resume(name, actor)
+            return Receipt(ok=True, message=f"{name} goes on", data=data)
+        case cc.SetPriority():
+            if not handoff.open:
+                raise HandoffError(ErrorCode.BAD_CONTEXT, f"{name} is over: {handoff.state.words}")
+            crew.stream.append(ce.PriorityChanged(handoff=name, priority=command.priority), actor=actor)
+            crew.handoffs.dispatch()
+            return Receipt(ok=True, message=f"{name} has priority {command.priority}", data=data)
+        case cc.StepMode():
+            if not handoff.open:
+                raise HandoffError(ErrorCode.BAD_CONTEXT, f"{name} is over: {handoff.state.words}")
+            if not handoff.halts:
+                message = f"{name} has no phases and no rounds to halt after: {handoff.agent} is no pipeline"
+                raise HandoffError(ErrorCode.BAD_CONTEXT, f"{message} and no debate")
+            crew.stream.append(ce.StepModeSet(handoff=name, on=command.on), actor=actor)
+            how = "halts after each part and asks" if command.on else "goes through without a halt"
+            return Receipt(ok=True, message=f"{name} {how}", data=data)
+        case cc.TakeOver():
+            taken = await crew.returns.take_over(handoff, command.text, actor)
+            return Receipt(ok=True, message=f"{taken} has your text as its result", data={"handoff": taken})
+        case cc.GuidedMove():
+            return await _guided(crew, command, handoff, actor)
+    return Receipt(ok=False, message=f"{command.do} is not known here")
+
+
+async def _guided(crew: Crew, command: cc.GuidedMove, handoff: Handoff, actor: str) -> Receipt:
+    """Give a move to the run that waits for it; saving pauses the handoff and leaves its question open."""
+    if command.move == "save":
+        await crew.handoffs.pause(handoff.id, actor)
+        return Receipt(ok=True, message=f"{handoff.id} is saved and paused", data={"handoff": handoff.id})
+    asked = [
+        request for request in crew.state.open_requests(handoff.id) if request.reason_code.startswith(GUIDED)
+    ]
+    if not asked:
+        raise HandoffError(ErrorCode.BAD_CONTEXT, f"{handoff.id} waits for no step: {handoff.state.words}")
+    move = {"move": command.move, "value": command.value, "step": command.step, "reason": command.reason}
+    await crew.requests.answer(asked[0].id, "", json.dumps(move, ensure_ascii=False), actor)
+    return Receipt(ok=True, message=f"{command.move}: {asked[0].title}", data={"handoff": handoff.id})
+
+
+async def _cancel_all(crew: Crew, command: cc.CancelHandoff, actor: str) -> Receipt:
+    open_ids = [handoff.id for handoff in crew.state.open()]
+    tops = [handoff for handoff in open_ids if not any(above.open for above in crew.state.ancestors(handoff))]
+    await asyncio.gather(
+        *(crew.handoffs.endings.cancel(handoff, command.reason, actor=actor) for handoff in tops)
+    )
+    return Receipt(ok=True, message=f"{len(open_ids)} handoffs are cancelled", data={"handoffs": open_ids})

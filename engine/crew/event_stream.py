@@ -1,0 +1,311 @@
+"""The crew's stream: events go in, the state is folded at once, and `commit` makes it durable.
+
+Nothing else changes a `CrewState`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Literal, Self, TypeVar
+
+from engine.core import crew as ce
+from engine.core.events import payload_of
+from engine.core.journal import CREW, Event, JournalError, Payload
+from engine.core.ports import Clock
+from engine.core.store.port import JournalStore
+from engine.core.streams import StreamLog
+from engine.crew.handoffs.contexts import clarity_of
+from engine.crew.ontology.context import Answer, HandoffContext, HumanRequest
+from engine.crew.ontology.kinds import HandoffState, InvalidError, OntologyValue, Priority, RequestState
+from engine.crew.ontology.results import HandoffResult
+from engine.crew.ontology.spec import AgentSpec
+from engine.crew.state import Build, CrewState, Group, Handoff, Holder, Idea, Move, Registered, Server
+
+V = TypeVar("V", bound=OntologyValue)
+WARNINGS = 100
+"""Warnings that a state keeps."""
+
+
+def fold(events: Iterable[Event], state: CrewState | None = None) -> CrewState:
+    """The state after some events of the stream, from one before them.
+
+    Raises:
+        JournalError: an event is of no known kind or does not fit it.
+    """
+    state = state if state is not None else CrewState()
+    for event in events:
+        apply(state, event, payload_of(event))
+    return state
+
+
+def apply(state: CrewState, event: Event, payload: Payload) -> None:
+    """Bring a state forward by one event; what names nothing that is there changes nothing.
+
+    Raises:
+        JournalError: a value in it is none of the ontology's.
+    """
+    state.version, state.hash = event.version, event.hash
+    try:
+        _agents(state, event, payload)
+        _handoffs(state, event, payload)
+        _groups(state, event, payload)
+        _requests(state, event, payload)
+        _others(state, event, payload)
+    except InvalidError as error:
+        raise JournalError(f"Event {event.ref} ({event.kind}) does not fit its kind: {error}") from error
+
+
+def _loaded(state: CrewState, kind: type[V], stored: Mapping[str, Any]) -> V:
+    value, warnings = kind.loaded(stored)
+    if warnings:
+        state.warnings = tuple(dict.fromkeys((*state.warnings, *warnings)))[-WARNINGS:]
+    return value
+
+
+def _agents(state: CrewState, event: Event, payload: Payload) -> None:
+    match payload:
+        case ce.AgentRegistered():
+            spec = _loaded(state, AgentSpec, payload.spec)
+            state.specs[event.ref] = spec
+            old = state.agents.get(spec.id)
+            versions = (*old.versions, spec.version) if old is not None else (spec.version,)
+            state.agents[spec.id] = replace(
+                old or Registered(spec, event.at, event.ref),
+                spec=spec,
+                at=event.at,
+                event=event.ref,
+                source=payload.source,
+                warnings=payload.warnings,
+                versions=tuple(dict.fromkeys(versions)),
+            )
+            state.removed.pop(spec.id, None)
+            _known_now(state, spec.id)
+        case ce.AgentRemoved():
+            gone = state.agents.pop(payload.agent, None)
+            state.removed[payload.agent] = gone.source if gone is not None else ""
+        case ce.AgentEnabled():
+            if (entry := state.agents.get(payload.agent)) is not None:
+                state.agents[payload.agent] = replace(entry, enabled=payload.enabled)
+        case ce.UsageRecorded():
+            state.uses[payload.agent, payload.session or payload.handoff] = payload.success
+            if (entry := state.agents.get(payload.agent)) is not None:
+                state.agents[payload.agent] = replace(
+                    entry,
+                    runs=entry.runs + 1,
+                    successes=entry.successes + payload.success,
+                    last=payload.handoff or entry.last,
+                )
+
+
+def _known_now(state: CrewState, agent: str) -> None:
+    """Others that were warned of an agent that was not registered are warned no more."""
+    warnings = unknown_agents((agent,))
+    for name, entry in state.agents.items():
+        if warnings[0] in entry.warnings:
+            left = tuple(line for line in entry.warnings if line not in warnings)
+            state.agents[name] = replace(entry, warnings=left)
+
+
+def unknown_agents(agents: Iterable[str]) -> tuple[str, ...]:
+    """Warnings about agents that a routing names and that are not registered."""
+    return tuple(f"routing names {agent}, which is not registered" for agent in agents)
+
+
+def _handoffs(state: CrewState, event: Event, payload: Payload) -> None:
+    match payload:
+        case ce.HandoffQueued():
+            context = _loaded(state, HandoffContext, payload.context)
+            spec = state.specs.get(payload.spec_event)
+            if payload.spec is not None:
+                spec = _loaded(state, AgentSpec, payload.spec)
+            move = Move(payload.seq, "", HandoffState.QUEUED, event.at, "", event.actor, event.ref)
+            state.handoffs[payload.handoff] = Handoff(
+                context,
+                spec,
+                HandoffState.QUEUED,
+                (move,),
+                context.priority,
+                caller=payload.caller,
+                group=payload.group,
+                progress=_kept(state, context, spec),
+            )
+        case ce.HandoffMoved():
+            _moved(state, event, payload, limit_s=payload.limit_s)
+        case ce.HandoffEnded():
+            _moved(state, event, payload, result=_loaded(state, HandoffResult, payload.result))
+        case ce.RunBegun():
+            _change(state, payload.handoff, run=payload.run)
+            state.by_run[payload.run] = payload.handoff
+        case ce.PriorityChanged():
+            _change(state, payload.handoff, priority=Priority(payload.priority))
+        case ce.StepModeSet():
+            _change(state, payload.handoff, stepping=payload.on)
+        case ce.ProgressKept():
+            _change(state, payload.handoff, stage=payload.what, progress=payload.progress, note=payload.note)
+            handoff = state.handoffs.get(payload.handoff)
+            talked = payload.what == "role.turn" and handoff is not None and not handoff.proof
+            if talked and (known := clarity_of(payload.progress)) is not None:
+                state.clarity = known
+        case ce.LateResult():
+            if (handoff_found := state.handoffs.get(payload.handoff)) is not None:
+                _change(state, payload.handoff, late=handoff_found.late + 1)
+
+
+def _kept(state: CrewState, context: HandoffContext, spec: AgentSpec | None) -> dict[str, Any]:
+    """What a second try goes on from: the phases that were committed, the steps that were answered."""
+    before = state.handoffs.get(context.retry_of or "")
+    if before is None or spec is None or not spec.type.keeps_progress:
+        return {}
+    return {} if before.result is not None and before.result.success else before.progress
+
+
+def _moved(
+    state: CrewState,
+    event: Event,
+    payload: ce.HandoffMoved | ce.HandoffEnded,
+    *,
+    limit_s: float = 0.0,
+    result: HandoffResult | None = None,
+) -> None:
+    handoff = state.handoffs.get(payload.handoff)
+    if handoff is None:
+        return
+    target = HandoffState(payload.target)
+    move = Move(payload.seq, payload.source, target, event.at, payload.reason, event.actor, event.ref)
+    _change(
+        state,
+        payload.handoff,
+        state=target,
+        moves=(*handoff.moves, move),
+        spent_s=payload.spent_s,
+        limit_s=limit_s or handoff.limit_s,
+        result=result or handoff.result,
+    )
+
+
+def _change(crew: CrewState, handoff: str, /, **changes: Any) -> None:
+    if handoff in crew.handoffs:
+        crew.handoffs[handoff] = replace(crew.handoffs[handoff], **changes)
+
+
+def _groups(state: CrewState, event: Event, payload: Payload) -> None:
+    match payload:
+        case ce.GroupBegun():
+            fields = payload.model_dump(exclude={"group"})
+            state.groups[payload.group] = Group(payload.group, at=event.at, **fields)
+        case ce.HandoffQueued(group=group) if group in state.groups:
+            old = state.groups[group]
+            state.groups[group] = replace(old, handoffs=(*old.handoffs, payload.handoff))
+        case ce.GroupEnded():
+            if (known := state.groups.get(payload.group)) is not None:
+                fields = payload.model_dump(exclude={"group"})
+                state.groups[payload.group] = replace(known, ended=event.at, **fields)
+
+
+def _requests(state: CrewState, event: Event, payload: Payload) -> None:
+    match payload:
+        case ce.HumanOpened():
+            request = _loaded(state, HumanRequest, payload.request)
+            state.requests[request.id] = request
+        case ce.HumanAgain():
+            if (known := state.requests.get(payload.request)) is not None:
+                state.requests[payload.request] = _with(known, times=known.times + 1)
+        case ce.HumanClosed():
+            if (known := state.requests.get(payload.request)) is not None:
+                answer = _loaded(state, Answer, payload.answer) if payload.answer is not None else None
+                state.requests[payload.request] = _with(
+                    known, state=RequestState(payload.state), answer=answer
+                )
+                if answer is not None and not payload.taken:
+                    state.unclaimed = (*state.unclaimed, payload.request)
+        case ce.HumanTaken():
+            state.unclaimed = tuple(name for name in state.unclaimed if name != payload.request)
+        case ce.PermissionKept():
+            state.permissions[payload.agent, payload.tool] = payload.allow
+        case ce.PermissionRevoked():
+            state.permissions.pop((payload.agent, payload.tool), None)
+
+
+def _with(request: HumanRequest, **changes: Any) -> HumanRequest:
+    return request.model_copy(update=changes)
+
+
+def _others(state: CrewState, event: Event, payload: Payload) -> None:
+    match payload:
+        case ce.FloorChanged():
+            state.floor = tuple(Holder(*holder) for holder in payload.holders)
+        case ce.OperatorSaid():
+            state.said[payload.handoff] = (*state.said.get(payload.handoff, ()), payload.text)
+        case ce.OperatorHeard():
+            left = state.said.get(payload.handoff, ())[1:]
+            state.said = {**state.said, payload.handoff: left}
+        case ce.IdeaParked():
+            state.ideas[payload.idea] = Idea(
+                payload.idea, payload.text, payload.agent, payload.handoff, event.at
+            )
+        case ce.IdeaSettled():
+            if (idea := state.ideas.get(payload.idea)) is not None:
+                how: Literal["taken", "dropped"] = "taken" if payload.state == "taken" else "dropped"
+                state.ideas[payload.idea] = replace(idea, state=how, to=payload.to)
+        case ce.BuildStaged():
+            before = state.builds.get(payload.build)
+            phases = before.phases if before is not None else ()
+            if payload.phase and payload.state in ("passed", "failed"):
+                phases = (*phases, payload.data)
+            fields = payload.model_dump(exclude={"build"})
+            state.builds[payload.build] = Build(payload.build, at=event.at, phases=phases, **fields)
+        case ce.ServerTold():
+            fields = payload.model_dump(exclude={"server"})
+            state.servers[payload.server] = Server(payload.server, at=event.at, **fields)
+
+
+class EventStream:
+    """The one place that writes to the stream; `state` is the fold of all that was appended."""
+
+    def __init__(self, log: StreamLog, state: CrewState) -> None:
+        self.log = log
+        self.state = state
+        self._news = asyncio.Event()
+        self.closed = False
+
+    @classmethod
+    async def open(cls, store: JournalStore, clock: Clock) -> Self:
+        """Read the stream.
+
+        Raises:
+            JournalError: it cannot be read, or holds what this version does not know.
+        """
+        events = await store.read(CREW)
+        state = await asyncio.to_thread(fold, events)
+        return cls(StreamLog(CREW, state.version, state.hash, clock, store.commit), state)
+
+    def append(self, payload: Payload, *, actor: str = "system") -> Event:
+        """Add an event and fold it, as the journal will give it back; it becomes durable soon."""
+        event = self.log.append(payload, actor=actor, causes=(), tick=0)
+        apply(self.state, event, payload_of(event))
+        self.log.commit_soon()
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+        return event
+
+    async def commit(self) -> None:
+        """Make all that is pending durable.
+
+        Raises:
+            JournalError: the journal refused.
+        """
+        await self.log.commit()
+
+    async def changed(self) -> None:
+        """Wait for the next event."""
+        await self._news.wait()
+
+    async def close(self) -> None:
+        """Make what is pending durable where that can be done."""
+        self.closed = True
+        with suppress(JournalError):
+            await self.log.commit()
+        await self.log.close()

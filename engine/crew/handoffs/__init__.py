@@ -1,0 +1,1 @@
+"""Handoffs between agents: admission, queue, deadlines, ends and requests to the operator."""

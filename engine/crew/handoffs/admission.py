@@ -1,0 +1,345 @@
+"""Decides whether a handoff may run, and keeps the registry of agents that can be handed work.
+
+Eight questions are asked in their order, and the first refusal counts: what the crew knows comes first, then
+tools and budget. A refused handoff never runs, and no model is asked about it. The health of MCP servers
+that agents need is recorded here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from engine.core import crew as ce
+from engine.core.text import clean_line
+from engine.crew.event_stream import EventStream, unknown_agents
+from engine.crew.handoffs.schedule import LEAST_S, MARGIN_S
+from engine.crew.ontology.context import HandoffContext
+from engine.crew.ontology.kinds import RESERVED, ErrorCode, HandoffType, InvalidError
+from engine.crew.ontology.spec import ANYBODY, AgentSpec
+from engine.crew.ontology.spec_parser import parse_spec
+from engine.crew.ports import HandoffError, ToolAvailability
+from engine.crew.state import CrewState, Handoff, Registered
+
+if TYPE_CHECKING:
+    from engine.tools.mcp.health import ServerView
+    from engine.tools.mcp.workspace_servers import Servers
+
+
+DEPTH = 6
+"""Agents in a line of delegations."""
+FANOUT = 8
+"""Open handoffs below one."""
+OPEN = 32
+"""Open handoffs of a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a handoff does not run."""
+
+    code: ErrorCode
+    message: str
+
+
+def refusal(
+    state: CrewState,
+    context: HandoffContext,
+    spec: AgentSpec | None,
+    caller: AgentSpec | None,
+    *,
+    registered: bool,
+    left_s: float,
+) -> Refusal | None:
+    """What speaks against a handoff, of what is known without asking anybody (questions 1 to 6).
+
+    Args:
+        state: the crew as it is; the handoff itself may be in it.
+        context: the handoff.
+        spec: what it would run by; None where there is no such agent.
+        caller: the spec of the agent that hands over; None for the operator.
+        registered: whether it is a registered agent; sub-agents of a run are not, and their caller made them.
+        left_s: seconds that its parent has left.
+    """
+    return next(_refusals(state, context, spec, caller, registered=registered, left_s=left_s), None)
+
+
+def _refusals(
+    state: CrewState,
+    context: HandoffContext,
+    spec: AgentSpec | None,
+    caller: AgentSpec | None,
+    *,
+    registered: bool,
+    left_s: float,
+) -> Iterator[Refusal]:
+    """All that speaks against a handoff, in the order of the questions."""
+    to, entry = context.to_agent, state.agents.get(context.to_agent)
+    if spec is None or (registered and entry is None):
+        near = nearest(to, state.agents)
+        known = f"; near it: {', '.join(near)}" if near else ""
+        yield Refusal(ErrorCode.UNKNOWN_AGENT, f"no agent {to} is registered{known}")
+        return
+    if registered and entry is not None and not entry.enabled:
+        yield Refusal(ErrorCode.NOT_CALLABLE, f"{to} is disabled")
+    if not spec.handoff.supports.takes(context.handoff_type):
+        yield Refusal(ErrorCode.NOT_CALLABLE, f"{to} takes no {context.handoff_type}")
+    if registered and context.from_agent not in RESERVED:
+        yield from _routing(context, spec, caller)
+    yield from _limits(state, context)
+    why = spec.handoff.receives.refusal(context.problem_clarity)
+    if why and context.handoff_type is not HandoffType.ESCALATE:
+        yield Refusal(ErrorCode.INSUFFICIENT_CLARITY, f"{to} does not begin: {why}")
+    if min(context.timeout_seconds, left_s - MARGIN_S) < LEAST_S:
+        message = f"{to} would have less than {LEAST_S:.0f} s of the {left_s:.0f} s that are left"
+        yield Refusal(ErrorCode.TIMEOUT, message)
+
+
+def _routing(context: HandoffContext, spec: AgentSpec, caller: AgentSpec | None) -> Iterator[Refusal]:
+    who, to = context.from_agent, context.to_agent
+    callers = spec.handoff.routing.can_be_called_by
+    if callers != ANYBODY and who not in callers:
+        yield Refusal(ErrorCode.NOT_CALLABLE, f"{to} may not be called by {who}")
+    if caller is not None and not reaches(caller, spec):
+        yield Refusal(ErrorCode.NOT_CALLABLE, f"{who} may not delegate to {to}")
+
+
+def reaches(caller: AgentSpec, spec: AgentSpec) -> bool:
+    """Whether an agent's own routing leads to another: by name, or to one of its parts."""
+    parts = {caller.synthesizer, *((caller.debate.judge_agent,) if caller.debate is not None else ())}
+    if caller.debate is not None:
+        parts |= {side.agent_id for side in caller.debate.sides}
+    allowed = caller.handoff.routing.can_delegate_to
+    return spec.id in allowed or spec.id in parts
+
+
+def _limits(state: CrewState, context: HandoffContext) -> Iterator[Refusal]:
+    """Cycles, too long a line of delegations, too many open handoffs."""
+    line = (*context.lineage, context.to_agent)
+    if context.to_agent in context.lineage:
+        yield Refusal(ErrorCode.CYCLE, f"{context.to_agent} is in the line already: {' → '.join(line)}")
+    if len(line) > DEPTH:
+        yield Refusal(ErrorCode.DEPTH_LIMIT, f"it would be agent {len(line)} of {DEPTH} in a line")
+    others = [other for other in state.open() if other.id != context.handoff_id]
+    beside = sum(other.context.parent_id == context.parent_id for other in others) if context.parent_id else 0
+    if beside >= FANOUT:
+        message = f"{beside} handoffs are open below its parent; {FANOUT} at most"
+        yield Refusal(ErrorCode.FANOUT_LIMIT, message)
+    if len(others) >= OPEN:
+        yield Refusal(ErrorCode.FANOUT_LIMIT, f"{len(others)} handoffs are open; {OPEN} at most")
+
+
+def nearest(name: str, among: Iterable[str]) -> tuple[str, ...]:
+    """The three ids that are most like one."""
+    return tuple(get_close_matches(name, list(among), n=3, cutoff=0.4))
+
+
+def key_by_prefix(what: str, name: str, among: Collection[str], prefix: str) -> str:
+    """The key that a name means: itself, or the only one that begins with it, with or without the prefix.
+
+    Raises:
+        HandoffError: none or several are meant; the nearest are named.
+    """
+    for key in (name, prefix + name):
+        if key in among:
+            return key
+    shown = clean_line(name, limit=80)
+    matches = [key for key in among if key.startswith((name, prefix + name))]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise HandoffError(
+            ErrorCode.BAD_CONTEXT, f"{shown} is the beginning of {len(matches)} {what}s; say more of it"
+        )
+    near = ", ".join(nearest(name, among)) or "none is like it"
+    raise HandoffError(ErrorCode.BAD_CONTEXT, f"there is no {what} {shown}: {near}")
+
+
+FRESH_S = 60.0
+"""Seconds for which the health of a server counts."""
+
+
+class AdmissionChecks:
+    """Asks the eight questions in their order.
+
+    Args:
+        monotonic: the clock's seconds.
+        no_budget: why nothing may be spent for a run (empty: for the workspace), in words; empty when it may.
+    """
+
+    def __init__(self, monotonic: Callable[[], float], no_budget: Callable[[str], str]) -> None:
+        self._monotonic, self._no_budget = monotonic, no_budget
+        self.health: ToolAvailability | None = None
+        """Who knows of servers; None where there are none."""
+        self._known: dict[tuple[str, tuple[str, ...]], tuple[float, str]] = {}
+
+    def forget(self) -> None:
+        """Ask anew: a server is another one than before."""
+        self._known = {}
+
+    async def refusal(self, state: CrewState, handoff: Handoff, left_s: float) -> Refusal | None:
+        """Why a handoff may not run; the first reason counts.
+
+        Args:
+            state: the crew.
+            handoff: the handoff, queued.
+            left_s: seconds that its parent has left.
+        """
+        above = state.handoff_of(handoff.caller)
+        refused = refusal(
+            state,
+            handoff.context,
+            handoff.spec,
+            above.spec if above is not None else None,
+            registered=state.registered(handoff),
+            left_s=left_s,
+        )
+        if refused is not None or handoff.spec is None:
+            return refused
+        if down := await self._down(handoff.spec):
+            return Refusal(ErrorCode.TOOL_UNAVAILABLE, down)
+        if why := self._no_budget(handoff.caller):
+            return Refusal(ErrorCode.BUDGET, why)
+        return None
+
+    async def _down(self, spec: AgentSpec) -> str:
+        for use in spec.tools.mcp_servers:
+            if use.required and (why := await self._asked(use.server, use.tools)):
+                return f"{spec.id} needs the server {use.server}: {why}"
+        return ""
+
+    async def _asked(self, server: str, tools: tuple[str, ...]) -> str:
+        if self.health is None:
+            return "no servers are configured here"
+        key, known = (server, tools), self._known
+        at, why = known.get(key, (float("-inf"), ""))
+        if self._monotonic() - at > FRESH_S:
+            why = await self.health.down(server, tools)
+            known[key] = (self._monotonic(), why)
+        return why
+
+
+class AgentRegistry:
+    """The registered types.
+
+    Args:
+        stream: the stream of their events.
+    """
+
+    def __init__(self, stream: EventStream) -> None:
+        self._stream = stream
+
+    @property
+    def _state(self) -> CrewState:
+        return self._stream.state
+
+    async def register(
+        self,
+        given: AgentSpec | Mapping[str, Any],
+        *,
+        source: str = "",
+        actor: str = "system",
+        warnings: tuple[str, ...] = (),
+        expected: Collection[str] = (),
+    ) -> Registered:
+        """Take a type in; one of the same id is replaced, and what runs by it goes on as it began.
+
+        Args:
+            given: its spec.
+            source: where it comes from, in a word.
+            actor: who wants it.
+            warnings: what is to be known of it.
+            expected: agents that are registered right after it.
+
+        Raises:
+            HandoffError: it is no spec; every problem is reported.
+            JournalError: it could not be recorded.
+        """
+        try:
+            spec = given if isinstance(given, AgentSpec) else parse_spec(given)
+        except InvalidError as error:
+            raise HandoffError(ErrorCode.BAD_CONTEXT, str(error)) from error
+        if spec.id in RESERVED:
+            raise HandoffError(
+                ErrorCode.BAD_CONTEXT, f"agent spec: id: {spec.id} is no agent's; it is reserved"
+            )
+        old = self._state.agents.get(spec.id)
+        if old is None or old.spec != spec or old.source != source:
+            event = ce.AgentRegistered(
+                spec=spec.model_dump(mode="json"),
+                source=source,
+                warnings=(*warnings, *self._strangers(spec, expected)),
+            )
+            self._stream.append(event, actor=actor)
+        await self._stream.commit()
+        return self._state.agents[spec.id]
+
+    async def remove(self, agent: str, *, reason: str = "", actor: str = "system") -> None:
+        """Take a type out; what runs goes on.
+
+        Raises:
+            HandoffError: there is none.
+            JournalError: it could not be recorded.
+        """
+        self.entry(agent)
+        self._stream.append(ce.AgentRemoved(agent=agent, reason=reason), actor=actor)
+        await self._stream.commit()
+
+    async def enable(self, agent: str, enabled: bool, *, actor: str = "system") -> None:
+        """Say whether an agent takes work.
+
+        Raises:
+            HandoffError: there is none.
+            JournalError: it could not be recorded.
+        """
+        if self.entry(agent).enabled != enabled:
+            self._stream.append(ce.AgentEnabled(agent=agent, enabled=enabled), actor=actor)
+        await self._stream.commit()
+
+    def entry(self, agent: str) -> Registered:
+        """A registered agent.
+
+        Raises:
+            HandoffError: there is none; the nearest are named.
+        """
+        if (entry := self._state.agents.get(agent)) is not None:
+            return entry
+        near = ", ".join(nearest(agent, self._state.agents))
+        message = f"no agent {agent!r} is registered" + (f"; near it: {near}" if near else "")
+        raise HandoffError(ErrorCode.UNKNOWN_AGENT, message)
+
+    def _strangers(self, spec: AgentSpec, expected: Collection[str]) -> tuple[str, ...]:
+        """Ids in the routing that no agent has (yet): no error, as agents may come in any order."""
+        routing = spec.handoff.routing
+        callers = routing.can_be_called_by if routing.can_be_called_by != ANYBODY else ()
+        named = dict.fromkeys((*routing.can_delegate_to, *callers))
+        known = {*self._state.agents, *RESERVED, ANYBODY, spec.id, *expected}
+        return unknown_agents(agent for agent in named if agent not in known)
+
+
+class ServerHealth:
+    """Asks the servers (`engine.crew.ports.ToolAvailability`).
+
+    Args:
+        servers: the workspace's.
+        stream: the stream of their changes.
+    """
+
+    def __init__(self, servers: Servers, *, stream: EventStream) -> None:
+        self._servers, self._stream = servers, stream
+        for view in servers.views:
+            self._told(view)
+        servers.follow(self._told)
+
+    async def down(self, server: str, tools: Sequence[str]) -> str:
+        """See `ToolAvailability`."""
+        return await self._servers.lacks(server, tools)
+
+    def _told(self, view: ServerView) -> None:
+        known = self._stream.state.servers.get(view.name)
+        now = (view.state.value, view.error, len(view.tools))
+        if not self._stream.closed and (known is None or (known.state, known.message, known.tools) != now):
+            event = ce.ServerTold(server=view.name, state=now[0], message=now[1], tools=now[2])
+            self._stream.append(event)

@@ -1,0 +1,302 @@
+"""Takes the results of handoffs, and follows the operator's answers about handoffs that ended.
+
+A result is taken once, from the agent that the handoff was sent to, or written by the operator. An answer can
+retry a handoff, replace its result, or accept what there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from engine.core import crew as ce
+from engine.core.text import clean_line
+from engine.crew.groups import GroupResult, HandoffGroups
+from engine.crew.handoffs.contexts import OUTPUT, HandoffDraft, retry_context
+from engine.crew.handoffs.lifecycle import Handoffs
+from engine.crew.ontology.context import Answer, HumanRequest, Option
+from engine.crew.ontology.kinds import Effect, ErrorCode, HandoffState, HandoffType
+from engine.crew.ontology.results import HandoffResult, Usage
+from engine.crew.operator_requests import ACCEPT, RETRY, TAKEOVER, Escalations, OperatorRequests, question_of
+from engine.crew.ports import HandoffError
+from engine.crew.speaker import SpeakerStack
+from engine.crew.state import Handoff
+
+
+class ResultReceiver:
+    """Takes results.
+
+    Args:
+        handoffs: what they are of.
+        requests: what is still asked when one comes.
+    """
+
+    def __init__(self, handoffs: Handoffs, requests: OperatorRequests) -> None:
+        self._handoffs, self._requests = handoffs, requests
+
+    async def accept(self, handoff: Handoff, result: HandoffResult) -> None:
+        """End a handoff with its result; what it handed over and still runs is cancelled first.
+
+        Raises:
+            HandoffError: it is another agent's, or comes too late: then it is logged and dropped.
+            JournalError: it could not be recorded.
+        """
+        if result.handoff_id != handoff.id or result.from_agent != handoff.agent:
+            message = (
+                f"{handoff.id} was sent to {handoff.agent}; a result of {result.from_agent} for it is refused"
+            )
+            raise HandoffError(ErrorCode.BAD_CONTEXT, message)
+        live = self._handoffs.moves.live.get(handoff.id)
+        if live is None or live.doomed or not handoff.open:
+            late = ce.LateResult(handoff=handoff.id, result=result.model_dump(mode="json"))
+            self._handoffs.stream.append(late, actor=handoff.agent)
+            await self._handoffs.stream.commit()
+            raise HandoffError(ErrorCode.BAD_CONTEXT, f"{handoff.id} is over; its result came too late")
+        live.doomed = True
+        await self._handoffs.endings.cut_below(handoff.id, f"{handoff.id} has its result")
+        self._requests.cancel_of(handoff.id, blocking=True)
+        result = self._completed(handoff, result)
+        self._handoffs.moves.finish(
+            handoff.id, result.state, result, reason=result.error or "", actor=handoff.agent
+        )
+        await self._handoffs.stream.commit()
+
+    async def ended(self, handoff: Handoff, *, ok: bool, text: str, code: ErrorCode | None) -> None:
+        """End a handoff whose run ended without a result: what it said last is all there is."""
+        live = self._handoffs.moves.live.get(handoff.id)
+        if live is None or live.doomed or not handoff.open:
+            return
+        ok = ok and bool(text.strip())
+        why = code or (ErrorCode.INTERNAL if not text.strip() else ErrorCode.OUTPUT_FORMAT)
+        message = clean_line(text, limit=300) or "its run ended without a result"
+        result = HandoffResult(
+            handoff_id=handoff.id,
+            from_agent=handoff.agent,
+            to_agent=handoff.context.return_to,
+            success=ok,
+            output=text[:OUTPUT],
+            error=None if ok else message,
+            error_code=None if ok else why,
+            state=HandoffState.COMPLETED if ok else HandoffState.FAILED,
+            partial=not ok and bool(text.strip()),
+        )
+        await self.accept(handoff, result)
+
+    async def take_over(self, handoff: Handoff, text: str, by: str) -> str:
+        """Let the operator's text be the result; one that is over gets a new handoff for it. Gives its id.
+
+        Raises:
+            HandoffError: it is being ended.
+            JournalError: it could not be recorded.
+        """
+        live = self._handoffs.moves.live.get(handoff.id)
+        if not handoff.open:
+            # What ended stays as it is: the operator's result is that of a handoff after it.
+            after = retry_context(self._handoffs.state, self._handoffs.setting, handoff, actor=by, caller="")
+            return await self.by_hand(after, text, by)
+        if live is None or live.doomed:
+            raise HandoffError(ErrorCode.CANCELLED, f"{handoff.id} is being ended")
+        live.doomed = True
+        self._handoffs.moves.line.drop(handoff.id)
+        await self._handoffs.endings.cut_below(handoff.id, f"{handoff.id} was taken over", by)
+        self._requests.cancel_of(handoff.id, blocking=True)
+        usage = await asyncio.shield(
+            self._handoffs.moves.own(
+                self._handoffs.endings.stopped(handoff.id, "taken over"), f"take over {handoff.id}"
+            )
+        )
+        result = self._written(handoff, text, by, usage)
+        self._handoffs.moves.finish(handoff.id, HandoffState.COMPLETED, result, reason="taken over", actor=by)
+        await self._handoffs.stream.commit()
+        return handoff.id
+
+    async def by_hand(self, draft: HandoffDraft, text: str, by: str) -> str:
+        """Write a handoff down whose result is the operator's text; nothing runs. Gives its id.
+
+        Raises:
+            JournalError: it could not be recorded.
+        """
+        made = self._handoffs.written(draft)
+        self._handoffs.moves.live[made.id].doomed = True
+        result = self._written(made, text, by, Usage())
+        self._handoffs.moves.finish(
+            made.id, HandoffState.COMPLETED, result, reason="written by hand", actor=by
+        )
+        await self._handoffs.stream.commit()
+        return made.id
+
+    def _written(self, handoff: Handoff, text: str, by: str, usage: Usage) -> HandoffResult:
+        return HandoffResult(
+            handoff_id=handoff.id,
+            from_agent=handoff.agent,
+            to_agent=handoff.context.return_to,
+            success=True,
+            output=text,
+            usage=usage,
+            attempt=handoff.context.attempt,
+            duration_seconds=self._handoffs.moves.deadlines.spent_s(handoff.id),
+            metadata={"by": "operator", "operator": by.removeprefix("operator:")},
+        )
+
+    def _completed(self, handoff: Handoff, result: HandoffResult) -> HandoffResult:
+        """The result with what the manager knows better: whom it is for, how long it took, who exists."""
+        known = self._handoffs.state.agents
+        suggested = tuple(agent for agent in result.suggested_next_agents if agent in known)
+        strangers = [agent for agent in result.suggested_next_agents if agent not in known]
+        unknown = tuple(
+            f"suggested {clean_line(agent, limit=80)}, which is no agent here" for agent in strangers
+        )
+        usage = result.usage
+        if usage == Usage() and self._handoffs.moves.worker is not None and handoff.run:
+            usage = self._handoffs.moves.worker.usage(handoff.run)
+        return result.model_copy(
+            update={
+                "to_agent": handoff.context.return_to,
+                "state": HandoffState.COMPLETED if result.success else HandoffState.FAILED,
+                "suggested_next_agents": suggested,
+                "warnings": (*result.warnings, *unknown),
+                "duration_seconds": self._handoffs.moves.deadlines.spent_s(handoff.id),
+                "attempt": handoff.context.attempt,
+                "usage": usage,
+            }
+        )
+
+
+class OperatorAnswers:
+    """Follows options that are the manager's to follow; all others are the asker's.
+
+    Args:
+        handoffs: what the answers are about.
+        requests: where they come from.
+        returns: takes results that the operator wrote.
+        escalations: has the texts.
+        floor: gives the floor once more.
+        groups: records what became of a group.
+    """
+
+    def __init__(
+        self,
+        handoffs: Handoffs,
+        requests: OperatorRequests,
+        returns: ResultReceiver,
+        escalations: Escalations,
+        floor: SpeakerStack,
+        groups: HandoffGroups,
+    ) -> None:
+        self._handoffs, self._requests, self._returns = handoffs, requests, returns
+        self._escalations, self._floor, self._groups = escalations, floor, groups
+        requests.followed = self.followed
+
+    async def followed(self, request: HumanRequest, option: Option | None, answer: Answer) -> bool:
+        """Do what an option says; False where it is for who asked."""
+        if option is None:
+            return False
+        if group := option.args.get("group"):
+            return self._settle_group(str(group), option, answer)
+        handoff = self._handoffs.state.handoffs.get(request.handoff_id or "")
+        if handoff is None:
+            return False
+        if option.effect is Effect.TAKEOVER:
+            await self._returns.take_over(handoff, answer.text, answer.by)
+            return True
+        if handoff.open:
+            return False
+        if option.effect is Effect.RETRY:
+            await self.retry(handoff, answer.by)
+            return True
+        if option.effect is Effect.ACCEPT:
+            text = self._escalations.text_for(request, answer)
+            await self._returns.take_over(handoff, text, answer.by)
+            return True
+        return False
+
+    async def retry(self, handoff: Handoff, by: str) -> str:
+        """Hand the same over once more; gives the new handoff's id.
+
+        Raises:
+            HandoffError: it is not over, or the floor cannot be given again.
+            JournalError: it could not be recorded.
+        """
+        if handoff.open:
+            raise HandoffError(
+                ErrorCode.BAD_CONTEXT, f"{handoff.id} is {handoff.state.words}; cancel it first"
+            )
+        if handoff.context.handoff_type is HandoffType.TRANSFER:
+            await self._floor.transfer(handoff.agent, handoff.context.task_description, actor=by)
+            return self._handoffs.state.floor[-1].handoff
+        draft = retry_context(self._handoffs.state, self._handoffs.setting, handoff, actor=by, caller="")
+        name = await self._handoffs.hand_over(draft)
+        self._handoffs.moves.own(self._handoffs.conduct(draft, handed=name), f"retry {name}")
+        return name
+
+    def missed(self, together: GroupResult) -> None:
+        """Ask about a group of the operator's that has too few successes."""
+        args = {"group": together.group}
+        first = tuple(
+            option.model_copy(update={"args": args})
+            for option in (RETRY, ACCEPT, TAKEOVER)
+            if option is not ACCEPT or together.successes
+        )
+        left_out = tuple(question_of("QUORUM", "x", "x").options)[:-1]
+        question = question_of(
+            "QUORUM",
+            f"{together.group}: {together.message}",
+            f"{together.group}: {together.message}; missing: {', '.join(together.missing)}",
+            first=first,
+            leave_out=left_out,
+        )
+        self._requests.open(None, question)
+
+    async def _try_group(self, name: str, by: str) -> None:
+        """Hand over once more what failed of a group, and settle it by what it has then."""
+        state = self._handoffs.state
+        group = state.groups[name]
+        tried = []
+        for member in [state.handoffs[each] for each in group.handoffs]:
+            draft = retry_context(state, self._handoffs.setting, member, actor=by, caller="")
+            failed = member.result is None or not member.result.success
+            tried.append(self._handoffs.conduct(draft) if failed else _as_it_is(member))
+        made = await asyncio.gather(*tried)
+        results = tuple(result for _, result in made)
+        done = sum(member.success for member in results)
+        ok = done >= group.min_success
+        together = GroupResult(
+            name,
+            tuple(each for each, _ in made),
+            results,
+            ok,
+            None if ok else ErrorCode.QUORUM,
+            f"{done} of {len(results)} succeeded, {group.min_success} were needed",
+            "" if not ok else _joined(results),
+        )
+        self._groups.end(together, group.lost)
+        if not ok:
+            self.missed(together)
+
+    def _settle_group(self, name: str, option: Option, answer: Answer) -> bool:
+        group = self._handoffs.state.groups[name]
+        if option.effect is Effect.RETRY:
+            self._handoffs.moves.own(self._try_group(name, answer.by), f"retry {name}")
+            return True
+        results = [self._handoffs.state.handoffs[handoff].result for handoff in group.handoffs]
+        kept = _joined([handoff for handoff in results if handoff is not None])
+        text = answer.text if option.effect is Effect.TAKEOVER else answer.text.strip() or kept
+        ended = ce.GroupEnded(
+            group=name,
+            handoffs=group.handoffs,
+            ok=True,
+            message="settled by you",
+            output=text,
+            lost=group.lost,
+        )
+        self._handoffs.stream.append(ended, actor=answer.by)
+        return True
+
+
+async def _as_it_is(handoff: Handoff) -> tuple[str, HandoffResult]:
+    assert handoff.result is not None
+    return handoff.id, handoff.result
+
+
+def _joined(results: Sequence[HandoffResult]) -> str:
+    return "\n\n".join(f"## {result.from_agent}\n\n{result.output}" for result in results if result.success)

@@ -1,0 +1,330 @@
+"""The states of handoffs: each move is one event; and the ways to end one before its work is done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from engine.core import crew as ce
+from engine.core.ports import Clock
+from engine.core.text import clean_line
+from engine.crew.event_stream import EventStream
+from engine.crew.handoffs.contexts import SessionContext, failed_result
+from engine.crew.handoffs.schedule import Deadlines, WaitingQueue
+from engine.crew.ontology.kinds import ErrorCode, HandoffState, check_move
+from engine.crew.ontology.results import HandoffResult, Usage
+from engine.crew.ports import Worker
+from engine.crew.state import CrewState, Handoff
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class OpenHandoff:
+    """What is known of an open handoff besides its events."""
+
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+    waits: set[str] = field(default_factory=set)
+    """Why it waits for the operator: requests, or the engine."""
+    beginning: asyncio.Task[None] | None = None
+    cutting: asyncio.Task[None] | None = None
+    doomed: bool = False
+    """Whether it is about to be ended: nothing more is taken from it."""
+
+
+class HandoffTransitions:
+    """Takes handoffs from state to state.
+
+    Args:
+        stream: the stream of their events.
+        clock: the engine's.
+        setting: the session.
+    """
+
+    def __init__(self, stream: EventStream, clock: Clock, setting: SessionContext) -> None:
+        self.stream, self.clock, self.setting = stream, clock, setting
+        self.line = WaitingQueue(clock.monotonic, self.priority)
+        self.live: dict[str, OpenHandoff] = {}
+        self.worker: Worker | None = None
+        self.deadlines: Deadlines
+        self.ended: list[Callable[[Handoff, HandoffResult], None]] = []
+        """Told of each handoff that has ended."""
+        self.closing = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def state(self) -> CrewState:
+        """The crew."""
+        return self.stream.state
+
+    def priority(self, name: str) -> int:
+        """How urgent a handoff, or the one of a run, is."""
+        handoff = self.state.handoffs.get(name) or self.state.handoff_of(name)
+        return int(handoff.priority) if handoff is not None else 1
+
+    def own(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        """Let something go on by itself; closing waits for it."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def settled(self) -> None:
+        """Wait for all that goes on by itself."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def drop_tasks(self) -> None:
+        """Cancel all that goes on by itself."""
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def move(
+        self,
+        name: str,
+        target: HandoffState,
+        *,
+        reason: str = "",
+        actor: str = "system",
+        limit_s: float = 0.0,
+        spent_s: float | None = None,
+    ) -> None:
+        """Take one step.
+
+        Raises:
+            IllegalTransition: it cannot go there; nothing changed.
+        """
+        step = self._step(name, target, reason)
+        if spent_s is not None:
+            step["spent_s"] = round(spent_s, 3)
+        self.stream.append(ce.HandoffMoved(**step, limit_s=limit_s), actor=actor)
+
+    def _step(self, name: str, target: HandoffState, reason: str) -> dict[str, Any]:
+        handoff = self.state.handoffs[name]
+        check_move(handoff.state, target)
+        return {
+            "handoff": name,
+            "seq": len(handoff.moves) + 1,
+            "source": handoff.state,
+            "target": target,
+            "reason": reason,
+            "spent_s": round(self.deadlines.spent_s(name), 3),
+        }
+
+    def finish(
+        self,
+        name: str,
+        target: HandoffState,
+        result: HandoffResult,
+        *,
+        reason: str = "",
+        actor: str = "system",
+    ) -> None:
+        """Take the last step, with the result.
+
+        Raises:
+            IllegalTransition: it cannot end so from where it is; nothing changed.
+        """
+        self._by_running(name, target, actor)
+        step = self._step(name, target, reason)
+        handoff = self.state.handoffs[name]
+        used = bool(handoff.run) and not handoff.proof and result.metadata.get("by") != "operator"
+        # A workspace without a model says nothing about an agent that needs one.
+        used = used and result.error_code is not ErrorCode.NO_MODEL
+        self.stream.append(ce.HandoffEnded(**step, result=result.model_dump(mode="json")), actor=actor)
+        if used and target is not HandoffState.CANCELLED:
+            usage = ce.UsageRecorded(
+                agent=handoff.agent,
+                handoff=name,
+                session=handoff.context.session_id or "",
+                success=result.success,
+                usage=result.usage.model_dump(mode="json"),
+            )
+            self.stream.append(usage)
+        self.line.drop(name)
+        self.deadlines.end(name)
+        live = self.live.setdefault(name, OpenHandoff())
+        live.done.set()
+        for notify in self.ended:
+            notify(self.state.handoffs[name], result)
+
+    def _by_running(self, name: str, target: HandoffState, actor: str) -> None:
+        """Some ends are reached from running only: what waits or rests goes on for a moment."""
+        here = self.state.handoffs[name].state
+        direct = {HandoffState.CANCELLED, HandoffState.REJECTED}
+        if here is HandoffState.WAITING_HUMAN:
+            direct.add(HandoffState.FAILED)
+        if here is not HandoffState.RUNNING and not here.terminal and target not in direct:
+            self.move(name, HandoffState.RUNNING, actor=actor)
+
+    def fail(
+        self, name: str, code: ErrorCode, message: str, *, output: str = "", usage: Usage | None = None
+    ) -> None:
+        """End a running handoff as failed; nothing where it is over or being ended."""
+        live = self.live.get(name)
+        handoff = self.state.handoffs[name]
+        if not handoff.open or (live is not None and live.doomed):
+            return
+        spent = self.deadlines.spent_s(name)
+        result = failed_result(
+            handoff, code, message, HandoffState.FAILED, output=output, usage=usage, duration_s=spent
+        )
+        self.finish(name, HandoffState.FAILED, result, reason=f"{code}: {message}")
+
+    def waits(self, name: str, why: str) -> None:
+        """A handoff waits for the operator, for one more reason; its clock and those above stand still."""
+        handoff, live = self.state.handoffs.get(name), self.live.get(name)
+        if handoff is None or live is None or live.doomed or not handoff.open:
+            return
+        if handoff.state is HandoffState.RUNNING:
+            self.move(name, HandoffState.WAITING_HUMAN, reason=why)
+        live.waits.add(why)
+        self.deadlines.hold(name, why)
+
+    def goes_on(self, name: str, why: str) -> None:
+        """One reason less; with the last it runs again."""
+        handoff, live = self.state.handoffs.get(name), self.live.get(name)
+        if handoff is None or live is None or why not in live.waits:
+            return
+        live.waits.discard(why)
+        self.deadlines.go(name, why)
+        if not live.waits and handoff.state is HandoffState.WAITING_HUMAN and not live.doomed:
+            self.move(name, HandoffState.RUNNING, reason=f"{why} is settled")
+
+
+CLEANUP_S = 5.0
+"""Seconds that a run has to end in."""
+
+
+class HandoffEndings:
+    """Ends handoffs before their work is done: cancelled, out of time or withdrawn.
+
+    What is below ends first, then what is asked of the operator, then the run, whose text so far is kept.
+
+    Args:
+        moves: takes the handoffs to their last state.
+    """
+
+    def __init__(self, moves: HandoffTransitions) -> None:
+        self._moves = moves
+        self.close_requests: Callable[[str], None] = lambda _handoff: None
+        """Cancels what is asked of the operator about a handoff, before it ends."""
+
+    async def cancel(
+        self, name: str, reason: str, *, actor: str = "system", keep_below: bool = False
+    ) -> bool:
+        """End a handoff with all that is below it; False where it is over already.
+
+        It is carried out to the end even when the caller is cancelled.
+
+        Args:
+            name: its id.
+            reason: why, in words.
+            actor: who wants it.
+            keep_below: whether what it handed over goes on.
+        """
+        if not self._moves.state.handoffs[name].open:
+            return False
+        cut = self.cut(
+            name, HandoffState.CANCELLED, ErrorCode.CANCELLED, reason, actor=actor, keep_below=keep_below
+        )
+        await asyncio.shield(cut)
+        return True
+
+    def cut(
+        self,
+        name: str,
+        target: HandoffState,
+        code: ErrorCode,
+        reason: str,
+        *,
+        actor: str = "system",
+        keep_below: bool = False,
+    ) -> asyncio.Task[None]:
+        """Begin to end a handoff: what is below first, then what it asks, then its run; gives the task."""
+        live = self._moves.live.setdefault(name, OpenHandoff())
+        if live.cutting is None:
+            live.doomed = True
+            self._moves.line.drop(name)
+            if not keep_below:
+                for child in self.below(name):
+                    self._moves.live[child].doomed = True
+            work = self._cut(name, target, code, reason, actor, keep_below=keep_below)
+            live.cutting = self._moves.own(work, f"end {name}")
+        return live.cutting
+
+    def below(self, name: str) -> list[str]:
+        """All open handoffs below one."""
+        ids: list[str] = []
+        for child in self._moves.state.children(name):
+            ids += self.below(child.id)
+            ids += [child.id] if child.open else []
+        return ids
+
+    async def _cut(
+        self, name: str, target: HandoffState, code: ErrorCode, reason: str, actor: str, *, keep_below: bool
+    ) -> None:
+        if not keep_below:
+            await self.cut_below(name, f"{name} ends: {reason}", actor)
+        self.close_requests(name)
+        run, text = self._moves.state.handoffs[name].run, ""
+        if run and self._moves.worker is not None:
+            text = self._moves.worker.streamed(run)
+        spent = self._moves.deadlines.spent_s(name)
+        usage = await self.stopped(name, reason)
+        handoff = self._moves.state.handoffs[name]
+        if handoff.open:
+            result = failed_result(
+                handoff, code, clean_line(reason), target, output=text, usage=usage, duration_s=spent
+            )
+            self._moves.finish(name, target, result, reason=clean_line(reason), actor=actor)
+
+    async def cut_below(self, name: str, reason: str, actor: str = "system") -> None:
+        """End all that is below a handoff, the deepest first."""
+        cuts = [
+            self.cut(child.id, HandoffState.CANCELLED, ErrorCode.CANCELLED, reason, actor=actor)
+            for child in self._moves.state.children(name)
+            if child.open
+        ]
+        if cuts:
+            await asyncio.wait(cuts)
+
+    async def stopped(self, name: str, reason: str) -> Usage:
+        """End the run of a handoff, within the time that it has for that; what it took of models."""
+        work = self._moves.own(self._stop(name, reason), f"stop {name}")
+        limit = asyncio.ensure_future(self._moves.clock.sleep(CLEANUP_S))
+        await asyncio.wait({work, limit}, return_when=asyncio.FIRST_COMPLETED)
+        limit.cancel()
+        with suppress(Exception):
+            if work.done():
+                return work.result()
+        handoff = self._moves.state.handoffs[name]
+        beginning = self._moves.live[name].beginning
+        if beginning is not None:
+            beginning.cancel()
+        return (
+            self._moves.worker.usage(handoff.run)
+            if self._moves.worker is not None and handoff.run
+            else Usage()
+        )
+
+    async def _stop(self, name: str, reason: str) -> Usage:
+        beginning = self._moves.live[name].beginning
+        if beginning is not None and not beginning.done():
+            await asyncio.wait([beginning])
+        run = self._moves.state.handoffs[name].run
+        if self._moves.worker is None or not run:
+            return Usage()
+        return await self._moves.worker.stop(run, reason)
+
+    def time_is_over(self, name: str) -> None:
+        """The deadline of a handoff has come."""
+        handoff = self._moves.state.handoffs[name]
+        if handoff.state is HandoffState.RUNNING and not self._moves.live[name].doomed:
+            message = f"it took longer than {handoff.limit_s:.0f} s"
+            self.cut(name, HandoffState.TIMED_OUT, ErrorCode.TIMEOUT, message)

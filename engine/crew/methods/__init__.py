@@ -1,0 +1,1 @@
+"""How each type of agent works: debate, guided session, pipeline and role."""

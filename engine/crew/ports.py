@@ -1,0 +1,273 @@
+"""The ports between the parts of a crew.
+
+The manager (`Crew`) knows handoffs: who may hand what to whom, when it runs, how it ended. The worker makes
+runs of handoffs: ordinary agents of the engine, each with its own stream, gate and budgets. They meet here
+and know nothing else of each other, so that each is tested alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from engine.crew.ontology.context import Answer, HandoffContext, Option
+from engine.crew.ontology.criteria import Rubric, RubricVerdict, Subject
+from engine.crew.ontology.kinds import ErrorCode, HandoffState, Priority, RequestKind
+from engine.crew.ontology.results import HandoffResult, Usage
+from engine.crew.ontology.spec import AgentSpec, SkillFiles
+
+
+@dataclass(frozen=True, slots=True)
+class HandoffRequest:
+    """What one agent asks of another, before the manager makes a context of it."""
+
+    to: str
+    task: str
+    expected: str = ""
+    focus: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    priority: Priority = Priority.NORMAL
+    timeout_s: int | None = None
+    """None takes the context's default; a child never has more than its parent's remaining time less
+    two seconds.
+    """
+    spec: AgentSpec | None = None
+    """A sub-agent that is registered nowhere: it runs by this spec under the id `to`."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorQuestion:
+    """What an agent, or the manager, asks of the operator."""
+
+    kind: RequestKind
+    reason_code: str
+    title: str
+    question: str
+    context: str = ""
+    options: tuple[Option, ...] = ()
+    default_option: str | None = None
+    allow_free_text: bool = True
+    blocking: bool = True
+    expires_s: float | None = None
+
+
+class CrewBuilds(Protocol):
+    """Builds agents for a crew."""
+
+    def begin(self) -> None:
+        """Begin to finish or undo what a process that died was registering."""
+
+    async def close(self) -> None:
+        """End the builds that run."""
+
+    async def remove(self, agent_id: str, *, actor: str) -> str:
+        """Undo an agent's registration; says what became of it.
+
+        Raises:
+            HandoffError: there is no such agent.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPhaseResult:
+    """How a phase of a build went."""
+
+    passed: bool
+    said: str
+    """In lines."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """The phase's record as JSON, or the result of a build that is over."""
+    asks: str = ""
+    """What the operator is to decide before it goes on; empty for nothing."""
+    about: str = ""
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunningHandoff:
+    """A handoff as its run sees it."""
+
+    context: HandoffContext
+    spec: AgentSpec
+    """The version that it began with; a newer one does not touch it."""
+    state: HandoffState
+    run: str
+    """The id of the engine's agent that works on it; empty before it began."""
+    progress: dict[str, Any] = field(default_factory=dict)
+    """What the type keeps: committed phases, the guided session, the debate (`engine.crew.methods`),
+    as JSON.
+    """
+    result: HandoffResult | None = None
+    stepping: bool | None = None
+    """What the operator said of halting after each part; None where nothing."""
+
+    @property
+    def steps(self) -> bool:
+        """Whether it halts after each checkpoint or round and asks how it goes on."""
+        return self.stepping if self.stepping is not None else bool(self.context.metadata.get("step_mode"))
+
+
+class HandoffError(Exception):
+    """A handoff was refused or came to nothing.
+
+    Args:
+        code: why.
+        message: one line for a person and a model.
+    """
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
+
+
+class RunService(Protocol):
+    """What a run asks of the manager; the tool `crew` calls nothing else."""
+
+    def handoff_of(self, run: str) -> RunningHandoff | None:
+        """The handoff that a run works on; None for agents that work on none."""
+
+    def callable_by(self, run: str) -> Sequence[AgentSpec]:
+        """The agents that this run may delegate to, now."""
+
+    async def skill_of(self, run: str, opened: Sequence[str] = ()) -> SkillFiles | None:
+        """The files that came with the skill of a run's agent, with what stands in those that it has opened;
+        None where none did.
+        """
+
+    def delegating_role(self, run: str) -> AgentSpec | None:
+        """The role that handed this run its work; None where no role did."""
+
+    async def delegate(self, run: str, ask: HandoffRequest) -> HandoffResult:
+        """Hand work to another agent and wait for what comes back; cancelling this cancels that handoff.
+
+        A refusal (cycle, depth, clarity …) is a result of state `rejected`, as are failures and
+        timeouts of theirs.
+        """
+
+    async def gather(
+        self, run: str, asks: Sequence[HandoffRequest], *, min_success: int | None = None
+    ) -> Sequence[HandoffResult]:
+        """Hand the same moment's work to several, each without a view of the others; results in the
+        order given.
+        """
+
+    async def transfer(self, run: str, to: str, reason: str) -> str:
+        """Give the floor to another agent; says what became of it.
+
+        Raises:
+            HandoffError: it may not, and the floor stays.
+        """
+
+    async def accept(self, run: str, result: HandoffResult) -> None:
+        """Take the result of a run: its handoff ends with it.
+
+        Raises:
+            HandoffError: the handoff has ended (a late result is logged and dropped), or it is another
+            agent's.
+        """
+
+    async def ask(self, run: str, question: OperatorQuestion) -> Answer:
+        """Ask the operator and wait; the handoff waits meanwhile and its clock, with all clocks above
+        it, stands still.
+
+        A notice (`blocking=False`) returns at once with an empty answer.
+
+        Raises:
+            HandoffError: the request was dismissed or cancelled.
+        """
+
+    async def keep(self, run: str, what: str, progress: dict[str, Any], note: str = "") -> None:
+        """Record how far a run is: `what` is `pipeline.phase`, `guided.step`, `debate.turn`, `debate.ledger`,
+        `debate.verdict`, `role.turn` or `rubric`; `progress` becomes `RunningHandoff.progress`.
+        """
+
+    async def judge(
+        self, run: str, rubrics: Sequence[Rubric], subject: Subject
+    ) -> Mapping[Rubric, RubricVerdict]:
+        """Have a model judge what the run gives by rubrics; see `Worker.judge`."""
+
+    async def log(self, run: str) -> frozenset[str]:
+        """What a run can name as its source: see `Worker.log`, and the files of its skill, by their paths."""
+
+    async def park(self, run: str, idea: str) -> str:
+        """Put an idea aside for the operator; gives its id. The same idea is parked once."""
+
+    def parked(self, run: str) -> Sequence[str]:
+        """What the agent of a run has parked and that was neither taken up nor dropped, oldest first."""
+
+    async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> BuildPhaseResult:
+        """Go on, up to a phase (from 1), with the build of the agent that the run's handoff asks for.
+
+        Args:
+            run: a run of the agent that builds agents.
+            phase: its number.
+            decided: what the operator decided where the build could not go on, by what was asked about.
+
+        Raises:
+            HandoffError: no skill is named, or no agents are built here.
+        """
+
+
+class Worker(Protocol):
+    """What the manager asks of whoever makes runs; `engine.crew.runs` makes them agents of the engine."""
+
+    async def begin(self, handoff: RunningHandoff, parent: str) -> str:
+        """Begin the work on a handoff, as a child of the run `parent` (empty for none); gives the run's id.
+
+        Raises:
+            HandoffError: it cannot begin.
+        """
+
+    async def resume(self, handoff: RunningHandoff) -> None:
+        """Go on with a run of an earlier session, or one that was paused."""
+
+    async def pause(self, run: str) -> None:
+        """Hold a run where it stands; `resume` lets it go on."""
+
+    async def stop(self, run: str, reason: str) -> Usage:
+        """End a run with everything that it started; gives what it took. Nothing of it runs afterwards."""
+
+    async def judge(
+        self, run: str, rubrics: Sequence[Rubric], subject: Subject
+    ) -> Mapping[Rubric, RubricVerdict]:
+        """What the run's model says of each rubric, by a call of the run; not judged where there is none."""
+
+    async def log(self, run: str) -> frozenset[str]:
+        """Ids of the run's actions that found something: by its tools, from others or from the operator."""
+
+    def usage(self, run: str) -> Usage:
+        """What a run has taken of models so far."""
+
+    def trouble(self, run: str) -> str:
+        """What went wrong last when the run's model was asked; empty where nothing did."""
+
+    def streamed(self, run: str) -> str:
+        """The text that the run's model has said last; kept as the partial output of what is cut off."""
+
+
+class RunObserver(Protocol):
+    """What the worker reports to the manager of its own accord; `Crew` implements it."""
+
+    async def ended(self, run: str, *, ok: bool, text: str, code: ErrorCode | None = None) -> None:
+        """A run's goal ended without a result being accepted: what it said last is all that there is."""
+
+    async def waits(self, run: str, why: str) -> None:
+        """The engine waits for the operator about this run (an approval, an intervention, a breakpoint)."""
+
+    async def goes_on(self, run: str) -> None:
+        """It waits no longer."""
+
+    async def allowed(self, run: str, rule: str) -> None:
+        """The operator allowed always what this run asked for: kept for its agent, for runs to come."""
+
+    async def rules_of(self, run: str) -> Sequence[str]:
+        """What was allowed always to the agent of a run, as rules."""
+
+
+class ToolAvailability(Protocol):
+    """Knows whether the tools that an agent needs can be had."""
+
+    async def down(self, server: str, tools: Sequence[str]) -> str:
+        """Why these tools of an MCP server (`*`: all) cannot be used; empty when they can."""

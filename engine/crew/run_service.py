@@ -1,0 +1,344 @@
+"""The service that runs call, and the recovery of what an earlier session left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.core import crew as ce
+from engine.core.text import clean_line
+from engine.crew.builder.agent_folders import SkillFolders, read_files
+from engine.crew.groups import HandoffGroups
+from engine.crew.handoffs.admission import DEPTH, reaches
+from engine.crew.handoffs.contexts import HandoffDraft, child_context, rejected_result
+from engine.crew.handoffs.lifecycle import Handoffs
+from engine.crew.handoffs.results import ResultReceiver
+from engine.crew.handoffs.transitions import OpenHandoff
+from engine.crew.ontology.context import Answer, new_handoff_id
+from engine.crew.ontology.criteria import Rubric, RubricVerdict, Subject
+from engine.crew.ontology.kinds import AgentType, ErrorCode, HandoffState, HandoffType
+from engine.crew.ontology.results import HandoffResult
+from engine.crew.ontology.spec import ANYBODY, AgentSpec, SkillFiles
+from engine.crew.operator_requests import OperatorRequests
+from engine.crew.ports import (
+    BuildPhaseResult,
+    HandoffError,
+    HandoffRequest,
+    OperatorQuestion,
+    RunningHandoff,
+    Worker,
+)
+from engine.crew.speaker import SpeakerStack
+from engine.crew.state import Handoff
+
+ENDED = "process ended"
+ENGINE = "engine"
+"""Why a handoff waits whose run the engine holds for the operator."""
+
+
+async def recover(handoffs: Handoffs, requests: OperatorRequests) -> None:
+    """Bring what the last session left to where it can go on.
+
+    What ran has failed, save what keeps its progress, which rests at its last checkpoint; what waits for the
+    operator waits on; what was queued is admitted again.
+
+    Raises:
+        JournalError: it could not be recorded.
+    """
+    open_handoffs = list(handoffs.state.open())
+    for handoff in open_handoffs:
+        handoffs.moves.live[handoff.id] = OpenHandoff()
+    for handoff in open_handoffs:
+        match handoff.state:
+            case HandoffState.RUNNING if _keeps(handoff):
+                handoffs.moves.move(handoff.id, HandoffState.PAUSED, reason=ENDED, spent_s=handoff.spent_s)
+                handoffs.moves.deadlines.hold(handoff.id, "paused")
+            case HandoffState.RUNNING:
+                handoffs.moves.fail(handoff.id, ErrorCode.INTERNAL, ENDED)
+            case HandoffState.PAUSED:
+                handoffs.moves.deadlines.hold(handoff.id, "paused")
+            case HandoffState.WAITING_HUMAN:
+                _waits(handoffs, requests, handoff)
+    for request in requests.state.open_requests():
+        requests.watch(request)
+    for handoff in open_handoffs:
+        if handoff.state is HandoffState.QUEUED:
+            await handoffs.admit(handoff.id)
+    await handoffs.stream.commit()
+    over = [handoff.run for handoff in handoffs.state.handoffs.values() if handoff.run and not handoff.open]
+    if handoffs.moves.worker is not None and over:
+        handoffs.moves.own(_stop(handoffs.moves.worker, over), "stop runs of before")
+
+
+async def _stop(worker: Worker, runs: Sequence[str]) -> None:
+    """End runs whose handoffs are over: they had failed, or their program ended between result and end."""
+    for run in runs:
+        await worker.stop(run, ENDED)
+
+
+def _waits(handoffs: Handoffs, requests: OperatorRequests, handoff: Handoff) -> None:
+    limit = handoff.limit_s or float(handoff.context.timeout_seconds)
+    handoffs.moves.deadlines.begin(handoff.id, limit, handoff.spent_s)
+    asked = [request.id for request in requests.state.open_requests(handoff.id) if request.blocking]
+    for why in asked or [ENGINE]:
+        handoffs.moves.waits(handoff.id, why)
+
+
+async def suspend(handoffs: Handoffs) -> None:
+    """End a session in good order: what runs is cancelled, or rests where it keeps its progress."""
+    handoffs.moves.closing = True
+    cuts = []
+    for handoff in list(handoffs.state.open()):
+        if handoff.state is not HandoffState.RUNNING or handoffs.moves.live[handoff.id].doomed:
+            continue
+        if _keeps(handoff):
+            handoffs.moves.move(handoff.id, HandoffState.PAUSED, reason="the session ended")
+        else:
+            message = "the session ended"
+            cuts.append(
+                handoffs.endings.cut(handoff.id, HandoffState.CANCELLED, ErrorCode.CANCELLED, message)
+            )
+    if cuts:
+        await asyncio.wait(cuts)
+    await handoffs.moves.drop_tasks()
+
+
+def _keeps(handoff: Handoff) -> bool:
+    """Whether its type can go on from what it kept."""
+    return handoff.spec is not None and handoff.spec.type.keeps_progress
+
+
+Phases = Callable[[Handoff, int, Mapping[str, str]], Awaitable[BuildPhaseResult]]
+BUILT = "agents/"
+"""How the source of an agent begins that has a folder in the workspace."""
+
+
+class CrewRunService:
+    """Where runs come with what they need.
+
+    Args:
+        handoffs: what they work on.
+        requests: what they ask the operator.
+        returns: takes their results.
+        groups: several at once.
+        floor: who speaks with the operator.
+    """
+
+    def __init__(
+        self,
+        handoffs: Handoffs,
+        requests: OperatorRequests,
+        returns: ResultReceiver,
+        groups: HandoffGroups,
+        floor: SpeakerStack,
+    ) -> None:
+        self._handoffs, self._requests, self._returns = handoffs, requests, returns
+        self._groups, self._floor = groups, floor
+        self.build_phase: Phases | None = None
+        """Runs a phase of a build; None where no agents are built."""
+        self.skills: SkillFolders | None = None
+        """Finds the files that came with skills; None where there are none."""
+
+    # -------------------------------------------------------------- what runs ask
+
+    def handoff_of(self, run: str) -> RunningHandoff | None:
+        """See `RunService`."""
+        handoff = self._handoffs.state.handoff_of(run)
+        return handoff.as_running if handoff is not None else None
+
+    def callable_by(self, run: str) -> Sequence[AgentSpec]:
+        """See `RunService`."""
+        caller = self._handoffs.state.handoff_of(run)
+        if caller is None or caller.spec is None or len(caller.context.lineage) + 2 > DEPTH:
+            return ()
+        line = {*caller.context.lineage, caller.agent}
+        return tuple(
+            entry.spec
+            for entry in self._handoffs.state.agents.values()
+            if entry.enabled
+            and entry.spec.id not in line
+            and entry.spec.handoff.supports.delegate
+            and _may_call(caller.agent, entry.spec)
+            and reaches(caller.spec, entry.spec)
+        )
+
+    def skill_folder(self, run: str) -> Path | None:
+        """Where the files lie that came with the skill of a run's agent; a sub-agent that is registered
+        nowhere has its caller's. None where there are none. Blocking.
+        """
+        state = self._handoffs.state
+        handoff = state.handoff_of(run)
+        while handoff is not None and handoff.spec is not None and self.skills is not None:
+            known = state.agents.get(handoff.agent)
+            if known is not None and not known.source.startswith(BUILT):
+                return None
+            if known is not None or not handoff.context.parent_id:
+                return self.skills.of(handoff.spec.id, handoff.spec.version)
+            handoff = state.handoffs.get(handoff.context.parent_id)
+        return None
+
+    async def skill_of(self, run: str, opened: Sequence[str] = ()) -> SkillFiles | None:
+        """See `RunService`."""
+        folder = self.skill_folder(run)
+        return await asyncio.to_thread(read_files, folder, opened) if folder is not None else None
+
+    def delegating_role(self, run: str) -> AgentSpec | None:
+        """See `RunService`."""
+        handoff = self._handoffs.state.handoff_of(run)
+        above = self._handoffs.state.handoffs.get(handoff.context.parent_id) if handoff is not None else None
+        spec = above.spec if above is not None else None
+        return spec if spec is not None and spec.type is AgentType.ROLE else None
+
+    async def delegate(self, run: str, ask: HandoffRequest) -> HandoffResult:
+        """See `RunService`."""
+        parent = await self._of(run)
+        draft = self._wanted(parent, run, ask)
+        if isinstance(draft, HandoffResult):
+            return draft
+        _, result = await self._handoffs.conduct(draft)
+        return result
+
+    async def gather(
+        self, run: str, asks: Sequence[HandoffRequest], *, min_success: int | None = None
+    ) -> Sequence[HandoffResult]:
+        """See `RunService`."""
+        parent = await self._of(run)
+        made = [self._wanted(parent, run, ask) for ask in asks]
+        good = [draft for draft in made if isinstance(draft, HandoffDraft)]
+        if not good:
+            return tuple(draft for draft in made if isinstance(draft, HandoffResult))
+        together = await self._groups.parallel(good, min_success=min_success)
+        results = iter(together.results)
+        return tuple(next(results) if isinstance(draft, HandoffDraft) else draft for draft in made)
+
+    async def transfer(self, run: str, to: str, reason: str) -> str:
+        """See `RunService`."""
+        return await self._floor.transfer(to, reason, run=run, actor=(await self._of(run)).agent)
+
+    async def accept(self, run: str, result: HandoffResult) -> None:
+        """See `RunService`."""
+        await self._returns.accept(await self._of(run), result)
+
+    async def ask(self, run: str, question: OperatorQuestion) -> Answer:
+        """See `RunService`."""
+        handoff = await self._of(run)
+        self._goes_on(handoff)
+        return await self._requests.ask(handoff, question)
+
+    async def keep(self, run: str, what: str, progress: dict[str, Any], note: str = "") -> None:
+        """See `RunService`."""
+        handoff = await self._of(run)
+        kept = ce.ProgressKept(handoff=handoff.id, what=what, progress=progress, note=clean_line(note))
+        self._handoffs.stream.append(kept, actor=handoff.agent)
+        await self._handoffs.stream.commit()
+
+    async def judge(
+        self, run: str, rubrics: Sequence[Rubric], subject: Subject
+    ) -> Mapping[Rubric, RubricVerdict]:
+        """See `RunService`."""
+        self._goes_on(await self._of(run))
+        worker = self._handoffs.moves.worker
+        return await worker.judge(run, rubrics, subject) if worker is not None else {}
+
+    async def log(self, run: str) -> frozenset[str]:
+        """See `RunService`."""
+        await self._of(run)
+        worker = self._handoffs.moves.worker
+        names = await worker.log(run) if worker is not None else frozenset()
+        files = await self.skill_of(run)
+        return names | frozenset(files.sizes if files is not None else ())
+
+    async def park(self, run: str, idea: str) -> str:
+        """See `RunService`."""
+        handoff = await self._of(run)
+        ideas = self._handoffs.state.ideas
+        for parked in self._handoffs.state.parked(handoff.agent):
+            if parked.text == idea:
+                return parked.id
+        name = f"i-{len(ideas) + 1}"
+        event = ce.IdeaParked(idea=name, handoff=handoff.id, agent=handoff.agent, text=idea)
+        self._handoffs.stream.append(event, actor=handoff.agent)
+        await self._handoffs.stream.commit()
+        return name
+
+    def parked(self, run: str) -> Sequence[str]:
+        """See `RunService`."""
+        state = self._handoffs.state
+        handoff = state.handoff_of(run)
+        return tuple(idea.text for idea in state.parked(handoff.agent)) if handoff is not None else ()
+
+    async def build(self, run: str, phase: int, decided: Mapping[str, str]) -> BuildPhaseResult:
+        """See `RunService`."""
+        handoff = await self._of(run)
+        if self.build_phase is None:
+            raise HandoffError(ErrorCode.TOOL_UNAVAILABLE, "nobody builds agents here")
+        return await self.build_phase(handoff, phase, decided)
+
+    # -------------------------------------------------------------- what the engine tells
+
+    async def ended(self, run: str, *, ok: bool, text: str, code: ErrorCode | None = None) -> None:
+        """See `RunObserver`."""
+        handoff = await self._handoffs.found(run)
+        if handoff is not None and not self._handoffs.moves.closing:
+            await self._returns.ended(handoff, ok=ok, text=text, code=code)
+
+    async def waits(self, run: str, why: str) -> None:
+        """See `RunObserver`."""
+        handoff = await self._handoffs.found(run)
+        if handoff is not None and not self._handoffs.moves.closing:
+            self._handoffs.moves.waits(handoff.id, ENGINE)
+
+    async def goes_on(self, run: str) -> None:
+        """See `RunObserver`."""
+        handoff = await self._handoffs.found(run)
+        if handoff is not None and not self._handoffs.moves.closing:
+            self._handoffs.moves.goes_on(handoff.id, ENGINE)
+
+    async def allowed(self, run: str, rule: str) -> None:
+        """See `RunObserver`; what a run made up for itself has no rules of its own."""
+        if rule in await self.rules_of(run) or (handoff := await self._handoffs.found(run)) is None:
+            return
+        if self._handoffs.state.registered(handoff):
+            kept = ce.PermissionKept(agent=handoff.agent, tool=rule, allow=True)
+            self._handoffs.stream.append(kept, actor="operator")
+            await self._handoffs.stream.commit()
+
+    async def rules_of(self, run: str) -> Sequence[str]:
+        """See `RunObserver`."""
+        handoff, state = await self._handoffs.found(run), self._handoffs.state
+        if handoff is None or not state.registered(handoff):
+            return ()
+        return tuple(
+            rule for (who, rule), allow in state.permissions.items() if allow and who == handoff.agent
+        )
+
+    # -------------------------------------------------------------- inside
+
+    async def _of(self, run: str) -> Handoff:
+        if (handoff := await self._handoffs.found(run)) is None:
+            raise HandoffError(ErrorCode.BAD_CONTEXT, f"{clean_line(run, limit=80)} works on no handoff")
+        return handoff
+
+    def _goes_on(self, handoff: Handoff) -> None:
+        live = self._handoffs.moves.live.get(handoff.id)
+        if not handoff.open or live is None or live.doomed:
+            raise HandoffError(ErrorCode.CANCELLED, f"{handoff.id} is over; nothing more comes of it")
+
+    def _wanted(self, parent: Handoff, run: str, ask: HandoffRequest) -> HandoffDraft | HandoffResult:
+        """The handoff that is asked for, or why it cannot be made."""
+        try:
+            self._goes_on(parent)
+            context = child_context(
+                self._handoffs.state, self._handoffs.setting, parent, ask, kind=HandoffType.DELEGATE
+            )
+        except HandoffError as error:
+            to = ask.to if ask.to in self._handoffs.state.agents else "orchestrator"
+            return rejected_result(to, parent.agent, error, handoff=new_handoff_id())
+        return HandoffDraft(context, ask.spec, run, actor=parent.agent)
+
+
+def _may_call(who: str, spec: AgentSpec) -> bool:
+    callers = spec.handoff.routing.can_be_called_by
+    return callers == ANYBODY or who in callers

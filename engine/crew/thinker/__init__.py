@@ -1,0 +1,1 @@
+"""The thinker of a crew's agents: prompts from a specification, answers into steps."""

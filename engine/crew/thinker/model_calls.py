@@ -1,0 +1,416 @@
+"""The calls that a run's model may make at a step, and how its answer becomes a decision.
+
+What may be called follows from the specification and the method; enumerations come from routing, and a tool
+with an empty one is not offered. A call is taken as it is; words without a call end the step: they are the
+result, the phase's output, or what a role says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.core.agents import BY_SPEC, CREW
+from engine.core.plan import PlanStep, Provenance
+from engine.core.text import StrictJsonError, clean_line
+from engine.core.thinking import Decision, DecisionKind
+from engine.crew.ontology.context import SLOTS
+from engine.crew.ontology.kinds import AgentType, ErrorCode, InvalidError, RequestKind
+from engine.crew.ontology.results import BUILD, ReturnedResult, parse_returned, parse_text_answer, schema_for
+from engine.crew.ontology.spec import OPENED_MOST, AgentSpec, Phase, SkillFiles
+from engine.crew.thinker.run_plan import CALLS_MOST, STEPS, Brief, fail_handoff
+from engine.models.messages import ModelAnswer, ToolUse
+from engine.models.request import ToolSpec
+from engine.models.structured import json_object_in
+from engine.planning.plan_notation import step_problems
+from engine.tools.mcp.names import BUILT_INS, BuiltIn, resolve
+from engine.tools.registry import ToolRegistry, json_schema
+
+CUSTOM = "custom"
+"""The tool by which custom functions are called (`engine.tools.mcp.custom_functions`)."""
+GIVE_UP = "give_up"
+FORM = "form"
+"""Where a handoff's metadata may have the JSON Schema of the data that is to come back."""
+ESCALATE = "escalate_to_operator"
+READ_SKILL = "read_skill"
+RUN = "simple_coder.run"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A tool as a model is offered it, and the command that a call of it is."""
+
+    shown: ToolSpec
+    tool: str
+    command: str
+    built_in: BuiltIn | None = None
+    """The global action whose one text becomes the command's arguments."""
+
+    def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The command's arguments for what a model gave."""
+        if self.built_in is None:
+            return dict(given)
+        return self.built_in.arguments(str(given.get("text", "")))
+
+
+def offers(
+    brief: Brief,
+    step: PlanStep,
+    registry: ToolRegistry,
+    others: Sequence[AgentSpec],
+    made: int,
+    files: SkillFiles | None = None,
+) -> tuple[Offer, ...]:
+    """What may be called now.
+
+    Args:
+        brief: what the run was made for.
+        step: the abstract step that is decided on.
+        registry: every tool that there is.
+        others: the agents that the run may delegate to.
+        made: calls on the way that were made for the step so far.
+        files: what came with its skill.
+    """
+    ends = tuple(_ends(brief, step, others))
+    if made >= CALLS_MOST:
+        return ends
+    actions = (*_reading(files), *_actions(brief.spec, registry))
+    if step.provenance.clause == STEPS:
+        return (*actions, *ends)
+    offered = (*_outside(brief.spec, phase_of(brief, step), registry), *actions)
+    return (*offered, *_others(brief, others), *ends)
+
+
+def _reading(files: SkillFiles | None) -> Iterator[Offer]:
+    """Opening the files that came with the skill, in every phase and step."""
+    closed = [path for path in files.sizes if path not in files.texts] if files is not None else []
+    if closed and files is not None and len(files.texts) < OPENED_MOST:
+        message = "Open one of the files that came with your instructions: you are then told what it says."
+        yield _crew(READ_SKILL, message, {"path": {"type": "string"}}, "path")
+
+
+def phase_of(brief: Brief, step: PlanStep) -> Phase | None:
+    """The phase that an abstract step is about."""
+    about = step.provenance.clause
+    return next((phase for phase in brief.spec.phases if phase.id == about), None)
+
+
+def _outside(spec: AgentSpec, phase: Phase | None, registry: ToolRegistry) -> Iterator[Offer]:
+    """Commands of the engine's tools, of servers and of functions."""
+    seen = set()
+    for name in dict.fromkeys((*_named(spec), *(phase.tools if phase is not None else ()))):
+        for tool, command in _meant(name, registry):
+            command_spec = registry.get(tool).commands[command]
+            if not command_spec.operator_only and (tool, command) not in seen:
+                seen.add((tool, command))
+                shown = ToolSpec(
+                    f"{tool}__{command}"[:64], command_spec.description, json_schema(command_spec)
+                )
+                yield Offer(shown, tool, command)
+
+
+def _meant(name: str, registry: ToolRegistry) -> Iterator[tuple[str, str]]:
+    """The commands that are there of a name as `simple_coder.run git` or `server.*`, in any spelling."""
+    plain = name.partition(" ")[0]
+    tool, _, command = plain.partition(".")
+    if tool in registry and tool != CREW and command in ("", "*"):
+        yield from ((tool, command) for command in registry.get(tool).commands)
+        return
+    there = {tool.id: tool.commands for tool in registry if tool.id != CREW}
+    if (resolved := resolve(plain, there)) is not None:
+        yield resolved
+
+
+def _named(spec: AgentSpec) -> Iterator[str]:
+    yield from spec.tools.local
+    for use in spec.tools.mcp_servers:
+        yield from (f"{use.server}.{tool}" for tool in use.tools)
+    yield from (f"{CUSTOM}.{tool.name}" for tool in spec.tools.custom_tools)
+
+
+def _actions(spec: AgentSpec, registry: ToolRegistry) -> Iterator[Offer]:
+    """Global actions, by their own names, in every phase and step."""
+    customs = {tool.name for tool in spec.tools.custom_tools}
+    for action in spec.tools.global_actions:
+        name = f"{CUSTOM}.{action.tool}" if action.tool in customs else action.tool
+        meant = next(_meant(name, registry), None) if name else None
+        built_in = BUILT_INS.get(action.action)
+        if meant is not None:
+            command = registry.get(meant[0]).commands[meant[1]]
+            shown = ToolSpec(action.action, action.description or command.description, json_schema(command))
+            yield Offer(shown, *meant)
+        elif built_in is not None and built_in.tool in registry:
+            schema = {
+                "type": "object",
+                "properties": {"text": {"type": "string"}},
+                "required": ["text"],
+                "additionalProperties": False,
+            }
+            shown = ToolSpec(action.action, action.description or built_in.description, schema)
+            yield Offer(shown, built_in.tool, built_in.command, built_in)
+
+
+def _others(brief: Brief, others: Sequence[AgentSpec]) -> Iterator[Offer]:
+    """Handing work on, asking the operator, counting."""
+    if others:
+        listed = "; ".join(f"{other.id}: {other.description[:120]}" for other in others)
+        yield _crew(
+            "delegate",
+            f"Hand work to another agent and wait for what comes back. Agents: {listed}",
+            {
+                "to": {"type": "string", "enum": [other.id for other in others]},
+                "task": {"type": "string", "description": "all that it needs to know; it sees nothing else"},
+                "expected": {"type": "string"},
+                "focus": _strings(),
+                "ignore": _strings(),
+            },
+            "to",
+            "task",
+        )
+    if brief.spec.handoff.supports.escalate:
+        kinds = [kind.value for kind in RequestKind if kind not in _NOT_ASKED]
+        yield _crew(
+            "escalate",
+            "Ask the operator what only a person can know or decide, and wait.",
+            {
+                "question": {"type": "string"},
+                "kind": {"type": "string", "enum": kinds},
+                "options": _strings(),
+                "context": {"type": "string", "description": "what was tried"},
+            },
+            "question",
+            name=ESCALATE,
+        )
+    if brief.spec.compute and brief.spec.compute != BUILD:
+        yield _crew(
+            "compute",
+            f"Have sums and verdicts computed ({brief.spec.compute}); they count, not yours.",
+            {"data": {"type": "object"}},
+            "data",
+        )
+    if brief.spec.type is AgentType.ROLE:
+        yield _crew(
+            "update_clarity",
+            "Note what the operator said about the problem; `confirmed` only where they said yes to it.",
+            {
+                "slot": {"type": "string", "enum": list(SLOTS)},
+                "text": {"type": "string"},
+                "score": {"type": "number", "minimum": 0, "maximum": 1},
+                "confirmed": {"type": "boolean"},
+            },
+            "slot",
+            "text",
+            "score",
+        )
+        yield _crew(
+            "park",
+            "Put an idea of the operator's aside for later; it is listed for them.",
+            {"idea": {"type": "string"}},
+            "idea",
+        )
+
+
+_NOT_ASKED = (RequestKind.PERMISSION, RequestKind.TAKEOVER)
+
+
+def _ends(brief: Brief, step: PlanStep, others: Sequence[AgentSpec]) -> Iterator[Offer]:
+    """What ends the step."""
+    phase = phase_of(brief, step)
+    if step.provenance.clause == STEPS:
+        yield _crew("ask", "Give the draft.", {"draft": {"type": "string"}}, "draft", name="draft")
+        return
+    if phase is not None:
+        outputs: dict[str, Any] = {name: {} for name in phase.outputs}
+        yield _crew(
+            "checkpoint",
+            "End the phase with its outputs. They are checked; what fails comes back to you.",
+            {
+                "output": {"type": "string", "description": "the phase's result in words"},
+                "outputs": {"type": "object", "properties": outputs, "required": list(outputs)},
+            },
+            "outputs",
+        )
+    elif brief.talks:
+        message = "Say something to the operator, in your words; their answer is what you hear next."
+        yield _crew("reply", message, {"text": {"type": "string"}}, "text")
+        floor = [other.id for other in others if other.handoff.supports.transfer]
+        if floor:
+            yield _crew(
+                "transfer_to",
+                "Give the floor to another agent: the operator then talks with that one.",
+                {"agent": {"type": "string", "enum": floor}, "reason": {"type": "string"}},
+                "agent",
+                "reason",
+            )
+    else:
+        about = "Return the result. Leave out what you do not know; nothing is to be made up."
+        yield Offer(ToolSpec("return_result", about, _returned(brief)), CREW, "return_result")
+    if not brief.talks:
+        yield _crew(
+            "return_result",
+            "Say that it cannot be done, and why.",
+            {"reason": {"type": "string"}},
+            "reason",
+            name=GIVE_UP,
+        )
+
+
+def _returned(brief: Brief) -> dict[str, Any]:
+    """The form of a result; a caller may have said what the data in it are to be."""
+    schema = {**schema_for(brief.spec), "additionalProperties": False}
+    form = brief.context.metadata.get(FORM)
+    if isinstance(form, dict):
+        definitions = {name: value for name, value in form.items() if name == "$defs"}
+        data = {name: value for name, value in form.items() if name != "$defs"}
+        schema = {
+            **schema,
+            **definitions,
+            "properties": {**schema["properties"], "data": data},
+            "required": [*schema["required"], "data"],
+        }
+    return schema
+
+
+def _crew(
+    command: str, description: str, properties: dict[str, Any], *required: str, name: str = ""
+) -> Offer:
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+    return Offer(ToolSpec(name or command, description, schema), CREW, command)
+
+
+def _strings() -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string"}}
+
+
+class SpecDecisionParser:
+    """Reads answers to one question.
+
+    Args:
+        brief: what the run was made for.
+        step: the abstract step that is decided on.
+        offered: what may be called.
+        registry: every tool that there is.
+        in_words: whether calls are JSON in words, for a model that knows no tools.
+    """
+
+    def __init__(
+        self,
+        brief: Brief,
+        step: PlanStep,
+        offered: Sequence[Offer],
+        registry: ToolRegistry,
+        *,
+        in_words: bool = False,
+    ) -> None:
+        self._brief, self._step, self._registry = brief, step, registry
+        self._in_words = in_words
+        self._offered = {offer.shown.name: offer for offer in offered}
+
+    def read(self, answer: ModelAnswer) -> tuple[Decision | None, tuple[str, ...]]:
+        """The decision; None and what is wrong with the answer where there is none."""
+        uses, text = answer.tool_uses, answer.text.strip()
+        if not uses:
+            return self._words(text)
+        decision, problems = self._called(uses[0], text)
+        if decision is None or len(uses) == 1:
+            return decision, problems
+        return replace(decision, deferred=tuple(clean_line(use.name, limit=80) for use in uses[1:])), ()
+
+    def _words(self, text: str) -> tuple[Decision | None, tuple[str, ...]]:
+        if not text:
+            return None, ("the answer is empty",)
+        if self._in_words and '"tool"' in text:
+            try:
+                given = json_object_in(text)
+            except StrictJsonError as error:
+                return None, (str(error),)
+            if isinstance(given.get("input", {}), dict) and set(given) - {"input"} == {"tool"}:
+                return self._called(ToolUse("", str(given["tool"]), given.get("input", {})), "")
+        if self._step.provenance.clause == STEPS:
+            return self._call("ask", {"draft": text})
+        phase = phase_of(self._brief, self._step)
+        if phase is not None:
+            return self._call("checkpoint", {"output": text, "outputs": _outputs(phase.outputs, text)})
+        if self._brief.talks:
+            return self._call("reply", {"text": text})
+        return self._call("return_result", _said(parse_text_answer(text)))
+
+    def _called(self, use: ToolUse, why: str) -> tuple[Decision | None, tuple[str, ...]]:
+        shown = clean_line(use.name, limit=80)
+        if use.fault:
+            return None, (f"the input of `{shown}` is no usable JSON: {use.fault}",)
+        offer = self._offered.get(use.name)
+        if offer is None:
+            return None, (f"there is no tool {shown!r}; tools: {', '.join(self._offered)}",)
+        if use.name == GIVE_UP:
+            reason = clean_line(str(use.input.get("reason", "")), limit=2_000) or "no reason was given"
+            return fail_handoff(f"given up: {reason}", ErrorCode.INTERNAL), ()
+        if problems := tuple(_unfit(offer, use.input)):
+            return None, tuple(f"{shown}: {problem}" for problem in problems)
+        if (offer.tool, offer.command) == (CREW, "return_result"):
+            try:
+                return self._call("return_result", _said(parse_returned(use.input)), why)
+            except InvalidError as error:
+                return None, tuple(map(str, error.problems))
+        return self._checked(offer.tool, offer.command, offer.arguments(use.input), why)
+
+    def _call(
+        self, command: str, args: dict[str, Any], why: str = ""
+    ) -> tuple[Decision | None, tuple[str, ...]]:
+        return self._checked(CREW, command, args, why)
+
+    def _checked(
+        self, tool: str, command: str, args: dict[str, Any], why: str
+    ) -> tuple[Decision | None, tuple[str, ...]]:
+        step = PlanStep("1", why, tool=tool, command=command, args=args, provenance=Provenance(BY_SPEC))
+        missing = (
+            problem.message
+            for problem in self._registry.validate(tool, command, args)
+            if problem.argument and problem.argument not in args
+        )
+        problems = (*step_problems(step, self._registry, settled_later=True), *missing)
+        if problems:
+            return None, tuple(dict.fromkeys(problems))
+        about = why or f"{command} {self._brief.spec.name if command == 'return_result' else ''}".strip()
+        return Decision(DecisionKind.CALL, about, tool, command, args), ()
+
+
+def _unfit(offer: Offer, given: dict[str, Any]) -> list[str]:
+    """Words that are none of those to choose from."""
+    problems = []
+    for name, schema in offer.shown.input_schema.get("properties", {}).items():
+        allowed = schema.get("enum") if isinstance(schema, dict) else None
+        if allowed and name in given and given[name] not in allowed:
+            message = clean_line(str(given[name]), limit=60)
+            problems.append(f"{name} is {message!r}; it is one of {', '.join(map(str, allowed))}")
+    return problems
+
+
+def _said(returned: ReturnedResult) -> dict[str, Any]:
+    """What a model filled in, without what it left out."""
+    return returned.model_dump(mode="json", exclude_defaults=True)
+
+
+def _outputs(names: Sequence[str], text: str) -> dict[str, Any]:
+    """A phase's outputs in words without a call: of a JSON object in them, or the words where it has one."""
+    try:
+        given = json_object_in(text)
+    except StrictJsonError:
+        given = {}
+    outputs = {name: given[name] for name in names if isinstance(given, dict) and name in given}
+    return outputs or ({names[0]: text} if len(names) == 1 else {})
+
+
+def ends_by_words(kind: AgentType) -> str:
+    """What a model reads about words without a call."""
+    return {
+        AgentType.ROLE: "Words without a call are what you say.",
+        AgentType.PIPELINE: "Words without a call are the phase's output.",
+        AgentType.GUIDED: "Words without a call are the draft.",
+    }.get(kind, "Words without a call are the result.")

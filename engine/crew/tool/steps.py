@@ -1,0 +1,342 @@
+"""A pipeline's checkpoints and a guided agent's steps: each call is one move of the machine.
+
+The phases of the agent that builds agents are computed, and decided on by the operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from engine.core.actions import ToolResult
+from engine.core.agents import DECIDED, GUIDED, NOTE, PIPELINE, RETURNED, WANTED
+from engine.core.text import StrictJsonError, clean_line, read_json
+from engine.crew.methods import dialogue as guided
+from engine.crew.methods import pipeline
+from engine.crew.ontology.context import Answer, Option, options_of
+from engine.crew.ontology.criteria import Subject, failed, failure_text
+from engine.crew.ontology.kinds import Effect, ErrorCode, RequestKind
+from engine.crew.ontology.results import BUILD
+from engine.crew.ontology.spec import GuidedStep, Phase
+from engine.crew.ports import BuildPhaseResult, HandoffError, OperatorQuestion
+from engine.crew.thinker.run_plan import pipeline_of, values_of
+from engine.crew.tool.tool_call import ToolCall, call_refused, call_succeeded, complete_subject, sources_of
+
+ASKED_MOST = 5
+"""Times that one phase asks the operator."""
+ABORT = Option(id="abort", label="build nothing", effect=Effect.ABORT)
+
+
+async def run_build_phase(work: ToolCall, number: int) -> BuildPhaseResult:
+    """Go on with the build up to a phase; what it cannot decide is asked of the operator.
+
+    Args:
+        work: the call; what was decided is kept with the handoff.
+        number: of the phase, from 1.
+
+    Raises:
+        HandoffError: the question is dismissed.
+    """
+    now = work.service.handoff_of(work.run)
+    decided = dict((now or work.handoff).progress.get(DECIDED) or {})
+    for _ in range(ASKED_MOST):
+        try:
+            built = await work.service.build(work.run, number, decided)
+        except HandoffError as error:
+            return BuildPhaseResult(False, error.message)
+        if not built.asks:
+            return built
+        answer = await work.service.ask(work.run, _build_question(built))
+        choice = answer.option_id or answer.text.strip()
+        if choice == ABORT.id:
+            return built
+        if built.about == "mcp" and choice == "retry":
+            decided["tried"] = str(int(decided.get("tried", "0")) + 1)
+        else:
+            decided[built.about] = choice
+        await work.keep(
+            "builder.phase", {DECIDED: decided}, clean_line(f"{built.about}: {choice}", limit=200)
+        )
+    return built
+
+
+def _build_question(phase_result: BuildPhaseResult) -> OperatorQuestion:
+    options = tuple(
+        Option(id=option, label=option, effect=Effect.RESUME)
+        for option in phase_result.options
+        if option != ABORT.id
+    )
+    return OperatorQuestion(
+        RequestKind.DECISION,
+        "builder",
+        clean_line(phase_result.asks, limit=80),
+        phase_result.asks,
+        context=phase_result.said,
+        options=(*options, ABORT),
+        allow_free_text=not options,
+    )
+
+
+PHASE, STEP = "pipeline.phase", "guided.step"
+
+# ------------------------------------------------------------------ checkpoints
+
+_ON_FAIL = options_of(
+    ("retry", "try again", Effect.RETRY),
+    ("edit", "write the outputs yourself; they are checked again", Effect.RESUME, "must"),
+    ("accept", "accept it anyway; say why", Effect.ACCEPT, "must"),
+    ("abort", "end the pipeline", Effect.ABORT),
+)
+
+
+_TOLD = {
+    "committed": "committed",
+    "skipped": "skipped",
+    "retry": "tries again:",
+    "ask_user": "asks you:",
+    "abort": "ends:",
+}
+"""The result of a checkpoint, as it is recorded."""
+
+
+async def checkpoint(work: ToolCall) -> ToolResult:
+    """End the phase under way: what it gave is checked, and committed where it holds."""
+    spec, text = work.handoff.spec, str(work.args.get("output") or "")
+    run = pipeline_of(work.brief, work.beliefs)
+    phase = pipeline.next_phase(spec.phases, run)
+    if phase is None or work.beliefs.get(RETURNED):
+        return call_succeeded("every phase is over")
+    if spec.compute == BUILD:
+        built = await run_build_phase(work, len(run.records) + 1)
+        if not built.passed:
+            outcome = pipeline.Next(run, "abort", message=built.said)
+            return await _aborted(work, phase, outcome, {key: dict(built.data) for key in phase.outputs})
+        outcome = pipeline.checkpoint(
+            spec.phases,
+            values_of(work.handoff.context),
+            run,
+            {key: dict(built.data) for key in phase.outputs},
+            seen=Subject(built.said),
+        )
+        return await _committed(work, phase, outcome)
+    outputs = dict(work.args.get("outputs") or {}) or _outputs(phase, text)
+    values = values_of(work.handoff.context)
+    seen = await complete_subject(
+        work, phase.checkpoint.criteria, Subject(text, outputs, _sources(work, run))
+    )
+    while True:
+        outcome = pipeline.checkpoint(spec.phases, values, run, outputs, seen=seen)
+        held = outcome.run.model_dump(mode="json")
+        await work.keep(
+            PHASE, {PIPELINE: held}, f"{phase.id}: {_TOLD[outcome.what]} {outcome.message}".strip()
+        )
+        if outcome.what in ("committed", "skipped"):
+            return await _committed(work, phase, outcome)
+        if outcome.what == "retry":
+            wrong = list(map(failure_text, failed(outcome.outcomes)))
+            return call_refused(outcome.message, beliefs={PIPELINE: held}, failed=wrong)
+        if outcome.what == "abort":
+            return await _aborted(work, phase, outcome, outputs)
+        answer = await work.service.ask(work.run, _phase_question(phase, outcome.message, outputs))
+        match answer.option_id or "edit":
+            case "retry":
+                again = outcome.run.model_copy(update={"attempts": {}}).model_dump(mode="json")
+                return call_refused(
+                    f"the operator wants another try: {outcome.message}", beliefs={PIPELINE: again}
+                )
+            case "accept" if answer.text.strip():
+                accepted = pipeline.accept_anyway(
+                    spec.phases, values, run, outputs, answer.text, outcome.outcomes
+                )
+                return await _committed(work, phase, pipeline.Next(accepted, "committed", outcome.outcomes))
+            case "abort":
+                return await _aborted(work, phase, outcome, outputs)
+            case "edit" if answer.text.strip():
+                run, outputs, text = outcome.run, _outputs(phase, answer.text), answer.text
+                subject = Subject(text, outputs, seen.sources)
+                seen = await complete_subject(work, phase.checkpoint.criteria, subject)
+            case _:
+                run = outcome.run  # without words nothing follows: it is asked again
+
+
+def _sources(work: ToolCall, run: pipeline.PipelineRun) -> dict[str, str]:
+    """What a phase can cite: what was given, and whatever has an id in what committed phases gave."""
+    sources = sources_of(work)
+    for value in run.outputs().values():
+        for entry in value if isinstance(value, list) else ():
+            if isinstance(entry, Mapping) and entry.get("id"):
+                words = (str(texts) for name, texts in entry.items() if name != "id")
+                sources[str(entry["id"])] = "\n".join(words)
+    return sources
+
+
+def _phase_question(phase: Phase, why: str, outputs: Mapping[str, Any]) -> OperatorQuestion:
+    return OperatorQuestion(
+        kind=RequestKind.DECISION,
+        reason_code="checkpoint",
+        title=clean_line(f"{phase.name}: its checkpoint is not passed", limit=80),
+        question=why,
+        context="retry, write the outputs yourself, accept them with a reason, or end the pipeline",
+        options=tuple(
+            kind.model_copy(update={"args": {"outputs": dict(outputs)}}) if kind.id == "edit" else kind
+            for kind in _ON_FAIL
+        ),
+    )
+
+
+def _outputs(phase: Phase, text: str) -> dict[str, Any]:
+    """Outputs as a person or a model wrote them: a JSON object by name, or the text where there is one."""
+    try:
+        given = read_json(text)
+    except StrictJsonError:
+        given = None
+    if isinstance(given, Mapping) and set(given) & set(phase.outputs):
+        return dict(given)
+    return {phase.outputs[0]: text} if len(phase.outputs) == 1 and text.strip() else {}
+
+
+async def _committed(work: ToolCall, phase: Phase, next_: pipeline.Next) -> ToolResult:
+    held = next_.run.model_dump(mode="json")
+    await work.keep(PHASE, {PIPELINE: held}, f"{phase.id}: {next_.what}")
+    if work.steps and len(next_.run.records) < len(work.handoff.spec.phases):
+        options = options_of(("go_on", "go on", Effect.RESUME), ("abort", "end the pipeline", Effect.ABORT))
+        title = clean_line(f"{phase.name} is {next_.what}", limit=80)
+        answer = await work.service.ask(
+            work.run,
+            OperatorQuestion(RequestKind.DECISION, "pipeline.step", title, "Go on?", options=options),
+        )
+        if answer.option_id == "abort":
+            return await _aborted(work, phase, next_, {})
+    outcomes = [outcome.model_dump(mode="json") for outcome in next_.outcomes]
+    return call_succeeded(
+        f"{phase.name} is {next_.what}", beliefs={PIPELINE: held}, phase=phase.id, criteria=outcomes
+    )
+
+
+async def _aborted(
+    work: ToolCall, phase: Phase, next_: pipeline.Next, outputs: Mapping[str, Any]
+) -> ToolResult:
+    why = next_.message or "the operator ended it"
+    kept = {**next_.run.outputs(), **outputs}
+    result = work.failing(
+        ErrorCode.CHECKPOINT, f"{phase.name}: {why}", data=kept, quality=next_.outcomes, partial=bool(kept)
+    )
+    return await work.give(result, **{PIPELINE: next_.run.model_dump(mode="json")})
+
+
+# ------------------------------------------------------------------ guided steps
+
+_MOVES = {
+    "back": ("back", Effect.RESUME),
+    "skip": ("skip this step; say why, or nothing", Effect.SKIP),
+    "jump": ("jump to a step", Effect.RESUME),
+    "suggest": ("have a draft written", Effect.RESUME),
+    "confirm": ("the stale answer still holds", Effect.RESUME),
+    "leave": ("save and leave", Effect.RESUME),
+    "finish": ("finish", Effect.ACCEPT),
+}
+"""Moves besides an answer: an answer of the operator names one as its option, with its words as text."""
+_WORDS: Mapping[str, Literal["may", "must"]] = {"skip": "may", "jump": "must"}
+"""Which of them go with words: why it is skipped, the step to jump to."""
+TAKE = Option(id="take", label="take the draft", effect=Effect.ACCEPT)
+
+
+async def ask(work: ToolCall) -> ToolResult:
+    """Ask the step that is next, and make the operator's move; a refused move changes nothing."""
+    steps = work.handoff.spec.steps
+    session, changed = _session(work)
+    draft = str(work.args.get("draft") or "").strip()
+    answer = await work.service.ask(work.run, _step_question(work, session, draft, changed))
+    move, value = _said(answer)
+    step_id, finished, note = None, False, ""
+    try:
+        if move == "suggest":
+            step_id = session.active
+        elif move == "finish":
+            guided.finish(steps, session)
+            finished = True
+        else:
+            session = _moved(steps, session, move, draft if move == TAKE.id else value)
+    except guided.MoveRefused as error:
+        note = str(error)
+    held = session.model_dump(mode="json")
+    await work.keep(STEP, {GUIDED: held}, note or move)
+    beliefs = {GUIDED: {**held, "finished": finished}, WANTED: step_id, NOTE: note or None}
+    at = f"; next: {session.active}" if session.active else ""
+    return call_succeeded(
+        f"refused: {note}" if note else f"{move}{at}", beliefs=beliefs, move=move, refused=note
+    )
+
+
+def _session(work: ToolCall) -> tuple[guided.GuidedSession, tuple[str, ...]]:
+    """The session, and what changed in the agent since it was saved."""
+    steps = work.handoff.spec.steps
+    kept = work.brief.read(work.beliefs, GUIDED, guided.GuidedSession)
+    if kept is None:
+        return guided.begin(steps), ()
+    if GUIDED in work.beliefs:
+        return kept, ()
+    return guided.resume(steps, kept)
+
+
+def _said(answer: Answer) -> tuple[str, Any]:
+    """The move that an answer is, and its value: chosen as an option, or JSON as `GuidedMove` gives it."""
+    if answer.option_id:
+        return answer.option_id, answer.text
+    try:
+        given = read_json(answer.text)
+    except StrictJsonError:
+        return "answer", answer.text
+    if not isinstance(given, Mapping):
+        return "answer", given if isinstance(given, list) else answer.text
+    if given.get("move") not in (*_MOVES, "answer", "save"):
+        return "answer", answer.text
+    move = str(given["move"])
+    words = {"skip": given.get("reason"), "jump": given.get("step"), "confirm": given.get("step")}
+    return ("leave" if move == "save" else move), words[move] if move in words else given.get("value")
+
+
+def _moved(
+    steps: tuple[GuidedStep, ...], session: guided.GuidedSession, move: str, value: Any
+) -> guided.GuidedSession:
+    words = str(value or "")
+    match move:
+        case "back":
+            return guided.back(steps, session)
+        case "skip":
+            return guided.skip(steps, session, words)
+        case "jump":
+            return guided.jump(steps, session, words.strip())
+        case "confirm":
+            return guided.confirm(steps, session, words.strip())
+        case "leave":
+            return guided.leave(session)
+    return guided.answer(steps, session, value)
+
+
+def _step_question(
+    work: ToolCall, session: guided.GuidedSession, draft: str, changed: tuple[str, ...]
+) -> OperatorQuestion:
+    spec = work.handoff.spec
+    step = next((step for step in spec.steps if step.id == session.active), None)
+    done_with = sum(state.status is not guided.StepStatus.PENDING for state in session.steps.values())
+    lines = [f"{done_with} of {len(spec.steps)} steps are done", *changed]
+    if note := work.beliefs.get(NOTE):
+        lines.append(f"not done: {note}")
+    if work.beliefs.get(WANTED) and not draft:
+        lines.append("there is no draft: writing one needs a model")
+    if draft:
+        lines.append(f"draft: {draft}")
+    lines += guided.unfinished(spec.steps, session) if step is None else ()
+    moves = [
+        Option(id=name, label=label, effect=effect, words=_WORDS.get(name, ""))
+        for name, (label, effect) in _MOVES.items()
+    ]
+    return OperatorQuestion(
+        kind=RequestKind.QUESTION,
+        reason_code=STEP,
+        title=clean_line(step.title if step is not None else "every step was gone through", limit=80),
+        question=(step.prompt or step.title) if step is not None else "Finish, or go back to a step?",
+        context="\n".join(lines),
+        options=(*([TAKE.model_copy(update={"args": {"draft": draft}})] if draft else []), *moves),
+    )

@@ -1,0 +1,1 @@
+"""Mastermind: what changes the system itself and proves that it became better."""

@@ -1,0 +1,384 @@
+"""The backlog: what could be better, ordered by urgency, each thing in it once.
+
+Two suggestions are the same when they have the same target and at least two thirds of their words in common:
+words in small letters, without numbers, places (`stats.py:12`) and words without meaning. Of two findings of
+an audit, concern, file and name (a test, a function) have to be the same, too. While one is open the other is
+merged with it. What was done or rejected a short while ago is not added again; what failed rests before it is
+tried again.
+
+`match_components` finds which component a directive means. A name counts by the letters of its words that
+stand in the directive; beginnings of words count less. Of two readings on the same words the better stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from engine.core import campaigns as me
+from engine.core.improvement import (
+    BacklogItem,
+    Component,
+    Concern,
+    Finding,
+    ItemStatus,
+    MastermindSettings,
+    MastermindState,
+)
+from engine.core.journal import canonical
+from engine.core.text import clean_line
+from engine.improve.ports import JobRefused
+from engine.improve.state import EventStream
+from engine.tools.parameters.paths import folded, references
+
+ALIKE = 2 / 3
+"""Part of their words that two suggestions have in common when they are the same."""
+EVIDENCE_LIMIT = 50
+"""References that an item keeps."""
+OPEN = (ItemStatus.PENDING, ItemStatus.PENDING_APPROVAL, ItemStatus.IN_PROGRESS)
+CLOSED = (ItemStatus.COMPLETED, ItemStatus.REJECTED)
+Now = Callable[[], str]
+CANDIDATES = 8
+"""Items that are listed where a prefix fits several."""
+_SILENT = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and are be by can could for has have in is it its may more of on or please should so than that "
+        "the this to was which with would",
+    )
+)
+_COMPARED_WORD = re.compile(r"[^\W\d_]+(?:'\w+)?|\w*[^\W\d]\w*")
+_PLACE = re.compile(r"\S+:\d+\b|\b\d[\d.,]*\b")
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogEntry:
+    """How a suggestion was entered."""
+
+    item: BacklogItem
+    how: str
+    """`added`, `merged` or `known`: it was done or rejected a short while ago."""
+
+
+def comparison_words(text: str) -> frozenset[str]:
+    """The words by which suggestions are compared."""
+    plain = _PLACE.sub(" ", text.casefold())
+    return frozenset(word.rstrip("s") for word in _COMPARED_WORD.findall(plain) if word not in _SILENT)
+
+
+def is_duplicate(text: str, other: str) -> bool:
+    """Whether two suggestions say the same of a target."""
+    first, second = comparison_words(text), comparison_words(other)
+    if not first or not second:
+        return " ".join(text.casefold().split()) == " ".join(other.casefold().split())
+    return len(first & second) / len(first | second) >= ALIKE
+
+
+def seconds_between(earlier: str, later: str) -> float:
+    """Seconds between two times of events; endless where one is none."""
+    try:
+        return (_time(later) - _time(earlier)).total_seconds()
+    except ValueError:
+        return float("inf")
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def urgency_key(item: BacklogItem) -> tuple[int, str, int]:
+    """Where an item stands: the most urgent first, then the oldest."""
+    return (-item.priority, item.added, int(item.id[1:]))
+
+
+def find_item(state: MastermindState, name: str) -> BacklogItem:
+    """The item that an id or the beginning of one names.
+
+    Raises:
+        JobRefused: none or several fit; the message lists them.
+    """
+    name = name.strip()
+    if name in state.items:
+        return state.items[name]
+    fitting = [
+        item
+        for item in state.items.values()
+        if name and (item.uid.startswith(name.lower()) or item.id.startswith(name))
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        some = ", ".join(item.id for item in sorted(state.items.values(), key=urgency_key)[:CANDIDATES])
+        raise JobRefused(
+            f"the backlog has no item {clean_line(name, limit=40)!r}; "
+            + (f"it has {some}" if some else "it is empty")
+        )
+    listed = "; ".join(f"{item.id} ({item.uid[:8]}) {item.suggestion[:40]}" for item in fitting[:CANDIDATES])
+    more = f" and {len(fitting) - CANDIDATES} more" if len(fitting) > CANDIDATES else ""
+    raise JobRefused(f"{name!r} fits {len(fitting)} items: {listed}{more}")
+
+
+@dataclass(slots=True)
+class Backlog:
+    """The backlog of a workspace: decides by its state, writes to its stream.
+
+    Args:
+        stream: the stream.
+        settings: cool-downs, and what is critical.
+        now: what time it is.
+    """
+
+    _stream: EventStream
+    _settings: MastermindSettings
+    _now: Now
+
+    @property
+    def listed(self) -> tuple[BacklogItem, ...]:
+        """All items: those that are open in their order, then the others, the newest first."""
+        items = self._stream.state.items.values()
+        opened = sorted((item for item in items if item.status in OPEN), key=urgency_key)
+        closed = sorted((item for item in items if item.status not in OPEN), key=lambda item: item.changed)
+        return (*opened, *reversed(closed))
+
+    def critical(self, target: str, component: Component | None = None) -> bool:
+        """Whether a target waits for the operator before anything is tried."""
+        if not self._settings.approve_critical:
+            return False
+        if component is not None and component.critical:
+            return True
+        named = " ".join((target, *(component.paths if component is not None else ()))).casefold()
+        return any(stem and stem.casefold() in named for stem in self._settings.critical)
+
+    def add_finding(
+        self, finding: Finding, *, source: str, component: Component | None = None
+    ) -> BacklogEntry:
+        """Put what an audit found into the backlog."""
+        return self.add(
+            finding.target,
+            finding.text,
+            priority=min(10, max(1, finding.severity)),
+            concern=finding.concern,
+            source=source,
+            critical=self.critical(finding.target, component),
+            evidence=finding.evidence,
+            finding=finding,
+            actor="system",
+        )
+
+    def add(
+        self,
+        target: str,
+        suggestion: str,
+        *,
+        priority: int,
+        concern: Concern,
+        source: str,
+        critical: bool,
+        actor: str,
+        evidence: tuple[str, ...] = (),
+        finding: Finding | None = None,
+    ) -> BacklogEntry:
+        """Put a suggestion in, or merge it with one that is the same; pending until the stream commits."""
+        target, suggestion = clean_line(target, limit=500), clean_line(suggestion, limit=4_000)
+        same = self._same(target, suggestion, finding)
+        for item in same:
+            if item.status in OPEN:
+                return self._merged(item, suggestion, priority, evidence, actor)
+        for item in same:
+            if item.status in CLOSED and self._since(item.changed) < self._settings.cooldown_s:
+                return BacklogEntry(item, "known")
+        number = len(self._stream.state.items) + 1
+        uid = hashlib.sha256(canonical([target, concern, suggestion, number]).encode()).hexdigest()[:16]
+        status = ItemStatus.PENDING_APPROVAL if critical else ItemStatus.PENDING
+        what = (f"i{number}", uid, target, concern, suggestion, priority, source, status, critical)
+        item = BacklogItem(*what, evidence=tuple(evidence)[:EVIDENCE_LIMIT], finding=finding)
+        self._stream.append(me.ItemAdded(item=item), actor=actor)
+        return BacklogEntry(self._stream.state.items[item.id], "added")
+
+    def settle(self, name: str, *, approve: bool, reason: str, actor: str) -> BacklogItem:
+        """Approve or reject an item.
+
+        Raises:
+            JobRefused: there is no such item, or it does not wait for that.
+        """
+        item = find_item(self._stream.state, name)
+        if approve and item.status is not ItemStatus.PENDING_APPROVAL:
+            raise JobRefused(f"{item.id} is {item.status}; only what waits for approval can be approved")
+        if not approve and item.status not in (
+            ItemStatus.PENDING,
+            ItemStatus.PENDING_APPROVAL,
+            ItemStatus.FAILED,
+        ):
+            raise JobRefused(f"{item.id} is {item.status}; it cannot be rejected any more")
+        status = ItemStatus.PENDING if approve else ItemStatus.REJECTED
+        message = clean_line(reason) or ("approved" if approve else "rejected")
+        self._stream.append(
+            me.ItemMoved(item=item.id, status=status, message=message, decided=True), actor=actor
+        )
+        return self._stream.state.items[item.id]
+
+    def move(self, item: str, status: ItemStatus, message: str = "", campaign: str = "") -> None:
+        """Say where an item stands now."""
+        event = me.ItemMoved(item=item, status=status, message=clean_line(message), campaign=campaign)
+        self._stream.append(event)
+
+    def next(self) -> BacklogItem | None:
+        """The item that is worked on next: pending, or failed and cooled down; None when there is none."""
+        ready = [item for item in self._stream.state.items.values() if self.ready(item)]
+        return min(ready, key=urgency_key, default=None)
+
+    def ready(self, item: BacklogItem) -> bool:
+        """Whether an item may be worked on now."""
+        if item.status is ItemStatus.PENDING:
+            return True
+        return item.status is ItemStatus.FAILED and self.cools_for(item) <= 0
+
+    def cools_for(self, item: BacklogItem) -> float:
+        """For how many seconds an item that failed is left alone yet."""
+        if item.status is not ItemStatus.FAILED:
+            return 0.0
+        return max(0.0, self._settings.cooldown_s - self._since(item.changed))
+
+    def _since(self, at: str) -> float:
+        return seconds_between(at, self._now())
+
+    def _same(self, target: str, suggestion: str, finding: Finding | None) -> list[BacklogItem]:
+        """The items that say the same, the newest first."""
+        return [
+            item
+            for item in reversed(self._stream.state.items.values())
+            if item.target == target
+            and _one_place(item.finding, finding)
+            and is_duplicate(item.suggestion, suggestion)
+        ]
+
+    def _merged(
+        self, item: BacklogItem, suggestion: str, priority: int, evidence: tuple[str, ...], actor: str
+    ) -> BacklogEntry:
+        known = tuple(dict.fromkeys((*item.evidence, *evidence)))[:EVIDENCE_LIMIT]
+        other = suggestion if suggestion != item.suggestion else ""
+        event = me.ItemMerged(item=item.id, priority=priority, evidence=known, suggestion=other)
+        self._stream.append(event, actor=actor)
+        return BacklogEntry(replace(self._stream.state.items[item.id]), "merged")
+
+
+def _one_place(finding: Finding | None, other: Finding | None) -> bool:
+    """Whether two findings can be one; lines do not count, for they move."""
+    if finding is None or other is None:
+        return True
+    return (finding.concern, finding.path, finding.name) == (other.concern, other.path, other.name)
+
+
+CLOSE = 0.9
+"""Of two readings on the same words, one with less than this part of the other's letters gives way."""
+BEGINNING = 3
+"""Letters that a word has in common with a longer one at least."""
+WORTH = 0.8
+"""What a beginning counts of a whole word."""
+_WORD = re.compile(r"[^\W_]+")
+_EMPTY = frozenset(
+    {"tool", "agent", "py", "toml", "asl", "the", "a", "an", "of", "and", "sandbox", "json", "md"}
+)
+"""Words of names that say nothing of which one is meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentMatch:
+    """A component that a directive may mean, with why."""
+
+    component: Component
+    rule: str
+    letters: float
+    """How much of its name was found."""
+    words: frozenset[str] = frozenset()
+    """The directive's words that it rests on."""
+    part: bool = False
+    """Whether some of these are only the beginnings of its name's words, or the other way round."""
+    places: tuple[int, ...] = ()
+    """Where in the directive these words stand, counted in words."""
+
+
+def match_components(directive: str, components: Iterable[Component]) -> list[ComponentMatch]:
+    """The components that a directive names, the best first."""
+    words = _WORD.findall(folded(directive[:8_000]))
+    whole = directive.strip().casefold()
+    matches = []
+    for component in components:
+        best: ComponentMatch | None = None
+        for name, what in _names(component):
+            reading = _exact(component, name, what, whole) or _fits(component, name, what, words)
+            if reading is not None and (best is None or reading.letters > best.letters):
+                best = reading
+        if best is not None:
+            matches.append(best)
+    return sorted(matches, key=lambda match: (-match.letters, match.component.id))
+
+
+def best_matches(matches: Sequence[ComponentMatch]) -> list[ComponentMatch]:
+    """The readings that give way to no other."""
+    return [match for match in matches if not any(_better(other, match) for other in matches)]
+
+
+def unknown_names(directive: str, matches: Iterable[ComponentMatch]) -> list[str]:
+    """Tools and agents that a directive names, as `foo_tool`, and that no reading is."""
+    words = frozenset[str]().union(*(match.words for match in matches))
+    return [name for name in references(directive) if not words & set(_WORD.findall(name)) - _EMPTY]
+
+
+def _better(other: ComponentMatch, match: ComponentMatch) -> bool:
+    """Whether a reading gives way to another one.
+
+    A word that only resembles a name and stands right before another one says more of that: the order report
+    is a report.
+    """
+    if match.part and not other.part and {max(match.places) + 1} == {*other.places[:1]}:
+        return True
+    return match.words < other.words or (match.words == other.words and match.letters < other.letters * CLOSE)
+
+
+def _names(component: Component) -> Iterable[tuple[str, str]]:
+    yield component.id, "its id"
+    for alias in component.aliases:
+        yield alias, "a name of it"
+    if len(component.paths) == 1:
+        yield component.paths[0], "its path"
+        yield component.paths[0].rpartition("/")[2], "its file"
+
+
+def _exact(component: Component, name: str, what: str, whole: str) -> ComponentMatch | None:
+    if name.casefold() != whole:
+        return None
+    words = frozenset(_WORD.findall(folded(name)))
+    return ComponentMatch(component, f"{name} is {what}", 1_000.0, words)
+
+
+def _fits(component: Component, name: str, what: str, spoken: Sequence[str]) -> ComponentMatch | None:
+    words = [word for word in _WORD.findall(folded(name)) if word not in _EMPTY]
+    letters, how, rests, part = 0.0, [], set(), False
+    for word in words:
+        if word in spoken:
+            letters += len(word)
+            how.append(word)
+            rests.add(word)
+            continue
+        near = [spoken_word for spoken_word in spoken if _begins(word, spoken_word)]
+        if not near:
+            return None
+        letters += len(word) * WORTH
+        how.append(f"{near[0]} for {word}")
+        rests.add(near[0])
+        part = True
+    if not letters:
+        return None
+    places = tuple(sorted(spoken.index(word) for word in rests))
+    return ComponentMatch(
+        component, f"{name} is {what}: {', '.join(how)}", letters, frozenset(rests), part, places
+    )
+
+
+def _begins(word: str, other: str) -> bool:
+    short, long = sorted((word, other), key=len)
+    return len(short) >= BEGINNING and long.startswith(short)

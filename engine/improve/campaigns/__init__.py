@@ -1,0 +1,1 @@
+"""Campaigns of improvement: goals, candidates, trials, applying and rolling back."""

@@ -1,0 +1,426 @@
+"""Writes a candidate to the workspace, all of it or nothing, goes back, and watches what was applied.
+
+What each touched file held is a blob before the first of them is written. `ApplyBegun` is durable before
+that, `ApplyEnded` once the files were written and passed their validation. What a kill leaves in between is
+undone on reopening; a file that is neither as before nor as after was changed by somebody else, and is left.
+
+The watch counts whether actions that concern the component fail more often than before. An action concerns a
+component when its arguments or its answer name one of the component's files; for what steers all agents
+(thresholds, recipes, prompts) every action does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from engine.core import campaigns as me
+from engine.core.actions import ActionFinished, ActionRequested, ResultStatus
+from engine.core.improvement import (
+    Application,
+    Campaign,
+    CampaignStatus,
+    Candidate,
+    Component,
+    ComponentKind,
+    FileVersion,
+    ItemStatus,
+    MastermindSettings,
+)
+from engine.core.journal import BlobError, Event, of_agent
+from engine.core.store.blobs import BlobStore
+from engine.core.store.port import JournalStore
+from engine.core.text import clean_line
+from engine.improve.backlog import seconds_between
+from engine.improve.campaigns.files import MODE, FileState, WorkspacePaths, is_declared, tree_hash
+from engine.improve.ports import JobRefused
+from engine.improve.state import EventStream
+
+Validate = Callable[[Campaign], Awaitable[tuple[str, ...]]]
+"""What does not hold in the workspace with the candidate in it; empty when all does."""
+Rates = Callable[[Component], Awaitable[tuple[int, int]]]
+"""Failures and actions of a component among the newest ones."""
+
+
+class FileMovedError(JobRefused):
+    """A file is not as it was when the difference was shown; the operator has to look again."""
+
+
+@dataclass(slots=True)
+class Applier:
+    """Changes the workspace's files, for the operator's own commands only; one change at a time."""
+
+    _stream: EventStream
+    _places: WorkspacePaths
+    _blobs: BlobStore
+    _changed: Callable[[], None]
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    # -------------------------------------------------------------- applying
+
+    async def apply(
+        self, campaign: Campaign, candidate: Candidate, *, actor: str, validate: Validate, rates: Rates
+    ) -> str:
+        """Write a candidate's files; what failed its validation is taken back at once.
+
+        Returns:
+            The result in a sentence; the campaign's state says whether it is applied.
+
+        Raises:
+            JobRefused: a file is not as it was when the difference was made, or may not be changed; nothing
+                was written.
+            JournalError: the journal refused; what was written is settled on reopening.
+        """
+        async with self._lock:
+            application = await self._prepared(campaign, candidate)
+            failures, actions = await rates(_component(campaign))
+            application = replace(application, failures_before=failures, actions_before=actions)
+            begun = me.ApplyBegun(campaign=campaign.id, application=application)
+            await self._stream.write(begun, actor=actor)
+            try:
+                await asyncio.to_thread(self._put_all, campaign.id, application, application.after)
+                wrong = await self._unlike(application.after)
+            except (JobRefused, BlobError, OSError) as error:
+                wrong = (str(error),)
+            if wrong:
+                return await self._taken_back(campaign.id, f"it could not be written: {'; '.join(wrong)}")
+            self._changed()
+            try:
+                wrong = await validate(self._stream.state.campaigns[campaign.id])
+            except BaseException:
+                why = "its validation did not come to an end"
+                await asyncio.shield(self._taken_back(campaign.id, why, CampaignStatus.NEEDS_OPERATOR))
+                raise
+            if wrong:
+                return await self._taken_back(campaign.id, f"its validation failed: {'; '.join(wrong)}")
+            tree = await self.tree(_component(campaign))
+            self._stream.append(me.ApplyEnded(campaign=campaign.id, tree=tree), actor=actor)
+            if campaign.item:
+                done = f"{candidate.id} is applied"
+                self._stream.append(
+                    me.ItemMoved(item=campaign.item, status=ItemStatus.COMPLETED, message=done), actor=actor
+                )
+            await self._stream.commit()
+        count = len(application.after)
+        return f"{candidate.id} is applied: {count} files; coord_rollback {campaign.id} undoes it"
+
+    async def _taken_back(self, name: str, why: str, status: CampaignStatus = CampaignStatus.FAILED) -> str:
+        campaign = self._stream.state.campaigns[name]
+        assert campaign.application is not None
+        self._stream.append(me.RollbackBegun(campaign=name, reason=clean_line(why)))
+        await self._stream.commit()
+        foreign = await self._restore(campaign)
+        tree = await self.tree(_component(campaign))
+        message = f"{why}; {_restored(campaign, tree, foreign)}"
+        self._stream.append(
+            me.RolledBack(campaign=name, tree=tree, reason=clean_line(message), status=status)
+        )
+        await self._stream.commit()
+        return message
+
+    async def _prepared(self, campaign: Campaign, candidate: Candidate) -> Application:
+        """What is written, what is there now as blobs; checks that nothing moved since the difference."""
+        component = _component(campaign)
+        before: dict[str, FileVersion] = {}
+        after: dict[str, FileVersion] = {}
+        moved, made = [], dict[str, None]()
+        for path, blob in sorted(candidate.files.items()):
+            if not is_declared(path, component.paths):
+                raise JobRefused(f"{candidate.id} touches {path}, which {component.id} does not declare")
+            there = await asyncio.to_thread(self._places.read, path)
+            if there.digest != candidate.before.get(path):
+                moved.append(path)
+                continue
+            if there.content is not None:
+                await self._blobs.put(there.content)
+            before[path] = FileVersion(there.digest, there.mode)
+            after[path] = FileVersion(blob, (there.mode or MODE) if blob is not None else 0)
+            if blob is not None:
+                await self._blobs.get(blob)
+                made |= dict.fromkeys(self._places.missing_directories(path))
+        if moved:
+            raise FileMovedError(
+                f"{', '.join(moved)} changed since the difference was made; it has to be made and looked at "
+                f"again: campaign_resume {campaign.id}"
+            )
+        if not after:
+            raise JobRefused(f"{candidate.id} changes nothing")
+        tree = await self.tree(component)
+        return Application(candidate.id, before, after, tuple(made), tree_before=tree)
+
+    # -------------------------------------------------------------- going back
+
+    def newest(self, name: str) -> Campaign:
+        """The campaign that is to be rolled back: by id, or `last` for the newest applied one.
+
+        Raises:
+            JobRefused: there is none, or it is not applied.
+        """
+        campaigns = self._stream.state.campaigns
+        applied = [campaign for campaign in campaigns.values() if campaign.status is CampaignStatus.APPLIED]
+        if name in ("", "last"):
+            if not applied:
+                raise JobRefused("no campaign is applied, so there is nothing to roll back")
+            return max(
+                applied, key=lambda campaign: campaign.application.ended if campaign.application else ""
+            )
+        campaign = campaigns.get(name)
+        if campaign is None:
+            known = ", ".join(campaign.id for campaign in applied) or "none"
+            raise JobRefused(f"there is no campaign {clean_line(name, limit=40)!r}; applied: {known}")
+        if campaign.status is not CampaignStatus.APPLIED:
+            raise JobRefused(f"{campaign.id} is {campaign.status}; only an applied campaign is rolled back")
+        return campaign
+
+    async def roll_back(self, name: str, *, actor: str, reason: str = "") -> tuple[Campaign, str]:
+        """Bring the files back that a campaign changed.
+
+        Raises:
+            JobRefused: files moved on since; the message names them and by what. Nothing was changed.
+            JournalError: the journal refused; what was begun is settled on reopening.
+        """
+        async with self._lock:
+            campaign = self.newest(name)
+            assert campaign.application is not None
+            if wrong := await self._unlike(campaign.application.after):
+                raise JobRefused(f"{campaign.id} cannot be rolled back: {self._why_moved(campaign, wrong)}")
+            why = clean_line(reason) or "the operator rolled it back"
+            self._stream.append(me.RollbackBegun(campaign=campaign.id, reason=why), actor=actor)
+            await self._stream.commit()
+            foreign = await self._restore(campaign)
+            tree = await self.tree(_component(campaign))
+            message = f"{why}; {_restored(campaign, tree, foreign)}"
+            self._stream.append(me.RolledBack(campaign=campaign.id, tree=tree, reason=message), actor=actor)
+            for item in list(self._stream.state.items.values()):
+                if item.campaign == campaign.id and item.status is ItemStatus.COMPLETED:
+                    moved = me.ItemMoved(item=item.id, status=ItemStatus.ROLLED_BACK, message=why)
+                    self._stream.append(moved, actor=actor)
+            await self._stream.commit()
+            return self._stream.state.campaigns[campaign.id], message
+
+    def _why_moved(self, campaign: Campaign, wrong: Iterable[str]) -> str:
+        reasons = []
+        for path in wrong:
+            later = [
+                other.id
+                for other in self._stream.state.campaigns.values()
+                if other.status is CampaignStatus.APPLIED
+                and other.application is not None
+                and path in other.application.after
+                and campaign.application is not None
+                and other.application.begun > campaign.application.begun
+            ]
+            by = (
+                f"by {', '.join(later)}, which is to be rolled back first"
+                if later
+                else "by hand or by an agent"
+            )
+            reasons.append(f"{path} was changed since, {by}")
+        return "; ".join(reasons)
+
+    # -------------------------------------------------------------- after a kill
+
+    async def recover(self) -> None:
+        """Undo what the last session left half done.
+
+        Raises:
+            JournalError: the journal refused.
+        """
+        for campaign in list(self._stream.state.campaigns.values()):
+            application = campaign.application
+            if application is None or (application.ended and not application.undoing):
+                continue
+            foreign = await self._restore(campaign)
+            tree = await self.tree(_component(campaign))
+            why = f"the session ended while its files were written; {_restored(campaign, tree, foreign)}"
+            # What the operator asked to be rolled back is; anything else waits for them as it did.
+            target = CampaignStatus.ROLLED_BACK if application.ended else CampaignStatus.NEEDS_OPERATOR
+            event = me.RolledBack(campaign=campaign.id, tree=tree, reason=why, status=target)
+            self._stream.append(event)
+            await self._stream.commit()
+
+    # -------------------------------------------------------------- files
+
+    async def tree(self, component: Component) -> str:
+        """The hash over a component's files as they are in the workspace."""
+        return await asyncio.to_thread(self._tree, component)
+
+    def _tree(self, component: Component) -> str:
+        states: dict[str, FileState] = {}
+        for path in component.paths:
+            if self._places.at(path).is_dir():
+                states |= {inside: self._places.read(inside) for inside in self._places.below(path)}
+            else:
+                states[path] = self._places.read(path)
+        return tree_hash(states)
+
+    def _put_all(self, campaign: str, application: Application, files: Mapping[str, FileVersion]) -> None:
+        """Write all files, those that are removed last."""
+        for path in sorted(files, key=lambda entry: (files[entry].blob is None, entry)):
+            self._places.put(path, self._state(files[path]), campaign)
+
+    def _state(self, touched: FileVersion) -> FileState:
+        content = self._blobs.read(touched.blob) if touched.blob is not None else None
+        return FileState(content, touched.mode)
+
+    async def _unlike(self, files: Mapping[str, FileVersion]) -> tuple[str, ...]:
+        """The paths that are not as said."""
+        return await asyncio.to_thread(
+            lambda: tuple(path for path, touched in sorted(files.items()) if not self._is(path, touched))
+        )
+
+    def _is(self, path: str, touched: FileVersion) -> bool:
+        try:
+            there = self._places.read(path)
+        except JobRefused:
+            return False
+        return there.digest == touched.blob and (touched.blob is None or there.mode == touched.mode)
+
+    async def _restore(self, campaign: Campaign) -> tuple[str, ...]:
+        """Bring every file back that is as the candidate has it; gives those that are somebody else's."""
+        foreign = await asyncio.to_thread(self._restore_now, campaign)
+        self._changed()
+        return foreign
+
+    def _restore_now(self, campaign: Campaign) -> tuple[str, ...]:
+        application = campaign.application
+        assert application is not None
+        foreign = []
+        for path in sorted(
+            application.before, key=lambda entry: (application.before[entry].blob is None, entry)
+        ):
+            self._places.clear(path, campaign.id)
+            if self._is(path, application.before[path]):
+                continue
+            if not self._is(path, application.after[path]):
+                foreign.append(path)
+                continue
+            self._places.put(path, self._state(application.before[path]), campaign.id)
+        for directory in reversed(application.made):
+            self._places.remove_directory(directory)
+        return tuple(foreign)
+
+
+def _component(campaign: Campaign) -> Component:
+    assert campaign.component is not None
+    return campaign.component
+
+
+def _restored(campaign: Campaign, tree: str, foreign: tuple[str, ...]) -> str:
+    """How the files stand after going back, in words."""
+    assert campaign.application is not None
+    if foreign:
+        return f"{', '.join(foreign)} had been changed by somebody else and was left as it is"
+    if tree == campaign.application.tree_before:
+        return f"the files are as before (tree {tree[:12]})"
+    return "every file that it touched is as before; others of the component have changed since"
+
+
+NEWEST = 400
+"""Events of either kind that are looked at for how it was before."""
+LEAST = 5
+"""Actions since it was applied before a worsening is reported."""
+ALL = (ComponentKind.THRESHOLDS, ComponentKind.RECIPES, ComponentKind.PROMPT)
+
+
+class FailureTally:
+    """Counts the actions that concern a component, and those of them that failed."""
+
+    def __init__(self, component: Component) -> None:
+        names = {path.removeprefix("sandbox/").rpartition("/")[2] for path in component.paths}
+        self._names = tuple(json.dumps(name)[1:-1] for name in names if name)
+        self._all = component.kind in ALL
+        self._asked: set[tuple[str, str]] = set()
+        self.failures = 0
+        self.actions = 0
+
+    def take(self, event: Event) -> None:
+        """Count an event."""
+        if event.kind == ActionRequested.kind and of_agent(event.stream):
+            if self._concerns(event.body):
+                self._asked.add((event.stream, json.loads(event.body)["action"]))
+        elif event.kind == ActionFinished.kind and of_agent(event.stream):
+            data = json.loads(event.body)
+            action = (event.stream, data["action"])
+            if action in self._asked or self._concerns(event.body):
+                self._asked.discard(action)
+                self.actions += 1
+                self.failures += data["status"] != ResultStatus.SUCCESS
+
+    def _concerns(self, body: str) -> bool:
+        return self._all or any(name in body for name in self._names)
+
+
+@dataclass(slots=True)
+class RegressionWatch:
+    """Looks after the campaigns that are applied.
+
+    Args:
+        stream: where it tells what it sees.
+        store: the journal.
+        settings: how long, and how many more failures are reported.
+    """
+
+    _stream: EventStream
+    _store: JournalStore
+    _settings: MastermindSettings
+
+    async def rates(self, component: Component) -> tuple[int, int]:
+        """Failures and actions of a component among the newest events.
+
+        Raises:
+            JournalError: the journal cannot be read.
+        """
+        tally = FailureTally(component)
+        kinds = (ActionRequested.kind, ActionFinished.kind)
+        events = [newest for kind in kinds for newest in await self._store.last(NEWEST, kind=kind)]
+        for event in sorted(events, key=lambda event: event.seq):
+            tally.take(event)
+        return tally.failures, tally.actions
+
+    async def head(self) -> int:
+        """The place of the newest event."""
+        return await self._store.head_seq()
+
+    def watched(self, now: str) -> Iterable[Campaign]:
+        """The campaigns that are applied, not told of, and young enough."""
+        for campaign in self._stream.state.campaigns.values():
+            application = campaign.application
+            if application is None or campaign.told or not application.ended or campaign.component is None:
+                continue
+            young = seconds_between(application.ended, now) <= self._settings.watch_s
+            if campaign.status is CampaignStatus.APPLIED and young:
+                yield campaign
+
+    async def follow(self, campaign: str, since: int) -> None:
+        """Count actions from a place in the journal on, until a worsening is reported or the watch ends."""
+        record = self._stream.state.campaigns[campaign]
+        assert record.component is not None
+        assert record.application is not None
+        tally, before = FailureTally(record.component), record.application
+        async for event in self._store.events(since, follow=True):
+            if event.kind not in (ActionRequested.kind, ActionFinished.kind):
+                continue
+            now = self._stream.state.campaigns[campaign]
+            if now not in tuple(self.watched(event.at)):
+                return
+            tally.take(event)
+            if self._worse(tally, before.failures_before, before.actions_before):
+                text = (
+                    f"since {campaign} was applied {tally.failures} of {tally.actions} actions on "
+                    f"{record.component.id} failed, before it {before.failures_before} of "
+                    f"{before.actions_before}: coord_rollback {campaign} undoes it"
+                )
+                warning = me.WatchTold(
+                    campaign=campaign, text=text, before=before.failures_before, after=tally.failures
+                )
+                await self._stream.write(warning)
+                return
+
+    def _worse(self, tally: FailureTally, failures: int, actions: int) -> bool:
+        if tally.actions < LEAST:
+            return False
+        expected = tally.actions * failures / actions if actions else 0.0
+        return tally.failures >= expected + self._settings.watch_more

@@ -1,0 +1,497 @@
+"""A campaign: audit, proposals, candidates, judging, and the candidate that is put before the operator.
+
+Candidates are chosen by what may be seen, and one that looks better is decided on by what is sealed. A better
+one is built upon: the next proposals start from its files, so that several defects are mended one after the
+other. The candidate that the operator sees is the whole difference to the workspace, judged once more as a
+whole. Verdicts are known by the hash of tree, candidate and suite and are not given again, so that a campaign
+that was cut off goes on without paying twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import shutil
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from engine.core import campaigns as me
+from engine.core.improvement import (
+    Campaign,
+    CampaignStatus,
+    Candidate,
+    Component,
+    Finding,
+    Proposal,
+    Ruling,
+    Verdict,
+)
+from engine.core.journal import BlobError, Payload, canonical
+from engine.core.store.blobs import BlobStore
+from engine.core.text import clean, clean_line
+from engine.improve.campaigns.files import (
+    WorkspacePaths,
+    copy_with_files,
+    decode_answer,
+    encode_answer,
+    is_declared,
+    proposal_key,
+    texts_of,
+    tree_contents,
+    tree_difference,
+    tree_digest,
+    without_changes,
+)
+from engine.improve.campaigns.report import (
+    cleaned_verdict,
+    count_checks,
+    is_promising,
+    judged_better,
+    verdict_figures,
+)
+from engine.improve.ports import (
+    Auditor,
+    AuditUnavailable,
+    Comparer,
+    JobRefused,
+    NothingProposed,
+    NotJudged,
+    PaidSuite,
+    Progress,
+    Proposer,
+    Suite,
+    SuiteMaker,
+)
+from engine.improve.state import EventStream
+
+ROUNDS = 8
+"""How often a campaign builds on what it found better."""
+
+
+@dataclass(slots=True)
+class CampaignParts:
+    """Who does what in a campaign."""
+
+    auditors: Sequence[Auditor]
+    proposers: Sequence[Proposer]
+    suites: Sequence[SuiteMaker]
+    comparer: Comparer | None
+
+    def maker(self, component: Component) -> SuiteMaker:
+        """Who knows how a component is judged.
+
+        Raises:
+            JobRefused: it cannot be judged.
+        """
+        suite_maker = next((maker for maker in self.suites if maker.fits(component)), None)
+        if suite_maker is None or self.comparer is None:
+            raise JobRefused(f"{component.id} cannot be judged: nothing here measures {component.kind}")
+        return suite_maker
+
+    async def audit(
+        self, component: Component, tree: Path, context: str, progress: Progress
+    ) -> tuple[list[Finding], list[str]]:
+        """The findings of all auditors, and why others could not look.
+
+        Raises:
+            AuditUnavailable: none could.
+        """
+        findings: list[Finding] = []
+        missing: list[str] = []
+        fitting = [auditor for auditor in self.auditors if auditor.fits(component)]
+        for auditor in fitting:
+            try:
+                findings += await auditor.audit(component, tree, context, progress)
+            except AuditUnavailable as error:
+                missing.append(f"{auditor.name}: {error}")
+        if missing and len(missing) == len(fitting):
+            raise AuditUnavailable("; ".join(missing))
+        return findings, missing
+
+    @property
+    def judge(self) -> Comparer:
+        """The comparer; `maker` has refused where there is none."""
+        assert self.comparer is not None
+        return self.comparer
+
+
+@dataclass(slots=True)
+class CampaignRun:
+    """One campaign under way.
+
+    Its trees lie in a scratch directory of its own.
+    """
+
+    _stream: EventStream
+    _id: str
+    _parts: CampaignParts
+    _places: WorkspacePaths
+    _blobs: BlobStore
+    _scratch: Path
+    _progress: Progress
+    _tried: set[tuple[object, ...]] = field(default_factory=set)
+    _judged: int = 0
+    """Candidates that this run judged, or that were judged before."""
+    _earlier: list[Candidate] = field(default_factory=list)
+    """Those from before it was cut off; what is the same again is resumed, and not made anew."""
+    _unjudged: str = ""
+    """Why a candidate could not be judged; empty where all were."""
+    _silent: str = ""
+    """Why a proposer had nothing to propose."""
+
+    def __post_init__(self) -> None:
+        self._earlier = list(self._campaign.candidates)
+
+    @property
+    def _campaign(self) -> Campaign:
+        return self._stream.state.campaigns[self._id]
+
+    @property
+    def _component(self) -> Component:
+        component = self._campaign.component
+        assert component is not None
+        return component
+
+    async def fly(self, context: str = "") -> tuple[Finding, ...]:
+        """Go the whole way; how it ended is the campaign's status.
+
+        Returns:
+            The findings that are left, with the candidate that waits for the operator or without one.
+
+        Raises:
+            JobRefused: the component cannot be judged.
+            AuditUnavailable: no audit could be made.
+            asyncio.CancelledError: it was cut off; its status says so.
+        """
+        try:
+            await self._stream.commit()
+            return await self._carried_through(context)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._stage(CampaignStatus.CANCELLED, "it was cancelled"))
+            raise
+        except Exception as error:
+            await self._stage(CampaignStatus.FAILED, f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            await asyncio.shield(asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True))
+
+    async def _carried_through(self, context: str) -> tuple[Finding, ...]:
+        maker = self._parts.maker(self._component)
+        self._parts.judge.prepare()
+        before = self._scratch / "before"
+        lacks = await asyncio.to_thread(self._copy, maker, before)
+        if lacks:
+            some = ", ".join(lacks[:5])
+            await self._stage(
+                CampaignStatus.AUDITING, f"the copy lacks {len(lacks)} links or large files: {some}"
+            )
+        findings = await self._audit(before, context)
+        await self._write(me.CampaignFound(campaign=self._id, findings=findings))
+        try:
+            suite = await self._suite(maker, before)
+        except NotJudged as lacking:
+            await self._stage(CampaignStatus.NO_IMPROVEMENT, f"no improvement shown: {lacking}")
+            return findings
+        await self._write(me.CampaignSplit(campaign=self._id, sets=count_checks(suite), suite=suite.key))
+        chosen, current = None, before
+        left = findings
+        for number in range(1, ROUNDS + 1):
+            better = await self._round(number, current, left, suite, chosen)
+            if better is None:
+                break
+            chosen, current = better, self._scratch / better.id
+            left = await self._audit(current, context)
+            if number < ROUNDS and self._room():
+                await self._stage(CampaignStatus.PROPOSING, f"going on from {chosen.id}")
+        if chosen is None:
+            await self._ended_without()
+            return findings
+        whole = await self._whole(before, current, chosen, suite)
+        if whole is None:
+            await self._ended_without()
+            return findings
+        message = f"{whole.id} is better: {verdict_figures(whole.verdict)}; coord_apply {self._id} applies it"
+        await self._stage(CampaignStatus.NEEDS_OPERATOR, message, chosen=whole.id)
+        all_of_it = bool(whole.parent) or whole is chosen
+        return left if all_of_it else await self._audit(self._scratch / whole.id, context)
+
+    async def _suite(self, maker: SuiteMaker, before: Path) -> Suite:
+        suite = await maker.make(self._component, before, self._campaign.seed)
+        if isinstance(suite, PaidSuite) and self._campaign.budget.usd <= 0:
+            raise NotJudged(_UNPAID)
+        return suite
+
+    def _copy(self, maker: SuiteMaker, before: Path) -> tuple[str, ...]:
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.mkdir(mode=0o700, parents=True)
+        return self._places.copy((*maker.roots(self._component), *self._component.paths), before)
+
+    async def _audit(self, tree: Path, context: str) -> tuple[Finding, ...]:
+        findings, missing = await self._parts.audit(self._component, tree, context, self._progress)
+        if missing:
+            await self._stage(CampaignStatus.AUDITING, "; ".join(missing))
+        return tuple(findings)
+
+    async def _round(
+        self, number: int, base: Path, findings: Sequence[Finding], suite: Suite, parent: Candidate | None
+    ) -> Candidate | None:
+        """Try what is proposed on a tree until something is better; None where nothing is."""
+        for proposer in self._parts.proposers:
+            if not proposer.fits(self._component) or not self._room():
+                continue
+            rng = random.Random(f"{self._campaign.seed} {number} {proposer.name}")
+            usd = max(0.0, self._campaign.budget.usd - self._campaign.usd)
+            await self._stage(CampaignStatus.PROPOSING, f"{proposer.name} looks for changes")
+            try:
+                proposed = await self._proposed(proposer, base, findings, rng, usd)
+            except NothingProposed as nothing:
+                self._silent = f"{proposer.name}: {nothing}"
+                await self._idle(self._silent, nothing.cost_usd, proposing=True)
+                continue
+            for proposal in proposed:
+                mark = proposal_key(proposal)
+                if mark in self._tried or not self._room():
+                    await self._unused(proposal)
+                    continue
+                self._tried.add(mark)
+                candidate = await self._try(proposal, base, suite, parent)
+                if candidate is None:
+                    await self._unused(proposal)
+                elif judged_better(candidate):
+                    return candidate
+        return None
+
+    async def _proposed(
+        self, proposer: Proposer, base: Path, findings: Sequence[Finding], rng: random.Random, usd: float
+    ) -> Iterable[Proposal]:
+        """What somebody proposes for a tree; what this campaign has paid for is not asked for again.
+
+        Raises:
+            NothingProposed: nothing is; the message says why.
+        """
+        if not self._campaign.budget.usd:
+            return await proposer.propose(self._component, base, findings, rng, usd)
+        key = f"{proposer.name} {tree_digest(await asyncio.to_thread(tree_contents, base))}"
+        if (blob := self._campaign.kept.get(key)) is not None:
+            with suppress(BlobError, ValueError):
+                return decode_answer(await self._blobs.get(blob), self._campaign.prepaid)
+        try:
+            proposed = await proposer.propose(self._component, base, findings, rng, usd)
+        except NothingProposed as nothing:
+            await self._keep(key, (), str(nothing), nothing.cost_usd)
+            raise
+        if isinstance(proposed, Sequence):
+            await self._keep(key, proposed, "", sum(proposal.cost_usd for proposal in proposed))
+        return proposed
+
+    async def _keep(self, key: str, proposed: Sequence[Proposal], nothing: str, usd: float) -> None:
+        """Keep an answer that was paid for."""
+        if usd:
+            blob = await self._blobs.put(encode_answer(proposed, nothing))
+            await self._write(me.ProposalsKept(campaign=self._id, key=key, blob=blob, usd=usd))
+
+    async def _unused(self, proposal: Proposal) -> None:
+        """Count what a proposal cost that no candidate is made of."""
+        if proposal.cost_usd:
+            await self._idle(f"nothing new: {proposal.title}", proposal.cost_usd, proposing=True)
+
+    async def _idle(self, text: str, usd: float, *, proposing: bool = False) -> None:
+        """Say what came to no candidate, with what it cost."""
+        message = clean(text, limit=2_000)
+        await self._write(
+            me.CampaignStaged(
+                campaign=self._id, status=CampaignStatus.PROPOSING, text=message, usd=usd, proposing=proposing
+            )
+        )
+
+    def _room(self) -> bool:
+        """Whether the budget lets another candidate be judged."""
+        campaign = self._campaign
+        return self._judged < campaign.budget.candidates and campaign.seconds < campaign.budget.seconds
+
+    async def _try(
+        self, proposal: Proposal, base: Path, suite: Suite, parent: Candidate | None
+    ) -> Candidate | None:
+        """Make a candidate of a proposal and have it judged; None where it changes nothing."""
+        self._judged += 1
+        budget = self._campaign.budget
+        self._progress.tell(self._judged - 1, budget.candidates, f"{self._id}: {clean_line(proposal.title)}")
+        name = f"{self._id}.{len(self._campaign.candidates) + 1}"
+        undeclared = sorted(path for path in proposal.files if not is_declared(path, self._component.paths))
+        after = self._scratch / name
+        try:
+            await asyncio.to_thread(copy_with_files, base, after, {} if undeclared else proposal.files)
+        except JobRefused as error:
+            return await self._blocked(name, proposal, str(error))
+        if undeclared:
+            message = f"it touches {', '.join(undeclared)}, which {self._component.id} does not declare"
+            return await self._blocked(name, proposal, message)
+        candidate = await self._made(name, proposal, base, after, suite, parent)
+        if candidate is None:
+            return None
+        if candidate.id != name:
+            after = await asyncio.to_thread(after.rename, self._scratch / candidate.id)
+        return await self._judge(candidate, proposal, base, after, suite)
+
+    async def _blocked(self, name: str, proposal: Proposal, why: str) -> Candidate:
+        """Record a candidate that is not tried at all."""
+        shutil.rmtree(self._scratch / name, ignore_errors=True)
+        made = without_changes(name, self._component, proposal)
+        for known in self._earlier:
+            if not known.key and (known.title, known.origin) == (made.title, made.origin):
+                self._earlier.remove(known)
+                return known
+        await self._made_known(made)
+        verdict = Verdict(Ruling.REJECTED, (clean_line(why),), cheats=("undeclared files",))
+        return await self._verdict(name, verdict)
+
+    async def _made(
+        self,
+        name: str,
+        proposal: Proposal,
+        base: Path,
+        after: Path,
+        suite: Suite,
+        parent: Candidate | None,
+    ) -> Candidate | None:
+        """Record what a candidate really changes, against the workspace and all of it."""
+        trees = (self._scratch / "before", base, after)
+        first, old, new = [await asyncio.to_thread(tree_contents, tree) for tree in trees]
+        if old == new:
+            shutil.rmtree(after, ignore_errors=True)
+            return None
+        difference = await asyncio.to_thread(tree_difference, first, new)
+        files = {path: await self._kept(data) for path, data in difference.files.items()}
+        before = {path: await self._kept(data) for path, data in difference.before.items()}
+        seed = self._campaign.seed
+        key = canonical([tree_digest(old), tree_digest(new), suite.key, seed, ""])
+        candidate = replace(
+            without_changes(name, self._component, proposal),
+            parent=parent.id if parent is not None else "",
+            files=files,
+            before=before,
+            diff=await self._blobs.put(difference.text.encode("utf-8", "surrogateescape")),
+            added=difference.added,
+            removed=difference.removed,
+            key=hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest(),
+        )
+        for known in self._earlier:
+            if (known.key, known.parent, known.title) == (candidate.key, candidate.parent, candidate.title):
+                self._earlier.remove(known)
+                return known
+        await self._made_known(candidate)
+        return candidate
+
+    async def _kept(self, data: bytes | None) -> str | None:
+        return None if data is None else await self._blobs.put(data)
+
+    async def _made_known(self, candidate: Candidate) -> None:
+        await self._write(me.CandidateMade(campaign=self._id, candidate=candidate))
+
+    async def _judge(
+        self, candidate: Candidate, proposal: Proposal, base: Path, after: Path, suite: Suite
+    ) -> Candidate:
+        """Have a candidate judged, unless that was done before."""
+        if candidate.verdict is not None:
+            return candidate
+        known = self._stream.state.verdicts.get(candidate.key)
+        if known is not None:
+            return await self._verdict(candidate.id, known[1], again=known[0])
+        await self._stage(CampaignStatus.JUDGING, f"{candidate.id}: {candidate.title}")
+        try:
+            seen = await self._compare(base, after, proposal, suite, sealed=False)
+            if not is_promising(seen, proposal):
+                return await self._verdict(candidate.id, seen)
+            decided = await self._compare(base, after, proposal, suite, sealed=True)
+        except NotJudged as lacking:
+            self._unjudged = str(lacking)
+            await self._idle(f"{candidate.id} is not judged: {lacking}", 0.0)
+            return candidate
+        decided = replace(decided, seconds=decided.seconds + seen.seconds)
+        return await self._verdict(candidate.id, decided)
+
+    async def _compare(
+        self, base: Path, after: Path, proposal: Proposal, suite: Suite, *, sealed: bool
+    ) -> Verdict:
+        campaign = self._campaign
+        left = max(1.0, campaign.budget.seconds - campaign.seconds)
+        paying = suite if isinstance(suite, PaidSuite) else None
+        if paying is not None:
+            paying.allow(campaign.budget.usd - campaign.usd)
+        try:
+            return await self._parts.judge.compare(
+                base, after, self._component, proposal, suite, seed=campaign.seed, seconds=left, sealed=sealed
+            )
+        finally:
+            if paying is not None and (usd := paying.paid()):
+                await self._idle(f"trying it with the model cost ${usd:.4f}", usd)
+
+    async def _verdict(self, candidate: str, verdict: Verdict, again: str = "") -> Candidate:
+        event = me.CandidateJudged(
+            campaign=self._id, candidate=candidate, verdict=cleaned_verdict(verdict), again=again
+        )
+        await self._write(event)
+        judged = self._campaign.candidate(candidate)
+        assert judged is not None
+        return judged
+
+    async def _whole(self, before: Path, after: Path, last: Candidate, suite: Suite) -> Candidate | None:
+        """What the operator is to look at: the last candidate, or all that was built up as a whole."""
+        if not last.parent:
+            return last
+        line = self._line(last)
+        titles = [candidate.title for candidate in line]
+        proposal = Proposal(
+            f"{len(titles)} changes: {'; '.join(titles)}",
+            "campaign",
+            await texts_of(last, self._blobs),
+            why="each of them was better than what was there before it",
+            answers=tuple(dict.fromkeys(finding for candidate in line for finding in candidate.answers)),
+        )
+        name = f"{self._id}.{len(self._campaign.candidates) + 1}"
+        whole = await self._made(name, proposal, before, after, suite, last)
+        if whole is None:
+            return None
+        judged = await self._judge(whole, proposal, before, after, suite)
+        if judged_better(judged):
+            return judged
+        # What was first found better was judged against the workspace as it is.
+        first = self._line(last)[0]
+        return first if judged_better(first) else None
+
+    def _line(self, candidate: Candidate) -> list[Candidate]:
+        """A candidate with those that it was made from, the oldest first."""
+        line = [candidate]
+        while (parent := self._campaign.candidate(line[0].parent)) is not None:
+            line.insert(0, parent)
+        return line
+
+    async def _ended_without(self) -> None:
+        campaign = self._campaign
+        tried = len(campaign.candidates)
+        message = f"no improvement found: {tried} candidates were judged" if tried else _NOTHING
+        if self._silent and not tried:
+            message = f"{message} ({self._silent})"
+        elif not campaign.findings and not tried:
+            message = "nothing was found, so nothing was tried"
+        elif self._unjudged:
+            message = f"no improvement shown: {self._unjudged}"
+        elif not self._room():
+            message += "; the budget is used up"
+        await self._stage(CampaignStatus.NO_IMPROVEMENT, message)
+
+    async def _stage(self, status: CampaignStatus, text: str, chosen: str = "") -> None:
+        event = me.CampaignStaged(
+            campaign=self._id, status=status, text=clean(text, limit=2_000), chosen=chosen
+        )
+        await self._write(event)
+
+    async def _write(self, payload: Payload) -> None:
+        await self._stream.write(payload)
+
+
+_NOTHING = "no improvement found: nobody had a change to propose"
+_UNPAID = "it is judged by asking the model, and this campaign may spend nothing: add --usd 5"

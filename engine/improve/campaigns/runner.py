@@ -1,0 +1,466 @@
+"""Campaigns as jobs: which component is meant, the way there, and applying what was found."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from engine.core import campaigns as me
+from engine.core.improvement import (
+    Campaign,
+    CampaignBudget,
+    CampaignStatus,
+    Candidate,
+    Component,
+    ComponentKind,
+    Finding,
+    ItemStatus,
+    JobStatus,
+    MastermindSettings,
+    MastermindState,
+    Proposal,
+    Ruling,
+    Shadow,
+    Verdict,
+)
+from engine.core.store.blobs import BlobStore
+from engine.core.text import clean, clean_line
+from engine.improve.backlog import Backlog, ComponentMatch, best_matches, match_components, unknown_names
+from engine.improve.campaigns.applier import Applier, FileMovedError, RegressionWatch
+from engine.improve.campaigns.campaign import CampaignParts, CampaignRun
+from engine.improve.campaigns.files import WorkspacePaths, copy_with_files, texts_of, tree_contents
+from engine.improve.campaigns.report import (
+    CHOICES,
+    cleaned_verdict,
+    components_text,
+    count_checks,
+    report,
+    shadow_text,
+)
+from engine.improve.ports import (
+    AuditUnavailable,
+    JobRefused,
+    JobRequest,
+    JobResult,
+    NotJudged,
+    PaidSuite,
+    Progress,
+    Suite,
+    SuiteMaker,
+)
+from engine.improve.state import EventStream
+from engine.tools.parameters.paths import references
+
+ASKED = ("seed", "candidates", "seconds", "usd")
+"""What was asked for besides, and counts once it is known which component is meant."""
+RESUMABLE = (
+    CampaignStatus.CANCELLED,
+    CampaignStatus.INTERRUPTED,
+    CampaignStatus.FAILED,
+    CampaignStatus.NEEDS_OPERATOR,
+    CampaignStatus.ROLLED_BACK,
+)
+
+
+@dataclass(slots=True)
+class CampaignRunner:
+    """Does `evolve`, `coord_improve`, `campaign_resume`, `coord_shadow` and `coord_apply`.
+
+    Args:
+        stream: where events go.
+        parts: who audits, proposes, makes suites and judges.
+        backlog: takes the findings that are left.
+        applier: writes to the workspace.
+        watch: looks after what was applied.
+        places: the workspace's files.
+        blobs: where contents go.
+        settings: budgets.
+        scratch: a directory for trees.
+        seed: draws a campaign's seed.
+        begin_watch: told of a campaign that is applied, with the place in the journal from which it counts.
+    """
+
+    _stream: EventStream
+    _parts: CampaignParts
+    _backlog: Backlog
+    _applier: Applier
+    _watch: RegressionWatch
+    _places: WorkspacePaths
+    _blobs: BlobStore
+    _settings: MastermindSettings
+    _scratch: Path
+    _seed: Callable[[], int]
+    _begin_watch: Callable[[str, int], None]
+
+    @property
+    def _state(self) -> MastermindState:
+        return self._stream.state
+
+    # -------------------------------------------------------------- components
+
+    async def components(self) -> dict[str, Component]:
+        """Everything that can be improved, by id in order."""
+        components = {
+            component.id: component
+            for auditor in self._parts.auditors
+            for component in await auditor.components()
+        }
+        return {name: components[name] for name in sorted(components)}
+
+    async def meant(self, directive: str, chosen: str = "", *, alone: bool = True) -> list[ComponentMatch]:
+        """The components that a directive means: one, or several that are close.
+
+        Args:
+            directive: what was typed.
+            chosen: the id of the component that the operator chose; empty for none.
+            alone: whether the only component there is may be meant without being named.
+
+        Raises:
+            JobRefused: none is meant, or what was chosen is none.
+        """
+        there = await self.components()
+        if chosen:
+            if chosen not in there:
+                raise JobRefused(
+                    f"there is no component {clean_line(chosen, limit=80)!r}; {components_text(there)}"
+                )
+            return [ComponentMatch(there[chosen], "the operator chose it", 0.0)]
+        if not alone and directive in there:
+            return [ComponentMatch(there[directive], f"{directive} is its id", 0.0)]
+        matches = best_matches(match_components(directive, there.values()))
+        if matches:
+            strange = unknown_names(directive, matches)
+            more = f"; nothing here is called {' or '.join(strange)}" if strange else ""
+            return [replace(match, rule=match.rule + more) for match in matches]
+        if len(there) == 1 and alone and not references(directive):
+            (only,) = there.values()
+            return [ComponentMatch(only, "it is the only component", 0.0)]
+        raise JobRefused(
+            f"no component is named in {clean_line(directive, limit=80)!r}; {components_text(there)}"
+        )
+
+    # -------------------------------------------------------------- evolve, coord_improve
+
+    async def evolve(self, asked: JobRequest, progress: Progress) -> JobResult:
+        """`evolve DIRECTIVE`: find out which component is meant, and run a campaign on it."""
+        if not asked.argument.strip():
+            raise JobRefused("evolve needs a directive, such as: evolve the sample project")
+        return await self._improve(asked, progress, asked.argument, asked.argument, alone=True)
+
+    async def improve(self, asked: JobRequest, progress: Progress) -> JobResult:
+        """`coord_improve COMPONENT [context]`: run a campaign on a component."""
+        name, _, context = asked.argument.strip().partition(" ")
+        if not name:
+            raise JobRefused("coord_improve needs a component; " + components_text(await self.components()))
+        there = await self.components()
+        directive = name if name in there else asked.argument
+        context = context.strip() if name in there else ""
+        return await self._improve(asked, progress, directive, context, alone=False)
+
+    async def _improve(
+        self, asked: JobRequest, progress: Progress, directive: str, context: str, *, alone: bool
+    ) -> JobResult:
+        matches = await self.meant(directive, str(asked.options.get("component") or ""), alone=alone)
+        if len(matches) > 1:
+            choices = [{"component": match.component.id, "rule": match.rule} for match in matches[:CHOICES]]
+            listing = "; ".join(f"{match.component.id} ({match.rule})" for match in matches[:CHOICES])
+            self._stream.tell("directive.asked", f"{asked.job}: {listing}", actor=asked.actor)
+            return JobResult(
+                JobStatus.NEEDS_OPERATOR,
+                f"several components are meant: {listing}",
+                {
+                    "choices": choices,
+                    "asked": {name: asked.options[name] for name in ASKED if name in asked.options},
+                },
+            )
+        campaign = self.begin(asked, matches[0], asked.argument.strip(), "")
+        return await self.fly(campaign, asked, progress, context)
+
+    def begin(self, asked: JobRequest, reading: ComponentMatch, directive: str, item: str) -> Campaign:
+        """Begin a campaign on a component, with the budget and the seed that were asked for."""
+        name = f"k{len(self._state.campaigns) + 1}"
+        seed = asked.options.get("seed")
+        begun = me.CampaignBegun(
+            campaign=name,
+            directive=clean(directive, limit=8_000),
+            component=reading.component,
+            rule=clean_line(reading.rule),
+            seed=int(seed) if seed is not None else self._seed(),
+            budget=self.budget(asked),
+            job=asked.job,
+            item=item,
+        )
+        self._stream.append(begun, actor=asked.actor)
+        return self._state.campaigns[name]
+
+    def budget(self, asked: JobRequest) -> CampaignBudget:
+        """What a campaign may take: as it was asked for, else as the settings say."""
+        usual = self._settings.budget
+        options = {
+            name: asked.options[name]
+            for name in ("candidates", "seconds", "usd")
+            if asked.options.get(name) is not None
+        }
+        return replace(usual, **options)
+
+    async def sets(self, component: Component) -> dict[str, str]:
+        """What a component is judged by, in words by split, before anything runs."""
+        try:
+            return dict(await self._parts.maker(component).sets(component, self._places.workspace))
+        except (JobRefused, NotJudged, OSError, ValueError) as error:
+            return {"sealed": f"unknown: {error}"}
+
+    async def resume(self, asked: JobRequest, progress: Progress) -> JobResult:
+        """`campaign_resume ID`: go on with a campaign that was cut off or whose files moved on."""
+        campaign = self.campaign(asked.argument)
+        if campaign.status not in RESUMABLE:
+            raise JobRefused(f"{campaign.id} is {campaign.status}; there is nothing to go on with")
+        stage = me.CampaignStaged(
+            campaign=campaign.id, status=CampaignStatus.AUDITING, text="it goes on", job=asked.job
+        )
+        self._stream.append(stage, actor=asked.actor)
+        return await self.fly(campaign, asked, progress, "")
+
+    def campaign(self, name: str) -> Campaign:
+        """A campaign by its id.
+
+        Raises:
+            JobRefused: there is none.
+        """
+        campaign = self._state.campaigns.get(name.strip())
+        if campaign is None:
+            known = ", ".join(list(self._state.campaigns)[-CHOICES:]) or "none yet"
+            raise JobRefused(f"there is no campaign {clean_line(name, limit=40)!r}; campaigns: {known}")
+        return campaign
+
+    async def fly(self, campaign: Campaign, asked: JobRequest, progress: Progress, context: str) -> JobResult:
+        """Let a campaign go its way, and put the findings that are left into the backlog.
+
+        Raises:
+            JobRefused: the component cannot be judged.
+        """
+        flight = CampaignRun(
+            self._stream,
+            campaign.id,
+            self._parts,
+            self._places,
+            self._blobs,
+            self._scratch / campaign.id,
+            progress,
+        )
+        try:
+            left = await flight.fly(context)
+        except AuditUnavailable as error:
+            return JobResult(JobStatus.FAILED, f"no audit could be made: {error}", {"campaign": campaign.id})
+        campaign = self._state.campaigns[campaign.id]
+        entered = [
+            self._backlog.add_finding(finding, source="audit", component=campaign.component)
+            for finding in left
+        ]
+        await self._stream.commit()
+        critical = campaign.component is not None and campaign.component.critical
+        waits = campaign.status is CampaignStatus.NEEDS_OPERATOR
+        if waits and asked.options.get("apply") and not critical:
+            return await self._apply(campaign, asked, progress)
+        answer = report(campaign) | {"backlog": [finding.item.id for finding in entered]}
+        more = f"; {len(entered)} findings are left, in the backlog" if entered else ""
+        return JobResult(
+            JobStatus.NEEDS_OPERATOR if waits else JobStatus.DONE, f"{campaign.message}{more}", answer
+        )
+
+    # -------------------------------------------------------------- shadow
+
+    async def shadow(self, asked: JobRequest, progress: Progress) -> JobResult:
+        """`coord_shadow ID`: run the candidate that waits beside what is there, with no effect."""
+        campaign = self.campaign(asked.argument)
+        candidate = campaign.candidate(self.waiting(campaign))
+        assert candidate is not None
+        progress.tell(0, 0, f"{candidate.id} runs beside what is there, on tasks drawn for this")
+        shadow = await self._shadow(campaign, candidate)
+        await self._stream.write(me.ShadowRun(campaign=campaign.id, shadow=shadow), actor=asked.actor)
+        campaign = self._state.campaigns[campaign.id]
+        return JobResult(JobStatus.NEEDS_OPERATOR, shadow_text(campaign), report(campaign))
+
+    async def _shadow(self, campaign: Campaign, candidate: Candidate) -> Shadow:
+        """Judge a candidate against the workspace as it is, on sealed tasks that are drawn for this.
+
+        Nothing in the workspace is changed by it, and it decides nothing. The seed follows from the
+        campaign's and from how often this was done.
+
+        Raises:
+            JobRefused: files moved on since the difference was made, or nothing can be judged here.
+            BlobError: a text of the candidate is gone.
+        """
+        for path, blob in sorted(candidate.before.items()):
+            if (await asyncio.to_thread(self._places.read, path)).digest != blob:
+                again = f"campaign_resume {campaign.id} makes it anew"
+                raise JobRefused(f"{path} changed since the difference was made; {again}")
+        seed = random.Random(f"{campaign.seed} shadow {len(campaign.shadows) + 1}").randrange(2**63)
+        async with self._trees(campaign, "shadow") as (maker, before, after):
+            suite = await maker.make(_component(campaign), before, seed)
+            left = campaign.budget.usd - campaign.usd
+            if isinstance(suite, PaidSuite):
+                if left <= 0:
+                    raise JobRefused(
+                        f"{campaign.id} is judged by a model, and nothing is left of ${campaign.budget.usd:g}"
+                    )
+                suite.allow(left)
+            files = await texts_of(candidate, self._blobs)
+            await asyncio.to_thread(copy_with_files, before, after, files)
+            proposal = Proposal(candidate.title, candidate.origin, files, answers=candidate.answers)
+            try:
+                verdict = await self._compare(campaign, before, after, proposal, suite, seed, sealed=True)
+            except NotJudged as lacking:
+                raise JobRefused(f"{candidate.id} cannot be run as a shadow: {lacking}") from None
+        usd = suite.paid() if isinstance(suite, PaidSuite) else 0.0
+        sealed, fresh = count_checks(suite)["sealed"], suite.key != campaign.suite
+        return Shadow(candidate.id, seed, cleaned_verdict(verdict), sealed, fresh, usd)
+
+    @asynccontextmanager
+    async def _trees(self, campaign: Campaign, name: str) -> AsyncIterator[tuple[SuiteMaker, Path, Path]]:
+        """The maker of a campaign's suite, a copy of the workspace's files, and room for another copy."""
+        component = _component(campaign)
+        maker = self._parts.maker(component)
+        self._parts.judge.prepare()
+        scratch = self._scratch / f"{campaign.id}-{name}"
+        before, after = scratch / "before", scratch / "after"
+        try:
+            roots = (*maker.roots(component), *component.paths)
+            await asyncio.to_thread(self._places.copy, roots, before)
+            yield maker, before, after
+        finally:
+            await asyncio.shield(asyncio.to_thread(self._places.discard, scratch))
+
+    async def _compare(
+        self,
+        campaign: Campaign,
+        before: Path,
+        after: Path,
+        proposal: Proposal,
+        suite: Suite,
+        seed: int,
+        *,
+        sealed: bool,
+    ) -> Verdict:
+        return await self._parts.judge.compare(
+            before,
+            after,
+            _component(campaign),
+            proposal,
+            suite,
+            seed=seed,
+            seconds=campaign.budget.seconds,
+            sealed=sealed,
+        )
+
+    # -------------------------------------------------------------- applying
+
+    async def apply(self, asked: JobRequest, progress: Progress) -> JobResult:
+        """`coord_apply ID`: write the candidate that waits to the workspace."""
+        return await self._apply(self.campaign(asked.argument), asked, progress)
+
+    async def _apply(self, campaign: Campaign, asked: JobRequest, progress: Progress) -> JobResult:
+        candidate = self.waiting(campaign, str(asked.options.get("diff") or ""))
+        progress.tell(0, 0, f"{candidate} is written and looked at again")
+        chosen = campaign.candidate(candidate)
+        assert chosen is not None
+        since = await self._watch.head()
+        try:
+            message = await self._applier.apply(
+                campaign,
+                chosen,
+                actor=asked.actor,
+                validate=self._still_good,
+                rates=self._watch.rates,
+            )
+        except FileMovedError as error:
+            stage = me.CampaignStaged(
+                campaign=campaign.id, status=CampaignStatus.NEEDS_OPERATOR, text=str(error)
+            )
+            await self._stream.write(stage)
+            return JobResult(JobStatus.NEEDS_OPERATOR, str(error), {"campaign": campaign.id})
+        campaign = self._state.campaigns[campaign.id]
+        applied = campaign.status is CampaignStatus.APPLIED
+        if applied:
+            self._mended(campaign, chosen)
+            await self._stream.commit()
+            self._begin_watch(campaign.id, since)
+            message += _not_live(campaign)
+        elif campaign.item:
+            self._backlog.move(campaign.item, ItemStatus.FAILED, message, campaign.id)
+            await self._stream.commit()
+        answer = report(campaign) | {"files": sorted(chosen.files)}
+        return JobResult(JobStatus.DONE if applied else JobStatus.FAILED, message, answer)
+
+    def _mended(self, campaign: Campaign, chosen: Candidate) -> None:
+        """Close the items of the backlog that an applied candidate, or one it was made from, answers."""
+        answered: list[Finding] = []
+        made: Candidate | None = chosen
+        while made is not None:
+            answered += made.answers
+            made = campaign.candidate(made.parent)
+        marks = {(answer.target, answer.concern, answer.path, answer.name) for answer in answered}
+        for item in list(self._state.items.values()):
+            finding = item.finding
+            if finding is None or item.status not in (ItemStatus.PENDING, ItemStatus.FAILED):
+                continue
+            if (finding.target, finding.concern, finding.path, finding.name) in marks:
+                self._backlog.move(item.id, ItemStatus.COMPLETED, f"{chosen.id} is applied", campaign.id)
+
+    def waiting(self, campaign: Campaign, seen: str = "") -> str:
+        """The candidate of a campaign that waits for the operator.
+
+        Raises:
+            JobRefused: none does, or the operator saw another difference.
+        """
+        candidate = campaign.candidate(campaign.chosen)
+        if campaign.status is not CampaignStatus.NEEDS_OPERATOR or candidate is None:
+            raise JobRefused(f"{campaign.id} is {campaign.status}; no candidate of it waits for you")
+        if seen and seen != candidate.diff:
+            raise JobRefused(f"{candidate.id} has another difference than the one that was shown; look again")
+        return candidate.id
+
+    async def _still_good(self, campaign: Campaign) -> tuple[str, ...]:
+        """What does not hold in the workspace with the candidate in it."""
+        assert campaign.application is not None
+        async with self._trees(campaign, "applied") as (maker, after, before):
+            kept = {
+                path: None
+                if touched.blob is None
+                else self._blobs.read(touched.blob).decode("utf-8", "surrogateescape")
+                for path, touched in campaign.application.before.items()
+            }
+            await asyncio.to_thread(copy_with_files, after, before, kept)
+            suite = await maker.make(_component(campaign), before, campaign.seed)
+            if isinstance(suite, PaidSuite):  # what was paid for is not paid for again
+                return await asyncio.to_thread(suite.unsound, after)
+            contents = await asyncio.to_thread(tree_contents, after)
+            texts = {
+                path: contents[path].decode("utf-8", "replace") if path in contents else None
+                for path in campaign.application.after
+            }
+            proposal = Proposal("what is applied", "campaign", texts)
+            seed = campaign.seed
+            verdict = await self._compare(campaign, before, after, proposal, suite, seed, sealed=False)
+        if verdict.ruling in (Ruling.BETTER, Ruling.NO_BETTER):
+            return ()
+        return verdict.reasons or verdict.broken or (str(verdict.ruling),)
+
+
+def _component(campaign: Campaign) -> Component:
+    assert campaign.component is not None
+    return campaign.component
+
+
+def _not_live(campaign: Campaign) -> str:
+    """What an applied specification does not change: the agent that lives; empty for other components."""
+    component = campaign.component
+    if component is None or component.kind is not ComponentKind.AGENT:
+        return ""
+    agent = component.id.partition(":")[2]
+    file = ", ".join(component.paths)
+    return f"; {agent} itself keeps the settings that it was made with: an agent made from {file} has these"

@@ -1,0 +1,1 @@
+"""Python projects that are improved: analysis, findings, fixes and suites of questions."""

@@ -1,0 +1,327 @@
+"""Finds what is wrong with a project, each finding with its evidence.
+
+Tests are run, the work of benchmarks is counted and odd inputs are tried in the jail; the rest is read from
+the text. Where nothing can be run, the findings from reading are still given.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from radon.complexity import cc_visit_ast
+
+from engine.core.improvement import Component, ComponentKind, Concern, Finding
+from engine.core.text import clean_line
+from engine.improve.code.inputs import (
+    RAW,
+    MissingCheck,
+    deliberate_exceptions,
+    missing_checks,
+    odd_arguments,
+    reached_names,
+)
+from engine.improve.code.metrics import StaticError, StaticFinding, static_findings
+from engine.improve.code.projects import Project, Tests, call_functions, module_name, project_box, run_tests
+from engine.improve.code.repair import BAD
+from engine.improve.code.slow_code import slow_places
+from engine.improve.code.source import Function, Source, parse_source, read_source
+from engine.improve.judge.box import Box, BoxError, Boxes
+
+COMPLEX = 15
+"""Cyclomatic complexity of a function from which it is listed."""
+SIZES = (100, 200, 400, 800)
+"""Sizes at which the work of benchmarks is counted; others are drawn for the judge."""
+STEEP = 1.5
+"""Exponent of growth from which a benchmark is listed."""
+DRIVER = "pilothouse_timed.py"
+"""The module by which benchmarks are run."""
+_PROBES = 200
+_MOST_WORK = 20_000_000
+"""Work that a benchmark is counted up to."""
+
+
+@dataclass(slots=True)
+class ExaminedProject:
+    """A project as it was looked at, for findings and for proposals."""
+
+    project: Project
+    sources: dict[str, Source] = field(default_factory=dict)
+    """Modules by path from the project's directory; those that are no Python are missing."""
+    test_sources: dict[str, Source] = field(default_factory=dict)
+    tests: Tests = field(default_factory=dict)
+    work: dict[str, list[int]] = field(default_factory=dict)
+    """By benchmark, `file::name`: the work counted at each of `SIZES`, up to the first that is too much."""
+
+    @property
+    def steep(self) -> set[str]:
+        """Benchmarks whose work grows steeply; the same on every machine."""
+        return {bench for bench, work in self.work.items() if growth_of(work) >= STEEP}
+
+
+async def examine_project(boxes: Boxes | None, root: Path, project: Project) -> ExaminedProject:
+    """Read a project and, where there are boxes, run its tests and benchmarks."""
+    seen = ExaminedProject(project)
+    await asyncio.to_thread(_read, seen, root)
+    if boxes is None:
+        return seen
+    benches = await asyncio.to_thread(bench_functions, root, project)
+    driver = {project.path(DRIVER): driver_text(benches)}
+    with suppress(BoxError):
+        async with project_box(boxes, root, project, driver) as box:
+            if project.asked or (project.tests and not project.alone):
+                seen.tests = await run_tests(box, project.asked, lines=True)
+            for number, (path, name) in enumerate(benches):
+                seen.work[f"{path}::{name}"] = await _counted(box, number)
+    return seen
+
+
+def _read(seen: ExaminedProject, root: Path) -> None:
+    for paths, sources in ((seen.project.modules, seen.sources), (seen.project.tests, seen.test_sources)):
+        for path in paths:
+            with suppress(OSError, ValueError):
+                source = parse_source(read_source(root / seen.project.path(path)))
+                if source is not None:
+                    sources[path] = source
+
+
+async def _counted(box: Box, number: int) -> list[int]:
+    """The work of a benchmark at each of `SIZES`, up to the first that is too much or fails."""
+    counts: list[int] = []
+    for size in SIZES:
+        question = {"calls": bench_calls(number, size), "ready": 1, "work": _MOST_WORK}
+        answer = (await box.put(question, 120.0)).said
+        if not answer.get("work") or any("raises" in call for call in answer["answers"]):
+            break
+        counts.append(answer["work"])
+    return counts
+
+
+def bench_calls(number: int, size: int) -> tuple[tuple[str, tuple[Any, ...], dict[str, Any]], ...]:
+    """The calls that make a benchmark of a size ready and run it, by `driver_text`."""
+    module = PurePosixPath(DRIVER).stem
+    return (f"{module}:prepare_{number}", (size,), {}), (f"{module}:run_{number}", (), {})
+
+
+def driver_text(benches: Sequence[tuple[str, str]]) -> bytes:
+    """A module that runs benchmarks: it loads them when it is loaded itself, so that this is not timed."""
+    lines = ["import importlib, pathlib, sys", "_top = pathlib.Path(__file__).parent", ""]
+    for number, (path, name) in enumerate(benches):
+        file = PurePosixPath(path)
+        lines += [
+            f"sys.path.insert(0, str(_top / {str(file.parent)!r}))",
+            f"_bench_{number} = importlib.import_module({file.stem!r}).{name}",
+            f"def prepare_{number}(size):",
+            f"    global _made_{number}",
+            f"    _made_{number} = _bench_{number}(size)",
+            f"def run_{number}():",
+            f"    return _made_{number}() if callable(_made_{number}) else _made_{number}",
+            "",
+        ]
+    return "\n".join(lines).encode()
+
+
+def growth_of(work: Sequence[int]) -> float:
+    """The exponent of growth of counted work at the largest sizes; 0 where too little is known."""
+    sizes = SIZES[len(work) - 2 : len(work)]
+    return math.log(work[-1] / work[-2]) / math.log(sizes[1] / sizes[0]) if len(work) > 1 else 0.0
+
+
+def bench_functions(root: Path, project: Project) -> list[tuple[str, str]]:
+    """The timed functions of a project as file and name: `bench_*` with one parameter, the size."""
+    functions = []
+    for path in project.benches:
+        try:
+            source = parse_source(read_source(root / project.path(path)))
+        except (OSError, ValueError):
+            continue
+        for name, function in source.functions if source is not None else ():
+            if name.startswith("bench_") and len(function.args.args) == 1:
+                functions.append((path, name))
+    return functions
+
+
+async def findings_of_examined(
+    root: Path, component: Component, seen: ExaminedProject, boxes: Boxes | None
+) -> list[Finding]:
+    """What is wrong with a project that was examined, or with one of its modules, the worst first.
+
+    Args:
+        root: the workspace's directory.
+        component: the project or module.
+        seen: the project as it was examined.
+        boxes: where odd inputs are tried; None tries none.
+    """
+    project = seen.project
+    findings = [*_failing(component, seen), *_slow(component, seen), *_complex(component, seen)]
+    findings += await _unchecked(root, component, seen, boxes)
+    static: list[StaticFinding] = []
+    with suppress(StaticError):
+        static = await static_findings(root / project.directory, list(seen.sources))
+    for item in static:
+        path = project.path(item.path)
+        words = f"{item.code} in {item.path}: {clean_line(item.message, limit=200)}"
+        evidence = (f"{path}:{item.line}", f"ruff {item.code}", *(["has a safe fix"] * item.fixable))
+        severity = 5 if item.code.startswith(("F", "E9", "PLE", "invalid")) else 3
+        findings.append(
+            Finding(component.id, Concern.STYLE, words, evidence, severity, path, item.line, item.code)
+        )
+    if component.kind is not ComponentKind.PROJECT:
+        findings = [
+            finding
+            for finding in findings
+            if finding.path in component.paths or finding.concern is Concern.TEST
+        ]
+    findings = [replace(finding, text=clean_line(finding.text, limit=600)) for finding in findings]
+    return sorted(findings, key=lambda finding: (-finding.severity, finding.path, finding.line, finding.name))
+
+
+def _failing(component: Component, seen: ExaminedProject) -> Iterator[Finding]:
+    mine = {seen.project.inside(path) for path in component.paths}
+    for test, result in sorted(seen.tests.items()):
+        lines: Mapping[str, Any] = result.get("lines", {})
+        if result["outcome"] not in BAD or (
+            component.kind is not ComponentKind.PROJECT and not mine & set(lines)
+        ):
+            continue
+        message = clean_line(str(result.get("message", "")), limit=300)
+        what = "fails" if result["outcome"] == "failed" else "cannot run"
+        path = test.partition("::")[0]
+        line = int(result.get("line", 0))
+        ran = [line for line in lines if line in seen.sources]
+        yield Finding(
+            component.id,
+            Concern.TEST,
+            f"{clean_line(test, limit=200)} {what}: {message}",
+            (
+                f"{seen.project.path(path)}:{line}",
+                message,
+                *(f"ran {seen.project.path(name)}" for name in ran),
+            ),
+            9,
+            seen.project.path(path),
+            line,
+            test,
+        )
+
+
+def _slow(component: Component, seen: ExaminedProject) -> Iterator[Finding]:
+    steep = {bench: _growth_words(bench, seen.work[bench]) for bench in seen.work if bench in seen.steep}
+    for path, source in seen.sources.items():
+        for place in slow_places(source):
+            shown = [
+                bench for bench in steep if place.function.rpartition(".")[2] in bench.rpartition("::")[2]
+            ]
+            evidence = [f"{seen.project.path(path)}:{place.line}", f"`{source.line(place.line)}`"]
+            evidence += [steep.pop(bench) for bench in shown]
+            yield Finding(
+                component.id,
+                Concern.SPEED,
+                f"{place.function} in {path} {place.text}",
+                tuple(clean_line(part, limit=200) for part in evidence),
+                7 if shown else 3 + min(place.depth, 2),
+                seen.project.path(path),
+                place.line,
+                f"{place.kind}:{place.function}",
+            )
+    for bench, words in steep.items():
+        path, _, name = bench.partition("::")
+        yield Finding(
+            component.id,
+            Concern.SPEED,
+            f"{name} grows with the power {growth_of(seen.work[bench]):.1f} of its size",
+            (words,),
+            6,
+            seen.project.path(path),
+            0,
+            name,
+        )
+
+
+def _growth_words(bench: str, work: Sequence[int]) -> str:
+    counts = ", ".join(f"{size}: {count:,}" for size, count in zip(SIZES, work, strict=False))
+    return f"{bench} grows with the power {growth_of(work):.2f} of the size (work counted: {counts})"
+
+
+def _complex(component: Component, seen: ExaminedProject) -> Iterator[Finding]:
+    for path, source in seen.sources.items():
+        for block in cc_visit_ast(source.tree):
+            if block.letter != "C" and block.complexity >= COMPLEX:
+                yield Finding(
+                    component.id,
+                    Concern.COMPLEXITY,
+                    f"{block.fullname} in {path} has a cyclomatic complexity of {block.complexity}",
+                    (
+                        f"{seen.project.path(path)}:{block.lineno}",
+                        f"{block.complexity} of at most {COMPLEX - 1}",
+                    ),
+                    3 + (block.complexity >= 2 * COMPLEX),
+                    seen.project.path(path),
+                    block.lineno,
+                    block.fullname,
+                )
+
+
+async def _unchecked(
+    root: Path, component: Component, seen: ExaminedProject, boxes: Boxes | None
+) -> list[Finding]:
+    reached = reached_names(seen.sources, seen.test_sources.values())
+    checks = [
+        (path, check) for path, source in seen.sources.items() for check in missing_checks(source, reached)
+    ]
+    shown = await _probed(root, seen, checks, boxes) if boxes is not None and checks else {}
+    return [
+        _check_finding(component, seen, path, check, shown.get((path, check.function), []))
+        for path, check in checks
+    ]
+
+
+def _check_finding(
+    component: Component, seen: ExaminedProject, path: str, check: MissingCheck, answers: list[str]
+) -> Finding:
+    words = f"{check.function} in {path} takes its input as it comes"
+    if check.promised:
+        words = f"{check.function} in {path} says it raises {', '.join(check.promised)}, and does not"
+    places = [f"{seen.project.path(path)}:{line} {what}" for line, what in check.places]
+    return Finding(
+        component.id,
+        Concern.ROBUSTNESS,
+        words,
+        tuple(clean_line(words, limit=240) for words in (*answers, *places)),
+        (8 if check.promised else 6) if answers else 5 if check.promised else 3,
+        seen.project.path(path),
+        check.line,
+        check.function,
+    )
+
+
+async def _probed(
+    root: Path, seen: ExaminedProject, checks: Sequence[tuple[str, MissingCheck]], boxes: Boxes
+) -> dict[tuple[str, str], list[str]]:
+    """What functions raise in their own words when they are asked about odd inputs."""
+    asked: list[tuple[str, Function, str, str]] = []
+    for path, check in checks:
+        function = dict(seen.sources[path].functions).get(check.function)
+        if function is not None and "." not in check.function:
+            target = f"{module_name(seen.project, root, path)[0]}:{check.function}"
+            asked += [(path, function, target, given) for given in odd_arguments(function)]
+    asked = asked[:_PROBES]
+    if not asked:
+        return {}
+    answers: list[dict[str, Any]] = []
+    with suppress(BoxError):
+        async with project_box(boxes, root, seen.project) as box:
+            calls = [(target, ast.literal_eval(given)) for _, _, target, given in asked]
+            answers = await call_functions(box, calls, 1.0, 30.0)
+    outcomes: dict[tuple[str, str], list[str]] = {}
+    for (path, function, _, given), answer in zip(asked, answers, strict=False):
+        if answer.get("raises") in RAW - deliberate_exceptions(function):
+            words = f"{function.name}{given.replace(',)', ')')} raised {answer['raises']}"
+            outcomes.setdefault((path, function.name), []).append(words)
+    return outcomes

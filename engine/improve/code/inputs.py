@@ -1,0 +1,391 @@
+"""Inputs for a project's functions, and the operations that need a check which is missing.
+
+Inputs are drawn by chance around those of the project's tests and of the types that functions name. A check
+is missing where an operation on what a caller gave fails in its own words with an odd input. Only functions
+that tests or a program reach count. What is listed is a place to look at; `probes` are calls with odd inputs
+that show whether it is one.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.improve.code.source import Function, Source, called_name, parameters, used_names
+
+_PARSES = {"int", "float", "Decimal", "loads", "fromisoformat", "strptime", "literal_eval"}
+RAW = frozenset(
+    {
+        *("IndexError", "KeyError", "TypeError", "AttributeError", "ZeroDivisionError", "UnboundLocalError"),
+        *("ValueError", "JSONDecodeError", "InvalidOperation", "UnicodeDecodeError", "RecursionError"),
+    }
+)
+"""Exceptions that say nothing about the input, where the function does not name them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingCheck:
+    """A function that takes its input as it comes."""
+
+    function: str
+    line: int
+    places: tuple[tuple[int, str], ...]
+    """Lines with what may fail there, in words."""
+    promised: tuple[str, ...] = ()
+    """Exceptions that its description names and that nothing in it raises."""
+
+
+def missing_checks(source: Source, reached: frozenset[str]) -> list[MissingCheck]:
+    """The functions of a module that lack a check, in the order of its lines.
+
+    Args:
+        source: the module.
+        reached: last words of the names of functions that tests or a program call.
+    """
+    missing = []
+    for name, function in source.functions:
+        if function.name not in reached:
+            continue
+        places = tuple(sorted(set(_places(source, function))))
+        promised = tuple(name for name in documented_exceptions(function) if name not in _raised(function))
+        if places:
+            missing.append(MissingCheck(name, function.lineno, places, promised))
+    return missing
+
+
+def reached_names(modules: Mapping[str, Source], tests: Iterable[Source]) -> frozenset[str]:
+    """Last words of everything that tests and programs call, and what that calls in turn."""
+    calls = {
+        function.name: {called_name(node) for node in ast.walk(function)} - {""}
+        for source in modules.values()
+        for _, function in source.functions
+    }
+    names = {called_name(node) for source in tests for node in ast.walk(source.tree)}
+    for source in modules.values():
+        names |= {called_name(node) for body in _programs(source) for node in ast.walk(body)}
+    waiting = list(names)
+    while waiting:
+        for name in calls.get(waiting.pop(), ()):
+            if name not in names:
+                names.add(name)
+                waiting.append(name)
+    return frozenset(names)
+
+
+def _programs(source: Source) -> Iterator[ast.stmt]:
+    """What a module does when it is run: its block under `__main__`."""
+    for node in source.tree.body:
+        if isinstance(node, ast.If) and "__name__" in used_names(node.test):
+            yield node
+
+
+def documented_exceptions(function: Function) -> list[str]:
+    """The exceptions that a function's description says it raises, after Google's or Sphinx's manner."""
+    words = ast.get_docstring(function) or ""
+    block = re.search(r"^Raises:\n((?:[ \t]+.*\n?)+)", words, re.MULTILINE)
+    names = re.findall(r"^[ \t]+([A-Z]\w+):", block[1], re.MULTILINE) if block else []
+    names += re.findall(r":raises?\s+([A-Z]\w+):", words)
+    return list(dict.fromkeys(names))
+
+
+def _raised(function: Function) -> set[str]:
+    """The names of exceptions that a function raises itself; those of what it calls are not seen."""
+    names = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            names.add(called_name(node.exc) or (node.exc.id if isinstance(node.exc, ast.Name) else ""))
+    return names
+
+
+def deliberate_exceptions(function: Function) -> frozenset[str]:
+    """The exceptions that a function raises by itself or says that it raises."""
+    names = {*_raised(function), *documented_exceptions(function)} - {""}
+    words = ast.get_docstring(function) or ""
+    return frozenset(names | {name for name in RAW if re.search(rf"\b{name}\b", words)})
+
+
+def _places(source: Source, function: Function) -> Iterator[tuple[int, str]]:
+    given = _given(function)
+    for node in ast.walk(function):
+        words = _risk(source, node, given)
+        if words and not _guarded(source, function, node, given):
+            assert isinstance(node, ast.expr)
+            yield node.lineno, words
+
+
+def _given(function: Function) -> set[str]:
+    """Names whose values come from parameters."""
+    names = {parameter.arg for parameter in parameters(function)}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and used_names(node.value) & names:
+            names |= {name for target in node.targets for name in used_names(target)}
+        elif isinstance(node, (ast.For, ast.comprehension)) and used_names(node.iter) & names:
+            names |= used_names(node.target)
+    return names
+
+
+def _risk(source: Source, node: ast.AST, given: set[str]) -> str:
+    """What may fail at a node, in words; empty when nothing of the caller's does."""
+    if (
+        isinstance(node, ast.Call)
+        and node.args
+        and called_name(node) in _PARSES
+        and used_names(node.args[0]) & given
+    ):
+        return f"`{source.of(node)}` of what it was given"
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)):
+        text = isinstance(node.left, (ast.Constant, ast.JoinedStr)) and not isinstance(
+            getattr(node.left, "value", None), (int, float)
+        )
+        if not text and used_names(node.right) & given:
+            return f"division by `{source.of(node.right)}`"
+    if (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Load)
+        and isinstance(node.value, ast.Name)
+    ):
+        place = node.slice
+        fixed = isinstance(place, ast.Constant) and type(place.value) in (int, str)
+        if fixed and node.value.id in given and _is_loose(source, node):
+            return f"`{source.of(node)}` that may not be there"
+    return ""
+
+
+def _is_loose(source: Source, node: ast.Subscript) -> bool:
+    """Whether the subscripted name is no annotated tuple, whose parts are certain."""
+    function = source.parents.get(node)
+    while function is not None and not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        function = source.parents.get(function)
+    assert isinstance(node.value, ast.Name)
+    for parameter in parameters(function) if function is not None else ():
+        if parameter.arg == node.value.id and parameter.annotation is not None:
+            return not ast.unparse(parameter.annotation).startswith(("tuple[", "Tuple["))
+    return True
+
+
+def _guarded(source: Source, function: Function, node: ast.AST, given: set[str]) -> bool:
+    """Whether a handler or a condition before it looks at what it depends on."""
+    names = used_names(node) & given
+    here: ast.AST = node
+    while here is not function:
+        above = source.parents[here]
+        if isinstance(above, ast.Try) and above.handlers and here in above.body:
+            return True
+        if (
+            isinstance(above, (ast.If, ast.IfExp, ast.While))
+            and here is not above.test
+            and used_names(above.test) & names
+        ):
+            return True
+        if isinstance(above, ast.comprehension) and any(
+            used_names(condition) & names for condition in above.ifs
+        ):
+            return True
+        here = above
+    line = getattr(node, "lineno", 0)
+    return any(
+        isinstance(node, (ast.If, ast.Assert, ast.Match))
+        and node.lineno < line
+        and used_names(node.subject if isinstance(node, ast.Match) else node.test) & names
+        for node in ast.walk(function)
+    )
+
+
+ODD: Mapping[str, tuple[str, ...]] = {
+    "str": ("''", "'x'", "'a,b'", "'1,2,x'"),
+    "bytes": ("b''", "b'\\xff'"),
+    "int": ("0", "-1"),
+    "float": ("0.0", "-1.0"),
+    "dict": ("{}",),
+    "list": ("[]",),
+    "tuple": ("()",),
+    "set": ("set()",),
+}
+"""Inputs of a type that are allowed by it and often forgotten, as Python writes them."""
+
+
+def odd_arguments(function: Function) -> list[str]:
+    """Tuples of arguments, as Python writes them, that ask a function about odd inputs of its types."""
+    kinds = [_kind(parameter.annotation) for parameter in parameters(function)]
+    if not kinds or any(kind is None for kind in kinds) or function.args.kwonlyargs:
+        return []
+    ordinary = [ODD[kind][-1] for kind in kinds if kind]
+    calls = []
+    for place, kind in enumerate(kinds):
+        for odd in ODD[kind or ""]:
+            arguments = [*ordinary[:place], odd, *ordinary[place + 1 :]]
+            calls.append(f"({', '.join(arguments)},)")
+    return list(dict.fromkeys(calls))
+
+
+def _kind(annotation: ast.expr | None) -> str | None:
+    word = ast.unparse(annotation).partition("[")[0].lower() if annotation is not None else ""
+    return word if word in ODD else None
+
+
+Examples = dict[str, list[tuple[Any, ...]]]
+"""Arguments that tests give to functions, by the functions' last names."""
+_LETTERS = string.ascii_letters + string.digits + " ,.-_:;/"
+_SIMPLE = frozenset(
+    {"int", "float", "str", "bool", "bytes", "list", "tuple", "dict", "set", "Sequence", "Iterable"}
+)
+_DEEPEST = 4
+
+
+def example_arguments(tests: Iterable[Source]) -> Examples:
+    """The plain arguments of calls in tests, with those of `parametrize` put in their places."""
+    examples: Examples = {}
+    for source in tests:
+        for _, function in source.functions:
+            rows = list(_rows(function)) or [{}]
+            for node in ast.walk(function):
+                if not isinstance(node, ast.Call) or node.keywords or not node.args:
+                    continue
+                for row in rows:
+                    arguments = _plain(node.args, row)
+                    if arguments is not None and arguments not in examples.setdefault(called_name(node), []):
+                        examples[called_name(node)].append(arguments)
+    return examples
+
+
+def _rows(function: Function) -> Iterator[dict[str, Any]]:
+    """What `parametrize` gives to a test, a row at a time."""
+    for decorator in function.decorator_list:
+        if (
+            called_name(decorator) != "parametrize"
+            or not isinstance(decorator, ast.Call)
+            or len(decorator.args) < 2
+        ):
+            continue
+        try:
+            names, rows = map(ast.literal_eval, decorator.args[:2])
+        except (ValueError, TypeError, SyntaxError, MemoryError):
+            continue
+        names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+        for row in rows if isinstance(rows, (list, tuple)) else ():
+            values = [row] if len(names) == 1 else row
+            if isinstance(values, (list, tuple)) and len(values) == len(names):
+                yield dict(zip(names, values, strict=True))
+
+
+def _plain(arguments: list[ast.expr], row: dict[str, Any]) -> tuple[Any, ...] | None:
+    values = []
+    for argument in arguments:
+        if isinstance(argument, ast.Name) and argument.id in row:
+            values.append(row[argument.id])
+            continue
+        try:
+            values.append(ast.literal_eval(argument))
+        except (ValueError, TypeError, SyntaxError, MemoryError):
+            return None
+    return tuple(values)
+
+
+def draw_arguments(
+    function: Function, known: list[tuple[Any, ...]], rng: random.Random
+) -> tuple[Any, ...] | None:
+    """Arguments for a function; None where neither a test nor its annotations say what it takes."""
+    accepted = parameters(function)
+    fitting = [given for given in known if _fits(function, len(given))]
+    if fitting and (rng.random() < 0.6 or not all(_known(parameter.annotation) for parameter in accepted)):
+        return tuple(vary_value(value, rng) for value in rng.choice(fitting))
+    required = accepted[: len(accepted) - len(function.args.defaults)] if not function.args.kwonlyargs else []
+    if not required or not all(_known(parameter.annotation) for parameter in required):
+        return None
+    return tuple(draw_value(parameter.annotation, rng) for parameter in required)
+
+
+def _fits(function: Function, count: int) -> bool:
+    positional = len([*function.args.posonlyargs, *function.args.args])
+    return positional - len(function.args.defaults) <= count <= positional
+
+
+def _known(annotation: ast.expr | None) -> bool:
+    """Whether values of an annotation's type can be made."""
+    name, inner = _parts(annotation)
+    kinds = [kind for kind in inner if not (isinstance(kind, ast.Constant) and kind.value is Ellipsis)]
+    return annotation is not None and name in _SIMPLE and all(_known(kind) for kind in kinds)
+
+
+_NUMBERS: dict[str, Callable[[random.Random], Any]] = {
+    "bool": lambda rng: rng.random() < 0.5,
+    "int": lambda rng: rng.choice((0, 1, 2, rng.randint(-5, 20), rng.randint(-1000, 1000))),
+    "float": lambda rng: rng.choice((0.0, 1.0, float(rng.randint(-9, 9)), round(rng.uniform(-100, 100), 2))),
+}
+
+
+def draw_value(annotation: ast.expr | None, rng: random.Random, depth: int = 0) -> Any:
+    """A value of an annotation's type; lists and texts are mostly short."""
+    name, inner = _parts(annotation)
+    length = rng.choice((0, 1, 2, 3, 5, 8, 13)) if depth < _DEEPEST else 0
+    item = inner[0] if inner else None
+    match name:
+        case "bool" | "int" | "float":
+            return _NUMBERS[name](rng)
+        case "bytes":
+            return bytes(rng.randrange(256) for _ in range(length))
+        case "list" | "Sequence" | "Iterable":
+            return [draw_value(item, rng, depth + 1) for _ in range(length)]
+        case "set":
+            return {draw_value(item, rng, _DEEPEST) for _ in range(length)}
+        case "dict":
+            key, value = inner if len(inner) == 2 else (None, None)
+            return {draw_value(key, rng, _DEEPEST): draw_value(value, rng, depth + 1) for _ in range(length)}
+        case "tuple" if inner and not isinstance(inner[-1], ast.Constant):
+            return tuple(draw_value(inner_kind, rng, depth + 1) for inner_kind in inner)
+        case "tuple":
+            return tuple(draw_value(item, rng, depth + 1) for _ in range(length))
+        case _:
+            return "".join(rng.choice(_LETTERS) for _ in range(length))
+
+
+def _parts(annotation: ast.expr | None) -> tuple[str, list[ast.expr | None]]:
+    if isinstance(annotation, ast.Subscript) and isinstance(annotation.value, ast.Name):
+        inner = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+        return annotation.value.id, list(inner)
+    return (annotation.id if isinstance(annotation, ast.Name) else ""), []
+
+
+def vary_value(value: Any, rng: random.Random) -> Any:
+    """A value near another one: of the same type, and of much the same shape."""
+    match value:
+        case bool():
+            return value if rng.random() < 0.7 else not value
+        case int():
+            return value + rng.choice((0, 1, -1, 2, rng.randint(-10, 10)))
+        case float():
+            return rng.choice((value, value + 1, -value, round(value * rng.uniform(0, 3), 3)))
+        case str():
+            return _varied_text(value, rng)
+        case list() | tuple():
+            items = [vary_value(item, rng) if rng.random() < 0.5 else item for item in value]
+            if isinstance(value, list):
+                items = rng.sample(items, len(items)) if rng.random() < 0.3 else items
+                items += [vary_value(rng.choice(items), rng)] * (rng.random() < 0.4) if items else []
+                items = items[: rng.randint(0, len(items))] if rng.random() < 0.2 else items
+            return type(value)(items)
+        case dict():
+            return {key: vary_value(item, rng) for key, item in value.items()}
+        case _:
+            return value
+
+
+def _varied_text(text: str, rng: random.Random) -> str:
+    where = rng.randint(0, len(text))
+    change = rng.random()
+    if change < 0.3:
+        return text
+    if change < 0.6:
+        return "".join(rng.choice(string.digits) if letter.isdigit() else letter for letter in text)
+    if change < 0.8:
+        return text[:where] + rng.choice(_LETTERS) + text[where + 1 :]
+    return (
+        text[:where] + text[where + 1 :]
+        if change < 0.9
+        else text[:where] + rng.choice(_LETTERS) + text[where:]
+    )

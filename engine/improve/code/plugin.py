@@ -1,0 +1,401 @@
+"""What Mastermind takes in for Python projects: auditor, fixers, suites, and the jobs that read code.
+
+The fixers propose mechanical changes: slow places, failing tests, ruff's safe fixes. A missing check has no
+fixer: what is right there is not to be read off the code, so such findings are only listed. The jobs
+`analyze_codebase` and `basegen` read a tree of the sandbox and change nothing in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import random
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from engine.core.improvement import Component, ComponentKind, Concern, Finding, JobStatus, Proposal
+from engine.core.text import clean_line
+from engine.improve.code.analysis import AnalysisError, analyze
+from engine.improve.code.findings import ExaminedProject, examine_project, findings_of_examined
+from engine.improve.code.metrics import StaticError, apply_safe_fixes
+from engine.improve.code.projects import Project, project_of, projects, tools
+from engine.improve.code.repair import BAD, repair_test
+from engine.improve.code.slow_code import fix_slow_place, slow_places
+from engine.improve.code.snapshot import snapshot_markdown
+from engine.improve.code.source import SkippedFiles, Source, walk_files
+from engine.improve.code.suite import estimate_checks, project_suite
+from engine.improve.judge.box import BoxError, Boxes
+from engine.improve.ports import (
+    AuditUnavailable,
+    JobRefused,
+    JobRequest,
+    JobResult,
+    MastermindHost,
+    NotJudged,
+    Progress,
+    Suite,
+)
+from engine.sandbox.policy import SandboxPolicy
+
+MOST_PER_TEST = 3
+"""Changes proposed for one failing test."""
+_TESTS = 5
+"""Failing tests that changes are searched for."""
+
+
+async def mechanical_proposals(
+    root: Path,
+    component: Component,
+    findings: Sequence[Finding],
+    rng: random.Random,
+    seen: ExaminedProject,
+    boxes: Boxes | None,
+) -> list[Proposal]:
+    """Changes that may mend findings, the worst finding's first and its most plausible change first.
+
+    Args:
+        root: the workspace's directory.
+        component: a project or module; only its files are changed.
+        findings: those of the component, or some of them.
+        rng: orders what is equally plausible; the same seed gives the same proposals.
+        seen: the project as it was examined.
+        boxes: where changes for failing tests are tried; without them there are none of these.
+    """
+    project = seen.project
+    may = frozenset(project.inside(path) for path in component.paths) & set(project.modules)
+    proposals: list[Proposal] = []
+    for finding in sorted(findings, key=lambda finding: -finding.severity):
+        if finding.concern is Concern.SPEED:
+            proposals += _faster(seen.sources, project, finding, may)
+        elif finding.concern is Concern.STYLE:
+            proposals += await _tidied(seen.sources, project, finding, may)
+    if boxes is not None:
+        proposals = [*await _mended(boxes, root, seen, findings, rng, may), *proposals]
+    return _once(proposals)
+
+
+def _faster(
+    sources: Mapping[str, Source], project: Project, finding: Finding, may: frozenset[str]
+) -> list[Proposal]:
+    path = project.inside(finding.path)
+    if path not in may or path not in sources:
+        return []
+    source = sources[path]
+    for place in slow_places(source):
+        if place.line == finding.line and finding.name == f"{place.kind}:{place.function}":
+            text = fix_slow_place(source, place)
+            if text is not None:
+                title = f"{place.function} no longer {place.text.partition(';')[0]}"
+                files = {finding.path: text}
+                return [Proposal(title, f"fixer:{place.kind}", files, why=finding.text, answers=(finding,))]
+    return []
+
+
+async def _tidied(
+    sources: Mapping[str, Source], project: Project, finding: Finding, may: frozenset[str]
+) -> list[Proposal]:
+    path = project.inside(finding.path)
+    if path not in may or path not in sources or "has a safe fix" not in finding.evidence:
+        return []
+    try:
+        text = await apply_safe_fixes(sources[path].text, finding.name)
+    except StaticError:
+        return []
+    if text is None:
+        return []
+    title = f"{finding.name} in {path} by ruff's safe fix"
+    return [Proposal(title, "fixer:ruff", {finding.path: text}, why=finding.text, answers=(finding,))]
+
+
+async def _mended(
+    boxes: Boxes,
+    root: Path,
+    seen: ExaminedProject,
+    findings: Sequence[Finding],
+    rng: random.Random,
+    may: frozenset[str],
+) -> list[Proposal]:
+    project, tests = seen.project, seen.tests
+    sources = {path: source for path, source in seen.sources.items() if path in may}
+    proposals: list[Proposal] = []
+    failing = [finding for finding in findings if finding.concern is Concern.TEST]
+    failing = [finding for finding in failing if tests.get(finding.name, {}).get("outcome") in BAD][:_TESTS]
+    mended: set[str] = set()
+    for finding in failing:
+        if finding.name in mended:
+            continue
+        try:
+            kept = await repair_test(boxes, root, project, tests, sources, finding.name, rng)
+        except BoxError:
+            continue
+        for change in kept[:MOST_PER_TEST]:
+            answers = tuple(other for other in failing if other.name in (finding.name, *change.others))
+            mended |= {other.name for other in answers}
+            proposals.append(
+                Proposal(
+                    f"{change.path}:{change.line} {change.words}",
+                    "fixer:repair",
+                    {project.path(change.path): change.text},
+                    why=f"with it {finding.name} passes and nothing that passed fails; "
+                    f"{len(kept)} of {change.tried} changes tried did that",
+                    answers=answers,
+                )
+            )
+    return proposals
+
+
+def _once(proposals: Sequence[Proposal]) -> list[Proposal]:
+    """Each set of files once, with words that may be shown."""
+    proposals_by_files: dict[tuple[tuple[str, str | None], ...], Proposal] = {}
+    for proposal in proposals:
+        title, why = clean_line(proposal.title, limit=300), clean_line(proposal.why, limit=600)
+        key = tuple(sorted(proposal.files.items(), key=lambda item: item[0]))
+        proposals_by_files.setdefault(key, replace(proposal, title=title, why=why))
+    return list(proposals_by_files.values())
+
+
+_KEPT = 6
+"""States of projects that are remembered."""
+_KINDS = (ComponentKind.PROJECT, ComponentKind.MODULE, ComponentKind.TOOL)
+Policy = Callable[[], SandboxPolicy]
+"""What programs may do in the workspace now."""
+
+
+class ProjectExaminer:
+    """Runs a project's tests and benchmarks once for each state of its files, whoever asks.
+
+    Args:
+        policy: of the sandbox.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._seen: dict[tuple[str, str], ExaminedProject] = {}
+
+    async def boxes(self) -> Boxes:
+        """Where programs are run.
+
+        Raises:
+            BoxError: there is no jail that the policy is content with.
+        """
+        return await asyncio.to_thread(Boxes, None, self._policy())
+
+    async def at(self, tree: Path, component: Component) -> ExaminedProject | None:
+        """The project that a component is or belongs to, as it was looked at; None where there is none.
+
+        Raises:
+            BoxError: nothing can be run.
+        """
+        boxes = await self.boxes()
+        project = await asyncio.to_thread(project_of, tree, component)
+        if project is None:
+            return None
+        key = (project.id, await asyncio.to_thread(_state, tree / project.directory))
+        if key not in self._seen:
+            seen = await examine_project(boxes, tree, project)
+            while len(self._seen) >= _KEPT:
+                del self._seen[next(iter(self._seen))]
+            self._seen[key] = seen
+        return self._seen[key]
+
+
+def _state(top: Path) -> str:
+    """One hash over a project's files."""
+    digest = hashlib.sha256()
+    for path in walk_files(top.resolve(), SkippedFiles(), hidden=True):
+        try:
+            held = hashlib.sha256((top / path).read_bytes()).hexdigest()
+        except OSError as error:
+            held = str(error)
+        digest.update(f"{path}\0{held}\0".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+class CodeAuditor:
+    """Knows the workspace's Python projects, and finds what could be better in them.
+
+    Args:
+        workspace: the workspace's directory.
+        looking: runs what is to be run.
+    """
+
+    name = "code"
+
+    def __init__(self, workspace: Path, looking: ProjectExaminer) -> None:
+        self._workspace, self._looking = workspace, looking
+
+    async def components(self) -> Sequence[Component]:
+        """Every project and each of its modules, and every tool."""
+
+        def listed() -> list[Component]:
+            return [*projects(self._workspace), *tools(self._workspace)]
+
+        return await asyncio.to_thread(listed)
+
+    def fits(self, component: Component) -> bool:
+        """Projects, modules and tools."""
+        return component.kind in _KINDS
+
+    async def audit(
+        self, component: Component, tree: Path, context: str, progress: Progress
+    ) -> Sequence[Finding]:
+        """What could be better in a project or module; nothing for other components.
+
+        Raises:
+            AuditUnavailable: its programs cannot be run here.
+        """
+        if component.kind not in _KINDS:
+            return []
+        progress.tell(0, 1, f"running the tests and benchmarks of {component.id}")
+        try:
+            boxes = await self._looking.boxes()
+            seen = await self._looking.at(tree, component)
+        except BoxError as error:
+            raise AuditUnavailable(str(error)) from error
+        findings = await findings_of_examined(tree, component, seen, boxes) if seen is not None else []
+        progress.tell(1, 1, f"{len(findings)} findings")
+        return findings
+
+
+class MechanicalFixers:
+    """Proposes mechanical changes of Python projects; see `engine.improve.code.plugin`."""
+
+    name = "fixers"
+
+    def __init__(self, looking: ProjectExaminer) -> None:
+        self._looking = looking
+
+    def fits(self, component: Component) -> bool:
+        """Projects, modules and tools."""
+        return component.kind in _KINDS
+
+    async def propose(
+        self,
+        component: Component,
+        tree: Path,
+        findings: Sequence[Finding],
+        rng: random.Random,
+        budget_usd: float,
+    ) -> Iterable[Proposal]:
+        """Changes, the most promising first; they cost nothing."""
+        boxes: Boxes | None = None
+        try:
+            boxes = await self._looking.boxes()
+            seen = await self._looking.at(tree, component)
+        except BoxError:
+            project = await asyncio.to_thread(project_of, tree, component)
+            seen = await examine_project(None, tree, project) if project is not None else None
+        if seen is None:
+            return ()
+        return await mechanical_proposals(tree, component, findings, rng, seen, boxes)
+
+
+class ProjectSuites:
+    """Lays down how Python projects are judged; see `engine.improve.code.suite`.
+
+    Args:
+        looking: runs what is to be run.
+        held_out: the directory with held-out tests by project, `.pilothouse/held_out` of the workspace.
+    """
+
+    def __init__(self, looking: ProjectExaminer, held_out: Path) -> None:
+        self._looking, self._held_out = looking, held_out
+
+    def fits(self, component: Component) -> bool:
+        """Projects, modules and tools."""
+        return component.kind in _KINDS
+
+    def roots(self, component: Component) -> tuple[str, ...]:
+        """The project's directory."""
+        return ("/".join(component.paths[0].split("/")[:2]),)
+
+    async def sets(self, component: Component, workspace: Path) -> Mapping[str, str]:
+        """What is asked, in words by split, by the names in the files; nothing is run."""
+        return await asyncio.to_thread(estimate_checks, workspace, component, self._held_out)
+
+    async def make(self, component: Component, before: Path, seed: int) -> Suite:
+        """The suite of a project, from the tree as it is before any change.
+
+        Raises:
+            JobRefused: it cannot be judged; the message says why.
+            NotJudged: it is a tool with nothing beside it that could show a change to be better.
+        """
+        try:
+            boxes = await self._looking.boxes()
+            seen = await self._looking.at(before, component)
+            suite = await project_suite(
+                before, component, boxes=boxes, seed=seed, held_out=self._held_out, seen=seen
+            )
+        except (BoxError, OSError) as error:
+            lacking = NotJudged if component.kind is ComponentKind.TOOL else JobRefused
+            raise lacking(f"{component.id} cannot be judged: {error}") from error
+        return suite
+
+
+SNAPSHOTS = "basegen"
+"""Where Markdown snapshots lie, in the workspace's directory."""
+_PATH = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|(\S+))\s*(.*)\Z""", re.S)
+
+
+class CodeReportJobs:
+    """Does `analyze_codebase` and `basegen`.
+
+    Args:
+        host: the engine, whose sandbox is read.
+    """
+
+    def __init__(self, host: MastermindHost) -> None:
+        self._host = host
+
+    async def analyze(self, asked: JobRequest, progress: Progress) -> JobResult:
+        """`analyze_codebase PATH [FOCUS]`: the path in quotes where it has blanks."""
+        match = _PATH.match(asked.argument)
+        if match is None:
+            raise JobRefused(
+                "analyze_codebase needs a path beneath the sandbox, such as: analyze_codebase sample"
+            )
+        path = next(part for part in match.groups()[:3] if part is not None)
+        try:
+            report = await analyze(
+                self._host.root, path, match[4], boxes=await self._git_boxes(), tell=progress.tell
+            )
+        except AnalysisError as error:
+            raise JobRefused(str(error)) from None
+        return JobResult(JobStatus.DONE, report.as_text(), report.as_json())
+
+    async def basegen(self, asked: JobRequest, progress: Progress) -> JobResult:
+        """`basegen PATH`: the rest of the line is the path."""
+        path = asked.argument.strip()
+        if not path:
+            raise JobRefused("basegen needs a path beneath the sandbox, such as: basegen sample")
+        progress.tell(0, 1, f"reading {path}")
+        try:
+            text, report = await snapshot_markdown(self._host.root, path, boxes=await self._git_boxes())
+        except AnalysisError as error:
+            raise JobRefused(str(error)) from None
+        name = re.sub(r"[^A-Za-z0-9]+", "-", report.path).strip("-") or "sandbox"
+        file = self._host.workspace / SNAPSHOTS / f"{name}.md"
+        await asyncio.to_thread(_write, file, text)
+        output = f"{SNAPSHOTS}/{file.name}"
+        message = f"{report.files_included} files of {path} are in {output}, {len(text):,} characters"
+        return JobResult(JobStatus.DONE, message, {"output_file": output, **report.as_json()})
+
+    async def _git_boxes(self) -> Boxes | None:
+        """What holds git; None where the machine has no jail, and there is no history then."""
+        try:
+            return await asyncio.to_thread(Boxes, None, self._host.sandbox().policy)
+        except BoxError:
+            return None
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    file.parent.mkdir(exist_ok=True)
+    fresh = file.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "w", encoding="utf-8") as out:
+        out.write(text)
+    fresh.replace(file)

@@ -1,0 +1,455 @@
+"""Python projects in the sandbox: finds them, runs them in the judge's box, asks git about them in the jail.
+
+The copy of a project takes regular files only, so nothing in it leads out. Git counts how often files were
+changed, without hooks and filters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import re
+import shutil
+import stat
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from engine.core.improvement import Component, ComponentKind
+from engine.core.text import clean_line
+from engine.improve.code.source import SkippedFiles, is_skipped, read_bytes, walk_files
+from engine.improve.judge.box import Box, BoxError, Boxes, BoxLimits
+from engine.improve.judge.questions import test_outcome
+from engine.improve.ports import Split
+from engine.sandbox.jail import Launch
+from engine.sandbox.process import Ended, Launcher
+from engine.sandbox.programs import SYSTEM_PATH, child_environment
+
+_STRONG = ("pyproject.toml", "setup.cfg", "setup.py")
+_MEASURE = "its own tests, tests held out, calls compared with the code before, timed benchmarks"
+_TOOL_MEASURE = "the tests beside it, calls compared with the tool before, timed benchmarks beside it"
+_MOST_TOOLS = 500
+SANDBOX = "sandbox"
+TOOLS = "tools"
+"""The directory below the sandbox whose files of Python are tools, each by itself."""
+_DEEPEST = 6
+_TEST_DIRECTORIES = frozenset({"tests", "test", "held_out"})
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One Python project; paths are relative to its directory."""
+
+    id: str
+    """Its directory from the sandbox, or the sandbox's own name."""
+    directory: str
+    """Its directory from the root that components count from."""
+    modules: tuple[str, ...] = ()
+    """Files of Python that may be changed."""
+    tests: tuple[str, ...] = ()
+    """Files of its tests that everybody sees, with what they are set up by."""
+    benches: tuple[str, ...] = ()
+    """Files named `bench_*.py`; each `bench_*(size)` in them is timed."""
+    alone: bool = False
+    """Whether it is one tool among others in a directory, so that only its own tests are run."""
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Files of tests that are run by name; empty runs all there are."""
+        return tuple(test for test in self.tests if not test.endswith("conftest.py")) if self.alone else ()
+
+    def path(self, inside: str) -> str:
+        """A path of the project, from the root."""
+        return f"{self.directory}/{inside}" if self.directory else inside
+
+    def inside(self, path: str) -> str:
+        """A path from the root, from the project's directory."""
+        return path.removeprefix(f"{self.directory}/") if self.directory else path
+
+
+def find_projects(root: Path) -> list[Project]:
+    """The projects in the sandbox below a root, in order of their paths; inner ones belong to outer ones."""
+    return [_project(root, directory) for directory in _directories(root / SANDBOX, "", 0)]
+
+
+def projects(root: Path) -> list[Component]:
+    """Each project, and each of its modules, as a component; see `find_projects`."""
+    return [component for project in find_projects(root) for component in _components(project)]
+
+
+def tools(root: Path) -> list[Component]:
+    """Each file of Python in `tools` that belongs to no project, as a component."""
+    known = find_projects(root)
+    taken = {project.path(name) for project in known for name in (*project.modules, *project.tests)}
+    components = []
+    for name in _python_in(root / SANDBOX / TOOLS):
+        path, stem = f"{SANDBOX}/{TOOLS}/{name}", PurePosixPath(name).stem
+        if (
+            path in taken
+            or is_test(name)
+            or is_bench(name)
+            or f"{TOOLS}/{stem}" in {name.id for name in known}
+        ):
+            continue
+        title = f"the tool {path}, written in the workspace"
+        aliases = (stem, f"{stem} tool", f"{stem}_tool", path)
+        components.append(
+            Component(f"{TOOLS}/{stem}", ComponentKind.TOOL, title, (path,), _TOOL_MEASURE, aliases=aliases)
+        )
+    return components
+
+
+def _python_in(directory: Path) -> list[str]:
+    try:
+        with os.scandir(directory) as listing:
+            names = [name.name for name in listing if name.is_file(follow_symlinks=False)]
+    except OSError:
+        return []
+    return sorted(name for name in names if name.endswith(".py") and name != "__init__.py")[:_MOST_TOOLS]
+
+
+def _tool(root: Path, component: Component) -> Project | None:
+    """A tool as a project of one module, with the tests and benchmarks that name or import it."""
+    directory = f"{SANDBOX}/{TOOLS}"
+    (path,) = component.paths
+    inside = path.removeprefix(f"{directory}/")
+    if not path.startswith(f"{directory}/") or not (root / path).is_file():
+        return None
+    whole = _project(root, TOOLS)
+    mine = [name for name in (*whole.tests, *whole.benches) if _is_about(root / whole.path(name), inside)]
+    return Project(
+        component.id,
+        directory,
+        (inside,),
+        tuple(name for name in whole.tests if name in mine),
+        tuple(name for name in whole.benches if name in mine),
+        alone=True,
+    )
+
+
+def _is_about(file: Path, tool: str) -> bool:
+    """Whether a file of tests or benchmarks is named after a tool, imports it, or sets tests up."""
+    stem = PurePosixPath(tool).stem
+    if file.name in ("conftest.py", f"test_{stem}.py", f"{stem}_test.py", f"bench_{stem}.py"):
+        return True
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return re.search(rf"^\s*(from|import)\s+(tools\.)?{re.escape(stem)}\b", text, re.MULTILINE) is not None
+
+
+def project_of(root: Path, component: Component) -> Project | None:
+    """The project that a component is, or is a module of; a tool is one by itself."""
+    if component.kind is ComponentKind.TOOL:
+        return _tool(root, component)
+    for project in find_projects(root):
+        if project.id == component.id or any(
+            project.path(module) in component.paths for module in project.modules
+        ):
+            return project
+    return None
+
+
+def _directories(top: Path, below: str, depth: int) -> Iterator[str]:
+    here = top / below
+    try:
+        with os.scandir(here) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
+    except OSError:
+        return
+    files = {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
+    inner = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    if _is_project(here, files, inner):
+        yield below
+        return
+    if depth < _DEEPEST:
+        for name in inner:
+            if not is_skipped(name, here):
+                yield from _directories(top, f"{below}/{name}" if below else name, depth + 1)
+
+
+def _is_project(here: Path, files: set[str], inner: list[str]) -> bool:
+    if files & {*_STRONG, "__init__.py"}:
+        return True
+    requirements = any(name.startswith("requirements") and name.endswith(".txt") for name in files)
+    code = any(name.endswith(".py") for name in files)
+    tests = any(next((here / name).glob("test_*.py"), None) for name in inner if name in ("tests", "test"))
+    return tests or (requirements and code)
+
+
+def _project(root: Path, below: str) -> Project:
+    directory = "/".join(part for part in (SANDBOX, below) if part)
+    paths = [path for path in walk_files(root / directory, SkippedFiles()) if path.endswith(".py")]
+    tests = tuple(path for path in paths if is_test(path) and not path.startswith("held_out/"))
+    benches = tuple(path for path in paths if is_bench(path) and not is_test(path))
+    modules = tuple(path for path in paths if not is_test(path) and not is_bench(path))
+    return Project(below or SANDBOX, directory, modules, tests, benches)
+
+
+def is_test(path: str) -> bool:
+    """Whether a file is a part of the tests, which no candidate may change."""
+    parts = PurePosixPath(path)
+    name = parts.name
+    tests = name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
+    return tests or not _TEST_DIRECTORIES.isdisjoint(parts.parts[:-1])
+
+
+def is_bench(path: str) -> bool:
+    """Whether a file holds timed functions, which no candidate may change."""
+    return PurePosixPath(path).name.startswith("bench_")
+
+
+def _components(project: Project) -> Iterator[Component]:
+    paths = tuple(project.path(path) for path in project.modules)
+    words = PurePosixPath(project.id).name
+    yield Component(
+        id=project.id,
+        kind=ComponentKind.PROJECT,
+        title=f"the project {project.id}: {len(paths)} modules, {len(project.tests)} files of tests",
+        paths=paths,
+        measure=_MEASURE,
+        aliases=tuple(dict.fromkeys((words, words.replace("_", " "), f"project {words}"))),
+    )
+    for inside, path in zip(project.modules, paths, strict=True):
+        stem = PurePosixPath(inside).stem
+        yield Component(
+            id=f"{project.id}/{inside}",
+            kind=ComponentKind.MODULE,
+            title=f"the module {inside} of {project.id}",
+            paths=(path,),
+            measure=_MEASURE,
+            aliases=tuple(dict.fromkeys((path, inside, stem, stem.replace("_", " "), f"{words} {stem}"))),
+        )
+
+
+def module_name(project: Project, root: Path, inside: str) -> tuple[str, str]:
+    """The name under which a module is imported, and the directory that has to be on the path for it.
+
+    Both for a project copied to a directory of its own; the directory is relative to the project's.
+    """
+    parts = list(PurePosixPath(inside).with_suffix("").parts)
+    top = root / project.directory
+    start = len(parts) - 1
+    while start > 0 and (top.joinpath(*parts[:start]) / "__init__.py").is_file():
+        start -= 1
+    if start == 0 and (top / "__init__.py").is_file():
+        return ".".join((top.name, *_without_init(parts))), ".."
+    return ".".join(_without_init(parts[start:])), "/".join(parts[:start]) or "."
+
+
+def _without_init(parts: list[str]) -> list[str]:
+    return parts[:-1] if parts and parts[-1] == "__init__" else parts
+
+
+def import_paths(root: Path, project: Project) -> list[str]:
+    """Directories, from the project's own, that its modules are imported from."""
+    return list(dict.fromkeys(module_name(project, root, path)[1] for path in project.modules)) or ["."]
+
+
+LIMITS = BoxLimits(check_s=120.0, processor_s=120, whole_s=900.0)
+"""What a box may use in which a project is examined."""
+_LARGEST_FILE = 20_000_000
+_LARGEST_PROJECT = 256_000_000
+Tests = dict[str, dict[str, Any]]
+"""By id: `outcome` (see `test_outcome`), `message` and `line` of a failure, and the `lines` run by file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectInBox:
+    """How a project is run; see `engine.improve.suite.BoxedSuite`."""
+
+    root: str
+    imports: tuple[str, ...]
+    packages: tuple[Path, ...]
+    plugins: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, root: Path, project: Project) -> ProjectInBox:
+        """How a project below a root is run."""
+        imports = dict.fromkeys((".", *import_paths(root, project)))
+        packages = map(Path, library_directories(root, project))
+        return cls(project.directory or ".", tuple(imports), tuple(packages))
+
+    def material(self, split: Split) -> Mapping[str, bytes]:
+        """No files beside the project's own."""
+        return {}
+
+
+@asynccontextmanager
+async def project_box(
+    boxes: Boxes,
+    root: Path,
+    project: Project,
+    files: Mapping[str, bytes] | None = None,
+    limits: BoxLimits = LIMITS,
+) -> AsyncIterator[Box]:
+    """A box on a copy of a project.
+
+    Args:
+        boxes: makes it.
+        root: the directory that paths count from.
+        project: what is copied, with its tests.
+        files: further files, and contents in place of the project's own, by path from the root.
+        limits: what it may use.
+
+    Raises:
+        BoxError: it cannot be made.
+    """
+    copied = await asyncio.to_thread(_project_files, root, project)
+    suite = ProjectInBox.of(root, project)
+    async with boxes.opened(None, suite, {**copied, **(files or {})}, limits=limits, autoload=True) as box:
+        yield box
+
+
+def _project_files(root: Path, project: Project) -> dict[str, bytes]:
+    """A project's files but for tests that are held out, by path from the root."""
+    source = (root / project.directory).resolve()
+    files: dict[str, bytes] = {}
+    for path in walk_files(source, SkippedFiles(), hidden=True):
+        if not path.startswith("held_out/"):
+            with suppress(OSError):
+                files[project.path(path)] = read_bytes(source / path, _LARGEST_FILE, beneath=source)
+        if sum(map(len, files.values())) > _LARGEST_PROJECT:
+            raise BoxError(f"{project.id} is too large to be run: more than {_LARGEST_PROJECT >> 20} MiB")
+    return files
+
+
+async def run_tests(
+    box: Box,
+    names: Sequence[str] = (),
+    *,
+    lines: bool = False,
+    files: Mapping[str, str] | None = None,
+    limit_s: float = 60.0,
+) -> Tests:
+    """Run tests in a box, all when none is named; their results by id.
+
+    Args:
+        box: has the project.
+        names: ids of tests or files, from the project's directory.
+        lines: note the lines of the project that each runs.
+        files: contents in place of the project's own for this run, by path from the root.
+        limit_s: seconds by the clock.
+
+    Raises:
+        BoxError: no test reported anything.
+    """
+    question = {"tests": list(names), "lines": lines, "files": dict(files) if files else None}
+    answer = await box.put(question, limit_s)
+    tests = answer.said.get("tests")
+    if answer.failure or not isinstance(tests, dict):
+        raise BoxError(f"the tests gave nothing: {clean_line(answer.failure, limit=300)}")
+    return {test: {**entry, "outcome": test_outcome(entry.get("phases"))} for test, entry in tests.items()}
+
+
+async def call_functions(
+    box: Box, calls: Sequence[tuple[str, tuple[Any, ...]]], call_s: float, limit_s: float
+) -> list[dict[str, Any]]:
+    """The answers to calls of functions, each named as `module:name`, in their order; none where it failed.
+
+    Each answer has `value` or, as a class's name, `raises`, and the `arguments` as they are afterwards.
+    """
+    question = {"calls": [(target, given, {}) for target, given in calls], "call_s": call_s}
+    answers = (await box.put(question, limit_s)).said.get("answers")
+    return answers if isinstance(answers, list) and len(answers) == len(calls) else []
+
+
+def library_directories(root: Path, project: Project) -> list[str]:
+    """Directories with packages that its programs may read: its own virtual environment's, and pytest's."""
+    top = (root / project.directory).resolve()
+    directories = []
+    for name in (".venv", "venv", "env"):
+        if (top / name / "pyvenv.cfg").is_file():
+            places = sorted((top / name / "lib").glob("python3*/site-packages"))
+            directories += [str(place.resolve()) for place in places if place.resolve().is_relative_to(top)]
+    spec = importlib.util.find_spec("pytest")
+    if spec is not None and spec.origin is not None:
+        directories.append(str(Path(spec.origin).resolve().parent.parent))
+    return directories
+
+
+_COMMITS = 2000
+_SAFE = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "safe.directory=*"),
+    *("-c", "core.attributesFile=/dev/null", "-c", "log.showSignature=false", "--no-pager"),
+    *("--no-replace-objects", "--no-optional-locks", "--literal-pathspecs"),
+)
+_OUTPUT = 32 * 1024 * 1024
+
+
+class HistoryError(Exception):
+    """Git could not be asked; the message says why in a few words."""
+
+
+def find_repository(directory: Path, top: Path) -> Path | None:
+    """The directory at or above one, and at or below `top`, that has a `.git` directory of its own."""
+    here, top = directory.resolve(), top.resolve()
+    while here == top or here.is_relative_to(top):
+        status = (here / ".git").lstat() if (here / ".git").exists() else None
+        if status is not None and stat.S_ISDIR(status.st_mode):
+            return here
+        if here == here.parent:
+            return None
+        here = here.parent
+    return None
+
+
+async def commit_counts(boxes: Boxes, place: Path, directory: Path) -> Counter[str]:
+    """Commits that changed each file, by path from `directory`; the newest 2000 commits count.
+
+    Args:
+        boxes: has the jail that holds git.
+        place: the directory that has `.git`.
+        directory: at or beneath it; only files below it count.
+
+    Raises:
+        HistoryError: there is no git, or it could not read the history.
+    """
+    words = ["log", f"-n{_COMMITS}", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "-z"]
+    below = directory.relative_to(place).as_posix()
+    output = await run_git(boxes, place, [*words, "--format=", "--", below])
+    counts: Counter[str] = Counter()
+    for row in output.split("\0"):
+        name = row.strip("\n").split("\t", 2)[-1]
+        if name:
+            counts[name if below == "." else name.removeprefix(f"{below}/")] += 1
+    return counts
+
+
+async def run_git(boxes: Boxes, place: Path, words: Sequence[str]) -> str:
+    """What git says when it is asked in a directory, in the jail.
+
+    Raises:
+        HistoryError: see `changes`.
+    """
+    program = shutil.which("git", path=os.pathsep.join(SYSTEM_PATH))
+    if program is None:
+        raise HistoryError("git is not installed")
+    policy = replace(boxes.policy, output_head_bytes=_OUTPUT, output_bytes=2 * _OUTPUT)
+    env = child_environment(place, policy, None) | {
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+    }
+    try:
+        cwd = await asyncio.to_thread(os.open, place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise HistoryError(str(error)) from error
+    try:
+        done = await Launcher(place, policy).run(
+            Launch(program, (program, *_SAFE, *words), env),
+            cwd,
+            jail=boxes.jail,
+            limit_s=30.0,
+            output=lambda stream, text: None,
+        )
+    finally:
+        os.close(cwd)
+    if done.ended is not Ended.EXIT or done.return_code != 0:
+        error_line = done.stderr.strip().rpartition("\n")[2]
+        raise HistoryError((done.problem or error_line or f"git ended with {done.return_code}")[:200])
+    return done.stdout

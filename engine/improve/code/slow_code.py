@@ -1,0 +1,331 @@
+"""Finds slow places in a module's text, work that grows faster than its purpose, and mends some by rule.
+
+Fixes are edits of the text around a place. Each refuses where it cannot see every use of the variable; what
+it cannot see, such as values that have no hash, the judge finds. A fix changes no more lines than it needs.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.improve.code.source import (
+    LOOPS,
+    Edit,
+    Function,
+    Source,
+    called_name,
+    parameters,
+    stored_names,
+    used_names,
+)
+
+
+class Slowness(StrEnum):
+    """What makes a place slow."""
+
+    MEMBERSHIP = "membership"
+    CONCATENATION = "concatenation"
+    FRONT = "front"
+    INVARIANT = "invariant"
+
+
+SAID = {
+    Slowness.MEMBERSHIP: "looks through the list {name} again in each round of a loop; a set answers at once",
+    Slowness.CONCATENATION: "makes the text {name} anew in each round of a loop; joining once copies it once",
+    Slowness.FRONT: "takes from the front of the list {name} in a loop, which moves all the others each time",
+    Slowness.INVARIANT: "computes {name} in each round of a loop, though nothing in it changes there",
+}
+_HOISTED = frozenset({"sorted", "set", "frozenset", "sum", "max", "min", "dict"})
+
+
+@dataclass(frozen=True, slots=True)
+class SlowPlace:
+    """One place."""
+
+    kind: Slowness
+    function: str
+    name: str
+    """The variable, or the text of the call."""
+    line: int
+    depth: int
+    """Loops around it, within the function."""
+    node: ast.expr | ast.stmt
+    owner: Function
+
+    @property
+    def text(self) -> str:
+        """One sentence, without its subject."""
+        return SAID[self.kind].format(name=f"`{self.name}`")
+
+
+def slow_places(source: Source) -> list[SlowPlace]:
+    """The slow places of a module, in the order of its lines; each variable of a function once."""
+    places: dict[tuple[str, Slowness, str], SlowPlace] = {}
+    for name, function in source.functions:
+        for place in _places(source, name, function):
+            places.setdefault((place.function, place.kind, place.name), place)
+    return sorted(places.values(), key=lambda place: (place.line, place.kind))
+
+
+def _places(source: Source, function: str, owner: Function) -> Iterator[SlowPlace]:
+    nodes = list(_own(owner))
+    suspects = [node for node in nodes if _may_be_slow(node)]
+    if not suspects:
+        return
+    bindings = list(_bindings(nodes))
+    lists, texts = _lists(owner, bindings), _texts(bindings)
+    for node in suspects:
+        around = source.loops_around(node, owner)
+        for kind, name in _kinds(node, around, lists, texts, source) if around else ():
+            assert isinstance(node, (ast.expr, ast.stmt))
+            yield SlowPlace(kind, function, name, node.lineno, len(around), node, owner)
+
+
+def _own(owner: Function) -> Iterator[ast.AST]:
+    """The nodes of a function, without those of functions within it."""
+    waiting: list[ast.AST] = list(owner.body)
+    for node in waiting:
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _may_be_slow(node: ast.AST) -> bool:
+    if isinstance(node, ast.Compare):
+        return isinstance(node.ops[-1], (ast.In, ast.NotIn)) and isinstance(node.comparators[-1], ast.Name)
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name)
+    return isinstance(node, ast.Call) and (_takes_front(node) or _can_be_hoisted(node))
+
+
+def _kinds(
+    node: ast.AST, around: list[ast.AST], lists: set[str], texts: set[str], source: Source
+) -> Iterator[tuple[Slowness, str]]:
+    if isinstance(node, ast.Compare) and isinstance(node.ops[-1], (ast.In, ast.NotIn)):
+        where = node.comparators[-1]
+        if isinstance(where, ast.Name) and where.id in lists:
+            yield Slowness.MEMBERSHIP, where.id
+    elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+        if isinstance(node.target, ast.Name) and node.target.id in texts:
+            yield Slowness.CONCATENATION, node.target.id
+    elif isinstance(node, ast.Call):
+        if _takes_front(node) and isinstance(node.func, ast.Attribute):
+            where = node.func.value
+            if isinstance(where, ast.Name) and where.id in lists:
+                yield Slowness.FRONT, where.id
+        elif _can_be_hoisted(node) and not used_names(node) & stored_names(around[0]):
+            yield Slowness.INVARIANT, source.of(node)
+
+
+def _takes_front(node: ast.Call) -> bool:
+    first = node.args[0] if node.args else None
+    zero = isinstance(first, ast.Constant) and first.value == 0
+    return zero and ((called_name(node) == "pop" and len(node.args) == 1) or called_name(node) == "insert")
+
+
+def _can_be_hoisted(node: ast.Call) -> bool:
+    """Whether it is a call without effects that costs something, of names and constants only."""
+    plain = isinstance(node.func, ast.Name) and node.func.id in _HOISTED
+    compiled = (
+        isinstance(node.func, ast.Attribute)
+        and node.func.attr == "compile"
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "re"
+    )
+    simple = all(isinstance(argument, (ast.Name, ast.Constant)) for argument in node.args)
+    return (plain or compiled) and simple and bool(node.args) and not node.keywords
+
+
+Binding = tuple[str, ast.expr | None]
+"""A name with what is assigned to it; None for what a loop or another construct binds."""
+
+
+def _lists(owner: Function, bindings: Sequence[Binding]) -> set[str]:
+    """Names that hold lists wherever they are bound in a function."""
+    lists: dict[str, bool] = {
+        parameter.arg: True
+        for parameter in parameters(owner)
+        if parameter.annotation is not None
+        and ast.unparse(parameter.annotation).startswith(("list[", "List[", "list"))
+    }
+    for name, value in bindings:
+        lists[name] = lists.get(name, True) and _is_list(value)
+    return {name for name, holds in lists.items() if holds}
+
+
+def _is_list(value: ast.expr | None) -> bool:
+    return isinstance(value, (ast.List, ast.ListComp)) or (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Name)
+        and value.func.id in ("list", "sorted")
+    )
+
+
+def _texts(bindings: Sequence[Binding]) -> set[str]:
+    """Names that begin as a text."""
+    return {
+        name
+        for name, value in bindings
+        if isinstance(value, ast.JoinedStr) or (isinstance(value, ast.Constant) and type(value.value) is str)
+    }
+
+
+def _bindings(nodes: Sequence[ast.AST]) -> Iterator[Binding]:
+    plain: set[ast.AST] = set()
+    for node in nodes:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            plain.add(node.targets[0])
+            yield node.targets[0].id, node.value
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            plain.add(node.target)
+            yield node.target.id, node.value
+        elif isinstance(node, ast.AugAssign):
+            plain.add(node.target)
+    for node in nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in plain:
+            yield node.id, None
+
+
+def fix_slow_place(source: Source, place: SlowPlace) -> str | None:
+    """The module's text with one slow place mended; None where that cannot be done by rule."""
+    fixers = {Slowness.MEMBERSHIP: _membership, Slowness.CONCATENATION: _concatenation}
+    edits = fixers[place.kind](source, place) if place.kind in fixers else []
+    return source.edited(edits) if edits else None
+
+
+def _membership(source: Source, place: SlowPlace) -> list[Edit]:
+    """A set beside the list, which is asked instead of it."""
+    beside = _free_name(place, f"{place.name}_set")
+    outer = _outer_loop(source, place)
+    asked = [node for node in ast.walk(outer) if _asks(node, place.name)]
+    edits = [source.replace(node.comparators[-1], beside) for node in asked if isinstance(node, ast.Compare)]
+    if place.name not in stored_names(outer):
+        return [*edits, source.before(outer, f"{beside} = set({place.name})")]
+    return _growing_set(source, place, outer, asked, edits, beside)
+
+
+def _growing_set(
+    source: Source, place: SlowPlace, outer: ast.stmt, asked: list[ast.AST], edits: list[Edit], beside: str
+) -> list[Edit]:
+    """The set kept up with a list that grows in the loop; nothing where the list may change otherwise."""
+    uses = _uses(place.owner, place.name)
+    appends = [node for node in ast.walk(outer) if _appends(source, node, place.name)]
+    starts = [source.parents[use] for use in uses if isinstance(use.ctx, ast.Store)]
+    start = starts[0] if len(starts) == 1 else None
+    inside = set(ast.walk(outer))
+    if not isinstance(start, (ast.Assign, ast.AnnAssign)) or start in inside or not appends:
+        return []
+    known = {node.comparators[-1] for node in asked if isinstance(node, ast.Compare)}
+    known |= {node.value.func.value for node in appends}  # type: ignore[attr-defined]
+    empty = isinstance(start.value, ast.List) and not start.value.elts
+
+    def may_change(use: ast.Name) -> bool:
+        between = not empty and (start.end_lineno or 0) < use.lineno < outer.lineno
+        return (between or (use in inside and use not in known)) and not _reads(source, use)
+
+    if any(may_change(use) for use in uses):
+        return []
+    edits.append(source.after(start, f"{beside} = set({'' if empty else place.name})"))
+    return edits + _additions(source, place, appends, beside)
+
+
+def _additions(source: Source, place: SlowPlace, appends: Sequence[ast.AST], beside: str) -> list[Edit]:
+    """Beside each `append` to the list the same for the set."""
+    edits = []
+    for node in appends:
+        given = node.value.args[0]  # type: ignore[attr-defined]
+        plain = all(isinstance(part, _PLAIN) for part in ast.walk(given))
+        added = source.of(given) if plain else f"{place.name}[-1]"
+        assert isinstance(node, ast.stmt)
+        edits.append(source.after(node, f"{beside}.add({added})"))
+    return edits
+
+
+_PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.expr_context)
+
+
+def _uses(tree: ast.AST, name: str) -> list[ast.Name]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
+
+
+def _asks(node: ast.AST, name: str) -> bool:
+    if not isinstance(node, ast.Compare) or not isinstance(node.ops[-1], (ast.In, ast.NotIn)):
+        return False
+    where = node.comparators[-1]
+    return len(node.ops) == 1 and isinstance(where, ast.Name) and where.id == name
+
+
+def _appends(source: Source, node: ast.AST, name: str) -> bool:
+    """Whether it is the statement `name.append(x)` on lines of its own."""
+    if (
+        not isinstance(node, ast.Expr)
+        or called_name(node.value) != "append"
+        or not isinstance(node.value, ast.Call)
+    ):
+        return False
+    function = node.value.func
+    mine = (
+        isinstance(function, ast.Attribute)
+        and isinstance(function.value, ast.Name)
+        and function.value.id == name
+    )
+    start, _ = source.span(node)
+    alone = source.line(node.lineno).startswith(source.text[start : start + 4])
+    return (
+        mine
+        and alone
+        and len(node.value.args) == 1
+        and ";" not in source.line(node.end_lineno or node.lineno)
+    )
+
+
+def _reads(source: Source, use: ast.Name) -> bool:
+    """Whether a use changes nothing: `name[i]`, `len(name)`, `for x in name`."""
+    above = source.parents[use]
+    if isinstance(above, ast.Subscript):
+        return isinstance(above.ctx, ast.Load)
+    return called_name(above) == "len" or (
+        isinstance(above, (ast.For, ast.comprehension)) and above.iter is use
+    )
+
+
+def _concatenation(source: Source, place: SlowPlace) -> list[Edit]:
+    """Pieces in a list, joined behind the loop."""
+    outer = _outer_loop(source, place)
+    if not isinstance(outer, LOOPS) or outer.orelse:
+        return []
+    grown = [
+        node
+        for node in ast.walk(outer)
+        if isinstance(node, ast.AugAssign)
+        and isinstance(node.op, ast.Add)
+        and isinstance(node.target, ast.Name)
+        and node.target.id == place.name
+    ]
+    uses = _uses(outer, place.name)
+    if len(uses) != len(grown) or any(isinstance(node, (ast.Yield, ast.Await)) for node in ast.walk(outer)):
+        return []
+    pieces = _free_name(place, f"{place.name}_pieces")
+    edits = [source.replace(node, f"{pieces}.append({source.of(node.value)})") for node in grown]
+    return [
+        *edits,
+        source.before(outer, f"{pieces} = [{place.name}]"),
+        source.after(outer, f'{place.name} = "".join({pieces})'),
+    ]
+
+
+def _outer_loop(source: Source, place: SlowPlace) -> ast.stmt:
+    """The statement of the outermost loop, before which something can be made ready once."""
+    return source.statement(source.loops_around(place.node, place.owner)[0])
+
+
+def _free_name(place: SlowPlace, base: str) -> str:
+    """A name that the function does not use."""
+    taken = {node.id for node in ast.walk(place.owner) if isinstance(node, ast.Name)}
+    taken |= {node.arg for node in ast.walk(place.owner) if isinstance(node, ast.arg)}
+    more = (f"{base}{number}" for number in itertools.count(2))
+    return next(name for name in itertools.chain([base], more) if name not in taken)

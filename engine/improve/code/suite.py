@@ -1,0 +1,374 @@
+"""What a changed project is judged by: its tests, tests held out, calls compared, benchmarks of other sizes.
+
+Where the code before is trusted, its answers are right: a function that no failing test runs has to answer
+drawn inputs as before. Inputs on which it failed in its own words are left out, so that a check that was
+missing may be put in. Benchmarks count for the gain where they grow steeply, and all where none does.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import math
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from engine.core.improvement import Component
+from engine.improve.code.findings import (
+    DRIVER,
+    SIZES,
+    ExaminedProject,
+    bench_calls,
+    bench_functions,
+    driver_text,
+    examine_project,
+    growth_of,
+)
+from engine.improve.code.inputs import deliberate_exceptions, draw_arguments, example_arguments
+from engine.improve.code.projects import (
+    Project,
+    ProjectInBox,
+    Tests,
+    call_functions,
+    is_bench,
+    is_test,
+    module_name,
+    project_box,
+    project_of,
+    run_tests,
+)
+from engine.improve.code.repair import BAD
+from engine.improve.code.source import (
+    Function,
+    SkippedFiles,
+    Source,
+    called_name,
+    parse_source,
+    read_bytes,
+    walk_files,
+)
+from engine.improve.judge.box import BoxError, Boxes
+from engine.improve.ports import Call, Check, Measure, Split
+
+_NOTHING_BESIDE = (
+    "it has neither tests nor a benchmark, so nothing could show a change of it to be better; put "
+    "test_{stem}.py beside it, or bench_{stem}.py with a function bench_…(size)"
+)
+HELD_OUT = "held_out"
+"""The directory of tests that candidates do not see, in the project or in the workspace's own directory."""
+_SETTINGS = frozenset({"pyproject.toml", "setup.cfg", "pytest.ini", "tox.ini", ".coveragerc"})
+_CALLS = 24
+"""Inputs drawn for one function."""
+_ALL_CALLS = 240
+_TOGETHER = 4
+"""Inputs that one check asks a function, as each check costs a process."""
+_CHOOSE = 0.3
+"""Share of the compared calls by which candidates are chosen; the rest is sealed."""
+_CALL_WORK = 2_000_000
+"""Counted work of one timed call: some 30 ms, so that what the machine does besides is small to it."""
+_COUNTED = 0.5
+"""Exponent below which the work that can be counted says nothing about larger sizes."""
+_SPREAD = (0.7, 1.4)
+"""Sizes are drawn from this range around the one that takes so long."""
+_LARGEST = 16_384
+"""More takes longer to make ready and to read than to time."""
+_SIZES_EACH = 3
+
+
+@dataclass(frozen=True)
+class ProjectSuite:
+    """The suite of one project; see `engine.improve.suite.BoxedSuite`."""
+
+    key: str
+    root: str
+    imports: tuple[str, ...]
+    packages: tuple[Path, ...]
+    plugins: tuple[str, ...]
+    measure: Measure | None
+    asked: tuple[Check, ...]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Held-out tests, by path from the root that components count from; candidates never see them."""
+    driver: Mapping[str, bytes] = field(default_factory=dict)
+    owned: frozenset[str] = frozenset()
+
+    def checks(self, split: Split) -> Sequence[Check]:
+        """The checks of a split."""
+        return [question for question in self.asked if question.split is split]
+
+    def material(self, split: Split) -> Mapping[str, bytes]:
+        """The files of a split: what runs benchmarks, and the held-out tests once it is sealed."""
+        return {**self.driver, **(self.files if split is Split.SEALED else {})}
+
+    def owns(self, path: str) -> bool:
+        """Whether a file is one of those by which the project is judged."""
+        inner = path.removeprefix(f"{self.root}/") if self.root != "." else path
+        if path in self.owned or is_test(inner) or is_bench(inner):
+            return True
+        return PurePosixPath(inner).name in (*_SETTINGS, DRIVER) or inner.startswith(f"{HELD_OUT}/")
+
+
+_NOT_RUN = ("skipped", "xfailed")
+
+
+async def project_suite(
+    root: Path,
+    component: Component,
+    *,
+    boxes: Boxes,
+    seed: int,
+    held_out: Path | None = None,
+    seen: ExaminedProject | None = None,
+) -> ProjectSuite:
+    """The suite of a project or of the project that a module belongs to.
+
+    Args:
+        root: the tree as it is before any change: a workspace's directory, or a copy of it.
+        component: the project or module.
+        boxes: makes boxes, in which is examined what holds before.
+        seed: draws inputs and sizes; the same seed gives the same suite.
+        held_out: the directory with tests for each project, by its id; `.pilothouse/held_out` of a workspace.
+        seen: the project as it was looked at in this tree; looked at anew where it is not given.
+
+    Raises:
+        BoxError: there is no such project, nothing can be run, or there is nothing to judge it by.
+    """
+    project = project_of(root, component)
+    if project is None:
+        raise BoxError(f"{component.id} is no Python project below the sandbox")
+    if project.alone and not (project.asked or project.benches):
+        raise BoxError(_NOTHING_BESIDE.format(stem=PurePosixPath(project.modules[0]).stem))
+    if seen is None:
+        seen = await examine_project(boxes, root, project)
+    files = _held_out_files(root, project, held_out)
+    rng = random.Random(f"suite {seed}")
+    families = test_families(seen.test_sources, seen)
+    asked = [Check(test, Split.WORK, test=test, family=_family(families, test)) for test in _tests_run(seen)]
+    held = {
+        f"{HELD_OUT}/{name}": parse_source(data.decode("utf-8", "replace")) for name, data in files.items()
+    }
+    families = test_families({path: source for path, source in held.items() if source}, seen)
+    held_out_tests = await _held_out_tests(root, project, boxes, files)
+    asked += [Check(test, Split.SEALED, test=test, family=_family(families, test)) for test in held_out_tests]
+    asked += await _compared(root, seen, boxes, rng)
+    benches = bench_functions(root, project)
+    asked += _timings(benches, seen, rng)
+    if not asked:
+        raise BoxError(f"{component.id} has no tests, no benchmarks and no function that can be asked")
+    inside = ProjectInBox.of(root, project)
+    suite = ProjectSuite(
+        "",
+        inside.root,
+        inside.imports,
+        inside.packages,
+        _plugins(root, project, seen),
+        Measure.time() if benches else None,
+        tuple(asked),
+        {project.path(f"{HELD_OUT}/{name}"): data for name, data in files.items()},
+        {project.path(DRIVER): driver_text(benches)} if benches else {},
+        frozenset(project.path(path) for path in (*project.tests, *project.benches)),
+    )
+    return _keyed(root, project, suite)
+
+
+def _tests_run(seen: ExaminedProject) -> list[str]:
+    return [test for test, result in sorted(seen.tests.items()) if result["outcome"] not in _NOT_RUN]
+
+
+def _timings(benches: Sequence[tuple[str, str]], seen: ExaminedProject, rng: random.Random) -> list[Check]:
+    timings: list[Check] = []
+    for number, (path, name) in enumerate(benches):
+        counted = f"{path}::{name}" in seen.steep or not seen.steep
+        base = _base(seen.work.get(f"{path}::{name}", [])) if counted else SIZES[-1]
+        timings += [_timing(number, name, size, split, counted) for split, size in _drawn_sizes(base, rng)]
+    return timings
+
+
+def _keyed(root: Path, project: Project, suite: ProjectSuite) -> ProjectSuite:
+    """The suite with the hash of all that it is made of, the project's own tests and benchmarks among it."""
+    digest = hashlib.sha256(repr((suite.asked, suite.root, suite.imports, suite.plugins)).encode())
+    for path, data in sorted({**suite.files, **suite.driver}.items()):
+        digest.update(path.encode() + b"\0" + data)
+    for path in sorted((*project.tests, *project.benches)):
+        digest.update(path.encode() + b"\0" + read_bytes(root / project.path(path)))
+    return ProjectSuite(**{**vars(suite), "key": digest.hexdigest()})
+
+
+def _held_out_files(root: Path, project: Project, held_out: Path | None) -> dict[str, bytes]:
+    """Held-out tests by path within their directory; those of the workspace go before the project's own."""
+    files: dict[str, bytes] = {}
+    places = [root / project.directory / HELD_OUT]
+    places += [held_out / project.id] if held_out is not None else []
+    for place in places:
+        if place.is_dir():
+            for path in walk_files(place, SkippedFiles()):
+                files[path] = read_bytes(place / path)
+    return files
+
+
+def estimate_checks(root: Path, component: Component, held_out: Path | None) -> dict[str, str]:
+    """What a project is going to be asked, in words by split; by the names in its files, nothing is run."""
+    project = project_of(root, component)
+    if project is None:
+        return {}
+    texts = [read_bytes(root / project.path(path)) for path in project.tests]
+    own = _named(texts, b"test_")
+    held = _named(_held_out_files(root, project, held_out).values(), b"test_")
+    benches = len(bench_functions(root, project))
+    sizes = f" of each of {benches} benchmarks; " if benches else ""
+    calls = f"of up to {_ALL_CALLS} drawn calls, compared with the code before"
+    return {
+        "work": f"{own} test functions of its own",
+        "choose": f"{f'1 drawn size{sizes}' if sizes else ''}some {_CHOOSE:.0%} {calls}",
+        "sealed": f"{held} held-out test functions; "
+        f"{f'{_SIZES_EACH} drawn sizes{sizes}' if sizes else ''}the rest {calls}",
+    }
+
+
+def _named(texts: Iterable[bytes], prefix: bytes) -> int:
+    """How many functions begin with a prefix."""
+    return sum(len(re.findall(rb"^[ \t]*(?:async )?def " + prefix, text, re.M)) for text in texts)
+
+
+async def _held_out_tests(
+    root: Path, project: Project, boxes: Boxes, files: Mapping[str, bytes]
+) -> list[str]:
+    """The ids of held-out tests."""
+    tests = [f"{HELD_OUT}/{name}" for name in files if PurePosixPath(name).name.startswith("test_")]
+    if not tests:
+        return []
+    held = {project.path(f"{HELD_OUT}/{name}"): data for name, data in files.items()}
+    results: Tests = {}
+    with suppress(BoxError):
+        async with project_box(boxes, root, project, held) as box:
+            results = await run_tests(box, sorted(tests))
+    return [test for test, result in sorted(results.items()) if result["outcome"] != "skipped"]
+
+
+def test_families(sources: Mapping[str, Source], seen: ExaminedProject) -> dict[str, str]:
+    """The function of the project that each test asks about, the first one that it calls, by its id."""
+    known = {
+        name.rpartition(".")[2]: f"{PurePosixPath(path).stem}:{name}"
+        for path, source in seen.sources.items()
+        for name, _ in source.functions
+    }
+    families = {}
+    for path, source in sources.items():
+        for name, function in source.functions:
+            calls = sorted(
+                (node.lineno, node.col_offset, known[called_name(node)])
+                for node in ast.walk(function)
+                if isinstance(node, ast.Call) and called_name(node) in known
+            )
+            if calls:
+                families[f"{path}::{name.replace('.', '::')}"] = calls[0][2]
+    return families
+
+
+def _family(families: Mapping[str, str], test: str) -> str:
+    return families.get(test.partition("[")[0], "")
+
+
+async def _compared(root: Path, seen: ExaminedProject, boxes: Boxes, rng: random.Random) -> list[Check]:
+    """Calls on which the code before is trusted: it answered, twice the same."""
+    drawn = _drawn_calls(root, seen, rng)
+    if not drawn:
+        return []
+    calls = [(target, given) for target, given, _ in drawn]
+    answers: list[list[dict[str, Any]]] = [[], []]
+    with suppress(BoxError):
+        async with project_box(boxes, root, seen.project) as box:
+            answers = [await call_functions(box, calls, 0.5, 300.0) for _ in range(2)]
+    trusted: dict[str, list[Call]] = {}
+    for (target, given, function), first, second in zip(drawn, *answers, strict=False):
+        if first == second and ("value" in first or first["raises"] in deliberate_exceptions(function)):
+            trusted.setdefault(target, []).append(Call(target, given))
+    compared = []
+    for target, those in trusted.items():
+        for number, start in enumerate(range(0, len(those), _TOGETHER)):
+            split = Split.CHOOSE if rng.random() < _CHOOSE else Split.SEALED
+            some = tuple(those[start : start + _TOGETHER])
+            compared.append(Check(f"{target} compared {number}", split, calls=some, family=target))
+    return compared
+
+
+def _drawn_calls(
+    root: Path, seen: ExaminedProject, rng: random.Random
+) -> list[tuple[str, tuple[Any, ...], Function]]:
+    known, doubted = example_arguments(seen.test_sources.values()), untrusted_functions(seen)
+    calls: list[tuple[str, tuple[Any, ...], Function]] = []
+    for path, source in sorted(seen.sources.items()):
+        module, _ = module_name(seen.project, root, path)
+        for name, function in source.functions:
+            plain = "." not in name and not name.startswith("_") and isinstance(function, ast.FunctionDef)
+            if not plain or name in doubted or name == "main" or function.decorator_list:
+                continue
+            given = [draw_arguments(function, known.get(name, []), rng) for _ in range(_CALLS)]
+            once = {repr(arguments): arguments for arguments in given if arguments is not None}
+            calls += [(f"{module}:{name}", arguments, function) for arguments in once.values()]
+    return rng.sample(calls, _ALL_CALLS) if len(calls) > _ALL_CALLS else calls
+
+
+def untrusted_functions(seen: ExaminedProject) -> set[str]:
+    """Last names of functions whose answers are not trusted: failing tests run them, or they call such."""
+    names: set[str] = set()
+    bad = [result.get("lines", {}) for result in seen.tests.values() if result["outcome"] in BAD]
+    for path, source in seen.sources.items():
+        for name, function in source.functions:
+            body = range(function.body[0].lineno, (function.end_lineno or function.lineno) + 1)
+            if any(line in body for lines in bad for line in lines.get(path, ())):
+                names.add(name.rpartition(".")[2])
+    calls = {
+        name.rpartition(".")[2]: {called_name(node) for node in ast.walk(function)}
+        for source in seen.sources.values()
+        for name, function in source.functions
+    }
+    while more := {name for name, inner in calls.items() if inner & names} - names:
+        names |= more
+    return names
+
+
+def _base(work: Sequence[int]) -> int:
+    """The size at which a benchmark is about as much work as it should be.
+
+    Args:
+        work: what was counted at each of the usual sizes. No clock is asked: it would make another suite on
+            another machine.
+    """
+    if growth_of(work) < _COUNTED:
+        return SIZES[max(0, len(work) - 1)]
+    size = SIZES[len(work) - 1]
+    growth = max(1, round(growth_of(work)))
+    return round(min(_LARGEST, max(8, size * math.pow(_CALL_WORK / work[-1], 1 / growth))))
+
+
+def _drawn_sizes(base: int, rng: random.Random) -> list[tuple[Split, int]]:
+    sizes = [max(1, round(base * rng.uniform(*_SPREAD))) for _ in range(_SIZES_EACH + 1)]
+    return [(Split.CHOOSE, sizes[0]), *((Split.SEALED, size) for size in sizes[1:])]
+
+
+def _timing(number: int, name: str, size: int, split: Split, counted: bool) -> Check:
+    calls = tuple(Call(*call) for call in bench_calls(number, size))
+    return Check(f"{name} of {size}", split, calls=calls, family=name, measured=counted, ready=1)
+
+
+_PLUGINS = (("asyncio", "pytest_asyncio", "pytest_asyncio.plugin"), ("anyio", "anyio", "anyio.pytest_plugin"))
+
+
+def _plugins(root: Path, project: Project, seen: ExaminedProject) -> tuple[str, ...]:
+    """Plugins of pytest that its tests name, where they are installed."""
+    words = " ".join(source.text for source in seen.test_sources.values())
+    for name in sorted(_SETTINGS):
+        path = root / project.path(name)
+        if path.is_file() and not path.is_symlink():
+            words += path.read_text(encoding="utf-8", errors="replace")
+    return tuple(
+        plugin
+        for mark, package, plugin in _PLUGINS
+        if (f"mark.{mark}" in words or f"{mark}_mode" in words) and importlib.util.find_spec(package)
+    )

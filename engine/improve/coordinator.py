@@ -1,0 +1,268 @@
+"""Does the verbs of the coordinator as jobs: audits, the backlog, questions about what was done.
+
+Autonomous work is put off while the machine's processors are busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.core import campaigns as me
+from engine.core.improvement import (
+    BacklogItem,
+    CampaignBudget,
+    CampaignStatus,
+    Component,
+    Finding,
+    ItemStatus,
+    JobStatus,
+    MastermindSettings,
+    MastermindState,
+)
+from engine.core.ports import Clock
+from engine.core.text import RULE, clean, fence
+from engine.improve.backlog import Backlog, ComponentMatch
+from engine.improve.campaigns.campaign import CampaignParts
+from engine.improve.campaigns.files import WorkspacePaths
+from engine.improve.campaigns.report import CHOICES, report_text, status
+from engine.improve.campaigns.runner import CampaignRunner
+from engine.improve.ports import AuditUnavailable, JobRefused, JobRequest, JobResult, Progress
+from engine.improve.state import EventStream
+from engine.models.completion import ModelClient, ask
+from engine.models.errors import ModelError
+
+
+def busy_percent() -> float:
+    """The load of the last minute, in percent of all processors."""
+    return min(100.0, 100.0 * os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+ALL = 100.0
+"""A processor that may be as busy as it likes: nothing is put off."""
+BUSY_REST_S = 5.0
+"""How long is waited, at least, before a busy processor is looked at again."""
+
+
+@dataclass(slots=True)
+class Coordinator:
+    """Does `coord_analyze`, `coord_process_backlog` and `coord_query`.
+
+    Args:
+        stream: where events go.
+        parts: who audits.
+        backlog: what could be better.
+        improver: runs campaigns.
+        places: the workspace's files.
+        clock: to rest between two items.
+        settings: for how long.
+        model: the client of the model; None where there is none.
+        model_name: its name.
+    """
+
+    _stream: EventStream
+    _parts: CampaignParts
+    _backlog: Backlog
+    _improver: CampaignRunner
+    _places: WorkspacePaths
+    _clock: Clock
+    _settings: MastermindSettings
+    _model: ModelClient | None
+    _model_name: str
+
+    @property
+    def _state(self) -> MastermindState:
+        return self._stream.state
+
+    # -------------------------------------------------------------- coord_analyze
+
+    async def analyze(self, asked: JobRequest, progress: Progress) -> JobResult:
+        """`coord_analyze [context]`: look at every component, and put what is found into the backlog."""
+        there = await self._improver.components()
+        if not there:
+            return JobResult(
+                JobStatus.DONE, "nothing was audited: there is no component here", {"findings": 0}
+            )
+        chosen = str(asked.options.get("component") or "")
+        components = [there[chosen]] if chosen in there else _whole(there.values())
+        findings: list[tuple[Finding, Component]] = []
+        silent: list[str] = []
+        looked = len(components)
+        for number, component in enumerate(components):
+            progress.tell(number, len(components), component.id)
+            try:
+                audit = self._parts.audit(component, self._places.workspace, asked.argument, progress)
+                entries, missing = await audit
+            except AuditUnavailable as error:
+                entries, missing = [], [str(error)]
+            findings += [(entry, component) for entry in entries]
+            silent += missing
+        if silent and not findings:
+            raise JobRefused(f"nothing was added: {'; '.join(silent)}")
+        entered = [self._backlog.add_finding(entry, source="audit", component=of) for entry, of in findings]
+        await self._stream.commit()
+        counts = {how: sum(entry.how == how for entry in entered) for how in ("added", "merged", "known")}
+        message = f"{looked} components were audited, "
+        message += f"{len(findings)} findings: " if findings else "nothing was found"
+        message += ", ".join(f"{count} {how}" for how, count in counts.items() if count)
+        if silent:
+            message += f"; not looked at: {'; '.join(silent)}"
+        answer = {"components": looked, "findings": len(findings), "silent": silent, **counts}
+        return JobResult(JobStatus.DONE, message, answer)
+
+    # -------------------------------------------------------------- coord_process_backlog
+
+    async def process(self, asked: JobRequest, progress: Progress) -> JobResult:
+        """`coord_process_backlog [N|auto]`: take the next items and run their campaigns."""
+        auto, count = bool(asked.options.get("auto")), int(asked.options.get("count") or 1)
+        if auto and self._state.autonomous:
+            raise JobRefused(f"the backlog is worked off already, by {self._state.autonomous}")
+        if auto:
+            await self._stream.write(me.AutonomyChanged(job=asked.job), actor=asked.actor)
+        done: list[dict[str, Any]] = []
+        needs = False
+        spent = CampaignBudget(0, 0.0, 0.0)
+        limit = self._improver.budget(asked)
+        while auto or len(done) < count:
+            item = self._backlog.next()
+            if item is None or (auto and self._used_up(spent, limit)):
+                break
+            if auto:
+                await self._until_idle(asked, progress, len(done))
+            progress.tell(len(done), 0 if auto else count, f"{item.id}: {item.suggestion}")
+            outcome = await self._one(item, asked, progress, spent, limit)
+            needs = needs or outcome.status is JobStatus.NEEDS_OPERATOR
+            done.append({"item": item.id, "message": outcome.message, **outcome.answer})
+            spent = self._with_cost_of(spent, str(outcome.answer.get("campaign", "")))
+            if auto and self._backlog.next() is not None:
+                progress.tell(len(done), 0, f"rests for {self._settings.interval_s:.0f} s")
+                await self._clock.sleep(self._settings.interval_s)
+        message = "; ".join(f"{entry['item']}: {entry['message']}" for entry in done) or self._idle()
+        if auto and self._used_up(spent, limit):
+            message += "; the budget is used up"
+        ending = JobStatus.NEEDS_OPERATOR if needs else JobStatus.DONE
+        return JobResult(ending, message, {"items": done})
+
+    def _with_cost_of(self, spent: CampaignBudget, name: str) -> CampaignBudget:
+        campaign = self._state.campaigns.get(name)
+        if campaign is None:
+            return spent
+        candidates = spent.candidates + len(campaign.candidates)
+        return CampaignBudget(candidates, spent.seconds + campaign.seconds, spent.usd + campaign.usd)
+
+    async def _until_idle(self, asked: JobRequest, progress: Progress, done: int) -> None:
+        """Wait while the processor is busier than autonomous work may find it; the log says so once."""
+        limit, reported = self._settings.busy_percent, False
+        while limit < ALL and (busy := busy_percent()) >= limit:
+            if not reported:
+                reported = True
+                why = f"{asked.job} waits: the processor is {busy:.0f} % busy, and {limit:.0f} % is the most"
+                self._stream.tell("autonomy.deferred", why, {"busy": round(busy, 1), "limit": limit})
+                await self._stream.commit()
+            progress.tell(done, 0, f"waits for the processor, which is {busy:.0f} % busy")
+            await self._clock.sleep(max(self._settings.interval_s, BUSY_REST_S))
+
+    @staticmethod
+    def _used_up(spent: CampaignBudget, limit: CampaignBudget) -> bool:
+        return (
+            spent.candidates >= limit.candidates
+            or spent.seconds >= limit.seconds
+            or (limit.usd > 0 and spent.usd >= limit.usd)
+        )
+
+    async def _one(
+        self,
+        item: BacklogItem,
+        asked: JobRequest,
+        progress: Progress,
+        spent: CampaignBudget,
+        limit: CampaignBudget,
+    ) -> JobResult:
+        """Run the campaign of an item, within what is left of the budget."""
+        component = (await self._improver.components()).get(item.target)
+        if component is None:
+            why = f"there is no component {item.target} any more"
+            self._backlog.move(item.id, ItemStatus.FAILED, why)
+            await self._stream.commit()
+            return JobResult(JobStatus.DONE, why)
+        left = {
+            "candidates": max(1, limit.candidates - spent.candidates),
+            "seconds": max(1.0, limit.seconds - spent.seconds),
+            "usd": max(0.0, limit.usd - spent.usd),
+        }
+        within = replace(asked, options={**asked.options, **left})
+        reading = ComponentMatch(component, f"{item.id} is on it", 0.0)
+        campaign = self._improver.begin(within, reading, item.suggestion, item.id)
+        self._backlog.move(item.id, ItemStatus.IN_PROGRESS, "", campaign.id)
+        try:
+            outcome = await self._improver.fly(campaign, within, progress, item.suggestion)
+        except JobRefused as error:
+            outcome = JobResult(JobStatus.DONE, str(error), {"campaign": campaign.id})
+        except asyncio.CancelledError:
+            self._backlog.move(item.id, ItemStatus.PENDING, "its campaign was cut off")
+            raise
+        except Exception as error:
+            self._backlog.move(item.id, ItemStatus.FAILED, f"{type(error).__name__}: {error}")
+            raise
+        ended = self._state.campaigns[campaign.id].status
+        if ended not in (CampaignStatus.NEEDS_OPERATOR, CampaignStatus.APPLIED):
+            self._backlog.move(item.id, ItemStatus.FAILED, outcome.message)
+        await self._stream.commit()
+        return outcome
+
+    def _idle(self) -> str:
+        """Why there is nothing to work on."""
+        items = list(self._state.items.values())
+        waits = [item.id for item in items if item.status is ItemStatus.PENDING_APPROVAL]
+        cools = [item for item in items if self._backlog.cools_for(item) > 0]
+        message = "the backlog has nothing to work on"
+        if waits:
+            message += f"; {', '.join(waits[:CHOICES])} wait for your approval"
+        if cools:
+            soonest = min(self._backlog.cools_for(item) for item in cools)
+            message += f"; {len(cools)} that failed rest, the first for {soonest / 60:.0f} more minutes"
+        return message
+
+    # -------------------------------------------------------------- coord_query
+
+    async def query(self, asked: JobRequest, progress: Progress) -> JobResult:
+        """`coord_query QUESTION`: what the journal says; with a model, its answer from that."""
+        if not asked.argument.strip():
+            raise JobRefused("coord_query needs a question, such as: coord_query what was applied today?")
+        material = status(self._state, self._backlog.listed)
+        if self._model is None:
+            message = "no model answers here; this is what the journal says\n" + report_text(self._state)
+            return JobResult(JobStatus.DONE, message, material | {"model": False})
+        progress.tell(0, 1, "the model is asked")
+        record = fence("the record", json.dumps(material, ensure_ascii=False, indent=1), limit=MATERIAL)
+        question, system = f"{record}\n{asked.argument}", f"{_ROLE}\n\n{RULE}"
+        tokens = min(MAX_TOKENS, self._model.capabilities(self._model_name).max_output)
+        try:
+            reply = await ask(self._model, self._model_name, system, question, max_tokens=tokens)
+        except ModelError as error:
+            raise JobRefused(f"the model did not answer: {error.message}") from error
+        return JobResult(
+            JobStatus.DONE, clean(reply.text, limit=8_000), {"model": True, "answer": reply.text}
+        )
+
+
+def _whole(components: Any) -> list[Component]:
+    """The components that are no part of another one: a project stands for its modules."""
+    there = list(components)
+    return [
+        component
+        for component in there
+        if not any(other is not component and set(component.paths) < set(other.paths) for other in there)
+    ]
+
+
+MAX_TOKENS = 1_500
+MATERIAL = 60_000
+"""Characters of the journal's material that a question comes with."""
+_ROLE = (
+    "You answer an operator's question about a system that improves itself, from the record of what it did. "
+    "Say only what the record shows, and say so where it does not show the answer."
+)

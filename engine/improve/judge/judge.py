@@ -1,0 +1,428 @@
+"""The judge: two trees, a proposal and a suite in, a verdict out.
+
+In this order, and no further than it has to go: what changes is looked at (`changes`); both trees are asked
+what may be seen, then what is sealed, with canaries among it (`questions`); what the candidate did meanwhile
+is looked at (`violations`); costs are taken in pairs (`measurement`). REJECTED comes before BROKEN,
+BROKEN before BETTER, and without anything shown it is NO_BETTER.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+import os
+import random
+import stat
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from engine.core.improvement import Component, Gain, Proposal, Ruling, Verdict
+from engine.core.text import clean_line
+from engine.improve.judge.box import BoxError, Boxes, BoxLimits, files_of, material_of
+from engine.improve.judge.changes import Change, Violation, change_violations, unique_sentences
+from engine.improve.judge.measurement import FEWEST, PairedRounds, hidden_work, measure_pairs, measured_gain
+from engine.improve.judge.questions import RoundResult, SuiteAsker
+from engine.improve.judge.violations import (
+    Canaries,
+    canaries,
+    detect_violations,
+    memorised_families,
+    passed_canaries,
+    used_decoys,
+)
+from engine.improve.ports import VISIBLE, BoxedSuite, Check, DataSuite, Outcome, Split, Suite
+from engine.sandbox.policy import SandboxPolicy, Tier
+
+_KEPT = 32
+"""Rounds that are remembered: a candidate that is built upon is the tree before of the next."""
+_NAMED = 5
+"""Checks that a reason names; of the others it says how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeBudget:
+    """What one judgement may cost."""
+
+    processor_s: float = 300.0
+    """Processor seconds of all boxes; measuring ends early when they are used up."""
+    rounds: int = 10
+    """Pairs that time is taken in; six of them are enough where that decides it clearly."""
+    most: int = 20
+    """Pairs where it looks better after these and that is not shown."""
+    again: int = 3
+    """How often a check is asked again, in both trees, whose outcome is another one with the candidate."""
+    limits: BoxLimits = field(default_factory=BoxLimits)
+
+
+@dataclass(slots=True)
+class _Case:
+    """One judgement under way."""
+
+    before: Path
+    after: Path
+    suite: Suite
+    seed: int
+    budget: JudgeBudget
+    asker: SuiteAsker
+    digests: dict[Path, str] = field(default_factory=dict)
+    """What the trees hold."""
+    changes: tuple[Change, ...] = ()
+    breaches: list[Violation] = field(default_factory=list)
+    old: dict[str, Outcome] = field(default_factory=dict)
+    new: dict[str, Outcome] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    unsteady: list[str] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    references: dict[tuple[Split, ...], RoundResult] = field(default_factory=dict)
+    gain: Gain | None = None
+    processor_s: float = 0.0
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Checks that held and do not hold now."""
+        return tuple(name for name, was in self.old.items() if was is Outcome.HOLDS and not self._holds(name))
+
+    @property
+    def mended(self) -> tuple[str, ...]:
+        """Checks that failed and hold now."""
+        return tuple(name for name, was in self.old.items() if was is Outcome.FAILS and self._holds(name))
+
+    def _holds(self, name: str) -> bool:
+        return self.new.get(name) is Outcome.HOLDS
+
+
+class Judge:
+    """Judges candidates; see `engine.improve.ports.Comparer`.
+
+    Args:
+        store: a directory for boxes while they are used and for the log, where no candidate can reach; made,
+            with mode 0700.
+        policy: gives the operator's policy, which the boxes tighten; the network is off whatever it says.
+        at_most: a firmer tier is not used.
+    """
+
+    def __init__(
+        self,
+        store: Path,
+        policy: Callable[[], SandboxPolicy] = SandboxPolicy,
+        *,
+        at_most: Tier = Tier.FULL,
+    ) -> None:
+        self.store, self.at_most = store, at_most
+        self.policy, self._current_policy = policy(), policy
+        self._known: dict[tuple[object, ...], RoundResult] = {}
+
+    def prepare(self) -> None:
+        """Hold programs by the present policy from now on; results under another one are forgotten."""
+        policy = self._current_policy()
+        if policy != self.policy:
+            self.policy = policy
+            self._known.clear()
+
+    async def compare(
+        self,
+        before: Path,
+        after: Path,
+        component: Component,
+        proposal: Proposal,
+        suite: Suite,
+        *,
+        seed: int,
+        seconds: float | None = None,
+        sealed: bool = True,
+        budget: JudgeBudget | None = None,
+    ) -> Verdict:
+        """Judge a candidate.
+
+        Args:
+            before: a directory that stands for the workspace's, with all files that the component needs.
+            after: the same with the candidate's files.
+            component: its `paths` may change and no others.
+            proposal: what the candidate says it is.
+            suite: what is asked.
+            seed: for order, canaries and randomness; the same seed gives the same verdict where the measure
+                is deterministic.
+            seconds: processor time that it may take; None takes the budget's.
+            sealed: False asks only what may be seen, to choose among candidates; that decides nothing.
+            budget: what else it may cost.
+
+        Raises:
+            BoxError: no candidate code can be run here; the message says what is missing.
+        """
+        budget = budget or JudgeBudget()
+        budget = budget if seconds is None else replace(budget, processor_s=seconds)
+        await asyncio.to_thread(_made, self.store)
+        case = _Case(before, after, suite, seed, budget, self._asker(suite, budget))
+        for tree in (before, after):
+            case.digests[tree] = await asyncio.to_thread(_digest, tree)
+        case.changes, violations = await asyncio.to_thread(
+            change_violations, before, after, component, proposal, suite.owns
+        )
+        case.breaches += violations
+        begun = time.monotonic()
+        if not violations and not case.changes:
+            verdict = Verdict(Ruling.NO_BETTER, ("it changes nothing",))
+        else:
+            if not violations:
+                await self._asked(case, sealed)
+            verdict = _verdict(case)
+        verdict = replace(verdict, seconds=round(case.processor_s, 3))
+        await asyncio.to_thread(self._log, component, proposal, case, verdict, time.monotonic() - begun)
+        return verdict
+
+    def _asker(self, suite: Suite, budget: JudgeBudget) -> SuiteAsker:
+        if isinstance(suite, BoxedSuite):
+            return SuiteAsker(suite, Boxes(self.store, self.policy, budget.limits, self.at_most))
+        if not isinstance(suite, DataSuite):
+            raise BoxError("the suite neither says what belongs into a box nor examines a tree by itself")
+        return SuiteAsker(suite, None)
+
+    async def _asked(self, case: _Case, sealed: bool) -> None:
+        """Ask both trees, until something is decided."""
+        await self._split(case, VISIBLE)
+        if case.breaches or case.broken:
+            return
+        if sealed:
+            await self._split(case, (Split.SEALED,))
+            case.breaches += memorised_families(case.old, case.new, case.checks, case.changes)
+        chosen = not sealed and bool(case.mended)
+        if not case.breaches and not case.broken and not chosen:
+            await self._measure(case, (Split.SEALED,) if sealed else VISIBLE, sealed)
+
+    async def _split(self, case: _Case, splits: tuple[Split, ...]) -> None:
+        """Ask the checks of some splits, with canaries; ask again where an outcome is another one."""
+        checks = [check for split in splits for check in case.suite.checks(split)]
+        if not checks:
+            return
+        material, birds, decoy = _laid(case, checks, splits)
+        asked = [*checks, *birds.fails, *birds.holds]
+        old, new = await self._both(case, asked, material, case.seed, decoy)
+        case.references[splits] = old
+        new = case.asker.against(new, asked, old)
+        case.breaches += detect_violations(old, new, self.store, case.suite.owns)
+        case.breaches += passed_canaries(old, new, birds.fails)
+        case.breaches += used_decoys(old, new, checks, decoy)
+        case.checks += checks
+        for check in checks:
+            case.old[check.id], case.new[check.id] = old.outcome(check.id), new.outcome(check.id)
+            case.texts[check.id] = new.seen[check.id].report.text
+        if not case.breaches:
+            await self._again(case, checks, material, old)
+
+    async def _both(
+        self,
+        case: _Case,
+        asked: Sequence[Check],
+        material: Mapping[str, bytes],
+        seed: int,
+        decoy: Mapping[str, Any],
+    ) -> tuple[RoundResult, RoundResult]:
+        """What both trees say, side by side where the suite runs them in boxes."""
+        old, new = (
+            self._round(case, tree, asked, material, seed, decoy) for tree in (case.before, case.after)
+        )
+        if case.asker.boxes is None:
+            return await old, await new
+        tasks = [asyncio.ensure_future(outcome) for outcome in (old, new)]
+        try:
+            first, second = await asyncio.gather(*tasks)
+            return first, second
+        finally:
+            for task in tasks:
+                if not task.cancelling():  # a second time would cut off what it takes away
+                    task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _round(
+        self,
+        case: _Case,
+        tree: Path,
+        asked: Sequence[Check],
+        material: Mapping[str, bytes],
+        seed: int,
+        decoy: Mapping[str, Any],
+    ) -> RoundResult:
+        """What a tree says; a tree with the same files is asked the same once."""
+        names = tuple(check.id for check in asked)
+        laid = hash(frozenset(material.items()))
+        key = (case.digests[tree], case.suite.key, laid, names, seed, bool(decoy), case.budget.limits)
+        done = self._known.pop(key, None)
+        if done is None:
+            done = await case.asker.round(tree, asked, material, seed=seed, decoy=decoy)
+            case.processor_s += done.processor_s
+        self._known[key] = done
+        while len(self._known) > _KEPT:
+            del self._known[next(iter(self._known))]
+        return done
+
+    async def _again(
+        self, case: _Case, checks: Sequence[Check], material: Mapping[str, bytes], reference: RoundResult
+    ) -> None:
+        """Take out what does not come out the same each time in the tree before."""
+        changed = [check for check in checks if case.old[check.id] is not case.new[check.id]]
+        for number in range(case.budget.again if changed else 0):
+            at = case.seed + 7919 * (number + 1)
+            rounds = await self._both(case, changed, material, at, {})
+            old, new = (case.asker.against(repeated, changed, reference) for repeated in rounds)
+            for check in list(changed):
+                first, was = check.id, case.old[check.id]
+                if old.outcome(first) is not was or (
+                    was is Outcome.FAILS and new.outcome(first) is not Outcome.HOLDS
+                ):
+                    case.unsteady.append(first)
+                    case.old.pop(first), case.new.pop(first)
+                    changed.remove(check)
+
+    async def _measure(self, case: _Case, splits: tuple[Split, ...], sealed: bool) -> None:
+        """Take costs in pairs on what the candidate has not seen."""
+        measure = case.suite.measure
+        checks = [check for split in splits for check in case.suite.checks(split) if check.measured]
+        checks = [check for check in checks if case.old.get(check.id) is Outcome.HOLDS]
+        if measure is None or not checks:
+            return
+        material, _, _ = _laid(case, checks, splits)
+        reference, rounds, most = case.references[splits], case.budget.rounds, case.budget.most
+        if case.mended or not sealed:  # the gain is reported, and decides little
+            rounds = most = min(rounds, FEWEST)
+        measured = await measure_pairs(
+            case.asker, case.before, case.after, checks, material, measure,
+            seed=case.seed, rounds=rounds, most=most, reference=reference,
+            processor_s=max(1.0, case.budget.processor_s - case.processor_s),
+        )  # fmt: skip
+        case.processor_s += measured.processor_s
+        for old, new in zip(measured.before, measured.after, strict=True):
+            case.breaches += detect_violations(old, new, self.store, case.suite.owns)
+        case.breaches += hidden_work(measured, checks)
+        _take_outcomes(case, measured, checks)
+        case.gain = measured_gain(measured, checks, measure)
+
+    def _log(
+        self, component: Component, proposal: Proposal, case: _Case, verdict: Verdict, seconds: float
+    ) -> None:
+        """One line for each judgement, in the judge's own place."""
+        line = {
+            "component": component.id,
+            "proposal": proposal.title,
+            "origin": proposal.origin,
+            "suite": case.suite.key,
+            "seed": case.seed,
+            "ruling": verdict.ruling,
+            "reasons": verdict.reasons,
+            "cheats": verdict.cheats,
+            "asked": len(case.new),
+            "seconds": round(seconds, 3),
+        }
+        end = os.open(self.store / "log.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(end, json.dumps(line).encode() + b"\n")
+        finally:
+            os.close(end)
+
+
+def _made(store: Path) -> None:
+    store.mkdir(mode=0o700, parents=True, exist_ok=True)
+    store.chmod(0o700)
+
+
+def _digest(tree: Path) -> str:
+    """One hash over what of a tree would be copied into a box."""
+    digest = hashlib.sha256()
+    for path, status in files_of(tree):
+        if stat.S_ISREG(status.st_mode):
+            held = hashlib.sha256((tree / path).read_bytes()).hexdigest()
+            digest.update(f"{path}\0{held}\0{status.st_mode & 0o100}\0".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _laid(
+    case: _Case, checks: Sequence[Check], splits: tuple[Split, ...]
+) -> tuple[dict[str, bytes], Canaries, dict[str, Any]]:
+    """What goes into the boxes for some splits: material, canaries in it, and wrong answers as a decoy."""
+    if not isinstance(case.suite, BoxedSuite):
+        return {}, Canaries({}, (), ()), {}
+    splits_wanted = VISIBLE if splits == VISIBLE else (*VISIBLE, Split.SEALED)
+    material = material_of(case.suite, splits_wanted)
+    birds = canaries(checks, _tests(case, checks) | material, case.suite.root, case.seed)
+    rng = random.Random(f"decoy {case.seed}")
+    decoy = {check.id: rng.randint(10**8, 10**9) for check in checks if check.calls}
+    return material | dict(birds.material), birds, decoy
+
+
+def _tests(case: _Case, checks: Sequence[Check]) -> dict[str, bytes]:
+    """The test files that lie in the tree itself, as they were before."""
+    assert isinstance(case.suite, BoxedSuite)
+    names = {check.test.partition("::")[0] for check in checks if check.test}
+    paths = {os.path.normpath(os.path.join(case.suite.root, name)) for name in names}  # noqa: PTH118
+    files = {path: case.before / path for path in sorted(paths) if not path.startswith(("..", "/"))}
+    return {path: file.read_bytes() for path, file in files.items() if file.is_file()}
+
+
+def _take_outcomes(case: _Case, rounds: PairedRounds, checks: Sequence[Check]) -> None:
+    """A check that does not hold in one of the measured rounds does not hold, where it does so before."""
+    for check in checks:
+        was = all(outcomes.outcome(check.id) is Outcome.HOLDS for outcomes in rounds.before)
+        wrong = [outcomes for outcomes in rounds.after if outcomes.outcome(check.id) is not Outcome.HOLDS]
+        if was and wrong:
+            case.new[check.id] = wrong[0].outcome(check.id)
+            case.texts[check.id] = wrong[0].seen[check.id].report.text
+
+
+def _verdict(case: _Case) -> Verdict:
+    """What follows from all that was seen."""
+    problems = unique_sentences(case.breaches)
+    reasons = [breach.sentence for breach in problems]
+    gain = case.gain
+    measure = case.suite.measure
+    shown = gain is not None and gain.low > (measure.least if measure else 0.0)
+    ruling, why = (Ruling.REJECTED, []) if problems else _ruling(case, shown)
+    reasons += why
+    if gain is not None and measure is not None:
+        sure = f"{gain.low:.3g} to {gain.high:.3g} at 95 %" if _known(gain) else "too few to show anything"
+        reasons.append(f"gain {gain.mean:.3g} {gain.unit}, {sure}, {gain.pairs} pairs")
+        if gain.shown and not shown:
+            reasons.append(f"a gain counts from {measure.least:g} on")
+    if case.unsteady:
+        reasons.append(_listed("left out, for they do not come out the same each time", tuple(case.unsteady)))
+    if ruling is Ruling.BETTER and not shown:
+        gain = _counted(case)
+    return Verdict(
+        ruling=ruling,
+        reasons=tuple(clean_line(reason, limit=500) for reason in reasons),
+        gain=gain if ruling in (Ruling.BETTER, Ruling.NO_BETTER) and _known(gain) else None,
+        mended=case.mended,
+        broken=case.broken,
+        cheats=tuple(dict.fromkeys(str(breach.cheat) for breach in problems)),
+    )
+
+
+def _ruling(case: _Case, shown: bool) -> tuple[Ruling, list[str]]:
+    """The ruling on a candidate that violates nothing, and why."""
+    if case.broken:
+        text = [case.texts[name] for name in case.broken[:1] if case.texts.get(name)]
+        return Ruling.BROKEN, [_listed("what held does not hold with it", case.broken), *text]
+    if case.mended or shown:
+        return Ruling.BETTER, [_listed("mended", case.mended)] if case.mended else []
+    why = "nothing that failed holds with it" if case.gain is None else "its gain is not shown"
+    return Ruling.NO_BETTER, [why]
+
+
+def _known(gain: Gain | None) -> bool:
+    """Whether there is an interval; too few pairs have none."""
+    return gain is not None and math.isfinite(gain.low) and math.isfinite(gain.high)
+
+
+def _counted(case: _Case) -> Gain:
+    """What was mended, counted: every check was asked, so there is nothing to estimate."""
+    old, new = (sum(outcome is Outcome.HOLDS for outcome in side.values()) for side in (case.old, case.new))
+    more = float(new - old)
+    return Gain(more, more, more, len(case.old), "checks passed", float(old), float(new))
+
+
+def _listed(words: str, names: tuple[str, ...]) -> str:
+    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{words}: {', '.join(names[:_NAMED])}{rest}"

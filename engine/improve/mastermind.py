@@ -1,0 +1,443 @@
+"""Mastermind: carries out what an operator asks of the system itself.
+
+`Engine` opens it when it is first needed. Commands come in by `carry_out`, everything that happens is an
+event of the stream `workspace@mastermind`, and `state` is the fold of it. `preview_command` says what a
+command would do and changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from engine.core import campaigns as me
+from engine.core.budgets import BudgetKind, amount_text
+from engine.core.campaigns import (
+    AddItem,
+    ApplyCandidate,
+    CancelJob,
+    DeclineCampaign,
+    ForMastermind,
+    RollBack,
+    SettleItem,
+    StartJob,
+)
+from engine.core.command import Receipt
+from engine.core.improvement import (
+    CampaignStatus,
+    Component,
+    ItemStatus,
+    JobRecord,
+    MastermindState,
+)
+from engine.core.journal import JournalError
+from engine.core.store.port import DATA_DIRECTORY
+from engine.core.text import clean_line
+from engine.improve.agents import AgentJobs, AgentService
+from engine.improve.backlog import Backlog, BacklogEntry, find_item
+from engine.improve.campaigns.applier import Applier, RegressionWatch
+from engine.improve.campaigns.campaign import CampaignParts
+from engine.improve.campaigns.files import WorkspacePaths
+from engine.improve.campaigns.report import estimate_campaign
+from engine.improve.campaigns.runner import CampaignRunner
+from engine.improve.code.plugin import (
+    CodeAuditor,
+    CodeReportJobs,
+    MechanicalFixers,
+    ProjectExaminer,
+    ProjectSuites,
+)
+from engine.improve.coordinator import Coordinator
+from engine.improve.jobs import Jobs
+from engine.improve.judge.judge import Judge
+from engine.improve.ports import JobRefused, JobRequest, MastermindHost, Proposer, Worker
+from engine.improve.search.audit import JournalAuditor
+from engine.improve.search.model_proposals import ModelProposer
+from engine.improve.search.suites import ComponentSearch, SearchProposer, SearchSuites
+from engine.improve.search.trial_tasks import opener_of, thinking_opener_of
+from engine.improve.state import EventStream
+from engine.sandbox.policy import SandboxPolicy
+
+MODELS = (BudgetKind.USD, BudgetKind.TOKENS, BudgetKind.CALLS)
+"""What of a budget calls of models take."""
+SCRATCH = "campaigns"
+"""Where candidates are trees while they are judged, in the data directory."""
+HELD_OUT = "held_out"
+"""Tests that no candidate sees, by project, in the data directory."""
+CAMPAIGNS = ("evolve", "coord_improve")
+
+
+class Mastermind:
+    """Open it with `open`, and always `close` it."""
+
+    def __init__(self, host: MastermindHost, stream: EventStream) -> None:
+        self.host = host
+        self.stream = stream
+        data = host.workspace / DATA_DIRECTORY
+        settings = host.mastermind_settings
+        self._scratch = data / SCRATCH
+        self.parts = self._made_parts(data)
+        self.places = WorkspacePaths(host.workspace, host.root)
+        self.jobs = Jobs(stream, data)
+        self.backlog = Backlog(stream, settings, host.clock.now)
+        self.applier = Applier(stream, self.places, host.blobs, host.files_changed)
+        self.service = AgentService(host, stream)
+        self._watch = RegressionWatch(stream, host.store, settings)
+        self._watching: dict[str, asyncio.Task[None]] = {}
+        self.improver = CampaignRunner(
+            stream,
+            self.parts,
+            self.backlog,
+            self.applier,
+            self._watch,
+            self.places,
+            host.blobs,
+            settings,
+            self._scratch,
+            host.draw_seed,
+            self._begin_watch,
+        )
+        self.coordinator = Coordinator(
+            stream,
+            self.parts,
+            self.backlog,
+            self.improver,
+            self.places,
+            host.clock,
+            settings,
+            host.model,
+            host.model_name,
+        )
+        reports = CodeReportJobs(host)
+        heavy: dict[str, Worker] = {
+            "evolve": self.improver.evolve,
+            "coord_improve": self.improver.improve,
+            "campaign_resume": self.improver.resume,
+            "coord_shadow": self.improver.shadow,
+            "coord_analyze": self.coordinator.analyze,
+            "coord_process_backlog": self.coordinator.process,
+        }
+        light: dict[str, Worker] = {
+            "coord_apply": self.improver.apply,
+            "coord_query": self.coordinator.query,
+            "analyze_codebase": reports.analyze,
+            "basegen": reports.basegen,
+            **AgentJobs(self.service).workers,
+        }
+        self._workers = {verb: (worker, True) for verb, worker in heavy.items()}
+        self._workers |= {verb: (worker, False) for verb, worker in light.items()}
+
+    def _made_parts(self, data: Path) -> CampaignParts:
+        host = self.host
+
+        def policy() -> SandboxPolicy:
+            return host.sandbox().policy
+
+        examiner = ProjectExaminer(policy)
+        thinking = thinking_opener_of(host) if host.model is not None else None
+        searching = ComponentSearch(
+            host.workspace, host.store, opener_of(host), thinking=thinking, model=host.model_name
+        )
+        proposers: list[Proposer] = [MechanicalFixers(examiner), SearchProposer(searching)]
+        if host.model is not None:
+            proposers.append(ModelProposer(host.model, host.model_name))
+        journal = JournalAuditor(host.workspace, host.store, lambda: host.agents, host.model_name)
+        return CampaignParts(
+            [CodeAuditor(host.workspace, examiner), journal],
+            proposers,
+            [ProjectSuites(examiner, data / HELD_OUT), SearchSuites(searching)],
+            Judge(data / "judge", policy),
+        )
+
+    @classmethod
+    async def open(cls, host: MastermindHost) -> Self:
+        """Read the stream; jobs that were running are interrupted, changes half written undone.
+
+        Raises:
+            JournalError: the stream cannot be read or written.
+        """
+        mastermind = cls(host, await EventStream.open(host.store, host.clock))
+        await mastermind._settle()
+        return mastermind
+
+    async def _settle(self) -> None:
+        """Bring what the last session left under way to where it can go on."""
+        await self.applier.recover()
+        await self.jobs.interrupt_old()
+        for campaign in list(self.state.campaigns.values()):
+            if not campaign.status.over and campaign.status is not CampaignStatus.NEEDS_OPERATOR:
+                message = f"the session ended in it; campaign_resume {campaign.id} goes on"
+                stage = me.CampaignStaged(
+                    campaign=campaign.id, status=CampaignStatus.INTERRUPTED, text=message
+                )
+                self.stream.append(stage)
+        for item in list(self.state.items.values()):
+            of = self.state.campaigns.get(item.campaign)
+            waits = of is not None and of.status is CampaignStatus.NEEDS_OPERATOR
+            if item.status is ItemStatus.IN_PROGRESS and not waits:
+                self.backlog.move(item.id, ItemStatus.PENDING, "its campaign was cut off")
+        await self.stream.commit()
+        await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+        for campaign in self._watch.watched(self.host.clock.now()):
+            event = await self.host.store.get(campaign.stages[-1].event)
+            self._begin_watch(campaign.id, event.seq if event is not None else 0)
+
+    async def close(self) -> None:
+        """End every job and what it started."""
+        await self.jobs.close()
+        for task in self._watching.values():
+            task.cancel()
+        await asyncio.gather(*self._watching.values(), return_exceptions=True)
+        await self.stream.close()
+
+    @property
+    def state(self) -> MastermindState:
+        """Everything that it knows; `copy` it where it is to stay as it is."""
+        return self.stream.state
+
+    @property
+    def verbs(self) -> Sequence[str]:
+        """The verbs that `StartJob` takes."""
+        return tuple(sorted(self._workers))
+
+    def register(self, verb: str, worker: Worker, *, heavy: bool = False) -> None:
+        """Let a verb be done by a part: as a job, which is heavy when it takes much of the machine."""
+        self._workers[verb] = (worker, heavy)
+
+    async def components(self) -> tuple[Component, ...]:
+        """Everything that can be improved, by id."""
+        return tuple((await self.improver.components()).values())
+
+    async def wait(self, job: str) -> JobRecord:
+        """Wait until a job is over.
+
+        Raises:
+            KeyError: there is no such job.
+        """
+        return await self.jobs.wait(job)
+
+    async def diff(self, candidate: str) -> str:
+        """The difference of a candidate to the workspace as it was, as text that is not cleaned.
+
+        Raises:
+            KeyError: there is no such candidate.
+            BlobError: its text is gone.
+        """
+        campaign = self.state.campaigns[candidate.partition(".")[0]]
+        match = campaign.candidate(candidate)
+        if match is None:
+            raise KeyError(candidate)
+        return (await self.host.blobs.get(match.diff)).decode("utf-8", "replace") if match.diff else ""
+
+    async def preview(self, command: ForMastermind) -> Mapping[str, Any]:
+        """What a command would do, as JSON; nothing is changed.
+
+        Keys: `does` (a sentence), and where they apply `wrong` (why it would be refused), `component`,
+        `rule`, `paths`, `sets` (words by split), `choices` (ids where several are meant), `cost`,
+        `forecast`, `left` (of the workspace's budget), `asks`, `reversible`.
+        """
+        preview = await self._preview(command)
+        if preview.get("cost") and (left := self._left()):
+            preview["left"] = left
+        return preview
+
+    async def _preview(self, command: ForMastermind) -> dict[str, Any]:
+        try:
+            match command:
+                case StartJob(verb=verb) if verb in CAMPAIGNS:
+                    return await self._preview_campaign(command)
+                case StartJob(verb="coord_shadow", argument=name):
+                    waits = self.improver.waiting(self.improver.campaign(name))
+                    does = f"runs {waits} beside what is there, on sealed tasks drawn for this"
+                    return {"does": does, "reversible": None}
+                case StartJob(verb="coord_process_backlog"):
+                    item = self.backlog.next()
+                    what = (
+                        f"works on {item.id}: {item.suggestion}"
+                        if item is not None
+                        else "has nothing to work on"
+                    )
+                    return {"does": what, "asks": item is not None, "reversible": True}
+                case StartJob(verb=verb) if verb not in self._workers:
+                    return {"does": "nothing", "wrong": f"there is no job {verb}"}
+                case ApplyCandidate(campaign=name, diff=diff):
+                    campaign = self.improver.campaign(name)
+                    candidate = campaign.candidate(self.improver.waiting(campaign, diff))
+                    assert candidate is not None
+                    does = f"writes {candidate.id}: +{candidate.added} -{candidate.removed} lines"
+                    return {"does": does, "paths": sorted(candidate.files), "reversible": True}
+                case DeclineCampaign(campaign=name):
+                    return {
+                        "does": f"declines {self.improver.waiting(self.improver.campaign(name))}",
+                        "reversible": False,
+                    }
+                case RollBack(campaign=name):
+                    campaign = self.applier.newest(name)
+                    paths = sorted(campaign.application.before) if campaign.application is not None else []
+                    return {
+                        "does": f"brings back what {campaign.id} changed",
+                        "paths": paths,
+                        "reversible": False,
+                    }
+                case SettleItem(item=name, approve=approve):
+                    item = find_item(self.state, name)
+                    return {"does": f"{'approves' if approve else 'rejects'} {item.id}: {item.suggestion}"}
+        except JobRefused as error:
+            return {"does": "nothing", "wrong": str(error)}
+        return {"does": f"begins {command.verb}" if isinstance(command, StartJob) else command.do}
+
+    async def _preview_campaign(self, command: StartJob) -> dict[str, Any]:
+        directive = command.argument
+        name = directive.strip().partition(" ")[0]
+        if command.verb == "coord_improve" and name in await self.improver.components():
+            directive = name
+        matches = await self.improver.meant(directive, command.component, alone=command.verb == "evolve")
+        if len(matches) > 1:
+            return {
+                "does": "asks which component is meant",
+                "choices": [{"component": match.component.id, "rule": match.rule} for match in matches],
+                "asks": True,
+            }
+        (reading,) = matches
+        component = reading.component
+        budget = self.improver.budget(JobRequest("", "", command.model_dump(), ""))
+        cost = f"at most {budget.candidates} candidates, {budget.seconds:.0f} s of processor"
+        return {
+            "does": f"looks for something better in {component.title}; nothing is applied without you",
+            "component": component.id,
+            "rule": reading.rule,
+            "measure": component.measure,
+            "unsearched": component.unsearched,
+            "paths": list(component.paths),
+            "sets": await self.improver.sets(component),
+            "forecast": estimate_campaign(self.state, component, budget),
+            "cost": cost + (f", ${budget.usd:.2f} for models" if budget.usd else ", no model"),
+            "asks": True,
+            "reversible": True,
+        }
+
+    def _left(self) -> str:
+        """What is left of the workspace's budget for models, in words; empty where it has none."""
+        standing = self.host.budgets("")[-1]
+        lines = [
+            f"{amount_text(line.kind, round(line.left, 6))} of {amount_text(line.kind, line.limit)}"
+            for line in standing.lines
+            if line.limit is not None and line.left is not None and line.kind in MODELS
+        ]
+        return f"{', '.join(lines)} left; a call that could break that is not made" if lines else ""
+
+    # -------------------------------------------------------------- commands
+
+    async def carry_out(self, command: ForMastermind, actor: str) -> Receipt:
+        """Carry out a command; what the receipt says is durable.
+
+        For what goes on as a job the receipt comes at once, with the job's id in `data["job"]`.
+
+        Raises:
+            JournalError: the journal refused.
+        """
+        try:
+            receipt = await self._carried_out(command, actor)
+        except JobRefused as error:
+            return Receipt(ok=False, message=clean_line(str(error)))
+        await self.stream.commit()
+        return receipt
+
+    async def _carried_out(self, command: ForMastermind, actor: str) -> Receipt:
+        match command:
+            case StartJob():
+                return await self._start(command, actor)
+            case CancelJob():
+                return await self._cancel(command, actor)
+            case AddItem():
+                return self._add(command, actor)
+            case SettleItem():
+                item = self.backlog.settle(
+                    command.item, approve=command.approve, reason=command.reason, actor=actor
+                )
+                how = "approved" if command.approve else "rejected"
+                return Receipt(ok=True, message=f"{item.id} is {how}", data={"item": item.id})
+            case ApplyCandidate():
+                campaign = self.improver.campaign(command.campaign)
+                self.improver.waiting(campaign, command.diff)
+                asked = StartJob(
+                    verb="coord_apply", argument=command.campaign, options={"diff": command.diff}
+                )
+                return await self._start(asked, actor)
+            case DeclineCampaign():
+                return self._decline(command, actor)
+            case RollBack():
+                rolled, message = await self.applier.roll_back(command.campaign, actor=actor)
+                data = {"campaign": rolled.id, "status": str(rolled.status)}
+                return Receipt(ok=True, message=f"{rolled.id}: {message}", data=data)
+        return Receipt(ok=False, message=f"{command.do} is not known here")
+
+    async def _start(self, command: StartJob, actor: str) -> Receipt:
+        if command.verb not in self._workers:
+            known = ", ".join(self.verbs)
+            raise JobRefused(f"there is no job {command.verb}; jobs: {known}")
+        worker, heavy = self._workers[command.verb]
+        options = command.model_dump(exclude={"do", "agent", "verb", "argument", "options"})
+        asked = JobRequest("", command.argument, {**command.options, **options}, actor)
+        job = await self.jobs.start(command.verb, asked, worker, heavy=heavy)
+        waits = ", when there is room for it" if heavy and self.jobs.crowded(job.id) else ""
+        message = f"{job.id} begins{waits}: {command.verb} {clean_line(command.argument, limit=80)}".rstrip()
+        return Receipt(ok=True, message=message, event=job.event, data={"job": job.id})
+
+    async def _cancel(self, command: CancelJob, actor: str) -> Receipt:
+        if not self.jobs.cancel(command.job, by=actor):
+            job = self.state.jobs.get(command.job)
+            if job is not None:
+                raise JobRefused(f"{job.id} is over already: {job.status}")
+            running = ", ".join(job.id for job in self.state.jobs.values() if not job.status.over) or "none"
+            raise JobRefused(f"there is no job {clean_line(command.job, limit=40)!r}; under way: {running}")
+        job = await self.jobs.wait(command.job)
+        return Receipt(ok=True, message=f"{job.id} is {job.status}", data={"job": job.id})
+
+    def _add(self, command: AddItem, actor: str) -> Receipt:
+        entered: BacklogEntry = self.backlog.add(
+            command.target,
+            command.suggestion,
+            priority=command.priority,
+            concern=command.concern,
+            source=actor,
+            critical=command.critical or self.backlog.critical(command.target),
+            evidence=command.evidence,
+            actor=actor,
+        )
+        item = entered.item
+        words = {
+            "added": f"{item.id} is in the backlog, {item.status}",
+            "merged": f"{item.id} says the same and stays, with priority {item.priority}",
+            "known": f"{item.id} said the same a short while ago and is {item.status}; nothing was added",
+        }
+        data = {"item": item.id, "how": entered.how}
+        return Receipt(ok=entered.how != "known", message=words[entered.how], data=data)
+
+    def _decline(self, command: DeclineCampaign, actor: str) -> Receipt:
+        campaign = self.improver.campaign(command.campaign)
+        candidate = self.improver.waiting(campaign)
+        why = clean_line(command.reason) or "the operator said no"
+        stage = me.CampaignStaged(campaign=campaign.id, status=CampaignStatus.DECLINED, text=why)
+        self.stream.append(stage, actor=actor)
+        if campaign.item:
+            self.stream.append(
+                me.ItemMoved(item=campaign.item, status=ItemStatus.REJECTED, message=why, decided=True),
+                actor=actor,
+            )
+        return Receipt(ok=True, message=f"{candidate} is declined", data={"campaign": campaign.id})
+
+    # -------------------------------------------------------------- watching
+
+    def _begin_watch(self, campaign: str, since: int) -> None:
+        task = asyncio.create_task(self._watched(campaign, since), name=f"watch {campaign}")
+        self._watching[campaign] = task
+        task.add_done_callback(lambda _done: self._watching.pop(campaign, None))
+
+    async def _watched(self, campaign: str, since: int) -> None:
+        with suppress(JournalError):
+            await self._watch.follow(campaign, since)

@@ -1,0 +1,1 @@
+"""The search for better plans, prompts, thresholds and tools."""

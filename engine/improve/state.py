@@ -1,0 +1,316 @@
+"""Mastermind's stream while it is open, and its fold, which alone changes a `MastermindState`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Self
+
+from engine.core import campaigns as me
+from engine.core.events import payload_of
+from engine.core.improvement import (
+    BacklogItem,
+    Campaign,
+    CampaignStatus,
+    ItemStatus,
+    JobRecord,
+    JobStatus,
+    LogLine,
+    MastermindState,
+    Stage,
+)
+from engine.core.journal import MASTERMIND, Event, JournalError, Payload
+from engine.core.ports import Clock
+from engine.core.store.port import JournalStore
+from engine.core.streams import StreamLog
+
+LOG_LIMIT = 500
+"""Lines of the log that a state keeps; the journal has all."""
+
+
+def fold(events: Iterable[Event], state: MastermindState | None = None) -> MastermindState:
+    """The state after some events of the stream, from one before them.
+
+    Raises:
+        JournalError: an event is of no known kind or does not fit it.
+    """
+    state = state if state is not None else MastermindState()
+    for event in events:
+        apply_event(state, event, payload_of(event))
+    return state
+
+
+def apply_event(state: MastermindState, event: Event, payload: Payload) -> None:
+    """Bring a state forward by one event; what names nothing that is there changes nothing."""
+    state.version, state.hash = event.version, event.hash
+    _jobs(state, event, payload)
+    _items(state, event, payload)
+    _campaigns(state, event, payload)
+    _identities(state, event, payload)
+    if topic_text := _LINES.get(type(payload), lambda _: "")(payload):
+        state.log.append(
+            LogLine(event.at, payload.kind.partition(".")[2], topic_text, event.ref, event.actor)
+        )
+        del state.log[:-LOG_LIMIT]
+
+
+def _jobs(state: MastermindState, event: Event, payload: Payload) -> None:
+    match payload:
+        case me.JobAsked(job=name):
+            job = JobRecord(name, payload.verb, payload.argument, event.actor, payload.heavy)
+            state.jobs[name] = replace(job, asked=event.at, event=event.ref)
+        case me.JobBegun():
+            _change(state.jobs, payload.job, status=JobStatus.RUNNING, begun=event.at)
+        case me.JobProgressed():
+            _change(state.jobs, payload.job, done=payload.done, of=payload.of, text=payload.text)
+        case me.JobEnded():
+            ended = {name: getattr(payload, name) for name in ("status", "message", "answer", "error")}
+            _change(state.jobs, payload.job, **ended, ended=event.at)
+            state.autonomous = "" if state.autonomous == payload.job else state.autonomous
+        case me.AutonomyChanged():
+            state.autonomous = payload.job
+
+
+def _items(state: MastermindState, event: Event, payload: Payload) -> None:
+    if isinstance(payload, me.ItemAdded):
+        state.items[payload.item.id] = replace(payload.item, added=event.at, changed=event.at)
+    elif isinstance(payload, me.ItemMerged | me.ItemMoved) and payload.item in state.items:
+        item = replace(state.items[payload.item], changed=event.at)
+        if isinstance(payload, me.ItemMerged):
+            priority = max(item.priority, payload.priority)
+            item = replace(item, priority=priority, evidence=payload.evidence, merged=item.merged + 1)
+        else:
+            item = _moved_item(item, event, payload)
+        state.items[payload.item] = item
+
+
+def _moved_item(item: BacklogItem, event: Event, moved: me.ItemMoved) -> BacklogItem:
+    begins = moved.status is ItemStatus.IN_PROGRESS and item.status is not ItemStatus.IN_PROGRESS
+    return replace(
+        item,
+        status=moved.status,
+        message=moved.message,
+        campaign=moved.campaign or item.campaign,
+        decided_by=event.actor if moved.decided else item.decided_by,
+        attempts=item.attempts + begins,
+        tried=event.at if begins else item.tried,
+    )
+
+
+def _campaigns(state: MastermindState, event: Event, payload: Payload) -> None:
+    name = getattr(payload, "campaign", "")
+    campaign = state.campaigns.get(name)
+    if isinstance(payload, me.CampaignBegun):
+        same = {key: getattr(payload, key) for key in ("rule", "seed", "budget", "job", "item")}
+        stages = (Stage(event.at, CampaignStatus.AUDITING, payload.rule, event.ref),)
+        campaign = Campaign(name, payload.directive, payload.component, **same, stages=stages)
+        state.campaigns[name] = replace(campaign, begun=event.at, actor=event.actor)
+    elif campaign is not None:
+        state.campaigns[name] = replace(campaign, **_campaign_changes(campaign, event, payload))
+        if isinstance(payload, me.CandidateJudged) and not payload.again:
+            judged = campaign.candidate(payload.candidate)
+            if judged is not None and judged.key:
+                state.verdicts[judged.key] = (judged.id, payload.verdict)
+
+
+def _campaign_changes(campaign: Campaign, event: Event, payload: Payload) -> dict[str, Any]:
+    """What an event changes of its campaign, by field."""
+    match payload:
+        case me.CampaignStaged(status=status, text=text, usd=usd):
+            return {
+                "status": status,
+                "message": text,
+                "chosen": payload.chosen or campaign.chosen,
+                "job": payload.job or campaign.job,
+                "stages": (*campaign.stages, Stage(event.at, status, text, event.ref)),
+                "ended": event.at if status.over else "",
+                **(_charged(campaign, usd) if payload.proposing else {"usd": campaign.usd + usd}),
+            }
+        case me.CampaignFound():
+            return {"findings": payload.findings}
+        case me.CandidateMade(candidate=made):
+            return {"candidates": (*campaign.candidates, made), **_charged(campaign, made.cost_usd)}
+        case me.CampaignSplit():
+            return {"sets": payload.sets, "suite": payload.suite}
+        case me.ProposalsKept(usd=usd):
+            kept = {**campaign.kept, payload.key: payload.blob}
+            return {"kept": kept, "usd": campaign.usd + usd, "prepaid": campaign.prepaid + usd}
+        case me.ShadowRun(shadow=shadow):
+            shadows = (*campaign.shadows, replace(shadow, at=event.at))
+            seconds = campaign.seconds + shadow.verdict.seconds
+            return {"shadows": shadows, "seconds": seconds, "usd": campaign.usd + shadow.usd}
+        case me.CandidateJudged() if campaign.candidate(payload.candidate) is not None:
+            candidates = tuple(
+                replace(candidate, verdict=payload.verdict, again=payload.again)
+                if candidate.id == payload.candidate
+                else candidate
+                for candidate in campaign.candidates
+            )
+            seconds = 0.0 if payload.again else payload.verdict.seconds
+            return {"candidates": candidates, "seconds": campaign.seconds + seconds}
+        case me.WatchTold():
+            return {"told": payload.text}
+    return _application_changes(campaign, event, payload)
+
+
+def _application_changes(campaign: Campaign, event: Event, payload: Payload) -> dict[str, Any]:
+    """What an event changes of its campaign's application, and by that of the campaign."""
+    application = campaign.application
+    if isinstance(payload, me.ApplyBegun):
+        begun = replace(payload.application, begun=event.at, ended="", undoing=False)
+        return {"application": begun, "chosen": begun.candidate}
+    if application is None:
+        return {}
+    match payload:
+        case me.ApplyEnded():
+            status, text = CampaignStatus.APPLIED, "applied"
+            application = replace(application, ended=event.at, tree_after=payload.tree)
+        case me.RollbackBegun():
+            return {"application": replace(application, undoing=True)}
+        case me.RolledBack():
+            status, text = payload.status, payload.reason
+            application = replace(application, undoing=False, ended=event.at)
+        case _:
+            return {}
+    return {
+        "application": application,
+        "status": status,
+        "message": text,
+        "stages": (*campaign.stages, Stage(event.at, status, text, event.ref)),
+        "ended": event.at if status.over else "",
+    }
+
+
+def _charged(campaign: Campaign, usd: float) -> dict[str, float]:
+    """What a cost changes: what was paid for a kept answer is not counted again."""
+    paid = min(usd, campaign.prepaid)
+    return {"usd": campaign.usd + usd - paid, "prepaid": campaign.prepaid - paid}
+
+
+def _identities(state: MastermindState, event: Event, payload: Payload) -> None:
+    match payload:
+        case me.IdentityCreated():
+            state.identities[payload.identity.address] = replace(payload.identity, created=event.at)
+        case me.IdentityDeprecated():
+            _change(state.identities, payload.address, deprecated=event.at, reason=payload.reason)
+
+
+def check_counts_text(sets: Mapping[str, int]) -> str:
+    """How many checks a suite has, in words: `40 work, 160 choose, 400 sealed`."""
+    order = ("work", "choose", "sealed")
+    return ", ".join(f"{sets[split]} {split}" for split in order if split in sets)
+
+
+def _change(table: dict[str, Any], key: str, **changes: Any) -> None:
+    if key in table:
+        table[key] = replace(table[key], **changes)
+
+
+def _charge_line(charge: me.ModelCharged) -> str:
+    failed = f": {charge.trouble}" if charge.trouble else ""
+    return f"{charge.model} was asked, {charge.tokens:,} tokens, ${charge.usd:.4f}{failed}"
+
+
+def _item_line(added: me.ItemAdded) -> str:
+    item = added.item
+    return f"{item.id} ({item.target}, {item.priority}): {item.suggestion}"
+
+
+def _reason(text: str, reason: str) -> str:
+    return f"{text}: {reason}" if reason else text
+
+
+_LINES: dict[type[Payload], Callable[[Any], str]] = {
+    me.JobAsked: lambda job: f"{job.job}: {job.verb} {job.argument}".rstrip(),
+    me.JobEnded: lambda job: f"{job.job} {job.status}: {job.message}",
+    me.ItemAdded: _item_line,
+    me.ItemMerged: lambda item: f"{item.item} was found again",
+    me.ItemMoved: lambda item: _reason(f"{item.item} {item.status}", item.message),
+    me.CampaignBegun: lambda begun: f"{begun.campaign} on {begun.component.id}: {begun.directive}",
+    me.CampaignStaged: lambda stage: _reason(f"{stage.campaign} {stage.status}", stage.text),
+    me.CampaignFound: lambda audit: f"{audit.campaign}: {len(audit.findings)} findings",
+    me.CampaignSplit: lambda split: f"{split.campaign} is judged by {check_counts_text(split.sets)}",
+    me.ProposalsKept: lambda kept: f"{kept.campaign} paid ${kept.usd:.4f} for an answer, which is kept",
+    me.ModelCharged: _charge_line,
+    me.ShadowRun: lambda run: f"{run.shadow.candidate} ran as a shadow: {run.shadow.verdict.ruling}",
+    me.CandidateMade: lambda made: f"{made.candidate.id} by {made.candidate.origin}: {made.candidate.title}",
+    me.CandidateJudged: lambda judged: _reason(
+        f"{judged.candidate} {judged.verdict.ruling}", "; ".join(judged.verdict.reasons)
+    ),
+    me.ApplyBegun: lambda begun: f"{begun.application.candidate} is being applied",
+    me.ApplyEnded: lambda ended: f"{ended.campaign} is applied",
+    me.RollbackBegun: lambda begun: _reason(f"{begun.campaign} is being rolled back", begun.reason),
+    me.RolledBack: lambda ended: _reason(f"{ended.campaign} is rolled back", ended.reason),
+    me.WatchTold: lambda warning: warning.text,
+    me.Noted: lambda note: note.text,
+    me.IdentityCreated: lambda made: f"{made.identity.entity} can sign as {made.identity.address}",
+    me.IdentityDeprecated: lambda given_up: _reason(f"{given_up.address} is given up", given_up.reason),
+    me.AutonomyChanged: lambda changed: (
+        f"the backlog is worked off by itself by {changed.job}" if changed.job else changed.reason
+    ),
+}
+"""What the log says of an event; nothing of others."""
+
+
+class EventStream:
+    """The one place that writes to the stream; `state` is the fold of all that was appended."""
+
+    def __init__(self, log: StreamLog, state: MastermindState) -> None:
+        self.log = log
+        self.state = state
+        self._news = asyncio.Event()
+
+    @classmethod
+    async def open(cls, store: JournalStore, clock: Clock) -> Self:
+        """Read the stream.
+
+        Raises:
+            JournalError: it cannot be read, or holds what this version does not know.
+        """
+        events = await store.read(MASTERMIND)
+        state = await asyncio.to_thread(fold, events)
+        return cls(StreamLog(MASTERMIND, state.version, state.hash, clock, store.commit), state)
+
+    def append(self, payload: Payload, *, actor: str = "system", causes: tuple[str, ...] = ()) -> Event:
+        """Add an event and fold it, as the journal will give it back; it is pending until `commit`."""
+        event = self.log.append(payload, actor=actor, causes=causes, tick=0)
+        apply_event(self.state, event, payload_of(event))
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+        return event
+
+    async def write(self, payload: Payload, *, actor: str = "system", causes: tuple[str, ...] = ()) -> Event:
+        """Add an event and make it durable.
+
+        Raises:
+            JournalError: the journal refused; the event stays pending.
+        """
+        event = self.append(payload, actor=actor, causes=causes)
+        await self.log.commit()
+        return event
+
+    async def commit(self) -> None:
+        """Make all that is pending durable.
+
+        Raises:
+            JournalError: the journal refused.
+        """
+        await self.log.commit()
+
+    async def changed(self) -> None:
+        """Wait for the next event."""
+        await self._news.wait()
+
+    async def close(self) -> None:
+        """Make what is pending durable where that can be done."""
+        with suppress(JournalError):
+            await self.log.commit()
+        await self.log.close()
+
+    def tell(
+        self, topic: str, text: str, data: dict[str, Any] | None = None, *, actor: str = "system"
+    ) -> Event:
+        """A line of the log that no other event says."""
+        return self.append(me.Noted(topic=topic, text=text, data=data or {}), actor=actor)

@@ -1,0 +1,178 @@
+"""The record of a journal that is kept in its index: looked up where it is asked for, not read as a whole.
+
+What is newer than the index is taken in as by any `Record` and stays in memory; whoever writes the index
+flushes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import weakref
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+from engine.core.journal import Event, JournalReadError
+from engine.core.store.port import JournalStore, Row, parse_ref
+from engine.core.store.schema import COLUMNS, to_event
+from engine.inquiry.index import INDEX, open_index
+from engine.inquiry.record import Record
+from engine.inquiry.relations import Basis, Relation
+
+GUESSED = 2_000
+"""Names among which a mistyped one is looked for, newest first."""
+
+_FOLLOWERS = """
+select e.stream || ':' || e.version, l.relation from links l join journal.events e on e.seq = l.seq
+where l.basis = ? order by l.seq
+"""
+_BASES = """
+select l.basis, l.relation from journal.events e join links l on l.seq = e.seq
+where e.stream = ? and e.version = ? order by l.place
+"""
+
+
+def _rows(connection: sqlite3.Connection, sql: str, *values: object) -> list[Any]:
+    """What a question to the index gives.
+
+    Raises:
+        JournalReadError: the index is damaged.
+    """
+    try:
+        return connection.execute(sql, values).fetchall()
+    except sqlite3.Error as error:
+        raise JournalReadError(
+            f"The index of the journal cannot be read ({error}): remove .pilothouse/{INDEX}, it is made anew."
+        ) from error
+
+
+class IndexedRecord(Record):
+    """A record whose older part stands in the index of a journal.
+
+    Args:
+        connection: the index, with the journal attached; it is closed with the record.
+        below: the place of the first event that the index does not have.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, below: int) -> None:
+        super().__init__()
+        for (saved,) in _rows(connection, "select value from about where key = 'relations'"):
+            self._names.restore(json.loads(saved))
+        self.below = below
+        self._connection = connection
+        self._seqs: dict[str, int] = {}
+        """The place of each event that was taken in here."""
+        self._looked_up: dict[str, Event | None] = {}
+        self._kept_bases: dict[str, tuple[Basis, ...]] = {}
+        self._kept_followers: dict[str, tuple[Basis, ...]] = {}
+        weakref.finalize(self, connection.close)
+
+    def event(self, ref: str) -> Event | None:
+        """The event of the journal with this reference, or None."""
+        if ref not in self._known and ref not in self._looked_up:
+            events = self._where("stream = ? and version = ?", *(parse_ref(ref) or ("", 0)))
+            self._looked_up[ref] = next((event for event in events if event.ref == ref), None)
+        return self._known.get(ref) or self._looked_up.get(ref)
+
+    def _where(self, condition: str, *values: object) -> Iterable[Event]:
+        """The journal's events that a condition selects."""
+        rows = _rows(self._connection, f"select {COLUMNS} from journal.events where {condition}", *values)
+        return (to_event(cast("Row", row)) for row in rows)
+
+    def add(self, event: Event) -> None:
+        """Take the next event in; one that the index has changes nothing."""
+        if event.seq >= self.below and event.ref not in self._seqs:
+            self._seqs[event.ref] = event.seq
+            super().add(event)
+
+    def bases(self, ref: str) -> tuple[Basis, ...]:
+        """What an event depends on: recorded causes first."""
+        if ref in self._seqs:
+            return super().bases(ref)
+        if ref not in self._kept_bases:
+            rows = _rows(self._connection, _BASES, *(parse_ref(ref) or ("", 0)))
+            self._kept_bases[ref] = tuple(Basis(basis, Relation(relation)) for basis, relation in rows)
+        return self._kept_bases[ref]
+
+    def followers(self, ref: str) -> tuple[Basis, ...]:
+        """What depends on an event, in the order of the record."""
+        if ref not in self._kept_followers:
+            rows = _rows(self._connection, _FOLLOWERS, ref)
+            self._kept_followers[ref] = tuple(Basis(row, Relation(relation)) for row, relation in rows)
+        return self._kept_followers[ref] + super().followers(ref)
+
+    def newest(self, kind: str, agent: str = "") -> Event | None:
+        """The newest event of a kind, or of any where it is empty; of one agent, or of all."""
+        newest = super().newest(kind, agent)
+        chosen = "(?1 = '' or kind = ?1) and (?2 = '' or stream = ?2)"
+        by_kind = f"seq = (select max(seq) from journal.events where kind = ?1) and {chosen}"
+        for condition in (by_kind, f"{chosen} order by seq desc limit 1"):
+            newest = newest or next(iter(self._where(condition, kind, agent)), None)
+        return newest
+
+    def of_kind(self, kind: str) -> Iterable[Event]:
+        """All events of a kind, oldest first."""
+        return self._where("kind = ? order by seq", kind)
+
+    def _find(self, agent: str, name: str) -> list[str]:
+        rows = _rows(
+            self._connection,
+            "select owner, ref from named where name = ?1 and (?2 = '' or owner = ?2) order by seq",
+            name,
+            agent,
+        )
+        names: dict[str, list[str]] = {}
+        for owner, ref in rows:
+            names.setdefault(owner, []).append(ref)
+        for (owner, known), refs in self._names.named.items():
+            if known == name and agent in ("", owner):
+                names.setdefault(owner, []).extend(refs)
+        return next(iter(names.values())) if len(names) == 1 else []
+
+    def _known_names(self) -> Iterable[tuple[str, str]]:
+        rows = _rows(
+            self._connection,
+            "select distinct owner, name from (select owner, name from named order by seq desc limit ?)",
+            GUESSED,
+        )
+        return [*rows, *self._names.named]
+
+    def _owners(self, names: Iterable[str]) -> list[str]:
+        rows = _rows(self._connection, "select distinct owner from named where name in (?, ?)", *names)
+        return list(dict.fromkeys([*(owner for (owner,) in rows if owner), *super()._owners(names)]))
+
+    def flush(self) -> None:
+        """Write what was taken in to the index, within its writer's transaction, and forget it here."""
+        links = [
+            (seq, place, basis.ref, basis.relation.value)
+            for ref, seq in self._seqs.items()
+            for place, basis in enumerate(super(IndexedRecord, self).bases(ref))
+        ]
+        self._connection.executemany("insert into links values(?, ?, ?, ?)", links)
+        named = [
+            (name, owner, self._seqs[ref], ref)
+            for (owner, name), refs in self._names.named.items()
+            for ref in refs
+        ]
+        self._connection.executemany("insert or ignore into named values(?, ?, ?, ?)", named)
+        saved = json.dumps(self._names.save(), separators=(",", ":"))
+        self._connection.execute("insert or replace into about values('relations', ?)", (saved,))
+        self._names.named.clear()
+        self.below = max(self._seqs.values(), default=self.below - 1) + 1
+        for store in (self._seqs, self._known, self._bases, self._followers):
+            store.clear()
+
+
+async def record_of(workspace: Path, store: JournalStore) -> Record:
+    """The record of a workspace as of now: its index, and what the journal has besides.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    index = await asyncio.to_thread(open_index, workspace)
+    record = IndexedRecord(*index) if index is not None else Record()
+    events = [event async for event in store.events(max(0, index[1] - 1) if index else 0, follow=False)]
+    await asyncio.to_thread(record.take_in, events)
+    return record

@@ -1,0 +1,337 @@
+"""Searches everything: events of all sessions and agents, memories, and files of the sandbox.
+
+Hits are reported while the search goes on, each source newest first; ending the task ends the search. Files
+are searched within bounds, by name and text; memories by their words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from engine.core.journal import JournalError
+from engine.memory.commands import owner_tag
+from engine.memory.errors import MemoryFault
+from engine.memory.search import SearchMatch
+from engine.sandbox.file_search import MAX_FILE_BYTES, MAX_FILES, walk
+from engine.sandbox.files import SandboxFiles
+from engine.sandbox.paths import PathError, name_text
+
+WORDS_LIMIT = 400
+"""Characters of what is looked for."""
+MOST_WORDS = 16
+SHOWN_BEFORE, SHOWN_AFTER = 60, 180
+"""Characters of a text that are shown around the first word found."""
+LIMIT = 100
+"""Hits of each source where nothing else is said."""
+
+_WORD = re.compile(r'"([^"]+)"|(\S+)')
+
+
+class SearchError(ValueError):
+    """What cannot be looked for; the message says why."""
+
+
+class Source(StrEnum):
+    """Where something was found."""
+
+    EVENT = "event"
+    MEMORY = "memory"
+    FILE = "file"
+
+    @property
+    def several(self) -> str:
+        """The word for more than one."""
+        return "memories" if self is Source.MEMORY else f"{self.value}s"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """What is looked for; made by `wanted`."""
+
+    words: tuple[str, ...]
+    """Each must occur, in any case and order."""
+    agent: str = ""
+    """The one agent that counts; empty for all. Files belong to no agent."""
+    kind: str = ""
+    """A kind of event or the beginning of one (`action`), or the name of a source; empty for all."""
+    limit: int = LIMIT
+    """Hits of each source."""
+
+    @property
+    def sources(self) -> frozenset[Source]:
+        """Where it is to be looked for."""
+        if self.kind in set(Source):
+            return frozenset({Source(self.kind)})
+        if self.kind:
+            return frozenset({Source.EVENT})
+        return frozenset(Source) - ({Source.FILE} if self.agent else set())
+
+    @property
+    def event_kind(self) -> str:
+        """The beginning of the kinds of events that count."""
+        return "" if self.kind in set(Source) else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Something that was found; its text is as it was recorded and is cleaned by whoever shows it."""
+
+    source: Source
+    ref: str
+    """`stream:version` of an event, the id of a memory, or `path:line` of a file."""
+    at: str
+    """When it happened, or when it was changed: ISO 8601 UTC."""
+    agent: str
+    """The stream of an event; empty where it is no agent's."""
+    kind: str
+    """The kind of an event, the type of a memory, `text` or `name` of a file."""
+    text: str
+    """What stands around the first word."""
+    session: str = ""
+    """The session of an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one source has found since it last told, and how far it is."""
+
+    source: Source
+    hits: tuple[Hit, ...] = ()
+    looked_at: int = 0
+    """Events, memories or files that were looked at so far."""
+    done: bool = False
+    more: bool = False
+    """Whether there may be more than the limits let through."""
+    problem: str = ""
+    """Why the source could not be searched."""
+
+
+Tell = Callable[[Batch], None]
+Search = Callable[[SearchQuery, Tell], Coroutine[Any, Any, None]]
+"""Looks through one source, telling what it finds, and a last batch that is `done`."""
+
+
+def parse_query(text: str, *, agent: str = "", kind: str = "", limit: int = LIMIT) -> SearchQuery:
+    """What a line of words looks for; words between double quotes belong together.
+
+    Raises:
+        FindingError: there is no word, or there are too many.
+    """
+    if len(text) > WORDS_LIMIT:
+        raise SearchError(f"the words have {len(text)} characters; at most {WORDS_LIMIT} are looked for")
+    if not 1 <= limit <= 10_000:
+        raise SearchError(f"the limit is {limit}; it can be from 1 to 10000")
+    terms = [quoted or plain for quoted, plain in _WORD.findall(text)]
+    words = tuple(dict.fromkeys(word for word in terms if word.strip('" ')))
+    if not words:
+        raise SearchError("say what to look for: one word or more")
+    if len(words) > MOST_WORDS:
+        raise SearchError(f"{len(words)} words are too many; at most {MOST_WORDS} are looked for")
+    return SearchQuery(words, agent, kind, limit)
+
+
+async def run_search(what: SearchQuery, sources: Sequence[tuple[Source, Search]], tell: Tell) -> None:
+    """Look through all sources at once; to end it before, cancel the task.
+
+    Args:
+        what: what is looked for.
+        sources: where, by name; those that do not count for it are left out.
+        tell: takes what is found as it comes, in this loop.
+    """
+    async with asyncio.TaskGroup() as group:
+        for source, search in sources:
+            if source in what.sources:
+                group.create_task(search(what, tell))
+
+
+async def in_thread(work: Callable[[Tell, threading.Event], None], tell: Tell) -> None:
+    """Run a search in a thread; what it tells is passed on in this loop until the calling task ends.
+
+    Args:
+        work: takes where to tell, and what is set when it is to end.
+        tell: called in this loop.
+    """
+    loop = asyncio.get_running_loop()
+    stop = threading.Event()
+
+    def pass_on(batch: Batch) -> None:
+        if not stop.is_set():
+            tell(batch)
+
+    def report(batch: Batch) -> None:
+        if not stop.is_set():
+            loop.call_soon_threadsafe(pass_on, batch)
+
+    try:
+        await loop.run_in_executor(None, work, report, stop)
+    finally:
+        stop.set()
+
+
+def contains_words(text: str, words: Sequence[str]) -> bool:
+    """Whether all words occur in a text, in any case."""
+    folded = text.casefold()
+    return all(word.casefold() in folded for word in words)
+
+
+def excerpt(text: str, words: Sequence[str]) -> str:
+    """The part of a text around the first word that occurs in it, with `…` where something was cut."""
+    starts = [match.start() for word in words if (match := re.search(re.escape(word), text, re.IGNORECASE))]
+    first = min(starts, default=0)
+    start, end = max(0, first - SHOWN_BEFORE), first + SHOWN_AFTER
+    cut = text[start:end]
+    return ("…" if start else "") + cut + ("…" if end < len(text) else "")
+
+
+def newest_first(hits: Sequence[Hit]) -> list[Hit]:
+    """Hits of all sources in one order."""
+    return sorted(hits, key=lambda hit: hit.at, reverse=True)
+
+
+BATCH_FILES = 64
+"""Files looked at before it is told again."""
+LINES = 3
+"""Lines of one file that are told."""
+
+
+class FileSearch:
+    """Looks through the files beneath a root, which are opened by directory descriptors only."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    async def __call__(self, what: SearchQuery, tell: Tell) -> None:
+        """Tell what is found, files that were changed last first."""
+        try:
+            await in_thread(partial(self._through, what), tell)
+        except (OSError, PathError) as error:
+            problem = error.message if isinstance(error, PathError) else str(error.strerror)
+            tell(Batch(Source.FILE, done=True, problem=problem))
+
+    def _through(self, what: SearchQuery, tell: Tell, stop: threading.Event) -> None:
+        if not self._root.is_dir():
+            tell(Batch(Source.FILE, done=True))
+            return
+        files = SandboxFiles(self._root)
+        try:
+            _look(files, what, tell, stop)
+        finally:
+            files.close()
+
+
+def _look(files: SandboxFiles, what: SearchQuery, tell: Tell, stop: threading.Event) -> None:
+    newest, more = _newest(files, stop)
+    left = what.limit
+    hits: list[Hit] = []
+    for count, (changed, path) in enumerate(newest, 1):
+        if stop.is_set():
+            return
+        for hit in _hits(files, what, changed, path):
+            if not left:
+                tell(Batch(Source.FILE, tuple(hits), count, done=True, more=True))
+                return
+            hits.append(hit)
+            left -= 1
+        if count % BATCH_FILES == 0:
+            tell(Batch(Source.FILE, tuple(hits), count))
+            hits = []
+    tell(Batch(Source.FILE, tuple(hits), len(newest), done=True, more=more))
+
+
+def _newest(files: SandboxFiles, stop: threading.Event) -> tuple[list[tuple[float, str]], bool]:
+    """Regular files with the time of their change, and whether there are more than are looked at."""
+    newest: list[tuple[float, str]] = []
+    for path, is_directory in walk(files):
+        if stop.is_set():
+            break
+        if is_directory:
+            continue
+        if len(newest) == MAX_FILES:
+            return sorted(newest, reverse=True), True
+        try:
+            status = files.entry(path)
+        except PathError:
+            continue
+        if status is not None:
+            newest.append((status.st_mtime, path))
+    return sorted(newest, reverse=True), False
+
+
+def _hits(files: SandboxFiles, what: SearchQuery, changed: float, path: str) -> Iterator[Hit]:
+    name, at = name_text(path), _time(changed)
+    if contains_words(name, what.words):
+        yield Hit(Source.FILE, name, at, "", "name", name)
+    try:
+        content = files.read_bytes(path, MAX_FILE_BYTES)
+    except PathError:
+        return  # too large, not a plain file any more, or not ours to read
+    if b"\0" in content[:8192]:
+        return
+    text = content.decode("utf-8", "replace")
+    if not contains_words(text, what.words):
+        return
+    lines = text.splitlines()
+    fitting = [place for place, line in enumerate(lines) if contains_words(line, what.words)][:LINES]
+    # Where the words depend on lines of their own, the first of them is told.
+    fitting = (
+        fitting or [place for place, line in enumerate(lines) if contains_words(line, what.words[:1])][:1]
+    )
+    for number in fitting:
+        line = excerpt(lines[number].strip(), what.words)
+        yield Hit(Source.FILE, f"{name}:{number + 1}", at, "", "text", line)
+
+
+def _time(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    except (OverflowError, ValueError, OSError):
+        return "1970-01-01T00:00:00.000000Z"
+
+
+Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
+"""Answers a request to memory by its name and arguments."""
+MOST = 100
+"""Memories that are asked for; memory itself ranks them."""
+
+
+class MemorySearch:
+    """Looks through the memories of a workspace; those that are only alike do not count."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    async def __call__(self, what: SearchQuery, tell: Tell) -> None:
+        """Tell what is found, newest first."""
+        try:
+            asked = {"query": " ".join(what.words), "limit": min(what.limit, MOST)}
+            matches: list[SearchMatch] = list(await self._ask("hybrid_search_memories", asked))
+            worded = [match for match in matches if match.keyword > 0]
+            if what.agent:
+                works = {match.memory.workflow for match in worded}
+                own = {work for work in works if await self._belongs(work, what.agent)}
+                worded = [match for match in worded if match.memory.workflow in own]
+        except (MemoryFault, JournalError) as error:
+            tell(Batch(Source.MEMORY, done=True, problem=str(error)))
+            return
+        worded.sort(key=lambda match: match.memory.created_at, reverse=True)
+        hits = tuple(_hit(match, what) for match in worded)
+        tell(Batch(Source.MEMORY, hits, len(matches), done=True, more=len(matches) == asked["limit"]))
+
+    async def _belongs(self, work: str, agent: str) -> bool:
+        details = await self._ask("get_workflow_details", {"workflow_id": work})
+        return owner_tag(agent) in details.tags
+
+
+def _hit(match: SearchMatch, what: SearchQuery) -> Hit:
+    memory = match.memory
+    at = datetime.fromtimestamp(memory.created_at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return Hit(Source.MEMORY, memory.id, at, "", str(memory.type), excerpt(memory.content, what.words))

@@ -1,1 +1,0 @@
-"""What of the system itself can be better, found without a model: components, audits, searches, suites."""

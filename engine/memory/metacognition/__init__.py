@@ -1,0 +1,1 @@
+"""Reflection, consolidation and upkeep: what is due, and who runs it in the background."""

@@ -1,0 +1,275 @@
+"""Memory once it is open: one writer and one reader, each with a connection and a thread of its own.
+
+So nothing waits on the event loop, and a search never waits for a write. The memory of a workspace whose
+journal another process writes is only read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from engine.core.memory import Content, MemoryStatus
+from engine.core.ports import Clock
+from engine.core.store.blobs import BlobStore
+from engine.core.store.port import DATA_DIRECTORY, JournalStore
+from engine.memory import fold, memories, note_writer, upkeep
+from engine.memory.database import STREAM, Projection, connect, usable
+from engine.memory.embedding import EMBEDDER, NOTE
+from engine.memory.errors import MemoryInputError, MemoryRefused, MemoryUnavailable
+from engine.memory.notes import Noted
+from engine.memory.requests import Request, View, named
+from engine.memory.search import MemorySearcher
+from engine.memory.tables import Reading
+from engine.memory.writer import CATCH_UP_PAGE, Writer, WriteResult
+
+R = TypeVar("R")
+
+DATABASE = "memory.db"
+"""The tables, in the data directory."""
+SPILL_BYTES = 16_384
+"""Bytes from which a result or an artifact becomes a blob."""
+HEAD_CHARACTERS = 2_000
+"""Characters of a blob that stay in its event."""
+_REQUESTS = (note_writer, upkeep, memories)
+"""The modules that define requests; importing them makes these known by name."""
+
+
+class MemoryReader:
+    """What a workspace's agents remember, to be read; open it with `look`, and always `close` it."""
+
+    def __init__(
+        self, store: JournalStore, clock: Clock, thread: ThreadPoolExecutor, connection: sqlite3.Connection
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._reading_thread = thread
+        self._connection = connection
+        self._finder = MemorySearcher()
+        self._closed = False
+        self.note = ""
+        """What the answers may lack, in a sentence; empty when they are of the newest event."""
+
+    @classmethod
+    async def look(cls, directory: Path, store: JournalStore, *, clock: Clock) -> Self:
+        """Look into the memory of a workspace, also while another process writes to it.
+
+        Tables that are missing or of another format are made from the journal in a temporary database.
+
+        Args:
+            directory: the workspace.
+            store: its journal, open for reading.
+            clock: what time it is.
+
+        Raises:
+            MemoryUnavailable: there is no space to make the tables that are missing.
+            JournalError: the journal could not be read, or holds what this version does not know.
+        """
+        thread = ThreadPoolExecutor(1, "memory-read")
+        loop = asyncio.get_running_loop()
+        try:
+            last = (await store.head(STREAM)).version
+            path = directory / DATA_DIRECTORY / DATABASE
+            tables = await loop.run_in_executor(thread, partial(usable, path, writing=False))
+            note = ""
+            if tables is not None and tables[1][1] == await _event_hash(store, tables[1][0]):
+                connection, (version, _) = tables
+                if version < last:
+                    note = f"the newest {last - version} writes are not in {DATABASE} yet"
+            else:
+                projection = await loop.run_in_executor(thread, Projection.temporary)
+                connection = projection.connection
+                for first in range(1, last + 1, CATCH_UP_PAGE):
+                    page = await store.read(STREAM, first, min(last, first + CATCH_UP_PAGE - 1))
+                    await loop.run_in_executor(thread, projection.apply, page)
+                if last:
+                    note = f"there is no {DATABASE} to be read, so this was folded from the journal"
+            memory = cls(store, clock, thread, connection)
+            memory.note = note
+            await memory._read(lambda reading: None)
+        except BaseException:
+            thread.shutdown(wait=False)
+            raise
+        return memory
+
+    async def close(self) -> None:
+        """Close thread and connection; may be called again."""
+        if not self._closed:
+            self._closed = True
+            await self._close_reading()
+
+    async def _close_reading(self) -> None:
+        loop = asyncio.get_running_loop()
+        for closing in (self._finder.close, self._connection.close):
+            await loop.run_in_executor(self._reading_thread, closing)
+        self._reading_thread.shutdown(wait=False)
+
+    async def ask(self, request: Request[R], *, as_of: int | None = None) -> R:
+        """Answer a request that only reads; see `Memory.do`."""
+        if request.writes:
+            raise MemoryRefused(f"{request.verb} writes, and memory is read here.")
+        now, seq = fold.seconds(self._clock.now()), as_of
+        if as_of is not None:
+            event = await self._store.get(as_of)
+            if event is None:
+                head = await self._store.head_seq()
+                raise MemoryInputError("as_of", f"as_of: there is no event {as_of}; the newest is {head}.")
+            now = fold.seconds(event.at)
+        return await self._read(lambda reading: request.answer(View(reading, self._finder)), now, seq)
+
+    async def ask_by_name(self, verb: str, arguments: Mapping[str, Any], *, as_of: int | None = None) -> Any:
+        """Answer a request by its name, short or original, and its arguments; see `Memory.recall`."""
+        return await self.ask(named(verb, arguments), as_of=as_of)
+
+    @property
+    def status(self) -> MemoryStatus:
+        """How memory is doing."""
+        return MemoryStatus(EMBEDDER, len(self._finder.index), note=NOTE)
+
+    async def _read(self, work: Callable[[Reading], R], now: float = 0.0, seq: int | None = None) -> R:
+        """Run something in the reading thread, on one state of the database."""
+        if self._closed:
+            raise MemoryUnavailable("Memory is closed: open the workspace again.")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._reading_thread, self._at_once, work, now, seq)
+
+    def _at_once(self, work: Callable[[Reading], R], now: float, seq: int | None) -> R:
+        connection = self._connection
+        try:
+            connection.execute("begin")
+            try:
+                self._finder.refresh(connection)
+                return work(Reading(connection, now, None if seq is None else _version_at(connection, seq)))
+            finally:
+                connection.execute("rollback")
+        except sqlite3.Error as error:
+            raise MemoryUnavailable(
+                f"Memory cannot be read just now ({error}): open the workspace again, and what is damaged is "
+                "built again from the journal."
+            ) from error
+
+
+def _version_at(connection: sqlite3.Connection, seq: int) -> int:
+    """The last event of memory's stream up to a place in the journal."""
+    rows = connection.execute("select coalesce(max(number), 0) from operations where seq <= ?", (seq,))
+    return int(rows.fetchone()[0])
+
+
+async def _event_hash(store: JournalStore, version: int) -> str:
+    """The hash of an event of memory's stream; that of the beginning for 0, no hash where there is none."""
+    if not version:
+        return ""
+    event = await store.get(f"{STREAM}:{version}")
+    return event.hash if event is not None else "none"
+
+
+class OpenedMemory(MemoryReader):
+    """What a workspace's agents remember; open it with `open`, and always `close` it."""
+
+    def __init__(
+        self,
+        store: JournalStore,
+        blobs: BlobStore,
+        clock: Clock,
+        threads: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
+        projection: Projection,
+        reader: sqlite3.Connection,
+    ) -> None:
+        super().__init__(store, clock, threads[1], reader)
+        self._blobs = blobs
+        self._writing_thread = threads[0]
+        self._projection = projection
+        self.writer = Writer(store, projection, threads[0], clock)
+
+    @classmethod
+    async def open(cls, directory: Path, store: JournalStore, clock: Clock) -> Self:
+        """Open the memory of a workspace whose journal is open for writing.
+
+        Raises:
+            MemoryUnavailable: the journal is open for reading only, or the database cannot be made.
+            JournalError: the journal could not be read, or holds what this version does not know.
+        """
+        if store.read_only:
+            raise MemoryUnavailable("Memory needs a journal that is open for writing: open the workspace so.")
+        loop = asyncio.get_running_loop()
+        path = directory / DATA_DIRECTORY / DATABASE
+        blobs = BlobStore(directory / DATA_DIRECTORY / "blobs")
+        threads = (ThreadPoolExecutor(1, "memory-write"), ThreadPoolExecutor(1, "memory-read"))
+
+        def known(version: int) -> str:
+            return asyncio.run_coroutine_threadsafe(_event_hash(store, version), loop).result()
+
+        memory: Self | None = None
+        try:
+            projection = await _finished(loop.run_in_executor(threads[0], Projection.open, path, known))
+            reader = await loop.run_in_executor(threads[1], partial(connect, path, writing=False))
+            memory = cls(store, blobs, clock, threads, projection, reader)
+            await memory.writer.catch_up()
+            await memory._read(lambda reading: None)
+        except BaseException:
+            if memory is not None:
+                await memory.close()
+            for thread in threads:
+                thread.shutdown(wait=False)
+            raise
+        return memory
+
+    async def close(self) -> None:
+        """Finish what waits, and close threads and connections; may be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            await self.writer.close()
+        finally:
+            await self._close_reading()
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._writing_thread, self._projection.connection.close)
+            self._writing_thread.shutdown(wait=False)
+
+    async def write(self, request: Request[R], *, actor: str, causes: tuple[str, ...] = ()) -> WriteResult[R]:
+        """See `Memory.write`."""
+        if not request.writes:
+            raise MemoryInputError("", f"{request.verb} only reads: ask for it, there is nothing to write.")
+        contents = {name: await self._spill(getattr(request, name)) for name in request.big}
+        return await self.writer.write(request.write, actor=actor, causes=causes, contents=contents)
+
+    def named(self, verb: str, arguments: Mapping[str, Any]) -> Request[Any]:
+        """A request by its name and arguments; see `requests.named`."""
+        return named(verb, arguments)
+
+    async def workflow_of(self, agent: str, goal: str) -> str:
+        """See `Memory.workflow_of`."""
+        return await self.ask(note_writer.FindWorkflow(agent=agent, goal=goal))
+
+    async def last_recorded(self) -> int:
+        """See `Memory.last_recorded`; waits for the writes before it."""
+        return (await self.writer.write(lambda unit: note_writer.last_recorded(unit.reading))).answer
+
+    async def write_notes(self, noted: Sequence[Noted]) -> list[str]:
+        """See `Memory.write_notes`."""
+        work = partial(note_writer.write_notes, noted=noted)
+        return (await self.writer.write(work, actor="system")).answer
+
+    async def _spill(self, text: str) -> Content:
+        """A text as memory keeps it; blobs are durable before any event names them."""
+        whole = text.encode()
+        if len(whole) <= SPILL_BYTES:
+            return Content(text, "", len(whole))
+        return Content(text[:HEAD_CHARACTERS], await self._blobs.put(whole), len(whole))
+
+
+async def _finished(work: asyncio.Future[Projection]) -> Projection:
+    """The result of a thread; after a cancellation it is let finish, and closed."""
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        if work.exception() is None:
+            work.result().connection.close()
+        raise

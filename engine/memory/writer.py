@@ -1,0 +1,375 @@
+"""The one task that writes to memory: it decides, commits to the journal, and then to the tables.
+
+A write is a function that runs in the database's thread within an open transaction: it sees what the writes
+before it did, and what it emits is folded at once. When all writes of a group have run, their events are
+committed to the journal, and only then the transaction. If the journal refuses, the transaction is rolled
+back and nothing was written anywhere. A write that raises is rolled back alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from engine.core import memory_events as ev
+from engine.core.journal import Event, JournalError, Payload, chain_hash
+from engine.core.memory import (
+    Content,
+    MemoryItem,
+    MemoryLevel,
+    MemoryType,
+    Thought,
+    ThoughtChain,
+    ThoughtType,
+)
+from engine.core.ports import Clock
+from engine.core.store.port import JournalStore, parse_ref
+from engine.memory import fold, scoring
+from engine.memory.database import STREAM, Projection
+from engine.memory.errors import MemoryFault, MemoryInputError, MemoryUnavailable
+from engine.memory.tables import Reading
+
+R = TypeVar("R")
+
+
+class WriteResult(NamedTuple, Generic[R]):
+    """The result of a unit of work."""
+
+    answer: R
+    event: str = ""
+    """Reference of the last event that it wrote; empty when nothing was to be written."""
+
+
+GROUP_LIMIT = 256
+"""Writes that share one transaction."""
+CATCH_UP_PAGE = 1_000
+"""Events folded at a time when the database is behind the journal."""
+
+
+class Unit:
+    """A unit of work: all that it emits is written, or nothing."""
+
+    def __init__(self, connection: sqlite3.Connection, head: tuple[int, str], job: _Job) -> None:
+        self._connection = connection
+        self._head = head
+        self._job = job
+        self.now = fold.seconds(job.at)
+        """When it happens, in seconds since 1970."""
+        self.reading = Reading(connection, self.now)
+        """Memory with all that was emitted so far."""
+        self.events: list[Event] = []
+
+    def new_id(self, letter: str, *, ahead: int = 0) -> str:
+        """An id for what the next event makes, or one that is so many events ahead of it."""
+        return f"{letter}{self._head[0] + 1 + ahead}"
+
+    def content(self, name: str, text: str) -> Content:
+        """A text of any size that was part of the request, as an event keeps it."""
+        return self._job.contents.get(name) or Content(text, "", len(text.encode()))
+
+    def emit(self, payload: Payload) -> None:
+        """Write an event, and have it in the tables at once."""
+        version, previous = self._head[0] + 1, self._head[1]
+        job, body = self._job, payload.body()
+        digest = chain_hash(
+            previous, STREAM, version, job.at, job.tick, job.actor, job.causes, payload.kind, body
+        )
+        event = Event(STREAM, version, job.at, job.tick, job.actor, job.causes, payload.kind, body, digest)
+        fold.apply(self._connection, event, payload)
+        self._head = (version, digest)
+        self.events.append(event)
+
+    def part(self, work: Callable[[Unit], object], **other: Any) -> Exception | None:
+        """Do a part of the work on behalf of something else; what it may not do is taken back alone.
+
+        Args:
+            work: the part.
+            other: its own `at`, `actor`, `causes`, `tick` and `contents`.
+
+        Returns:
+            Why it was taken back; None when it was done.
+
+        Raises:
+            MemoryUnavailable: the database refused, which concerns the whole.
+        """
+        unit = Unit(self._connection, self._head, replace(self._job, **other))
+        self._connection.execute("savepoint part")
+        error = None
+        try:
+            work(unit)
+        except Exception as fault:  # whatever it is, it is handed back
+            error = _as_fault(fault)
+            self._connection.execute("rollback to part")
+            if isinstance(error, MemoryUnavailable):
+                raise error from fault
+        else:
+            self.events += unit.events
+            self._head = unit._head
+        self._connection.execute("release part")
+        return error
+
+    def made_before(self, kind: type[Payload], key: str, workflow: str = "") -> str:
+        """Id of what a request with this idempotency key made already; empty when there is none."""
+        if not key:
+            return ""
+        rows = self.reading.rows(
+            # The index holds keys only, and is taken only where that is said.
+            "select subject from operations where kind = ? and key = ? and key <> '' and ? in ('', workflow)",
+            kind.kind,
+            key,
+            workflow,
+        )
+        return str(rows[0][0]) if rows else ""
+
+
+@dataclass(slots=True)
+class _Job:
+    """A write that waits for its turn."""
+
+    work: Callable[[Unit], Any]
+    at: str
+    actor: str
+    causes: tuple[str, ...]
+    tick: int
+    contents: Mapping[str, Content]
+    done: asyncio.Future[Any]
+    answer: Any = None
+    error: Exception | None = None
+    events: list[Event] = field(default_factory=list)
+
+
+class Writer:
+    """Takes writes from any task; close it, and it finishes what waits."""
+
+    def __init__(
+        self, store: JournalStore, projection: Projection, thread: ThreadPoolExecutor, clock: Clock
+    ) -> None:
+        self._store = store
+        self._projection = projection
+        self._thread = thread
+        self._clock = clock
+        self._head = projection.head
+        self._jobs: deque[_Job] = deque()
+        self._wake = asyncio.Event()
+        self._closing = False
+        self._behind = False
+        self._task = asyncio.create_task(self._run(), name="memory writer")
+
+    async def write(
+        self,
+        work: Callable[[Unit], R],
+        *,
+        actor: str = "agent",
+        causes: tuple[str, ...] = (),
+        contents: Mapping[str, Content] | None = None,
+    ) -> WriteResult[R]:
+        """Do a unit of work and answer what it answers, once it is durable.
+
+        Once called it is done even if the caller is cancelled.
+
+        Raises:
+            MemoryFault: the work was refused; nothing of it was written.
+            JournalError: the journal refused; nothing of it was written.
+        """
+        if self._closing:
+            raise MemoryUnavailable("Memory is closed: open the workspace again.")
+        await self._check_causes(causes)
+        done: asyncio.Future[WriteResult[R]] = asyncio.get_running_loop().create_future()
+        # An error whose caller no longer waits is dropped.
+        done.add_done_callback(lambda future: future.cancelled() or future.exception())
+        job = _Job(work, self._clock.now(), actor, causes, 0, contents or {}, done)
+        self._jobs.append(job)
+        self._wake.set()
+        return await asyncio.shield(done)
+
+    async def _check_causes(self, causes: tuple[str, ...]) -> None:
+        # Verification takes an event whose cause is not there for a sign that the journal was changed.
+        for cause in causes:
+            ref = parse_ref(cause)
+            if ref is None or not 1 <= ref[1] <= (await self._store.head(ref[0])).version:
+                raise MemoryInputError("causes", f"causes: there is no event {cause!r} in the journal.")
+
+    async def close(self) -> None:
+        """Finish what waits and end the task; may be called again."""
+        self._closing = True
+        self._wake.set()
+        await asyncio.wait([self._task])
+
+    async def catch_up(self) -> None:
+        """Fold the events that are in the journal and not in the tables.
+
+        Raises:
+            MemoryUnavailable: the database refused.
+            JournalError: the journal could not be read.
+        """
+        loop = asyncio.get_running_loop()
+        last = (await self._store.head(STREAM)).version
+        version, digest = await loop.run_in_executor(self._thread, lambda: self._projection.head)
+        while version < last:
+            page = await self._store.read(STREAM, version + 1, version + CATCH_UP_PAGE)
+            try:
+                await loop.run_in_executor(self._thread, self._projection.apply, page)
+            except sqlite3.Error as error:
+                raise _refused(error) from error
+            version, digest = page[-1].version, page[-1].hash
+        self._head = (version, digest)
+        self._behind = False
+
+    # -------------------------------------------------------------- the task
+
+    async def _run(self) -> None:
+        while not (self._closing and not self._jobs):
+            await self._wake.wait()
+            self._wake.clear()
+            while self._jobs:
+                group = [self._jobs.popleft() for _ in range(min(GROUP_LIMIT, len(self._jobs)))]
+                await self._serve(group)
+
+    async def _serve(self, group: Sequence[_Job]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            if self._behind:
+                await self.catch_up()
+            head = await loop.run_in_executor(self._thread, self._decide, group)
+            await self._make_durable(group, head)
+        except (MemoryFault, JournalError) as error:
+            with contextlib.suppress(sqlite3.Error):
+                await loop.run_in_executor(self._thread, self._projection.roll_back)
+            for job in group:
+                job.error = job.error or error
+        for job in group:
+            if not job.done.cancelled():
+                if job.error is None:
+                    last = job.events[-1].ref if job.events else ""
+                    job.done.set_result(WriteResult(job.answer, last))
+                else:
+                    job.done.set_exception(job.error)
+
+    def _decide(self, group: Sequence[_Job]) -> tuple[int, str]:
+        """Run every write within one open transaction; those that fail are taken back alone."""
+        connection, head = self._projection.connection, self._head
+        try:
+            connection.execute("begin immediate")
+            for job in group:
+                connection.execute("savepoint job")
+                unit = Unit(connection, head, job)
+                try:
+                    job.answer = job.work(unit)
+                except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
+                    job.error = _as_fault(error)
+                    connection.execute("rollback to job")
+                else:
+                    job.events = unit.events
+                    if unit.events:
+                        head = (unit.events[-1].version, unit.events[-1].hash)
+                connection.execute("release job")
+        except sqlite3.Error as error:
+            raise _refused(error) from error
+        return head
+
+    async def _make_durable(self, group: Sequence[_Job], head: tuple[int, str]) -> None:
+        """Commit to the journal, then to the tables."""
+        loop = asyncio.get_running_loop()
+        events = [event for job in group for event in job.events]
+        placed = await self._store.commit(events) if events else []
+        self._head = head
+        try:
+            await loop.run_in_executor(self._thread, self._show, placed)
+        except sqlite3.Error as error:
+            with contextlib.suppress(sqlite3.Error):
+                await loop.run_in_executor(self._thread, self._projection.roll_back)
+            if not placed:
+                raise _refused(error) from error
+            # The events are durable, so the writes were done; the tables are brought forward before the next.
+            self._behind = True
+
+    def _show(self, placed: Sequence[Event]) -> None:
+        connection = self._projection.connection
+        if placed:
+            places = [(event.seq, event.version) for event in placed]
+            connection.executemany("update operations set seq = ? where number = ?", places)
+            self._projection.note_head(placed[-1])
+        connection.execute("commit")
+
+
+def _refused(error: sqlite3.Error) -> MemoryUnavailable:
+    return MemoryUnavailable(
+        f"Memory cannot be written just now ({error}): check the space on the disk, then try again."
+    )
+
+
+def _as_fault(error: Exception) -> Exception:
+    """SQLite's and Python's words about a value as memory's own."""
+    if isinstance(error, sqlite3.OperationalError):
+        return _refused(error)
+    if isinstance(error, (sqlite3.Error, UnicodeError, OverflowError)):
+        return MemoryInputError("", f"The request holds a value that cannot be kept: {error}.")
+    return error
+
+
+def remember(unit: Unit, memory: MemoryItem, key: str = "") -> MemoryItem:
+    """Store a memory with its tags, time to live and place among the vectors settled."""
+    tags = tuple(dict.fromkeys((*memory.tags, str(memory.type), str(memory.level))))
+    settled = replace(
+        memory,
+        id=unit.new_id("m"),
+        tags=tags,
+        expires_at=scoring.expiry(unit.now, memory.ttl),
+        digest=scoring.text_digest(memory.description, memory.content),
+        created_at=unit.now,
+        updated_at=unit.now,
+    )
+    unit.emit(ev.MemoryStored(memory=settled, key=key))
+    return settled
+
+
+def forget(unit: Unit, memories: list[MemoryItem], *, expired: bool) -> None:
+    """Let memories go, with one event for each workflow."""
+    mine: dict[str, list[str]] = {}
+    for memory in memories:
+        mine.setdefault(memory.workflow, []).append(memory.id)
+    for workflow, idents in mine.items():
+        unit.emit(ev.MemoriesForgotten(workflow=workflow, memories=tuple(idents), expired=expired))
+
+
+def think(
+    unit: Unit,
+    chain: ThoughtChain,
+    kind: ThoughtType,
+    content: str,
+    *,
+    parent: str = "",
+    action: str = "",
+    artifact: str = "",
+    memory: str = "",
+    key: str = "",
+) -> Thought:
+    """Add a thought to a chain; what it refers to was checked."""
+    ((before,),) = unit.reading.rows(
+        "select coalesce(max(sequence), 0) from thoughts where chain = ? and died is null", chain.id
+    )
+    thought = Thought(
+        unit.new_id("t"), chain.id, kind, content, before + 1, parent, action, artifact, memory, unit.now
+    )
+    unit.emit(ev.ThoughtAdded(workflow=chain.workflow, thought=thought, key=key))
+    if kind in scoring.THOUGHT_IMPORTANCE:
+        record = MemoryItem(
+            id="",
+            workflow=chain.workflow,
+            content=content,
+            level=MemoryLevel.SEMANTIC,
+            type=MemoryType.REASONING_STEP,
+            importance=scoring.THOUGHT_IMPORTANCE[kind],
+            ttl=scoring.TTL_S[MemoryLevel.SEMANTIC],
+            description=f"Thought ({kind})",
+            action=action,
+            thought=thought.id,
+        )
+        remember(unit, record)
+    return thought

@@ -1,0 +1,1 @@
+"""How goals become plans: recipes, generated plans and thinkers."""

@@ -1,0 +1,169 @@
+"""The plan library: all recipes, shipped and of the workspace, kept live while files change."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from engine.planning.library.directory_watch import Fingerprint, fingerprint, toml_files, watch_directory
+from engine.planning.library.matcher import Matcher
+from engine.planning.library.recipe import MAX_BYTES, Parsed, Recipe, RecipeError, parse_recipes
+
+MAX_FILES = 200
+"""Most recipe files read from one directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """One state of the library; replaced as a whole, so that readers never see half of a change."""
+
+    recipes: tuple[Recipe, ...] = ()
+    errors: tuple[RecipeError, ...] = ()
+    by_verb: dict[str, tuple[tuple[Recipe, Matcher], ...]] | None = None
+
+
+def shipped_recipes() -> Traversable:
+    """The directory of the recipes that Pilothouse ships."""
+    return files("engine.planning.library") / "recipes"
+
+
+def shipped_agents() -> list[Path]:
+    """The folders of the skills of the agents that Pilothouse ships; blocking."""
+    with as_file(files("engine.planning.library") / "agents") as folder:
+        return sorted(path for path in folder.iterdir() if (path / "SKILL.md").is_file())
+
+
+class PlanLibrary:
+    """The recipes by which the procedural thinker plans.
+
+    A file with an error is left out, or its last good version stays in use, and the error is listed;
+    the other files go on working.
+    """
+
+    def __init__(self, shipped: Traversable | Path, user_dir: Path | None = None) -> None:
+        self._shipped = shipped
+        self._user_dir = user_dir
+        self._good: dict[str, tuple[Recipe, ...]] = {}
+        self._contents = _Contents()
+        self._seen: Fingerprint = ()
+        self._loading = threading.Lock()
+
+    @classmethod
+    def load(cls, shipped: Traversable | Path | None = None, user_dir: Path | None = None) -> PlanLibrary:
+        """Read the library; blocking.
+
+        Args:
+            shipped: directory of shipped recipes; those of the package when left out.
+            user_dir: directory of the operator's recipes; it need not exist.
+        """
+        library = cls(shipped_recipes() if shipped is None else shipped, user_dir)
+        library.reload()
+        return library
+
+    @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """All recipes, in library order: shipped files by name, then the operator's by name."""
+        return self._contents.recipes
+
+    @property
+    def errors(self) -> tuple[RecipeError, ...]:
+        """What is wrong in recipe files at present."""
+        return self._contents.errors
+
+    @property
+    def verbs(self) -> frozenset[str]:
+        """The words with which a clause can start, lower case."""
+        return frozenset(self._contents.by_verb or ())
+
+    def starting_with(self, verb: str) -> tuple[tuple[Recipe, Matcher], ...]:
+        """The patterns that can start with a word (lower case), with their recipes, in library order."""
+        return (self._contents.by_verb or {}).get(verb, ())
+
+    def reload(self) -> None:
+        """Read all files again; blocking, and safe to call from any thread."""
+        with self._loading:
+            self._seen = self._fingerprint()
+            good: dict[str, tuple[Recipe, ...]] = {}
+            errors: list[RecipeError] = []
+            for source, entry in self._sources():
+                recipes, wrong = _read(entry, source, by_operator=source.startswith("recipes/"))
+                errors += wrong
+                good[source] = self._good.get(source, ()) if wrong else recipes
+            errors += self._directory_errors()
+            self._good = good
+            recipes = tuple(recipe for outcome in good.values() for recipe in outcome)
+            self._contents = _Contents(recipes, tuple(errors), _by_verb(recipes))
+
+    async def watch(self, on_change: Callable[[], None], stop: asyncio.Event) -> None:
+        """Keep the operator's recipes live until `stop` is set; returns at once without a directory.
+
+        A file that is added, changed or removed is read again within a second, and `on_change` is
+        called in the event loop. The directory may appear, vanish and appear again.
+        """
+        directory = self._user_dir
+        if directory is None:
+            return
+
+        async def look() -> None:
+            if await asyncio.to_thread(self._refresh):
+                on_change()
+
+        await watch_directory(directory, look, stop)
+
+    def _refresh(self) -> bool:
+        if self._fingerprint() == self._seen:
+            return False
+        self.reload()
+        return True
+
+    def _user_files(self) -> list[Path]:
+        try:
+            return [] if self._user_dir is None else toml_files(self._user_dir)
+        except OSError:
+            return []
+
+    def _sources(self) -> list[tuple[str, Traversable]]:
+        shipped = [entry for entry in self._shipped.iterdir() if entry.name.endswith(".toml")]
+        sources: list[tuple[str, Traversable]] = [(e.name, e) for e in sorted(shipped, key=lambda e: e.name)]
+        return sources + [(f"recipes/{path.name}", path) for path in self._user_files()[:MAX_FILES]]
+
+    def _directory_errors(self) -> list[RecipeError]:
+        try:
+            count = 0 if self._user_dir is None else len(toml_files(self._user_dir))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            todo = "make it a directory that can be read, or remove it"
+            return [RecipeError("recipes", f"cannot be read: {error.strerror}", todo)]
+        if count <= MAX_FILES:
+            return []
+        what = f"{count} files of recipes, of which the first {MAX_FILES} are read"
+        return [RecipeError("recipes", what, "put several recipes in one file")]
+
+    def _fingerprint(self) -> Fingerprint:
+        return () if self._user_dir is None else fingerprint(self._user_dir)
+
+
+def _read(entry: Traversable, source: str, *, by_operator: bool) -> Parsed:
+    try:
+        if not entry.is_file():
+            return (), (RecipeError(source, "not a regular file", "remove it or give it another ending"),)
+        with entry.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        return (), (RecipeError(source, f"cannot be read: {error.strerror}", "check its permissions"),)
+    return parse_recipes(data, source, by_operator=by_operator)
+
+
+def _by_verb(recipes: tuple[Recipe, ...]) -> dict[str, tuple[tuple[Recipe, Matcher], ...]]:
+    by_verb: dict[str, list[tuple[Recipe, Matcher]]] = {}
+    for recipe in recipes:
+        for matcher in recipe.says:
+            for verb in matcher.pattern.verbs:
+                by_verb.setdefault(verb, []).append((recipe, matcher))
+    return {verb: tuple(entries) for verb, entries in by_verb.items()}

@@ -1,0 +1,1 @@
+"""Plans that a model writes for a BDI agent, from the prompt to the metrics."""

@@ -1,0 +1,301 @@
+"""The prompts of plan generation: what a model reads once, and what of the agent.
+
+The three variants of the user prompt differ in the purposes (hints) and the remarks alone. Filters decide
+which parts of the agent reach the model. Plans are shown in the form in which a model is to write them, and
+prompts are nested sections whose headings' depth follows from the nesting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from importlib.resources import files
+from typing import TypeVar
+
+from engine.bdi.printer import item_text, text_of
+from engine.bdi.syntax import BodyItem, Operation, Plan, Step, StepKind, Trigger
+from engine.bdi.terms import Struct, Term
+from engine.planning.pgp.documentation import ActionSpec, Documentation, Meaning, meaning_of
+from engine.planning.pgp.plan_comparison import conditions_of, event_key
+
+MISSING_PLAN = "missing_plan_for"
+"""The belief that a goal has no plan; the reactive procedure's own, never shown to a model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationContext:
+    """The agent as a model may see it."""
+
+    goal: Trigger
+    """The event that plans are needed for, such as `+!reach(home)`."""
+    beliefs: tuple[Struct, ...] = ()
+    plans: tuple[Plan, ...] = ()
+    known: Documentation = field(default_factory=Documentation)
+    """Actions, what is admissible, meanings and remarks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFilter:
+    """A named step that leaves something out of the context."""
+
+    name: str
+    apply: Callable[[GenerationContext], GenerationContext]
+
+
+def filtered(context: GenerationContext, filters: Iterable[ContextFilter]) -> GenerationContext:
+    """The context after all filters, the first one first."""
+    for filter_ in filters:
+        context = filter_.apply(context)
+    return context
+
+
+def _without_meta_plans(context: GenerationContext) -> GenerationContext:
+    """Failure plans mend what the model cannot see; of the plans for one event the first stands for all."""
+    kept: dict[str, Plan] = {}
+    for plan in context.plans:
+        if not plan.trigger.is_goal or plan.trigger.operation is Operation.ADDED:
+            kept.setdefault(event_key(plan.trigger), plan)
+    beliefs = tuple(belief for belief in context.beliefs if belief.functor != MISSING_PLAN)
+    return replace(context, plans=tuple(kept.values()), beliefs=beliefs)
+
+
+META_PLANS = ContextFilter("meta plans", _without_meta_plans)
+"""Leaves out failure plans (the meta plan is one), repeated events and `missing_plan_for`."""
+
+
+def without_actions(*names: str) -> ContextFilter:
+    """A filter that hides these actions, such as `print`."""
+
+    def apply(context: GenerationContext) -> GenerationContext:
+        kept = tuple(action for action in context.known.actions if action.name not in names)
+        return replace(context, known=replace(context.known, actions=kept))
+
+    return ContextFilter(f"without {', '.join(names)}", apply)
+
+
+_TRIGGER_WORDS = {
+    "+!": "achieve ",
+    "-!": "achieve failure ",
+    "+?": "test ",
+    "-?": "test failure ",
+    "^!": "state of goal ",
+    "^?": "state of test ",
+    "+": "add ",
+    "-": "remove ",
+}
+
+
+def _with_purpose(text: str, purpose: str) -> str:
+    return f"{text}: {purpose}" if purpose else text
+
+
+def admissible_belief(meaning: Meaning) -> str:
+    """A template and what it means."""
+    return _with_purpose(text_of(meaning.template), meaning.of(meaning.template))
+
+
+def admissible_goal(meaning: Meaning) -> str:
+    """A template as the answer format spells goals, and what it means."""
+    return f"achieve {admissible_belief(meaning)}"
+
+
+def belief(term: Struct, meanings: Iterable[Meaning]) -> str:
+    """A belief without its sources, and what it means."""
+    bare = term.with_annotations(())
+    return _with_purpose(text_of(bare), meaning_of(bare, meanings))
+
+
+def action(spec: ActionSpec) -> str:
+    """An action's signature and what it does."""
+    template = spec.template
+    text = text_of(template) if template.args else f"{template.functor}()"
+    return _with_purpose(text, Meaning(template, spec.purpose).of(template))
+
+
+def trigger(event: Trigger, meanings: Iterable[Meaning] = ()) -> str:
+    """An event as the answer format spells it, `achieve reach(home)`, and what its goal means."""
+    text = f"{_TRIGGER_WORDS[event.operation + event.kind]}{text_of(event.literal)}"
+    meaning = meaning_of(event.literal, meanings) if isinstance(event.literal, Struct) else ""
+    return _with_purpose(text, meaning)
+
+
+_STEP_WORDS = {
+    StepKind.ACHIEVE: "achieve",
+    StepKind.SPAWN: "spawn",
+    StepKind.TEST: "test",
+    StepKind.ADD: "add",
+    StepKind.REMOVE: "remove",
+    StepKind.UPDATE: "update",
+}
+
+
+def as_answer(plans: Iterable[Plan]) -> str:
+    """Plans in one fenced block; what the format has no word for stands as in a program.
+
+    Sources and other annotations are left out: a model does not see them.
+    """
+    return "```yaml\n" + "\n---\n".join(map(_plan, plans)) + "\n```\n"
+
+
+def _plan(plan: Plan) -> str:
+    conditions = [text_of(without_annotations(condition)) for condition in conditions_of(plan.context)]
+    return "\n".join(
+        [
+            f"EVENT: {trigger(plan.trigger)}",
+            "CONDITIONS:",
+            *_listed(conditions),
+            "OPERATIONS:",
+            *_listed([_operation(item) for item in plan.body]),
+        ]
+    )
+
+
+def _listed(items: list[str]) -> list[str]:
+    return [f"  - {item}" for item in items or ["<none>"]]
+
+
+def _operation(item: BodyItem) -> str:
+    if not isinstance(item, Step) or item.kind is StepKind.CONSTRAINT:
+        return " ".join(item_text(item).split())
+    term = without_annotations(item.term)
+    if item.kind in _STEP_WORDS:
+        return f"{_STEP_WORDS[item.kind]} {text_of(term)}"
+    if isinstance(term, Struct) and term.functor == ".generate_plan":
+        return f"generate {', '.join(map(text_of, term.args))}"
+    text = text_of(term).removeprefix(".")
+    return f"execute {text}" if isinstance(term, Struct) and term.args else f"execute {text}()"
+
+
+def without_annotations(term: Term) -> Term:
+    """A condition or operation without the annotations of its literals."""
+    if not isinstance(term, Struct):
+        return term
+    if term.functor in ("not", "&", "|"):
+        return term.with_args(tuple(map(without_annotations, term.args)))
+    return term.with_annotations(())
+
+
+_T = TypeVar("_T")
+
+
+class Section:
+    """A titled part of a prompt, of texts and further sections."""
+
+    def __init__(self, title: str, *parts: Section | str) -> None:
+        self.title, self.parts = title, parts
+
+    def render(self, depth: int = 1) -> str:
+        """The section as Markdown, its heading with `depth` number signs."""
+        inside = (
+            part.render(depth + 1) if isinstance(part, Section) else _deepened(part, depth)
+            for part in self.parts
+        )
+        return "\n\n".join([f"{'#' * depth} {self.title}", *inside])
+
+
+def _deepened(text: str, depth: int) -> str:
+    """The text with its own headings put below a heading of this depth."""
+    return "\n".join(f"{'#' * depth}{line}" if line.startswith("#") else line for line in text.split("\n"))
+
+
+def section_from_file(name: str) -> str:
+    """A text that ships with the package; its headings begin at depth 1."""
+    return (files("engine.planning.pgp") / "prompts" / name).read_text(encoding="utf-8").strip()
+
+
+def section_from_formatter(values: Iterable[_T], formatted: Callable[[_T], str]) -> str:
+    """A bullet list, one value a line; `None.` when there is none."""
+    return "\n".join(f"- {formatted(value)}" for value in values) or "None."
+
+
+OUTCOME = (
+    "Give the final set of plans only, without alternatives or attempts. End with one more YAML block that "
+    "lists the admissible goals and beliefs you invented, each with its purpose."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptBuilder:
+    """A named way to write a prompt."""
+
+    name: str
+    build: Callable[[GenerationContext], tuple[Section, ...]]
+
+    def text(self, context: GenerationContext) -> str:
+        """The prompt for this context, as Markdown."""
+        return "\n\n".join(part.render() for part in self.build(context)) + "\n"
+
+
+class PromptVariant(StrEnum):
+    """How much the programmer's documentation tells the model."""
+
+    NO_HINTS = "no-hints"
+    HINTS = "hints"
+    HINTS_AND_REMARKS = "hints-and-remarks"
+
+
+def _system(context: GenerationContext) -> tuple[Section, ...]:
+    return (Section("System Message", section_from_file("system.md")),)
+
+
+SYSTEM_PROMPT = PromptBuilder("system", _system)
+"""What a BDI agent is, what plans are made of, how to plan and how to answer; the same for every agent."""
+
+
+def user_prompt(variant: PromptVariant) -> PromptBuilder:
+    """The prompt about one agent and one goal, with as much documentation as the variant says."""
+
+    def build(context: GenerationContext) -> tuple[Section, ...]:
+        return _user(_reduced(context, variant))
+
+    return PromptBuilder(f"user, {variant}", build)
+
+
+def _reduced(context: GenerationContext, variant: PromptVariant) -> GenerationContext:
+    if variant is PromptVariant.HINTS_AND_REMARKS:
+        return context
+    known = context.known
+    if variant is PromptVariant.HINTS:
+        return replace(context, known=replace(known, remarks=()))
+    return replace(
+        context,
+        known=Documentation(
+            admissible_goals=tuple(replace(goal, text="") for goal in known.admissible_goals),
+            admissible_beliefs=tuple(replace(belief, text="") for belief in known.admissible_beliefs),
+            actions=tuple(replace(action, purpose="") for action in known.actions),
+        ),
+    )
+
+
+def _user(context: GenerationContext) -> tuple[Section, ...]:
+    known = context.known
+    belief_meanings = (*known.admissible_beliefs, *known.meanings)
+    goal_meanings = (*known.admissible_goals, *known.meanings)
+    beliefs = Section(
+        "Beliefs",
+        Section("Admissible beliefs", section_from_formatter(known.admissible_beliefs, admissible_belief)),
+        Section(
+            "Actual beliefs",
+            section_from_formatter(context.beliefs, lambda plan: belief(plan, belief_meanings)),
+        ),
+    )
+    goals = Section(
+        "Goals",
+        Section("Admissible goals", section_from_formatter(known.admissible_goals, admissible_goal)),
+        Section(
+            "Actual goals",
+            section_from_formatter(context.plans, lambda plan: trigger(plan.trigger, goal_meanings)),
+        ),
+    )
+    actions = Section("Admissible actions", section_from_formatter(known.actions, action))
+    remarks = [Section("Remarks", section_from_formatter(known.remarks, str))] if known.remarks else []
+    outcome = f"Create plans to pursue the goal: {trigger(context.goal)}.\n{OUTCOME}"
+    return (
+        Section(
+            "User Message",
+            "This is your internal state, and below it the goal that you are to plan for.",
+            Section("Agent's internal state", beliefs, goals, actions, *remarks),
+            Section("Expected outcome", outcome),
+        ),
+    )

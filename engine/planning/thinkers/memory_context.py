@@ -1,0 +1,99 @@
+"""What memory has for a prompt, within a budget and fenced as material.
+
+It is read before the thinker is asked and is recorded with the call, so that a replay needs no memory. Memory
+that cannot answer leaves the prompt without it. An instruction quoted from memory is something to know about
+and never one to follow. A thinker has its goals and newest actions from its own prompt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from engine.core.journal import canonical
+from engine.core.state import AgentState
+from engine.core.text import fence
+from engine.memory.context import ContextQuestion, Part, Parts, gather, pack
+from engine.memory.errors import MemoryFault
+from engine.memory.memory import Memory
+from engine.models.messages import Text, block_body
+from engine.models.request import estimate_tokens
+
+TITLES = {
+    Part.WORKING: ("memory", "what is in mind, the focus first"),
+    Part.CORE: ("workflow", "the work that all this belongs to"),
+    Part.IMPORTANT: ("important", "the most important memories"),
+    Part.THOUGHTS: ("thoughts", "thoughts that matter, newest first"),
+    Part.LINKS: ("links", "memories linked with the one in focus"),
+    Part.PROACTIVE: ("recalled", "memories that may help with the next step"),
+    Part.PROCEDURES: ("procedures", "settled ways of doing such things"),
+}
+"""Of each part the block's name, for the context meter, and what the model reads on its fence."""
+_LONGEST_TITLE = max((title for _, title in TITLES.values()), key=len)
+
+BUDGET_TOKENS = 6_000
+"""What memory may take of a prompt: about the seed's 25,000 characters."""
+KEPT_WITHIN_S = 2.0
+"""How long a prompt waits for memory to hold what was done just now; without it an action may be missing."""
+
+
+def memory_blocks(parts: Parts, budget_tokens: int) -> tuple[Text, ...]:
+    """What was gathered as blocks for a prompt, within a budget with their fences, in the order of the parts.
+
+    Args:
+        parts: what was gathered.
+        budget_tokens: tokens that the blocks may take, as `ModelRequest.shares` estimates them.
+    """
+    return tuple(
+        Text(_fenced(TITLES[packed.part][1], packed.text), TITLES[packed.part][0])
+        for packed in pack(parts, budget_tokens, block_tokens)
+    )
+
+
+def block_tokens(text: str) -> int:
+    """Tokens of a part's text as a block of a request, with its fence; a little more than it will take."""
+    return estimate_tokens(canonical(block_body(Text(_fenced(_LONGEST_TITLE, text)))))
+
+
+def _fenced(title: str, text: str) -> str:
+    # Packed to its length already; a cut would make it no JSON any more.
+    return fence(title, text, limit=len(text) + 1)
+
+
+class MemoryRecall:
+    """Recalls for one agent.
+
+    Args:
+        memory: what is asked.
+        state: the agent's live state.
+        kept: waits until memory holds what was done so far.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        state: Callable[[], AgentState],
+        kept: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._memory = memory
+        self._state = state
+        self._kept = kept
+
+    async def __call__(self) -> tuple[Text, ...]:
+        """Blocks for the prompt about the goal at hand; none where memory cannot be had."""
+        state = self._state()
+        line = state.lineage(state.current_goal)
+        if not line:
+            return ()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(KEPT_WITHIN_S):
+                    await self._kept()
+            begun = state.workflow_at_hand
+            workflow = begun or await self._memory.workflow_of(state.agent_id, line[-1].id)
+        except MemoryFault:
+            return ()
+        if not workflow:
+            return ()
+        return memory_blocks(await gather(self._memory, ContextQuestion.of(workflow, state)), BUDGET_TOKENS)

@@ -1,0 +1,66 @@
+"""A model of the Messages API as the one who is asked for AgentSpeak(L) plans."""
+
+from __future__ import annotations
+
+from engine.models.completion import ModelClient, PieceSink, Recorder, ask, ignore_call, ignore_piece
+from engine.models.errors import ModelError, ModelErrorKind
+from engine.planning.pgp.requests import AskError, AskFailure, GenerationConfig, Prompt, Reply
+
+
+class ModelAnswerer:
+    """Asks one model, unless a configuration names another.
+
+    Args:
+        client: who carries requests to it.
+        model: its name.
+        sink: receives the pieces of answers as they come.
+        record: receives every request with its result.
+    """
+
+    def __init__(
+        self,
+        client: ModelClient,
+        model: str,
+        *,
+        sink: PieceSink = ignore_piece,
+        record: Recorder = ignore_call,
+    ) -> None:
+        self.model = model
+        self._client = client
+        self._sink = sink
+        self._record = record
+
+    async def answer(self, prompt: Prompt, config: GenerationConfig) -> Reply:
+        """See `engine.planning.pgp.requests.Answerer`."""
+        try:
+            reply = await ask(
+                self._client,
+                config.model or self.model,
+                prompt.system,
+                prompt.user,
+                max_tokens=config.max_tokens,
+                temperature=min(1.0, config.temperature),
+                sink=self._sink,
+                record=self._record,
+            )
+        except ModelError as error:
+            raise AskError(_FAILURES.get(error.kind, AskFailure.HTTP), error.message) from error
+        return Reply(
+            reply.text,
+            reply.model or self.model,
+            reply.request_id,
+            reply.usage.prompt_tokens,
+            reply.usage.output_tokens,
+            reply.latency_ms,
+        )
+
+
+_FAILURES = {
+    ModelErrorKind.BUDGET: AskFailure.BUDGET,
+    ModelErrorKind.TIMEOUT: AskFailure.TIMEOUT,
+    **dict.fromkeys(
+        (ModelErrorKind.NETWORK, ModelErrorKind.REFUSED, ModelErrorKind.TRUNCATED, ModelErrorKind.UNREADABLE),
+        AskFailure.NETWORK,
+    ),
+}
+"""All others are errors of the endpoint."""

@@ -1,0 +1,1 @@
+"""Content-addressed snapshots of the workspace: take, compare, restore."""

@@ -1,0 +1,245 @@
+"""The directory in which snapshots are kept: objects, one record a snapshot, a lock.
+
+A snapshot exists when its record does. The record is written last, so that a process killed while it takes a
+snapshot leaves at most objects that nothing names, for the next collection.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import secrets
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from engine.sandbox.snapshots.entry import (
+    Directory,
+    Manifest,
+    SnapshotDamaged,
+    SnapshotError,
+    SnapshotInfo,
+    SnapshotMissing,
+    StoreStatus,
+    canonical,
+)
+from engine.sandbox.snapshots.file_reader import StatCache
+from engine.sandbox.snapshots.objects import ObjectStore, sync_all
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is kept of a snapshot beside its objects."""
+
+    info: SnapshotInfo
+    times: str
+    """Digest of the object with the times of its files."""
+
+
+@cache
+def _records() -> TypeAdapter[Record]:
+    return TypeAdapter(Record)
+
+
+_NAME = re.compile(r"[0-9]{12}-[0-9a-f]{64}")
+"""Files of records: number, then id."""
+
+
+class SnapshotStore:
+    """Objects and records below one directory, which no agent may reach.
+
+    Blocking; for one thread at a time.
+    """
+
+    def __init__(self, directory: Path, floor_bytes: int = 0) -> None:
+        self.directory = directory
+        self.objects = ObjectStore(directory, floor_bytes)
+        self.cache = StatCache(directory / "stat-cache", directory / "passing")
+        self._snapshots = directory / "snapshots"
+
+    def beside(self, name: str) -> SnapshotStore:
+        """The same store for another tree, of whose files it is remembered apart what they held."""
+        other = copy(self)
+        other.cache = StatCache(self.directory / f"stat-cache-{name}", self.directory / "passing")
+        return other
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """The right to change the store, for one process at a time.
+
+        Raises:
+            SnapshotError: another process has it, or the directory cannot be used.
+        """
+        try:
+            self._snapshots.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise SnapshotError(
+                f"The snapshot store {self.directory} cannot be opened ({error.strerror}): check who may "
+                "write there."
+            ) from error
+        try:
+            self._take(lock)
+            self.objects.begin()
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # the failure that brought us here says more
+                    self.objects.discard()
+        finally:
+            # Closing alone would not do: a child forked meanwhile has it open until it becomes a program.
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            os.close(lock)
+
+    def _take(self, lock: int) -> None:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise SnapshotError(
+                f"The snapshot store {self.directory} is in use by another process ({error.strerror}); "
+                "wait until it is done."
+            ) from error
+
+    def record(self, snapshot: str) -> Record:
+        """What is kept of one snapshot.
+
+        Raises:
+            SnapshotMissing: there is none with this id.
+            SnapshotDamaged: its record cannot be read.
+        """
+        name = self.names().get(snapshot)
+        record = self.read(name) if name else None
+        if record is None:
+            raise SnapshotMissing(
+                f"There is no snapshot {snapshot[:80]!r}: it was never taken, or was forgotten."
+            )
+        return record
+
+    def keep(self, info: SnapshotInfo, times: str) -> SnapshotInfo:
+        """Make the snapshot exist, with the next number; its objects must be committed.
+
+        Args:
+            info: of the snapshot; its number counts for nothing.
+            times: digest of its times.
+
+        Raises:
+            SnapshotError: the disk refused.
+        """
+        names = self.names()
+        info = replace(info, number=int(next(iter(names.values()), "0")[:12]) + 1)
+        older = names.get(info.id)
+        path = self._snapshots / f"{info.number:012d}-{info.id}"
+        part = self.directory / "passing" / secrets.token_hex(8)
+        try:
+            part.write_bytes(_records().dump_json(Record(info, times)))
+            sync_all([part], self.directory)
+            part.replace(path)
+            sync_all([self._snapshots], self.directory)
+            if older is not None:
+                (self._snapshots / older).unlink()
+        except OSError as error:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise SnapshotError(
+                f"Snapshot {info.id} could not be written down ({error.strerror}): check the room on the "
+                f"disk of {self.directory} and who may write there."
+            ) from error
+        return info
+
+    def forget(self, snapshots: Collection[str]) -> None:
+        """Remove the records of snapshots; their objects stay until they are collected.
+
+        Raises:
+            SnapshotMissing: there is none with one of the ids; nothing was removed.
+            SnapshotError: the disk refused.
+        """
+        names = self.names()
+        for snapshot in snapshots:
+            if snapshot not in names:
+                raise SnapshotMissing(f"There is no snapshot {snapshot[:80]!r} to forget.")
+        try:
+            for path in self._snapshots.iterdir():
+                if _NAME.fullmatch(path.name) and path.name[13:] in snapshots:
+                    path.unlink()
+            if snapshots:  # before any object goes: no record may come back whose objects are gone
+                sync_all([self._snapshots], self.directory)
+        except OSError as error:
+            raise SnapshotError(f"Snapshots cannot be removed ({error.strerror}).") from error
+
+    def names(self) -> dict[str, str]:
+        """The records' files by snapshot, newest first; a kill may have left an older one of the same."""
+        try:
+            with os.scandir(self._snapshots) as entries:
+                result = [entry.name for entry in entries if _NAME.fullmatch(entry.name)]
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise SnapshotError(f"{self._snapshots} cannot be read ({error.strerror}).") from error
+        # Strings, not paths: each snapshot of a small workspace asks for all of them.
+        names: dict[str, str] = {}
+        for name in sorted(result, reverse=True):
+            names.setdefault(name[13:], name)
+        return names
+
+    def read(self, name: str) -> Record | None:
+        """The record in a file, None when it is gone. Raises SnapshotDamaged."""
+        path = self._snapshots / name
+        try:
+            return _records().validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError) as error:
+            raise SnapshotDamaged(
+                f"The record of snapshot {name[13:]} cannot be read: restore {path} from a backup, "
+                "or remove it."
+            ) from error
+
+    def manifest(self, snapshot: str) -> Manifest:
+        """The top of a snapshot. Raises SnapshotMissing or SnapshotDamaged."""
+        self.record(snapshot)
+        return Manifest.decoded(self.objects.read(snapshot))
+
+    def tree(self, digest: str) -> Directory:
+        """One directory. Raises SnapshotMissing or SnapshotDamaged."""
+        return Directory.decoded(self.objects.read(digest))
+
+    def put_times(self, times: list[list[int]]) -> str:
+        """Keep the times of a snapshot's entries and answer the object's digest."""
+        return self.objects.put(zlib.compress(canonical(times), 1))
+
+    def times(self, digest: str) -> list[list[int]]:
+        """Times in nanoseconds: a list a directory, parents first, in the order of its entries.
+
+        Raises:
+            SnapshotMissing: they are gone.
+            SnapshotDamaged: they are not what they were.
+        """
+        try:
+            result: list[list[int]] = json.loads(zlib.decompress(self.objects.read(digest)))
+        except (zlib.error, ValueError) as error:
+            raise SnapshotDamaged(f"Object {digest} of the snapshot store holds no times.") from error
+        return result
+
+
+def store_status(directory: Path) -> StoreStatus:
+    """What a store holds, looked at without a lock: others may be writing.
+
+    Raises:
+        SnapshotError: it cannot be read.
+    """
+    store = SnapshotStore(directory)
+    names = store.names()
+    newest = store.read(next(iter(names.values()))) if names else None
+    blocks = 0
+    for path in directory.rglob("*"):
+        with suppress(FileNotFoundError):
+            blocks += path.lstat().st_blocks
+    return StoreStatus(len(names), blocks * 512, newest.info if newest else None)

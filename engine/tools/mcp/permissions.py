@@ -1,0 +1,213 @@
+"""Permissions for the servers of a workspace's `mcp.json`: what is asked, and what the operator decided.
+
+A workspace may come from somebody else, and its journal with it. So each entry needs permission once, a
+changed entry of the same name needs it again, and a permission counts only with a seal made with a key
+outside of the workspace, for the directory where the workspace is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import shlex
+import stat
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from engine.core.agents import ServerDistrusted, ServerTrusted
+from engine.core.events import payload_of
+from engine.core.journal import WORKSPACE, canonical
+from engine.core.store.port import JournalStore
+from engine.core.text import clean, clean_line
+from engine.tools.mcp.settings import ServerSettings
+
+KEY_FILE = "leave.key"
+"""In the user's own directory; whoever can read it can give permission in the user's name."""
+KEY_BYTES = 32
+WHAT_LIMIT = 2_000
+"""Characters of a command line that an event keeps."""
+ENTRY_SHOWN = 12
+"""Characters of an entry's hash that are shown."""
+
+
+class PermissionState(StrEnum):
+    """Whether a server may start."""
+
+    OWN = "own"
+    """The user's own settings name it, so nothing is asked."""
+    GIVEN = "given"
+    ASKED = "asked"
+    """Not decided yet."""
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionDecision:
+    """What was said last about a server's entry."""
+
+    standing: PermissionState
+    by: str = ""
+    at: str = ""
+    event: str = ""
+
+
+def entry_of(settings: ServerSettings) -> str:
+    """A hash of all that says what is started or reached; how long a call may take is no part of it."""
+    facts = [
+        *(settings.name, settings.command, list(settings.args), dict(settings.env), settings.cwd),
+        *(settings.url, dict(settings.headers), settings.jail),
+    ]
+    return hashlib.sha256(canonical(facts).encode()).hexdigest()
+
+
+def escape_invisible(text: str) -> str:
+    r"""A text as it is, with what cannot be seen written out: an escape as `\x1b`, a line's end as `\n`."""
+    shown = "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
+    )
+    return clean(shown, limit=sys.maxsize)
+
+
+def command_line(settings: ServerSettings) -> str:
+    """The whole command line as a shell would need it, or the address; safe to show."""
+    if settings.url:
+        return escape_invisible(settings.url)
+    return escape_invisible(shlex.join((settings.command, *settings.args)))
+
+
+def permission_question(settings: ServerSettings, workspace: Path) -> tuple[tuple[str, str], ...]:
+    """What an operator has to know before they permit it: labels and texts, all of it, safe to show.
+
+    Args:
+        settings: the server's entry.
+        workspace: whose `mcp.json` names it.
+    """
+    facts = [("server", settings.name)]
+    if settings.url:
+        facts.append(("connects to", command_line(settings)))
+        facts.append(("headers", ", ".join(settings.headers) or "none"))
+    else:
+        place = "the sandbox" if settings.jail else str(workspace)
+        facts.append(("starts", command_line(settings)))
+        facts.append(("in", escape_invisible(str(Path(place) / settings.cwd))))
+        facts.append(("environment", ", ".join(settings.env) or "nothing of its own"))
+        held = "by the sandbox's jail" if settings.jail else "by nothing: it may do whatever you may"
+        facts.append(("held", held))
+    return (*facts, ("entry", entry_of(settings)[:ENTRY_SHOWN]))
+
+
+class ServerPermissions:
+    """What the operator said about the servers of one workspace.
+
+    Args:
+        workspace: whose `mcp.json` names them.
+        home: the user's own directory, outside of any workspace; None, or one that cannot be written, lets
+            permissions count until this program ends.
+    """
+
+    def __init__(self, workspace: Path, home: Path | None) -> None:
+        self._place = str(workspace.resolve())
+        self._home = home
+        self._key: bytes | None = None
+        self._said: dict[tuple[str, str], PermissionDecision] = {}
+        self.lasting = home is not None
+        """Whether a permission that is given now counts in later sessions, as far as is known."""
+
+    async def restore(self, store: JournalStore) -> None:
+        """Read what was said in earlier sessions."""
+        events = [
+            event
+            for kind in (ServerTrusted.kind, ServerDistrusted.kind)
+            for event in await store.last(sys.maxsize, WORKSPACE, kind=kind)
+        ]
+        for event in sorted(events, key=lambda entry: entry.version):
+            payload = payload_of(event)
+            if isinstance(payload, ServerTrusted | ServerDistrusted):
+                self.take(payload, event.actor, event.at, event.ref)
+
+    def take(self, payload: ServerTrusted | ServerDistrusted, actor: str, at: str, event: str) -> None:
+        """Take in a decision; a permission counts only with this directory's seal. Reads the key once."""
+        by = clean_line(actor.removeprefix("operator:"), limit=40)
+        if isinstance(payload, ServerDistrusted):
+            self._said[payload.server, payload.entry] = PermissionDecision(
+                PermissionState.REFUSED, by, at, event
+            )
+        elif self._sealed(payload):
+            self._said[payload.server, payload.entry] = PermissionDecision(
+                PermissionState.GIVEN, by, at, event
+            )
+
+    def word(self, settings: ServerSettings) -> PermissionDecision:
+        """What was said last about this entry."""
+        if settings.own:
+            return PermissionDecision(PermissionState.OWN)
+        return self._said.get((settings.name, entry_of(settings)), PermissionDecision(PermissionState.ASKED))
+
+    def given(self, settings: ServerSettings) -> ServerTrusted:
+        """The event by which an entry is permitted; makes the key where there is none yet. Blocking."""
+        if self._key is None:
+            self._key = self._read() or self._make()
+        entry = entry_of(settings)
+        what = clean_line(command_line(settings), limit=WHAT_LIMIT)
+        seal = self._seal(self._key, settings.name, entry)
+        return ServerTrusted(server=settings.name, entry=entry, what=what, seal=seal)
+
+    def _sealed(self, payload: ServerTrusted) -> bool:
+        if self._key is None:
+            self._key = self._read()
+        if self._key is None:
+            return False
+        return hmac.compare_digest(self._seal(self._key, payload.server, payload.entry), payload.seal)
+
+    def _seal(self, key: bytes, server: str, entry: str) -> str:
+        text = canonical([self._place, server, entry])
+        return hmac.new(key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+    def _read(self) -> bytes | None:
+        if self._home is None:
+            return None
+        with suppress(OSError):
+            number = os.open(self._home / KEY_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with os.fdopen(number, "rb") as file:
+                how = os.fstat(number)
+                mine = how.st_uid == os.geteuid() and not how.st_mode & 0o077
+                key = file.read(KEY_BYTES) if stat.S_ISREG(how.st_mode) and mine else b""
+            return key if len(key) == KEY_BYTES else None
+        return None
+
+    def _make(self) -> bytes:
+        key = secrets.token_bytes(KEY_BYTES)
+        self.lasting = False
+        if self._home is None:
+            return key
+        with suppress(OSError):
+            self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            part = self._home / f"{KEY_FILE}.{os.getpid()}"
+            number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(number, "wb") as file:
+                file.write(key)
+                file.flush()
+                os.fsync(number)
+            try:
+                os.link(part, self._home / KEY_FILE)  # never over one that is there
+            except FileExistsError:
+                key = self._read() or key
+            finally:
+                part.unlink()
+            self.lasting = self._read() == key
+        return key
+
+
+def permission_hint(name: str) -> str:
+    """How permission is given, on a line."""
+    return f"mcp_trust {name} in the cockpit's bar, or pilothouse tools --trust {name}, lets it start"
+
+
+def refusal_hint(name: str, word: PermissionDecision) -> str:
+    """Who refused permission, and how it is given all the same, on a line."""
+    return f"{word.by or 'the operator'} let it not start; {permission_hint(name)}"

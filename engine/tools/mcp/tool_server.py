@@ -1,0 +1,233 @@
+"""Serves our own tools over MCP to other agents: over standard streams, or HTTP on this machine.
+
+A `Caller` answers each call and takes it through the engine's one gate and pipeline; nothing is executed
+here. Over HTTP each request needs the token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import json
+import os
+import socket
+import stat
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import uvicorn
+from mcp import types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+
+from engine import __version__
+from engine.core.text import clean_line
+from engine.tools.mcp.health import RESULT_LIMIT, truncate_result
+from engine.tools.mcp.process import open_reader, open_writer
+from engine.tools.mcp.transport import message_streams
+
+LOOPBACK = "127.0.0.1"
+_INSTRUCTIONS = (
+    "Tools of a Pilothouse workspace: files and programs in its sandbox, and its memory. "
+    "Each call is recorded in the workspace's journal."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedCommand:
+    """One command that is served."""
+
+    name: str
+    tool: str
+    command: str
+    description: str
+    schema: Mapping[str, Any]
+    changes: bool
+    """Whether it may change something."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallReply:
+    """The result of a call."""
+
+    ok: bool
+    data: Mapping[str, Any]
+
+
+class Caller(Protocol):
+    """Executes calls."""
+
+    async def call(self, offer: ServedCommand, args: Mapping[str, Any], client: str) -> CallReply:
+        """Execute one call; what is wrong with it is in the answer's `message`.
+
+        Args:
+            offer: what is called.
+            args: as they were given, unchecked.
+            client: what the client calls itself, clean; empty where it does not say.
+        """
+
+
+def build_server(offers: Sequence[ServedCommand], caller: Caller) -> Server[Any]:
+    """The SDK's server of these commands."""
+    known = {offer.name: offer for offer in offers}
+    listed = [
+        types.Tool(
+            name=offer.name,
+            description=offer.description,
+            input_schema=dict(offer.schema),
+            annotations=types.ToolAnnotations(read_only_hint=not offer.changes),
+        )
+        for offer in offers
+    ]
+
+    async def list_tools(
+        _context: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=listed)
+
+    async def call_tool(
+        context: ServerRequestContext[Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        offer = known.get(params.name)
+        if offer is None:
+            return _result(
+                CallReply(False, {"message": f"there is no tool {clean_line(params.name, limit=80)!r}"})
+            )
+        reply = await caller.call(offer, params.arguments or {}, _client(context))
+        return _result(reply)
+
+    return Server(
+        "pilothouse",
+        version=__version__,
+        instructions=_INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def _client(context: ServerRequestContext[Any]) -> str:
+    params = getattr(context.session, "client_params", None)
+    info = getattr(params, "client_info", None)
+    name = clean_line(str(getattr(info, "name", "") or ""), limit=60)
+    return "".join(char for char in name if char.isalnum() or char in "-_.")[:32]
+
+
+def _result(reply: CallReply) -> types.CallToolResult:
+    text = (
+        json.dumps(dict(reply.data), ensure_ascii=False) if reply.ok else str(reply.data.get("message", ""))
+    )
+    whole = reply.ok and len(text) <= RESULT_LIMIT
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=truncate_result(text) or "it failed and said nothing")],
+        structured_content=dict(reply.data) if whole else None,
+        is_error=not reply.ok,
+    )
+
+
+# ------------------------------------------------------------------ standard streams
+
+
+async def serve_streams(server: Server[Any]) -> None:
+    """Serve whoever started this program, until they close its input.
+
+    While it serves, only the protocol reaches standard output; all other output goes to standard error.
+
+    Raises:
+        OSError: standard input or output is neither a pipe, a socket nor a terminal.
+    """
+    async with _own_streams() as (reader, writer), message_streams(reader, writer) as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+@asynccontextmanager
+async def _own_streams() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    for number, name in ((0, "input"), (1, "output")):
+        if stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError(f"standard {name} is a file; it has to be a pipe to whoever calls")
+    sys.stdout.flush()
+    wire_in, wire_out = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    os.dup2(2, 1)
+    reader, writer = await open_reader(wire_in), await open_writer(wire_out)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+# ------------------------------------------------------------------ HTTP on this machine
+
+
+def loopback_socket(port: int) -> socket.socket:
+    """A socket that listens on this machine only; port 0 takes any that is free.
+
+    Raises:
+        OSError: the port is taken or may not be had.
+    """
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((LOOPBACK, port))
+        listening.listen(64)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+async def serve_http(
+    server: Server[Any], listening: socket.socket, token: str, ready: Callable[[], None]
+) -> None:
+    """Serve over streamable HTTP at `/mcp` until cancelled.
+
+    Args:
+        server: what is served.
+        listening: a socket of this machine's loopback.
+        token: what each request has to carry as `Authorization: Bearer TOKEN`.
+        ready: called before the first request is taken.
+    """
+    app = _TokenRequired(server.streamable_http_app(host=LOOPBACK), token)
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2)
+    http = _Http(config)
+    serving = asyncio.ensure_future(http.serve(sockets=[listening]))
+    ready()
+    try:
+        await asyncio.shield(serving)
+    finally:
+        http.should_exit = True
+        await asyncio.gather(serving, return_exceptions=True)
+
+
+class _Http(uvicorn.Server):
+    """Leaves signals to the program, which has a workspace to close."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _TokenRequired:
+    """Lets requests through that carry the token; the rest get 401 and nothing more."""
+
+    def __init__(self, app: Any, token: str) -> None:
+        self._app, self._expected = app, f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan" or self._fits(scope):
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
+        await send({"type": "http.response.start", "status": 401, "headers": headers})
+        await send({"type": "http.response.body", "body": b"the token is missing or wrong\n"})
+
+    def _fits(self, scope: Any) -> bool:
+        tokens = [value for name, value in scope.get("headers", ()) if name == b"authorization"]
+        return scope["type"] == "http" and len(tokens) == 1 and hmac.compare_digest(tokens[0], self._expected)

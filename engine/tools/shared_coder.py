@@ -1,0 +1,114 @@
+"""The tool `simple_coder` for all agents of a workspace: one sandbox, each agent under a policy of its own.
+
+An agent's policy is the workspace's, tightened by what the operator set when they created it. Nothing here
+can be reached by a call: only the operator's commands change a policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.core.actions import ToolResult
+from engine.core.ports import CallContext, CommandSpec
+from engine.sandbox.policy import PolicyError, Tier
+from engine.sandbox.tier import SandboxReport, layers
+from engine.tools.simple_coder import SimpleCoder
+
+
+def policy_limits(meta: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields by which an agent's settings tighten the workspace's policy.
+
+    Raises:
+        PolicyError: they are no JSON object.
+    """
+    fields = meta.get("sandbox", {})
+    if not isinstance(fields, Mapping):
+        raise PolicyError('sandbox policy: it is a JSON object of fields, such as {"network": "off"}')
+    return fields
+
+
+class SharedCoder:
+    """Answers each call by the coder under the caller's policy."""
+
+    id = SimpleCoder.id
+    description = SimpleCoder.description
+    commands: Mapping[str, CommandSpec] = SimpleCoder.commands
+
+    def __init__(self, coder: SimpleCoder) -> None:
+        self._shared = coder
+        self._narrowed: dict[str, Mapping[str, Any]] = {}
+        self._own: dict[str, SimpleCoder] = {}
+        self._apart: dict[str, SimpleCoder] = {}
+        """Coders of agents that work on files of their own."""
+        self.lent: Callable[[str], Path | None] = lambda _agent: None
+        """A directory that an agent's programs may read besides what its policy says; None for nothing."""
+        self._reading: dict[str, tuple[SimpleCoder, Path, SimpleCoder]] = {}
+        """Coders of those to whom one is lent, each with what it was made of."""
+
+    def apart(self, agent: str, root: Path) -> None:
+        """Let an agent work on files of its own, under the workspace's policy; `narrow` comes after this.
+
+        Raises:
+            PathError: the root is no directory.
+        """
+        policy, sessions = self._shared.policy, self._shared.sessions
+        self._own[agent] = self._apart[agent] = SimpleCoder(root, policy, sessions=sessions)
+
+    def remove(self, agent: str) -> None:
+        """Forget an agent, and close its files where it had its own."""
+        self._own.pop(agent, None)
+        self._reading.pop(agent, None)
+        self._narrowed.pop(agent, None)
+        coder = self._apart.pop(agent, None)
+        if coder is not None:
+            coder.close()
+
+    def close(self) -> None:
+        """Close all files that agents had of their own."""
+        for agent in list(self._apart):
+            self.remove(agent)
+
+    def of(self, agent: str = "") -> SimpleCoder:
+        """The agent's coder; the workspace's for an agent without a policy of its own."""
+        coder = self._own.get(agent, self._shared)
+        folder = self.lent(agent) if agent else None
+        if folder is None:
+            return coder
+        base, where, made = self._reading.get(agent, (None, None, coder))
+        if base is not coder or where != folder:
+            policy = replace(coder.policy, read_only=(*coder.policy.read_only, str(folder)))
+            made = coder.under(policy)
+            self._reading[agent] = (coder, folder, made)
+        return made
+
+    def report(self, agent: str = "") -> SandboxReport:
+        """How the agent's programs are held."""
+        coder = self.of(agent)
+        return SandboxReport(coder.policy, coder.jail, layers())
+
+    def narrow(self, agent: str, fields: Mapping[str, Any]) -> None:
+        """Tighten an agent's policy by these fields, from now on.
+
+        Raises:
+            PolicyError: a field is unknown or its value is of the wrong kind.
+        """
+        if not fields:
+            return
+        base = self._apart.get(agent, self._shared)
+        self._own[agent] = base.under(base.policy.narrowed(fields))
+        self._narrowed[agent] = fields
+
+    def accept(self, tier: Tier) -> None:
+        """Let programs run in this jail or a firmer one, because the operator said so."""
+        self._shared = self._shared.under(self._shared.policy.accepting(tier))
+        for agent, coder in self._apart.items():
+            self._own[agent] = self._apart[agent] = coder.under(coder.policy.accepting(tier))
+        for agent, fields in self._narrowed.items():
+            self.narrow(agent, fields)
+
+    async def call(self, command: str, args: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """Run one command; see `engine.core.ports.Tool.call`."""
+        return await self.of(context.agent).call(command, args, context)

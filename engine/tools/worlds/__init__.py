@@ -1,0 +1,1 @@
+"""Small worlds in which agents are measured: the explorer robot."""

@@ -1,0 +1,172 @@
+"""Runs a plan set in the explorer's world until the robot stands at home."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import lru_cache
+from typing import Protocol
+
+from engine.bdi.agent import BdiAgent
+from engine.bdi.printer import text_of
+from engine.bdi.semantics import Semantics
+from engine.bdi.syntax import Operation, Plan, Program, Trigger, TriggerKind
+from engine.bdi.terms import Struct, Var, atom
+from engine.bdi.trace import TraceEvent
+from engine.tools.worlds.explorer import (
+    EXPLORER_GRID,
+    ExplorerState,
+    Feedback,
+    FeedbackKind,
+    Grid,
+    KotlinRandom,
+    Percept,
+    draw_direction,
+    explorer_program,
+    initial_state,
+    move,
+    percepts,
+)
+
+ACTIONS = {
+    name: frozenset({arity})
+    for name, arity in (("move", 1), ("getDirectionToMove", 1), ("stop", 0), ("pause", 0), ("sleep", 1))
+}
+CYCLE_LIMIT = 10_000
+"""Cycles before a run is given up."""
+NAME = "explorer"
+"""What the agent is called."""
+HOME = "home"
+GOAL = Trigger(Operation.ADDED, TriggerKind.ACHIEVE, Struct("reach", (atom(HOME),)))
+"""What the robot is to do."""
+
+
+class Procedure(Protocol):
+    """Something that makes plans for goals which have none."""
+
+    @property
+    def asked(self) -> int:
+        """Generations begun."""
+        ...
+
+    def answer(self) -> None:
+        """Give the intentions that wait what they wait for; called between two cycles."""
+        ...
+
+
+class RunObserver(Protocol):
+    """Follows a run."""
+
+    def trace(self, record: TraceEvent) -> None:
+        """The agent reports a change."""
+
+    def acted(self, action: Struct, feedback: Feedback | None, state: ExplorerState) -> None:
+        """An action was run, with its feedback from the world; the agent gets it next."""
+
+
+class ExplorerEnding(StrEnum):
+    """Why a run was over."""
+
+    HOME = "home"
+    STOPPED = "stopped"
+    """By the action `stop`."""
+    IDLE = "idle"
+    """Nothing was left to do; the goal was reached elsewhere, or had failed."""
+    CYCLES = "cycles"
+    """It took too many."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExplorerRun:
+    """The result of one run."""
+
+    seed: int
+    ending: ExplorerEnding
+    cycles: int
+    """Reasoning cycles, counted from 1; with home reached, the one that moved there."""
+    moves: int
+    generations: int
+
+    @property
+    def reached(self) -> bool:
+        """Whether the robot stood at home."""
+        return self.ending is ExplorerEnding.HOME
+
+
+def run_explorer(
+    plans: Sequence[Plan],
+    seed: int,
+    semantics: Semantics,
+    *,
+    procedure: Callable[[BdiAgent], Procedure] | None = None,
+    watcher: RunObserver | None = None,
+    cycles: int = CYCLE_LIMIT,
+    grid: Grid = EXPLORER_GRID,
+    knowing: Program | None = None,
+) -> ExplorerRun:
+    """Run plans until the robot is at home, has nothing to do, or takes too long.
+
+    Args:
+        plans: the plan library at the start.
+        seed: of the directions drawn, 32 bits.
+        semantics: how the agent's cycle goes; `compat` counts as the thesis does.
+        procedure: makes plans for the agent; without one a goal that has none fails.
+        watcher: follows the run.
+        cycles: after so many the run is given up.
+        grid: the world; that of the benchmark when left out.
+        knowing: a program whose beliefs and rules the robot has from the start.
+    """
+    draws, state = KotlinRandom(seed), initial_state(grid)
+    program = replace(explorer_program(), plans=tuple(plans))
+    if knowing is not None:
+        program = replace(program, beliefs=knowing.beliefs, rules=knowing.rules)
+    tracer = watcher.trace if watcher is not None else None
+    agent = BdiAgent(NAME, program, semantics=semantics, actions=ACTIONS, tracer=tracer)
+    planner = procedure(agent) if procedure is not None else None
+    ending: ExplorerEnding | None = None
+    while ending is None:  # a cycle takes a millisecond of the agent's time
+        agent.perceive(_literals(state))
+        report = agent.cycle(now=float(agent.cycles))
+        for request in report.requests:
+            # The state is still the one that was sensed in this cycle.
+            state, feedback, answer, reason = _done(request.action, state, draws)
+            if watcher is not None:
+                watcher.acted(request.action, feedback, state)
+            agent.feedback(request.number, not reason, reason, answer)
+            if request.action.functor == "stop":
+                ending = ExplorerEnding.STOPPED
+            elif feedback is not None and (feedback.kind, feedback.value) == (FeedbackKind.REACHED, HOME):
+                ending = ExplorerEnding.HOME
+        if planner is not None:
+            planner.answer()
+        if ending is None and agent.cycles >= cycles:
+            ending = ExplorerEnding.CYCLES
+        elif ending is None and agent.idle and agent.next_timer is None:
+            ending = ExplorerEnding.IDLE
+    return ExplorerRun(seed, ending, agent.cycles, state.moves, planner.asked if planner is not None else 0)
+
+
+def _done(
+    action: Struct, state: ExplorerState, draws: KotlinRandom
+) -> tuple[ExplorerState, Feedback | None, Struct, str]:
+    """The state after an action, the world's feedback, the agent's answer, and why it failed."""
+    if action.functor == "move":
+        after, feedback = move(state, text_of(action.args[0]))
+        return after, feedback, action, "" if feedback.success else f"there is no direction {feedback.value}"
+    if action.functor != "getDirectionToMove":
+        return state, None, action, ""
+    feedback = draw_direction(state, draws)
+    # A direction that is given already is left alone; the draw is made all the same.
+    free = feedback.success and isinstance(action.args[0], Var)
+    return state, feedback, action.with_args((atom(feedback.value),)) if free else action, ""
+
+
+def _literals(state: ExplorerState) -> tuple[Struct, ...]:
+    return tuple(map(_literal, percepts(state)))
+
+
+@lru_cache(256)
+def _literal(percept: Percept) -> Struct:
+    # Perceived again and again: a term that is the same object is compared and hashed once.
+    return Struct(percept.functor, tuple(map(atom, percept.args)))

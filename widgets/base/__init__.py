@@ -1,0 +1,1 @@
+"""What panes and dialogs are made from: lists, details, forms, tables and lines of text."""

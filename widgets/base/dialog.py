@@ -1,0 +1,448 @@
+"""What all dialogs are made from: a bordered column in the middle of a dimmed screen, and its parts.
+
+A dialog hands its panes, fields and keys to `BoxDialog.box`: rows and what is known of one (a list), a text
+to be read, fields with checks (a form), or pages behind tabs. `ConfirmDialog` asks before something that
+is not undone easily.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, ClassVar, Generic, TypeVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Input, Static, TextArea
+
+from engine.core.text import clean, clean_line
+from widgets.base.facts import FactsPane, LongText, Render, Section
+from widgets.base.line_pane import LinePane, Requested
+from widgets.base.rows import Row
+
+Result = TypeVar("Result")
+Model = TypeVar("Model")
+
+JUST_OPENED = "This has just opened; press the key again if you meant it."
+UNMEANT_S = 0.4
+"""How long a dialog that opened by itself takes keys for ones that were meant for what it covers."""
+_SHOWN = {"plus": "+", "minus": "-", "slash": "/", "delete": "del"}
+
+
+@dataclass(frozen=True, slots=True)
+class DialogKey:
+    """A key of a dialog."""
+
+    keys: str
+    """As Textual names them, separated by commas; empty where the focused pane has it."""
+    action: str = ""
+    """What it runs; `wish('NAME')` for what can be asked for at times. Empty where it is only shown."""
+    words: str = ""
+    """What the last line says that it does."""
+    shown: str = ""
+    """How the last line names it, where not by the first of its keys."""
+    why_not: str = ""
+    """Why it cannot be asked for, when it cannot."""
+    priority: bool = False
+
+    @property
+    def wish(self) -> str:
+        """What its action asks for; empty for actions that are always possible."""
+        return self.action[6:-2] if self.action.startswith("wish(") else ""
+
+    @property
+    def label(self) -> str:
+        """How the last line names it."""
+        first = self.keys.partition(",")[0]
+        return self.shown or _SHOWN.get(first, first)
+
+
+def keys_line(keys: Iterable[DialogKey], gap: str = "  ") -> Content:
+    """The keys of a dialog, each of which can be clicked; those without words are left out."""
+    parts = [
+        Content.from_markup(
+            f"[@click=screen.{key.action}][bold]$key[/]$words[/]" if key.action else "[bold]$key[/]$words",
+            key=key.label,
+            words=f" {key.words}" if key.words else "",
+        )
+        for key in keys
+        if key.words or key.shown
+    ]
+    return Content(gap).join(parts)
+
+
+class BoxDialog(ModalScreen[Result]):
+    """A modal screen whose first child is the box; escape closes it without a choice.
+
+    Args:
+        unasked: it opens by itself, so that the first keys are hardly meant for it.
+    """
+
+    TITLE_TEXT: ClassVar[str] = ""
+    HINT: ClassVar[str] = "esc close"
+    KEYS: ClassVar[Sequence[DialogKey]] = ()
+    """Its keys: bindings are made from them, and the last line offers those that have words."""
+    WRITTEN_MOST: ClassVar[int] = 2_000
+    """Characters that can be written in its line."""
+    WIDE: ClassVar[int] = 0
+    """Cells of a screen from which on halves stand side by side; 0 for never."""
+    SHORT: ClassVar[int] = 0
+    """Lines of a screen below which less is shown; 0 for never."""
+    DEFAULT_CSS = """
+    BoxDialog {
+        align: center middle;
+        background: $background 70%;
+        & > Vertical {
+            width: 92%;
+            max-width: 100;
+            height: auto;
+            max-height: 96%;
+            background: $background;
+            border: round $border;
+            border-title-color: $text-primary;
+            border-title-style: bold;
+            border-subtitle-color: $foreground-muted;
+            padding: 0 1;
+        }
+        & > Vertical.-question { border: round $warning; }
+        & > Vertical.-full { width: 98%; height: 98%; max-width: 220; max-height: 98%; }
+        & LinePane { border: none; height: 1fr; min-height: 3; }
+        & LinePane:focus { border: none; }
+        & ChoiceList { min-height: 2; max-height: 12; }
+        & LinePane.-below, & LinePane.-below:focus { border-top: solid $border-blurred; }
+        & LinePane.-below:focus { border-top: heavy $border; }
+        & .-halves { height: 1fr; layout: vertical; }
+        &.-wide .-halves { layout: horizontal; }
+        &.-wide .-halves > * { height: 100% !important; width: 1fr; }
+        &.-wide .-halves > .-below, &.-wide .-halves > .-below:focus {
+            width: 45%; border-top: none; border-left: solid $border-blurred;
+        }
+        &.-wide .-halves > .-below:focus { border-left: heavy $border; }
+        & Static.-label, & #standing { color: $foreground-muted; height: 1; }
+        & Static.-keys { height: auto; link-style: none; }
+        & #said { height: auto; max-height: 3; color: $text-warning; }
+        & #line { height: 1; color: $text-warning; }
+        & Static.-problems { color: $text-error; height: auto; max-height: 4; }
+        & Static.-problems.-fine { color: $text-success; }
+        &.-writing .-keys { display: none; }
+        & Horizontal.-written { height: 3; display: none; }
+        & Horizontal.-written Static { width: auto; max-width: 40%; padding: 1 1 0 0; }
+        & Horizontal.-written Static { color: $foreground-muted; }
+        & Horizontal.-written Input { width: 1fr; }
+        & Input { border: round $border-blurred; background: $background; padding: 0 1; }
+        & Input:focus { border: heavy $border; background-tint: $foreground 0%; }
+        & TextArea { border: round $border-blurred; background: $background; padding: 0; }
+        & TextArea:focus { border: heavy $border; }
+        &:ansi { background: ansi_default; }
+        &:ansi > Vertical { background: ansi_default; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Close", id="dialog.close"),
+    ]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        own = [Binding(key.keys, key.action, priority=key.priority) for key in cls.__dict__.get("KEYS", ())]
+        cls.BINDINGS = [
+            *cls.__dict__.get("BINDINGS", ()),
+            *(each for each in own if each.key and each.action),
+        ]
+        super().__init_subclass__(**options)
+
+    def __init__(self, *, unasked: bool = False) -> None:
+        super().__init__()
+        self._opened = monotonic() if unasked else None
+        self._answered = False
+        self.label, self.field = Static(), Input(max_length=self.WRITTEN_MOST)
+        self.line = Horizontal(self.label, self.field, classes="-written")
+        """A line to write in, hidden at first; see `write`."""
+        self.writing = ""
+        """What is written there; empty for nothing."""
+        self.said = Static(id="said")
+        """What the last key did, or why it did nothing."""
+        self.keys = Static(classes="-keys")
+        """The last line; see `show_keys`."""
+
+    def box(self, *parts: Widget, title: str = "", hint: str = "", classes: str = "") -> Vertical:
+        """The box with its parts, and below them the keys, where the dialog has some."""
+        if self.keys not in parts and (offered := keys_line(self.KEYS)):
+            self.keys.update(offered)
+            parts = (*parts, self.keys)
+        box = Vertical(*parts, classes=classes)
+        box.border_title = Content(clean_line(title or self.TITLE_TEXT, limit=200))
+        box.border_subtitle = Content(hint or self.HINT)
+        return box
+
+    def halves(self, left: Widget, right: Widget) -> Container:
+        """Two parts one below the other, side by side on a wide screen."""
+        right.add_class("-below")
+        return Container(left, right, classes="-halves")
+
+    def set_title(self, title: str, hint: str) -> None:
+        """Show another title, and what the lower border says."""
+        box = self.query_one(Vertical)
+        box.border_title = Content(clean_line(title, limit=200).strip())
+        box.border_subtitle = Content(clean_line(hint).lstrip(" ·"))
+
+    def show_keys(self, keys: Iterable[DialogKey]) -> None:
+        """Show the keys that do something now."""
+        self.keys.update(keys_line(keys))
+
+    def show_possible(self, may: Collection[str], *more: DialogKey) -> None:
+        """Show the keys of what can be asked for now, and some others."""
+        self.show_keys([*(key for key in self.KEYS if not key.wish or key.wish in may), *more])
+
+    def key_of(self, wish: str) -> DialogKey:
+        """The key that asks for something."""
+        return next(key for key in self.KEYS if key.wish == wish)
+
+    def request(self, what: str, *args: object) -> None:
+        """Have something done that the dialog cannot do itself; see `Requested`."""
+        self.post_message(Requested(type(self).__name__, what, args))
+
+    def say(self, text: str) -> None:
+        """Say something until the next key's answer comes; line breaks stay."""
+        self.said.update(Content("\n".join(clean_line(line) for line in text.splitlines())))
+        self.said.display = bool(text)
+
+    def write(self, what: str, label: str, text: str = "") -> None:
+        """Let the operator write something in the line behind a label; `written` takes it."""
+        self.writing, self.field.value = what, text
+        self.label.update(Content(label))
+        self.line.display = True
+        self.add_class("-writing")
+        # At once, so that letters typed fast behind the key are in the line.
+        self.set_focus(self.field)
+
+    def written(self, what: str, text: str) -> bool:
+        """Take what was written; tells whether that was all of it."""
+        return True
+
+    def stop_writing(self) -> None:
+        """Hide the line, and give the keys to the first pane again."""
+        if self.writing:
+            self.writing, self.line.display = "", False
+            self.remove_class("-writing")
+            self.query(LinePane).first().focus()
+
+    @on(Input.Submitted)
+    def _line_entered(self, event: Input.Submitted) -> None:
+        if event.input is self.field and self.writing:
+            event.stop()
+            if self.written(self.writing, event.value.strip()):
+                self.stop_writing()
+
+    def on_resize(self) -> None:
+        """Lay the halves out by the room there is; Textual calls it beside a subclass's own."""
+        self.set_class(0 < self.WIDE <= self.size.width, "-wide")
+        self.set_class(self.size.height < self.SHORT, "-short")
+
+    def fit_text(self, pane: FactsPane | LongText, others: int, *, widest: int = 100) -> None:
+        """Give a text the lines that it needs, as far as other parts leave room."""
+        lines = len(pane.lines_for(max(8, min(widest, self.size.width * 92 // 100) - 7)))
+        pane.styles.height = max(3, min(lines, self.size.height - others))
+
+    @property
+    def unmeant(self) -> bool:
+        """Whether a choice made now was hardly meant for this dialog."""
+        return self._opened is not None and monotonic() < self._opened + UNMEANT_S
+
+    def dismiss(self, result: Result | None = None) -> AwaitComplete:
+        """Close with a choice; whatever comes behind it in a burst of keys chooses nothing any more."""
+        if self._answered:
+            return AwaitComplete()
+        self._answered = True
+        return super().dismiss(result)
+
+    def action_close(self) -> None:
+        """Leave the line; else close without choosing anything."""
+        if self.writing:
+            self.stop_writing()
+        else:
+            self.dismiss(None)
+
+
+class ListDialog(BoxDialog[None], Generic[Model]):
+    """A list of what a model has; its opener brings another model by `show`.
+
+    A dialog of this kind says how its rows are made, and asks for what is wanted by `request`.
+    """
+
+    LIST_TITLE: ClassVar[str] = ""
+    """What the keys of the list are listed under."""
+    EMPTY: ClassVar[str] = ""
+    """What is said where there are no rows."""
+    MARKS: ClassVar[bool] = True
+    CLASSES: ClassVar[str] = ""
+    """Those of the box."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+        """What is shown."""
+        self.list = LinePane(title=self.LIST_TITLE, empty=self.EMPTY, marks=self.MARKS, id="list")
+
+    def parts(self) -> Sequence[Widget]:
+        """What stands in the box, from above; see `compose`."""
+        return (self.list, self.said)
+
+    def title_text(self) -> str:
+        """What the upper border says at first."""
+        return self.TITLE_TEXT
+
+    def rows(self) -> Sequence[Row]:
+        """The rows of the model."""
+        raise NotImplementedError
+
+    def compose(self) -> ComposeResult:
+        """The list with what stands around it, and the keys."""
+        yield self.box(*self.parts(), title=self.title_text(), classes=self.CLASSES)
+
+    def on_mount(self) -> None:
+        """The list has the focus."""
+        self.show(self.model)
+        self.list.focus()
+
+    def show(self, model: Model) -> None:
+        """Show this model; the cursor stays on its row."""
+        self.model = model
+        self.list.set_notice(getattr(model, "notice", None))
+        self.list.set_rows(self.rows())
+        self.say(getattr(model, "said", ""))
+
+
+def show_problems(status: Static, problems: Sequence[str], fine: str) -> None:
+    """Show what is wrong with a field, or that nothing is."""
+    status.set_class(not problems, "-fine")
+    lines = [f"✗ {clean_line(problem)}" for problem in problems[:4]] or [f"✓ {fine}"]
+    status.update(Content("\n".join(lines)))
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmModel:
+    """What is asked."""
+
+    question: str
+    consequence: str = ""
+    """What will happen, and whether it can be undone."""
+    yes: str = "yes"
+    no: str = "no"
+
+
+class ConfirmDialog(BoxDialog[bool]):
+    """Asks; `y` agrees, all else that closes it does not. Enter does nothing, so that no habit agrees."""
+
+    DEFAULT_CSS = """
+    ConfirmDialog > Vertical { max-width: 72; padding: 1 2; }
+    ConfirmDialog #question { text-style: bold; }
+    ConfirmDialog #consequence { margin: 1 0; color: $foreground-muted; }
+    """
+    KEYS = (DialogKey("y", "agree"), DialogKey("n", "close"))
+
+    def __init__(self, model: ConfirmModel) -> None:
+        super().__init__()
+        self._model = model
+
+    def compose(self) -> ComposeResult:
+        """The question, its consequence, and the keys."""
+        model = self._model
+        parts = [Static(Content(clean(model.question)), id="question")]
+        if model.consequence:
+            parts.append(Static(Content(clean(model.consequence)), id="consequence"))
+        keys = (
+            DialogKey("y", "agree", clean_line(model.yes)),
+            DialogKey("n", "close", clean_line(model.no)),
+        )
+        parts.append(Static(keys_line(keys, "     "), classes="-keys"))
+        yield self.box(*parts, title="Please confirm", hint=" ", classes="-question")
+
+    def action_agree(self) -> None:
+        """Agree."""
+        self.dismiss(True)
+
+    def action_close(self) -> None:
+        """Do not agree."""
+        self.dismiss(False)
+
+
+TEXT_LIMIT = 200_000
+"""Characters that are taken."""
+
+
+class TextDialog(BoxDialog[None]):
+    """A text to be read: in sections, made for each width, or as it is with its first line as a heading."""
+
+    AUTO_FOCUS = "LinePane"
+    HINT = "↑ ↓ scroll · Y copy · esc close"
+    KEYS = (DialogKey("q", "close"),)
+    DEFAULT_CSS = """
+    TextDialog > Vertical { height: 96%; }
+    TextDialog > Vertical.-long { max-width: 160; }
+    """
+
+    def __init__(self, title: str, text: str | Sequence[Section] | Render) -> None:
+        super().__init__()
+        self._title = title
+        self._made = callable(text)
+        if callable(text):
+            self._text: LinePane = FactsPane(render=text)
+            return
+        if isinstance(text, str):
+            head, _, rest = text.partition("\n")
+            text = (Section(head, rest, "text"),)
+        self._text = long = LongText()
+        long.show(tuple(text))
+
+    def compose(self) -> ComposeResult:
+        """The text, which has the focus, so that arrows scroll."""
+        yield self.box(self._text, title=self._title, classes="" if self._made else "-long")
+
+
+class WriteDialog(BoxDialog[str]):
+    """Gives what was written, or None.
+
+    Args:
+        title: above the text.
+        about: what becomes of it.
+        text: what stands there at first; cleaned.
+    """
+
+    DEFAULT_CSS = """
+    WriteDialog > Vertical { height: 80%; max-width: 120; }
+    WriteDialog TextArea { height: 1fr; min-height: 3; }
+    WriteDialog #about { height: auto; max-height: 4; color: $foreground-muted; }
+    """
+    HINT = "ctrl+s send · esc cancel"
+    KEYS = (DialogKey("ctrl+s", "send", priority=True),)
+
+    def __init__(self, title: str, about: str, text: str = "") -> None:
+        super().__init__()
+        self._title, self._about = title, about
+        self._text = TextArea(clean(text))
+        self._problem = Static(classes="-problems")
+
+    def compose(self) -> ComposeResult:
+        """What becomes of it, the text, and the keys."""
+        about = Static(Content(clean(self._about)), id="about")
+        yield self.box(about, self._text, self._problem, title=self._title)
+
+    def on_mount(self) -> None:
+        """It can be typed at once."""
+        self._text.focus()
+
+    def action_send(self) -> None:
+        """Give what was written."""
+        text = self._text.text.strip()
+        if not text:
+            self._problem.update(Content("there is nothing to send yet"))
+        elif len(text) > TEXT_LIMIT:
+            self._problem.update(Content(f"{len(text):,} characters; {TEXT_LIMIT:,} are taken"))
+        else:
+            self.dismiss(text)

@@ -1,0 +1,312 @@
+"""What the journal answers: why something is, and what was found; and what happened since the last look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual import on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from engine.core.text import clean_line
+from widgets.base.dialog import BoxDialog, DialogKey, ListDialog, TextDialog
+from widgets.base.facts import LongText, Section
+from widgets.base.line_pane import LinePane, Notice, RowChosen
+from widgets.base.rows import Row, blank
+from widgets.base.text_layout import Piece
+
+STYLES = {
+    "goal": "strong",
+    "plan": "accent",
+    "success": "success",
+    "warning": "warning",
+    "error": "error",
+    "missing": "error",
+    "operator": "accent",
+    "thought": "dim",
+    "session": "dim",
+}
+"""Styles of the kinds of lines; others have that of text."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhyRow:
+    """One event of the chain."""
+
+    ref: str
+    """Its reference; empty for a line that is no event."""
+    lead: str
+    """The branches that it lies on, drawn before its text."""
+    glyph: str
+    kind: str
+    text: str
+    time: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WhyModel:
+    """What the dialog shows."""
+
+    what: str
+    """What was asked about, as it can be asked again; empty where nothing was."""
+    way: str
+    """`backward`, `forward` or `wrong`; any other word for lines that only name their events."""
+    title: str
+    rows: tuple[WhyRow, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What is to be said beside the chain."""
+
+
+def _rows(model: WhyModel) -> list[Row]:
+    """The chain, an event a row, and the notes below it; above it where they say what is in doubt."""
+    rows = [_row(at, row) for at, row in enumerate(model.rows)]
+    notes = [
+        Row(f"note:{at}", (Piece(clean_line(note), "warning"),), selectable=False, indent=2, most=3)
+        for at, note in enumerate(model.notes)
+    ]
+    between = [blank("blank")] if notes and rows else []
+    return [*notes, *between, *rows] if model.way == "wrong" else [*rows, *between, *notes]
+
+
+def _row(at: int, row: WhyRow) -> Row:
+    text = clean_line(row.text)
+    return Row(
+        f"{at}",
+        (Piece(row.lead, "dim"), Piece(text, STYLES.get(row.kind, "text"))),
+        tail=(Piece(f" {clean_line(row.ref)} {clean_line(row.time)}", "dim"),),
+        mark=Piece(clean_line(row.glyph) or " ", STYLES.get(row.kind, "text")),
+        indent=len(row.lead) + 2,
+        most=3,
+        copy=f"{clean_line(row.ref)} {text}",
+    )
+
+
+class WhyDialog(ListDialog[WhyModel]):
+    """A chain; enter asks on from the event under the cursor, backspace goes back to the last question."""
+
+    LIST_TITLE, EMPTY = "Why", "Nothing is recorded of it."
+    KEYS = (
+        DialogKey("", "ask", "why this", shown="enter"),
+        DialogKey("b", "way('backward')", "causes"),
+        DialogKey("f", "way('forward')", "effects"),
+        DialogKey("x", "way('wrong')", "if it is wrong"),
+        DialogKey("w", "event('mark')", "mark wrong"),
+        DialogKey("r", "event('retract')", "retract"),
+        DialogKey("backspace", "back", "back"),
+        DialogKey("q", "close"),
+    )
+    DEFAULT_CSS = "WhyDialog > Vertical { height: 96%; max-width: 140; }"
+
+    def __init__(self, model: WhyModel) -> None:
+        super().__init__(model)
+        self._before: list[tuple[str, str]] = []
+
+    def rows(self) -> list[Row]:
+        """The chain, an event a row, and the notes."""
+        return _rows(self.model)
+
+    def show(self, model: WhyModel) -> None:
+        """Show another chain, from its first line on."""
+        super().show(model)
+        self.set_title(clean_line(model.title, limit=120), self.HINT)
+        self.list.move_cursor("0")
+
+    def _row(self) -> WhyRow | None:
+        """The event under the cursor."""
+        rows = enumerate(self.model.rows)
+        return next((row for at, row in rows if f"{at}" == self.list.cursor and row.ref), None)
+
+    def action_event(self, what: str) -> None:
+        """Have the event under the cursor marked as wrong or no more, or what depends on it taken back."""
+        if (row := self._row()) is not None:
+            self.request(what, row.ref)
+
+    @on(RowChosen)
+    def action_ask(self) -> None:
+        """Ask for the causes of the event under the cursor."""
+        row = self._row()
+        if row is not None and row.kind != "missing" and row.ref != self.model.what:
+            self._ask(row.ref, "forward" if self.model.way in ("forward", "wrong") else "backward")
+
+    def action_way(self, way: str) -> None:
+        """Ask the other way about the same thing."""
+        if self.model.what and way != self.model.way:
+            self._ask(self.model.what, way)
+
+    def _ask(self, what: str, way: str) -> None:
+        if self.model.what:
+            self._before.append((self.model.what, self.model.way))
+        self.request("asked", what, way)
+
+    def action_back(self) -> None:
+        """Go back to the question before."""
+        if self._before:
+            self.request("asked", *self._before.pop())
+
+
+class RecapDialog(TextDialog):
+    """What happened since the operator last looked; closing it changes nothing."""
+
+    HINT = "esc close"
+    KEYS = (DialogKey("R", "close"),)
+    DEFAULT_CSS = "RecapDialog > Vertical { height: 80%; }"
+
+
+WORDS_LIMIT = 400
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLine:
+    """One thing that was found."""
+
+    key: str
+    """Its place in the search, which is its own."""
+    source: str
+    """`event`, `memory` or `file`."""
+    ref: str
+    when: str
+    who: str
+    kind: str
+    text: str
+    goes: bool = False
+    """Whether it is an event of an agent, whose past can be looked at there."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchModel:
+    """What the dialog shows; the words are those that these lines answer."""
+
+    words: str = ""
+    found: tuple[SearchLine, ...] = ()
+    standing: str = ""
+    """How far the search is, in words."""
+    notice: Notice | None = None
+
+
+class SearchDialog(BoxDialog[None]):
+    """Posts `SearchRequested` and `OpenRequested`; its opener answers by `show` and `show_whole`."""
+
+    TITLE_TEXT = "Search everything"
+    KEYS = (
+        DialogKey("slash", "search", "search"),
+        DialogKey("", "", "go there", shown="enter"),
+        DialogKey("v", "view", "read it whole"),
+        DialogKey("backspace,left", "back", "back to the list", shown="←"),
+        DialogKey("", "", "copy", shown="Y"),
+        DialogKey("q", "close"),
+    )
+    DEFAULT_CSS = """
+    SearchDialog > Vertical { height: 96%; max-width: 180; }
+    SearchDialog LongText { display: none; }
+    SearchDialog.-reading LongText { display: block; }
+    SearchDialog.-reading #results { display: none; }
+    """
+
+    def __init__(self, words: str = "") -> None:
+        super().__init__()
+        self._model = SearchModel(words)
+        self._words = words
+        self._reads = ""
+        self._input = Input(words, placeholder='words, or "words together"', max_length=WORDS_LIMIT)
+        empty = (
+            "Type words and press enter: events, outputs, thoughts, prompts, memories and files are searched."
+        )
+        self._list = LinePane(title="Results", empty=empty, id="results")
+        self._text = LongText()
+        self._standing = Static(id="standing")
+
+    def compose(self) -> ComposeResult:
+        """The words, what was found or one of it, and how far the search is."""
+        yield self.box(self._input, self._list, self._text, self._standing)
+
+    def on_mount(self) -> None:
+        """Words come first; where there are some, they are looked for."""
+        if self._words:
+            self._ask(self._words)
+        else:
+            self._input.focus()
+
+    @property
+    def words(self) -> str:
+        """What is looked for now."""
+        return self._words
+
+    def show(self, model: SearchModel) -> None:
+        """Show these, unless they answer older words."""
+        if model.words == self._words:
+            self._model = model
+            self._list.set_notice(model.notice)
+            self._list.set_rows([_search_row(line) for line in model.found])
+            self._standing.update(Content(clean_line(model.standing)), layout=False)
+
+    def show_whole(self, key: str, sections: tuple[Section, ...], *, at: int = 0) -> None:
+        """Show one of them in full, with this section at the top."""
+        if key == self._reads:
+            self._text.show(sections)
+            self.set_class(True, "-reading")
+            self._text.go_to(at)
+            self._text.focus()
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._ask(event.value.strip())
+
+    def _ask(self, words: str) -> None:
+        self._words = words
+        self.action_back()
+        self.show(SearchModel(words, notice=Notice("searching …", "loading") if words else None))
+        self.request("search", words)
+
+    @on(RowChosen)
+    def _chosen(self) -> None:
+        result = self._line()
+        if result is not None and result.goes:
+            self.request("go", result)
+        else:
+            self.action_view()
+
+    def _line(self) -> SearchLine | None:
+        """The result under the cursor."""
+        return next((line for line in self._model.found if line.key == self._list.cursor), None)
+
+    def action_view(self) -> None:
+        """Read what is under the cursor whole."""
+        if (result := self._line()) is not None:
+            self._reads = result.key
+            self.request("open", result)
+
+    def action_search(self) -> None:
+        """Type other words."""
+        self.action_back()
+        self._input.focus()
+
+    def action_back(self) -> None:
+        """Go back to the list."""
+        self._reads = ""
+        self.set_class(False, "-reading")
+        self._list.focus()
+
+    def action_close(self) -> None:
+        """Leave what is read; else close."""
+        if self.has_class("-reading"):
+            self.action_back()
+        else:
+            self.dismiss(None)
+
+
+def _search_row(line: SearchLine) -> Row:
+    head = f"{clean_line(line.when)} {clean_line(line.who, limit=24)} "
+    return Row(
+        line.key,
+        (
+            Piece(head, "dim"),
+            Piece(f"{clean_line(line.kind, limit=40)} ", "accent"),
+            Piece(clean_line(line.text)),
+        ),
+        tail=(Piece(clean_line(line.ref, limit=60), "dim"),),
+        indent=2,
+        most=3,
+        copy=f"{clean_line(line.ref)} {clean_line(line.text)}",
+    )

@@ -1,0 +1,1 @@
+"""The panes of the cockpit, each beside its frozen view model."""

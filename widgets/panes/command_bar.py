@@ -1,0 +1,381 @@
+"""The command bar: one line in which the operator types what is to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from os.path import commonprefix
+from typing import ClassVar, Literal, Self
+
+from rich.cells import cell_len
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from engine.core.text import clean, clean_line
+from widgets.base.line_pane import LinePane, Requested, RowChosen
+from widgets.base.rows import Row
+from widgets.base.text_layout import Piece, width_of
+
+HISTORY_KEPT = 500
+POPUP_LINES = 8
+POPUP_FRAME = 5
+"""Cells of a completion's line that its border, its gutter and its scroll bar take."""
+MESSAGE_MARKS: dict[str, str] = {"ok": "✓", "error": "✗ error:", "asks": "?", "note": "·"}
+HINT = "tab completes · ↑ history · ctrl+r searches it · ctrl+o what would it do? · esc leaves"
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A way the line may go on."""
+
+    text: str
+    """The whole line as it would be."""
+    help: str = ""
+    """What it does, in a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandBarModel:
+    """The result of the last command."""
+
+    text: str = ""
+    kind: Literal["ok", "error", "asks", "note"] = "note"
+
+
+class CompletionList(LinePane, can_focus=False):
+    """The completions above the line; the input keeps the focus, and a click takes one."""
+
+    STARTS_ON_FIRST = False
+    DEFAULT_CSS = """
+    CompletionList {
+        overlay: screen;
+        constrain: inside inside;
+        border: round $border-blurred;
+        background: $panel;
+        height: auto;
+        display: none;
+    }
+    """
+
+
+class _Line(Input):
+    """The input; what is typed right behind an enter, however fast, belongs to the next line."""
+
+    keeps = False
+    """Whether an enter leaves the line as it is."""
+
+    async def on_key(self, event: events.Key) -> None:
+        """Take an enter here and at once: as a binding it would come behind the letters after it."""
+        if event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            await self.action_submit()
+
+    async def action_submit(self) -> None:
+        """Hand the line on and be empty."""
+        text = self.value
+        if not self.keeps:
+            self.value = ""
+        self.post_message(self.Submitted(self, text))
+
+
+class CommandBar(Vertical):
+    """Prompt, input, completions above it, and below it the result of the last command.
+
+    The completion callable is asked at every change of the line, on the event loop: it must
+    answer from memory.
+    """
+
+    BINDING_GROUP_TITLE = "Command"
+    HELP = """## Command bar
+Type a command or a goal and press enter. Tab completes, up and down go through what you typed before,
+ctrl+r searches it, escape leaves the bar and keeps the line. ctrl+o, or enter with a blank and `?` behind the
+line, shows what it would do.
+"""
+    DEFAULT_CSS = """
+    CommandBar {
+        height: auto;
+        background: $background;
+        & Horizontal { height: 1; }
+        & #prompt { width: auto; padding: 0 1; color: $text-primary; text-style: bold; }
+        & Input { width: 1fr; background: $background; }
+        & Input:focus { background-tint: $foreground 4%; }
+        & #message { height: 1; padding: 0 1 0 3; color: $foreground-muted; }
+        & #message.-ok { color: $text-success; }
+        & #message.-error { color: $text-error; }
+        & #message.-asks { color: $text-warning; }
+        &:ansi #message { color: ansi_default; }
+        &:ansi #message.-ok { color: ansi_green; }
+        &:ansi #message.-error { color: ansi_red; }
+        &:ansi #message.-asks { color: ansi_yellow; }
+        &.-compact #message.-note { display: none; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "older", "Older", show=False, id="command.older"),
+        Binding("down", "newer", "Newer", show=False, id="command.newer"),
+        Binding("tab", "complete(1)", "Complete", show=False, id="command.complete"),
+        Binding("shift+tab", "complete(-1)", "Complete back", show=False, id="command.complete-back"),
+        Binding("ctrl+r", "search", "Search history", show=False, id="command.search"),
+        Binding("ctrl+o", "preview", "What would it do?", show=False, id="command.preview"),
+        Binding("escape", "leave", "Leave", show=False, id="command.leave"),
+    ]
+
+    def __init__(
+        self,
+        complete: Callable[[str], Sequence[Completion]] | None = None,
+        *,
+        hint: Callable[[str], str] | None = None,
+        history: Iterable[str] = (),
+        id: str | None = None,  # noqa: A002 - Textual's name
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self._complete = complete
+        self._hint = hint
+        self._history = list(history)[-HISTORY_KEPT:]
+        self._place = len(self._history)
+        self._draft = ""
+        self._model = CommandBarModel()
+        self._completions: tuple[Completion, ...] = ()
+        self._at = -1
+        self._searching = False
+        self._match = -1
+        self._list = CompletionList(click_chooses=True)
+        self._prompt = Static(Content("❯"), id="prompt")
+        self._input = _Line(
+            compact=True, select_on_focus=False, placeholder="a command, or a goal for the agent"
+        )
+        self._message = Static(Content(HINT), id="message", classes="-note")
+
+    def compose(self) -> ComposeResult:
+        """Popup, line and message."""
+        yield self._list
+        with Horizontal():
+            yield self._prompt
+            yield self._input
+        yield self._message
+
+    @property
+    def history(self) -> tuple[str, ...]:
+        """What was entered, the newest last."""
+        return tuple(self._history)
+
+    @property
+    def input(self) -> Input:
+        """The line itself."""
+        return self._input
+
+    @property
+    def completions(self) -> tuple[Completion, ...]:
+        """The completions on offer."""
+        return self._completions
+
+    def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> Self:
+        """Focus the line."""
+        self._input.focus(scroll_visible)
+        return self
+
+    def show(self, model: CommandBarModel) -> None:
+        """Show the result of the last command."""
+        if model != self._model:
+            self._model = model
+            self._show_message(model)
+
+    def clear(self) -> None:
+        """Take the line away, as when what it says was done."""
+        self._close_popup()
+        self._fill("")
+        self._show_message(self._model)
+
+    def set_text(self, text: str) -> None:
+        """Put a text into the line for the operator to finish; a blank at its end stays."""
+        self._fill(one_line(text) + " " * text.endswith(" "))
+
+    def _show_message(self, model: CommandBarModel) -> None:
+        text = clean_line(model.text)
+        self._message.update(Content(f"{MESSAGE_MARKS[model.kind]} {text}" if text else HINT), layout=False)
+        for kind in MESSAGE_MARKS:
+            self._message.set_class(model.kind == kind, f"-{kind}")
+
+    def _request(self, what: str, *args: object) -> None:
+        self.post_message(Requested("CommandBar", what, args))
+
+    # The line
+
+    def _fill(self, text: str) -> None:
+        with self.prevent(Input.Changed):
+            self._input.value = text
+        self._input.cursor_position = len(text)
+        self._request("line", text)
+
+    @on(Input.Changed)
+    def _line_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        if self._searching:
+            self._match = self._older_match(len(self._history))
+            self._show_search()
+        else:
+            self._offer(event.value)
+            self._show_hint(event.value)
+            self._request("line", event.value)
+
+    def _show_hint(self, line: str) -> None:
+        """Say how the word at hand is used, while it is typed; else the result of the last command."""
+        text = self._hint(line) if self._hint is not None and line.strip() else ""
+        if text:
+            self._message.update(Content(f"  {clean_line(text)}"), layout=False)
+        else:
+            self._show_message(self._model)
+
+    @on(Input.Submitted)
+    def _line_entered(self, event: Input.Submitted) -> None:
+        event.stop()
+        if self._searching:
+            self._end_search(take=True)
+            return
+        text = one_line(event.value)
+        self._close_popup()
+        self._show_message(self._model)
+        if not text:
+            return
+        if not self._history or self._history[-1] != text:
+            self._history = [*self._history, text][-HISTORY_KEPT:]
+        self._place, self._draft = len(self._history), ""
+        self._request("entered", text)
+
+    def action_preview(self) -> None:
+        """Ask what the line would do; it stays as it is."""
+        text = one_line(self._input.value)
+        if text and not self._searching:
+            self._close_popup()
+            self._request("preview", text)
+
+    def action_leave(self) -> None:
+        """End the search, else leave the bar; the line stays as it is."""
+        if self._searching:
+            self._end_search(take=False)
+            return
+        self._close_popup()
+        self._request("leave")
+
+    # History
+
+    def action_older(self) -> None:
+        """The entry before; what is being typed is kept for the way back."""
+        if self._place == len(self._history):
+            self._draft = self._input.value
+        if self._place > 0:
+            self._go_to(self._place - 1)
+
+    def action_newer(self) -> None:
+        """The entry after, and in the end what was being typed."""
+        if self._place < len(self._history):
+            self._go_to(self._place + 1)
+
+    def _go_to(self, place: int) -> None:
+        self._close_popup()
+        self._place = place
+        self._fill(self._history[place] if place < len(self._history) else self._draft)
+
+    def action_search(self) -> None:
+        """Search backwards in the history for what is typed; again for an older entry."""
+        if self._searching:
+            self._match = self._older_match(self._match if self._match >= 0 else len(self._history))
+        else:
+            self._close_popup()
+            self._searching, self._draft = True, self._input.value
+            self._input.keeps = True
+            self._match = self._older_match(len(self._history))
+        self._show_search()
+
+    def _older_match(self, before: int) -> int:
+        words = self._input.value.casefold()
+        matches = (at for at in range(before - 1, -1, -1) if words in self._history[at].casefold())
+        return next(matches, -1)
+
+    def _show_search(self) -> None:
+        entry = clean_line(self._history[self._match]) if self._match >= 0 else "nothing found"
+        self._prompt.update(Content("search ❯"))
+        self._message.update(Content(f"{entry}   enter takes it · ctrl+r older · esc cancels"), layout=False)
+
+    def _end_search(self, *, take: bool) -> None:
+        entry = self._history[self._match] if take and self._match >= 0 else self._draft
+        self._searching, self._match = False, -1
+        self._input.keeps = False
+        self._prompt.update(Content("❯"))
+        self._show_message(self._model)
+        self._fill(entry)
+
+    # Completion
+
+    def _offer(self, line: str) -> None:
+        self._completions = tuple(self._complete(line)) if self._complete and line.strip() else ()
+        self._at = -1
+        if not self._completions or [each.text for each in self._completions] == [line]:
+            self._close_popup()
+            return
+        self._list.move_cursor("")
+        rows = _in_columns(self._completions, self.size.width // 2)
+        self._list.set_rows(rows)
+        lines = min(POPUP_LINES, len(self._completions))
+        width = max(width_of(row.pieces) for row in rows) + POPUP_FRAME
+        self._list.styles.width = max(24, min(self.size.width - 2, width))
+        self._list.styles.height = lines + 2
+        self._list.styles.offset = (1, -(lines + 2))
+        self._list.display = True
+
+    def _close_popup(self) -> None:
+        self._completions, self._at = (), -1
+        self._list.display = False
+
+    def action_complete(self, by: int) -> None:
+        """Complete as far as all completions agree; after that go through them."""
+        if self._searching:
+            return
+        if not self._completions:
+            self._offer(self._input.value)
+        if not self._completions:
+            return
+        texts = [each.text for each in self._completions]
+        common = commonprefix(texts)  # noqa: RUF071 - by characters, as it is meant
+        line = self._input.value
+        if self._at < 0 and len(common) > len(line) and common.startswith(line):
+            self._fill(common)
+            if len(texts) == 1:
+                self._close_popup()
+            return
+        self._at = (self._at + by) % len(texts) if self._at >= 0 else (0 if by > 0 else len(texts) - 1)
+        self._list.move_cursor(texts[self._at])
+        self._fill(texts[self._at])
+
+    @on(RowChosen)
+    def _picked(self, event: RowChosen) -> None:
+        event.stop()
+        self._close_popup()
+        self._fill(event.key)
+
+
+def one_line(text: str) -> str:
+    """What was typed, without control characters and with every blank that stands within it."""
+    return clean(text).replace("\n", " ").strip()
+
+
+def _in_columns(completions: Sequence[Completion], most: int) -> list[Row]:
+    """Completions one below the other, and in a second column, after at most so many cells, what they do."""
+    texts = [clean_line(each.text) for each in completions]
+    column = min(max(map(cell_len, texts)), most)
+    return [
+        Row(
+            each.text,
+            (
+                Piece(text + " " * (column - cell_len(text))),
+                Piece(f"  {clean_line(each.help)}" if each.help else "", "dim"),
+            ),
+        )
+        for each, text in zip(completions, texts, strict=True)
+    ]

@@ -1,0 +1,300 @@
+"""The plan: its steps, and one of them in detail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, Literal, Self
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+
+from engine.core.text import clean, clean_line
+from widgets.base.facts import FactsPane
+from widgets.base.line_pane import LinePane, Notice, Requested, RowChosen, RowHighlighted
+from widgets.base.rows import Row
+from widgets.base.text_layout import Piece, Pieces, labelled, wrap
+
+StepMark = Literal["planned", "next", "running", "completed", "failed", "skipped", "unknown"]
+
+STEP_MARKS: dict[str, tuple[str, str]] = {
+    "planned": ("·", "dim"),
+    "next": ("▷", "accent"),
+    "running": ("▶", "accent"),
+    "completed": ("✓", "success"),
+    "failed": ("✗", "error"),
+    "skipped": ("»", "dim"),
+    "unknown": ("!", "warning"),
+}
+STEP_WORDS = {"unknown": "outcome unknown", "next": "next"}
+ON_PLAN = "on plan"
+"""A step of the plan that the operator accepted, as they accepted it."""
+FOLD = 12
+"""Lines of one argument shown before the rest is folded."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """One step as the pane shows it."""
+
+    id: str
+    text: str
+    """What it does, in a line: `run pip install httpx`."""
+    status: StepMark = "planned"
+    breakpoint: bool = False
+    held: bool = False
+    """True while the gate holds it for the operator."""
+    tool: str = ""
+    command: str = ""
+    args: Mapping[str, Any] = field(default_factory=dict)
+    corrected: tuple[str, ...] = ()
+    """What of the arguments was changed and why, a sentence each."""
+    thinker: str = ""
+    """Who proposed it: `operator` or a thinker's name."""
+    recipe: str = ""
+    clause: str = ""
+    """The clause of the goal's text it serves."""
+    clause_index: int = 0
+    """From 1; 0 when it serves none."""
+    attempts: int = 0
+    course: str = ""
+    """How it stands to the accepted plan, such as `off plan`; empty where none was accepted."""
+    summary: str = ""
+    error: str = ""
+    depends_on: tuple[str, ...] = ()
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanModel:
+    """What the pane shows."""
+
+    steps: tuple[StepLine, ...] = ()
+    goal: str = ""
+    revision: int = 0
+    notice: Notice | None = None
+
+
+class StepList(LinePane):
+    """The steps of a plan, one a line."""
+
+    BINDING_GROUP_TITLE = "Plan"
+    MARKS = True
+    EMPTY = (
+        "The plan will appear here. Press : and type a goal, then s steps through its plan, space runs it."
+    )
+    DEFAULT_CSS = """
+    StepList, StepList:focus { border: none; height: 3fr; }
+    """
+
+
+class StepDetail(FactsPane):
+    """One step with its tool, arguments, provenance and outcome."""
+
+    BINDING_GROUP_TITLE = "Step"
+    EMPTY = "The selected step's tool, arguments and outcome will appear here."
+    DEFAULT_CSS = """
+    StepDetail, StepDetail:focus {
+        border: none; border-top: solid $border-blurred; height: 2fr; min-height: 3;
+    }
+    StepDetail:focus { border-top: heavy $border; }
+    StepDetail.-empty { display: none; }
+    """
+    BORDER_TITLE = "step"
+
+    _step: StepLine | None = None
+
+    def show(self, step: StepLine | None) -> None:
+        """Show this step, or nothing."""
+        other = step is None or self._step is None or step.id != self._step.id
+        self._step = step
+        self.show_text(step, partial(detail_lines, step) if step else lambda _width: (), from_start=other)
+
+
+class PlanPane(Vertical):
+    """The steps above, the selected one in detail below."""
+
+    BORDER_TITLE = "2 Plan"
+    BINDING_GROUP_TITLE = "Plan"
+    HELP = """## Plan
+· planned, ▷ next, ▶ running, ✓ completed, ✗ failed, » skipped, ! outcome unknown after a crash.
+`● break` stops before the step, `held` waits for you. Enter or e edits a step, b sets a breakpoint.
+The part below shows the selected step's tool, arguments, where it came from, and its result.
+"""
+    DEFAULT_CSS = """
+    PlanPane {
+        background: $background;
+        border: round $border-blurred;
+        border-title-color: $foreground-muted;
+        border-subtitle-color: $foreground-muted;
+        &:focus-within {
+            border: heavy $border;
+            border-title-color: $text-primary;
+            border-title-style: bold;
+            border-subtitle-color: $text-primary;
+        }
+        &.-bare, &.-bare:focus-within { border: none; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "v",
+            "toggle_detail",
+            "Detail",
+            show=False,
+            id="plan.detail",
+            tooltip="Show or hide the step's detail",
+        )
+    ]
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id, classes=classes)
+        self._model = PlanModel()
+        self._list = StepList()
+        self._detail = StepDetail(classes="-empty")
+
+    def compose(self) -> ComposeResult:
+        """The list and the detail."""
+        yield self._list
+        yield self._detail
+
+    @property
+    def steps(self) -> StepList:
+        """The list of steps."""
+        return self._list
+
+    @property
+    def detail(self) -> StepDetail:
+        """The selected step in detail."""
+        return self._detail
+
+    @property
+    def selected(self) -> str:
+        """Id of the selected step, or the empty string."""
+        return self._list.cursor
+
+    def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> Self:
+        """Focus the list, which is what the pane's number key means."""
+        self._list.focus(scroll_visible)
+        return self
+
+    def show(self, model: PlanModel) -> None:
+        """Show this model."""
+        if model == self._model:
+            return
+        followed = _pending(self._model)
+        head = (model.revision, len(model.steps)) != (self._model.revision, len(self._model.steps))
+        before, self._model = self._model, model
+        self._list.set_notice(model.notice)
+        # A step that was next and is not any more was moved; it keeps the cursor and may go further.
+        moved = (_status(before, followed), _status(model, followed)) == ("next", "planned")
+        follow = not self._list.cursor or (self._list.cursor == followed and not moved)
+        self._list.set_rows([_row(step) for step in model.steps])
+        if follow and (pending := _pending(model)):
+            self._list.move_cursor(pending)
+        self._detail.set_class(not model.steps, "-empty")
+        self._show_detail()
+        if head:
+            self.border_subtitle = Content(f"revision {model.revision}") if model.revision > 1 else None
+
+    def select(self, step_id: str) -> None:
+        """Put the cursor on a step, as when another pane points at it."""
+        self._list.move_cursor(step_id)
+        self._show_detail()
+
+    def action_toggle_detail(self) -> None:
+        """Show or hide the detail."""
+        self._detail.display = not self._detail.display
+
+    @on(RowChosen)
+    def _edit(self) -> None:
+        self.post_message(Requested("PlanPane", "edit"))
+
+    @on(RowHighlighted)
+    def _show_detail(self) -> None:
+        self._detail.show(next((step for step in self._model.steps if step.id == self._list.cursor), None))
+
+
+def _pending(model: PlanModel) -> str:
+    """The step that runs or would run next; the cursor goes along with it until the operator moves it."""
+    return next(
+        (step.id for step in model.steps if step.status in ("next", "running", "failed", "unknown")), ""
+    )
+
+
+def _status(model: PlanModel, step_id: str) -> str:
+    return next((step.status for step in model.steps if step.id == step_id), "")
+
+
+def _row(step: StepLine) -> Row:
+    glyph, style = STEP_MARKS[step.status]
+    text = clean_line(step.text)
+    emphasis = {"running": "strong", "next": "strong", "completed": "text", "skipped": "dim"}.get(
+        step.status, "text"
+    )
+    tail: list[Piece] = []
+    if step.held:
+        tail.append(Piece("held ", "warning"))
+    if step.breakpoint:
+        tail.append(Piece("● break ", "error"))
+    if step.course and step.course != ON_PLAN:
+        tail.append(Piece(f"{step.course} ", "warning"))
+    if step.status in ("failed", "skipped", "unknown", "running", "next"):
+        tail.append(Piece(STEP_WORDS.get(step.status, step.status), style))
+    elif step.clause_index:
+        tail.append(Piece(f"§{step.clause_index}", "dim"))
+    return Row(step.id, (Piece(text, emphasis),), tail=tuple(tail), mark=Piece(glyph, style), copy=text)
+
+
+def detail_lines(step: StepLine, width: int) -> tuple[Pieces, ...]:
+    """A step in detail, as lines of at most `width` cells; long argument values are folded after 12 lines."""
+    word = STEP_WORDS.get(step.status, step.status)
+    glyph, style = STEP_MARKS[step.status]
+    called = ".".join(part for part in (clean_line(step.tool), clean_line(step.command)) if part)
+    lines = [*labelled("step", clean_line(step.text), width, style="strong")]
+    lines += labelled(
+        "status", f"{glyph} {word}" + (", held for you" if step.held else ""), width, style=style
+    )
+    lines += labelled("course", step.course, width, style="text" if step.course == ON_PLAN else "warning")
+    lines += labelled("tool", called, width, style="accent")
+    for name, value in step.args.items():
+        lines += _argument(clean_line(str(name)), value, width)
+    for correction in step.corrected:
+        words = (Piece("  corrected: ", "dim"), Piece(clean_line(correction), "warning"))
+        lines += wrap(words, width, indent=4, most=FOLD)
+    lines += labelled("clause", _clause(step), width)
+    lines += labelled(
+        "from", " ".join(clean_line(part) for part in (step.thinker, step.recipe) if part), width
+    )
+    lines += labelled("after", ", ".join(clean_line(each) for each in step.depends_on), width)
+    lines += labelled("group", clean_line(step.group), width)
+    lines += labelled("attempts", str(step.attempts) if step.attempts else "", width)
+    lines += labelled("result", clean_line(step.summary), width, style="success")
+    lines += labelled("error", clean_line(step.error), width, style="error")
+    return tuple(lines)
+
+
+def _clause(step: StepLine) -> str:
+    clause = clean_line(step.clause)
+    return f"§{step.clause_index} {clause}" if clause and step.clause_index else clause
+
+
+def _argument(name: str, value: object, width: int) -> tuple[Pieces, ...]:
+    """An argument; one that is a long text or a structure is laid out below its name."""
+    text = clean(
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    )
+    rows = text.strip("\n").split("\n")
+    label = f"  {name} "
+    if len(rows) == 1:
+        return wrap((Piece(label, "dim"), Piece(text)), width, indent=4, most=FOLD)
+    lines: list[Pieces] = [(Piece(label, "dim"), Piece(f"{len(rows)} lines", "dim"))]
+    lines += [(Piece("    "), Piece(row)) for row in rows[:FOLD]]
+    if len(rows) > FOLD:
+        lines.append((Piece(f"    … {len(rows) - FOLD} more lines; e shows them all", "dim"),))
+    return tuple(lines)

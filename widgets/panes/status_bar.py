@@ -1,0 +1,289 @@
+"""The status line: who acts, in which mode, and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.strip import Strip
+from textual.widget import Widget
+
+from engine.core.text import clean_line
+from widgets.base.text_layout import Piece, Pieces, cut_text, width_of
+
+Mode = Literal[
+    "RUNNING", "IDLE", "PAUSED", "STEPPING", "WAITING", "INTERVENTION", "SHELL", "FROZEN", "PAST", "STOPPED"
+]
+
+MODE_MARKS: dict[str, tuple[str, str]] = {
+    "RUNNING": ("▶", "running"),
+    "IDLE": ("○", "idle"),
+    "PAUSED": ("‖", "paused"),
+    "STEPPING": ("»", "stepping"),
+    "WAITING": ("?", "waiting"),
+    "INTERVENTION": ("!", "intervention"),
+    "SHELL": ("$", "shell"),
+    "FROZEN": ("*", "frozen"),
+    "PAST": ("◀", "past"),
+    "STOPPED": ("■", "stopped"),
+}
+METER_CELLS = 5
+INBOX = "inbox"
+"""The style of the count of what waits, which can be clicked."""
+
+HEAD_CELLS = 14
+"""Cells of the short form of where a held agent stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusModel:
+    """What the status line shows."""
+
+    app: str = "pilothouse"
+    agent: str = ""
+    mode: Mode = "STOPPED"
+    point: str = ""
+    """Where it is paused (`before acting`), what it waits for, or which past event is shown."""
+    tick: int = 0
+    thinker: str = ""
+    tokens: int = 0
+    cost_usd: float = 0.0
+    context: float | None = None
+    """Part of the context window in use, between 0 and 1; None when there is none."""
+    background: int = 0
+    background_limit: int = 0
+    errors: int = 0
+    """Open errors."""
+    sandbox: str = ""
+    """The sandbox tier and the network, such as `FULL · net off`."""
+    sandbox_alarm: str = ""
+    """Two words where programs are refused or unconfined; then this cell goes last of all."""
+    journal: str = ""
+    """What is wrong with the journal, in a few words; empty when all is well."""
+    asks: bool = False
+    """True when the agent waits for a decision of the operator's."""
+    waiting: int = 0
+    """How many things wait for the operator, over all agents."""
+    job: str = ""
+    """What goes on beside the cockpit, or waits there for the operator; empty for nothing."""
+    job_short: str = ""
+    """The same in a few cells."""
+    fault: str = ""
+    """Which agent ended by a fault of the program, and by what; empty when none did."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """One cell with its long and its short form; the less it matters, the sooner it goes."""
+
+    weight: int
+    full: Pieces
+    short: Pieces | None = None
+    """None where it has none; empty where it goes before others shorten."""
+
+
+class StatusBar(Widget):
+    """One line of cells; at narrow widths the least important ones shorten, then go."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *(
+            f"status--{name}"
+            for name in ("text", "dim", "strong", "accent", "success", "warning", "error", "alarm", "inbox")
+        ),
+        *(f"status--{style}" for _, style in MODE_MARKS.values()),
+    }
+    DEFAULT_CSS = """
+    StatusBar {
+        height: 1;
+        background: $panel;
+        color: $foreground;
+        & > .status--text { color: $foreground; }
+        & > .status--dim { color: $foreground-muted; }
+        & > .status--strong { color: $foreground; text-style: bold; }
+        & > .status--accent { color: $text-primary; text-style: bold; }
+        & > .status--success { color: $text-success; }
+        & > .status--warning { color: $text-warning; text-style: bold; }
+        & > .status--error { color: $text-error; text-style: bold; }
+        & > .status--inbox { color: $text-warning; text-style: bold; }
+        & > .status--running { background: $success; color: $background; text-style: bold; }
+        & > .status--idle { background: $foreground 14%; color: $foreground; text-style: bold; }
+        & > .status--paused { background: $warning; color: $background; text-style: bold; }
+        & > .status--stepping { background: $primary; color: $background; text-style: bold; }
+        & > .status--waiting { background: $error; color: $background; text-style: bold; }
+        & > .status--intervention { background: $error; color: $background; text-style: bold underline; }
+        & > .status--shell { background: $warning; color: $background; text-style: bold underline; }
+        & > .status--frozen { background: $primary; color: $background; text-style: bold underline; }
+        & > .status--past { background: $secondary; color: $background; text-style: bold italic; }
+        & > .status--alarm { color: $text-error; text-style: bold reverse; }
+        & > .status--stopped { color: $foreground; text-style: bold reverse; }
+        &:ansi > .status--idle { background: ansi_default; text-style: bold underline; }
+        &:ansi > .status--dim { color: ansi_default; text-style: dim; }
+        &:ansi > .status--running, &:ansi > .status--paused, &:ansi > .status--stepping,
+        &:ansi > .status--waiting, &:ansi > .status--intervention, &:ansi > .status--shell,
+        &:ansi > .status--frozen,
+        &:ansi > .status--past {
+            color: ansi_black;
+        }
+    }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id, classes=classes)
+        self._model = StatusModel()
+        self._styles_by_name: dict[str, Style] = {}
+
+    def on_click(self, event: events.Click) -> None:
+        """The count of what waits shows the inbox."""
+        left = 0
+        for piece in line_of(self._model, self.content_size.width):
+            right = left + width_of((piece,))
+            if piece.style == INBOX and left <= event.x < right:
+                self.call_later(self.app.run_action, "inbox")
+            left = right
+
+    def show(self, model: StatusModel) -> None:
+        """Show this model."""
+        if model != self._model:
+            self._model = model
+            self.refresh()
+
+    def notify_style_update(self) -> None:
+        """Forget resolved styles when the theme changed."""
+        self._styles_by_name = {}
+        super().notify_style_update()
+
+    def render_line(self, y: int) -> Strip:
+        """The line."""
+        width = self.content_size.width
+        base = self._style("text")
+        if y:
+            return Strip.blank(width, base)
+        pieces = line_of(self._model, width)
+        segments = [Segment(text, self._style(str(style))) for text, style in pieces]
+        return Strip(segments, width_of(pieces)).adjust_cell_length(width, base).apply_offsets(0, 0)
+
+    def _style(self, name: str) -> Style:
+        if name not in self._styles_by_name:
+            self._styles_by_name[name] = self.get_component_rich_style(f"status--{name}")
+        return self._styles_by_name[name]
+
+
+def line_of(model: StatusModel, width: int) -> Pieces:
+    """The status line in at most `width` cells."""
+    cells = _cells(model)
+    form = {id(cell): cell.full for cell in cells}
+
+    def total() -> int:
+        shown = [pieces for pieces in form.values() if pieces]
+        return sum(width_of(pieces) for pieces in shown) + 2 * max(0, len(shown) - 1) + 2
+
+    # First the cells shorten, the least important first, then they go in the same order.
+    for pick in ("short", "gone"):
+        for cell in sorted(cells, key=lambda cell: cell.weight):
+            if total() <= width:
+                break
+            if pick == "short" and cell.short is not None:
+                form[id(cell)] = cell.short
+            elif pick == "gone":
+                form[id(cell)] = ()
+    line: list[Piece] = []
+    for cell in cells:
+        if form[id(cell)]:
+            line += [Piece("  " if line else " "), *form[id(cell)]]
+    if not line:
+        glyph, style = MODE_MARKS[model.mode]
+        return (Piece(cut_text(f"{glyph} {model.mode}", width), style),)
+    return tuple(line)
+
+
+def _cells(model: StatusModel) -> list[_Cell]:
+    """The cells from left to right."""
+    glyph, style = MODE_MARKS[model.mode]
+    word = Piece(f" {glyph} {model.mode} ", style)
+    point = clean_line(model.point)
+    agent = clean_line(model.agent)
+    spent = (Piece(count_text(model.tokens)), Piece(" tok ", "dim"), Piece(f"${model.cost_usd:.2f}"))
+    cells = [
+        _Cell(5, (Piece(clean_line(model.app), "accent"),)),
+        _Cell(80, _some(agent, "strong"), _some(cut_text(agent, 14), "strong")),
+        _Cell(100, (word, Piece(f" {point}")) if point else (word,), (word, *_head(point))),
+        # Nothing but the mode and an alarm stands before it: a question that is not seen blocks silently.
+        _Cell(98, _some(f"✉ {model.waiting}" if model.waiting else "", INBOX)),
+        _Cell(60, _named("tick", str(model.tick)), (Piece(f"t{model.tick}"),)),
+        _Cell(
+            20, _some(clean_line(model.thinker), "dim"), _some(cut_text(clean_line(model.thinker), 10), "dim")
+        ),
+        _Cell(50, spent, (Piece(f"${model.cost_usd:.2f}"),)),
+        _Cell(
+            40,
+            _meter(model.context),
+            _named("ctx", f"{model.context:.0%}") if model.context is not None else (),
+        ),
+        _Cell(
+            30 if model.background else 10,
+            _named("bg", f"{model.background}/{model.background_limit}") if model.background_limit else (),
+            (Piece(f"bg{model.background}"),) if model.background else (),
+        ),
+        _Cell(70, _some(clean_line(model.job), "accent"), _some(clean_line(model.job_short), "accent")),
+        _errors(model),
+    ]
+    cells += _sandbox(model)
+    if model.journal:
+        words = clean_line(model.journal)
+        cells.append(_Cell(95, (Piece(f"✗ journal: {words}", "error"),), (Piece("✗ journal", "error"),)))
+    if model.fault:
+        words = clean_line(model.fault)
+        cells.append(_Cell(94, (Piece(f"✗ fault: {words}", "error"),), (Piece("✗ fault", "error"),)))
+    return [cell for cell in cells if cell.full]
+
+
+def _head(point: str) -> Pieces:
+    """What stands before a colon, such as which breakpoint holds the agent, where that is short."""
+    head, colon, _ = point.partition(":")
+    return (Piece(f" {head}"),) if colon and len(head) <= HEAD_CELLS else ()
+
+
+def _sandbox(model: StatusModel) -> list[_Cell]:
+    words = clean_line(model.sandbox)
+    if model.sandbox_alarm:
+        alarm = Piece(f" ! {clean_line(model.sandbox_alarm)} ", "alarm")
+        return [_Cell(99, (Piece(f" ! {words} ", "alarm"),), (alarm,))]
+    return [_Cell(75, _some(words, "dim"), _some(words.partition(" ")[0], "dim"))]
+
+
+def _some(text: str, style: str) -> Pieces:
+    return (Piece(text, style),) if text else ()
+
+
+def _named(name: str, value: str) -> Pieces:
+    return (Piece(name + " ", "dim"), Piece(value))
+
+
+def _meter(part: float | None) -> Pieces:
+    if part is None:
+        return ()
+    full = round(max(0.0, min(1.0, part)) * METER_CELLS)
+    style = "error" if part >= 0.9 else "warning" if part >= 0.75 else "text"
+    return (
+        Piece("ctx ", "dim"),
+        Piece("▓" * full, style),
+        Piece("░" * (METER_CELLS - full), "dim"),
+        Piece(f" {part:.0%}", style),
+    )
+
+
+def _errors(model: StatusModel) -> _Cell:
+    if not model.errors:
+        return _Cell(10, (Piece("errors 0", "dim"),))
+    word = "error" if model.errors == 1 else "errors"
+    return _Cell(90, (Piece(f"✗ {model.errors} {word}", "error"),), (Piece(f"✗{model.errors}", "error"),))
+
+
+def count_text(count: int) -> str:
+    """A number of tokens in few cells: `812`, `12.4k`, `3.1M`."""
+    if count < 1_000:
+        return str(count)
+    return f"{count / 1_000:.1f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"

@@ -1,0 +1,142 @@
+"""The timeline of the past: one line with the marks of a session and the place that is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events
+from textual.strip import Strip
+from textual.widget import Widget
+
+from engine.core.text import clean_line
+from widgets.base.line_pane import Requested
+from widgets.base.text_layout import Piece, Pieces, cut_text, width_of
+
+GLYPHS: dict[str, tuple[str, str]] = {
+    "operator": ("!", "error"),
+    "failure": ("✗", "error"),
+    "rewind": ("◂", "accent"),
+    "held": ("‖", "accent"),
+    "goal": ("●", "accent"),
+    "plan": ("◆", "accent"),
+    "decision": ("◇", "text"),
+    "action": ("·", "text"),
+}
+"""Glyph and style of each kind of mark; where several share a cell, the first of this list is shown."""
+_RANK = {kind: rank for rank, kind in enumerate(GLYPHS)}
+TRACK_FROM = 20
+"""Cells that the track takes at least; the words give way to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineMark:
+    """One mark."""
+
+    part: float
+    """Where it stands, from 0 (the first event) to 1 (the newest)."""
+    kind: str
+    """One of `GLYPHS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineModel:
+    """What the timeline shows."""
+
+    marks: tuple[TimelineMark, ...] = ()
+    """Oldest first."""
+    place: float = 1.0
+    """What is looked at, from 0 to 1."""
+    label: str = ""
+    """What happened there, in words."""
+    count: str = ""
+    """Which mark of how many: `12/57`."""
+
+
+class Timeline(Widget):
+    """A track of marks with the place on it, and words about the place; a click goes to a mark."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *(f"timeline--{name}" for name in ("text", "dim", "accent", "error", "place"))
+    }
+    DEFAULT_CSS = """
+    Timeline {
+        height: 1;
+        background: $panel;
+        color: $foreground;
+        & > .timeline--text { color: $foreground; }
+        & > .timeline--dim { color: $foreground-muted; }
+        & > .timeline--accent { color: $text-primary; text-style: bold; }
+        & > .timeline--error { color: $text-error; text-style: bold; }
+        & > .timeline--place { background: $secondary; color: $background; text-style: bold; }
+        &:ansi > .timeline--dim { color: ansi_default; text-style: dim; }
+        &:ansi > .timeline--place { color: ansi_black; }
+    }
+    """
+
+    _model = TimelineModel()
+
+    @property
+    def model(self) -> TimelineModel:
+        """What is shown."""
+        return self._model
+
+    def show(self, model: TimelineModel) -> None:
+        """Show this model."""
+        if model != self._model:
+            self._model = model
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """The line."""
+        width = self.content_size.width
+        base = self.get_component_rich_style("timeline--text")
+        segments = [
+            Segment(text, self.get_component_rich_style(f"timeline--{style}"))
+            for text, style in line_of(self._model, width)
+        ]
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def on_click(self, event: events.Click) -> None:
+        """Go to the mark that is nearest to the pointer."""
+        cells = track_cells(self._model, self.content_size.width)
+        marks = self._model.marks
+        if marks and cells > 1 and 0 <= event.x - 1 < cells:
+            part = (event.x - 1) / (cells - 1)
+            nearest = min(range(len(marks)), key=lambda place: abs(marks[place].part - part))
+            self.post_message(Requested("Timeline", "place", (nearest,)))
+
+
+def track_cells(model: TimelineModel, width: int) -> int:
+    """Cells of the track in a line of so many."""
+    words = width_of((Piece(f"  {model.count}  {clean_line(model.label)}"),))
+    return max(min(width - 2, TRACK_FROM), width - 2 - words)
+
+
+def line_of(model: TimelineModel, width: int) -> Pieces:
+    """The timeline in at most `width` cells: the track, which mark it is, and words about it."""
+    if width < 3:
+        return (Piece("◀"[:width], "place"),)
+    cells = track_cells(model, width)
+    track = _track(model.marks, cells)
+    place = min(cells - 1, round(model.place * (cells - 1)))
+    words = cut_text(f"  {model.count}  {clean_line(model.label)}", width - cells - 2)
+    merged: list[Piece] = [Piece("[", "dim"), *track[:place]]
+    merged += [
+        Piece(str(track[place].text).replace("─", "│"), "place"),
+        *track[place + 1 :],
+        Piece("]", "dim"),
+    ]
+    return (*merged, Piece(words)) if words else tuple(merged)
+
+
+def _track(marks: Sequence[TimelineMark], cells: int) -> list[Piece]:
+    """One piece for each cell: the mark there that matters most, else a line."""
+    best: dict[int, str] = {}
+    for mark in marks:
+        cell = round(max(0.0, min(1.0, mark.part)) * (cells - 1))
+        if cell not in best or _RANK[mark.kind] < _RANK[best[cell]]:
+            best[cell] = mark.kind
+    return [Piece(*GLYPHS[best[cell]]) if cell in best else Piece("─", "dim") for cell in range(cells)]

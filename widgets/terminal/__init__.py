@@ -1,0 +1,1 @@
+"""A terminal inside a pane: the byte stream, the screen and the keys."""
