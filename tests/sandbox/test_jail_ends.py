@@ -48,8 +48,9 @@ HEARD_OF = "open('started', 'w').close()\n"
 
 def test_a_fork_bomb_of_sessions_dies_with_its_command(place: Room, tier: Tier) -> None:
     done = place.python(BOMB, tier=tier, limit_s=3, processes=60, grace_s=0.1)
-    # By whichever limit it meets first; that is also a matter of how often its supervisor gets its turn.
-    assert done["ended"] in ("processes", "memory", "timeout")
+    # By whichever limit it meets first; that is also a matter of how often its supervisor gets its turn, and
+    # where it gets none in time it is "lost": then the cockpit ends it and the tree.
+    assert done["ended"] in ("processes", "memory", "timeout", "lost")
     assert done["alive"] == []
 
 
