@@ -50,13 +50,13 @@ async def by_hand(engine: Engine, text: str, *actions: tuple[str, dict[str, str]
     """A goal that no recipe covers, and that the operator gives a plan."""
     await do(engine, cmd.AdoptGoal(agent="pilot", text=text))
     goal = max((await engine.view("pilot")).goals.values(), key=lambda one: one.order).id
-    await do(engine, cmd.Run(agent="pilot", until=goal))
-    await until(engine, ev.InterventionOpened, goal)
+    await until(engine, ev.InterventionOpened, goal)  # a paused agent plans too, so it comes without a run
     plan = [
         {"type": "EXECUTE_TOOL", "params": {"tool_id": "simple_coder", "command": command, "args": args}}
         for command, args in actions
     ]
     await do(engine, cmd.ReplacePlan(agent="pilot", goal=goal, plan=json.dumps(plan)))
+    await do(engine, cmd.Run(agent="pilot", until=goal))
     await until(engine, ev.GoalEnded, goal)
 
 

@@ -175,7 +175,7 @@ from tests.sandbox.test_freezing import BUSY, running
 async def main():
     async with running(Path({str(tmp_path)!r}), {tier!r}, BUSY) as (trees, tree, run):
         trees.freeze("a")
-        seen = await tree.look(PATIENCE_S)
+        seen = await tree.look(100)
         print(seen.alive, seen.going, flush=True)
         await run
 asyncio.run(main())
