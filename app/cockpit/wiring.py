@@ -127,7 +127,6 @@ VIEWS = {
     "backlog": "campaigns.action_backlog",
     "jobs": "campaigns.action_mastermind_jobs",
     "campaign": "campaigns.open_campaign",
-    "deprecate": "campaigns.deprecate",
 }
 """What a line of the bar may show, ask or select, by name: the controller and its method."""
 

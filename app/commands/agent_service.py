@@ -1,4 +1,4 @@
-"""Agents and identities, as the engine's service has them: creating, removing, signing, lists, previews."""
+"""Agents, as the engine's service has them: creating, removing, lists, previews."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from engine.improve.agent_creation import RemovalError, agent_registry, describe
 from engine.improve.agent_specification import Specification, settings_in, split_request
 from engine.improve.agent_types import TYPES, CreationError
 from engine.improve.agents import AgentService
-from engine.improve.keys import IdentityError
 
 PROGRAM_LIMIT = 1_000_000
 """Bytes of a program's file."""
-REFUSALS = (CreationError, IdentityError, RemovalError, GrammarError)
+REFUSALS = (CreationError, RemovalError, GrammarError)
 Ask = Callable[[AgentService, CommandHost, Values], Awaitable[Answer]]
 
 
@@ -107,23 +106,9 @@ async def delete_agent(service: AgentService, host: CommandHost, values: Values)
 
 
 @asks
-async def sign(service: AgentService, host: CommandHost, values: Values) -> Answer:
-    """Sign a message as an agent."""
-    signature = await service.sign(values["agent"], values["message"], operator=host.operator)
-    return 0, {"ok": True, **asdict(signature)}, signature.message
-
-
-@asks
-async def verify(service: AgentService, _host: CommandHost, values: Values) -> Answer:
-    """Whether an address signed a message."""
-    verified = await service.identities.verify(values["address"], values["signature"], values["message"])
-    return int(not verified.ok), asdict(verified), verified.message
-
-
-@asks
 async def show_agents(service: AgentService, _host: CommandHost, _values: Values) -> Answer:
     """All agents that are or were."""
-    agents = await agent_registry(service.host, service.identities)
+    agents = await agent_registry(service.host)
     text = "\n".join(agent.line for agent in agents)
     return 0, {"agents": [agent.as_json() for agent in agents]}, text or "no agents yet"
 
@@ -133,38 +118,6 @@ async def show_tools(service: AgentService, _host: CommandHost, _values: Values)
     """Every command of every tool."""
     tools = tool_registry(service.host.registry)
     return 0, {"tools": [tool.as_json() for tool in tools]}, "\n".join(tool.line for tool in tools)
-
-
-@asks
-async def show_identities(service: AgentService, _host: CommandHost, _values: Values) -> Answer:
-    """Who can sign."""
-    rows = await service.identities.rows()
-    lines = [
-        f"{row.entity:<20} {row.address} {row.status}{f' · {row.trouble}' if row.trouble else ''}"
-        for row in rows
-    ]
-    none = "no identities yet; id_create ENTITY makes one"
-    return 0, {"identities": [row.as_json() for row in rows]}, "\n".join(lines) or none
-
-
-@asks
-async def make_identity(service: AgentService, host: CommandHost, values: Values) -> Answer:
-    """Make an identity, or show the one that there is."""
-    created = await service.identities.create(values["entity"], actor=f"operator:{host.operator}")
-    return 0, {"ok": True, "new": created.new, **asdict(created.identity)}, created.message
-
-
-@asks
-async def deprecate(service: AgentService, host: CommandHost, values: Values) -> Answer:
-    """Give an identity up, once the operator has said that it is meant."""
-    entity, reason = values["entity"], values["reason"] or ""
-    if not values["yes"]:
-        consequence = service.identities.deprecation(entity)
-        if host.view("deprecate", entity=entity, reason=reason, consequence=consequence):
-            return 0, {"ok": True}, ""
-        return 3, *answer_message(False, f"{consequence}; id_deprecate {entity} --yes does it")[1:]
-    actor = f"operator:{host.operator}"
-    return answer_message(True, await service.identities.deprecate(entity, reason, actor=actor))
 
 
 # ------------------------------------------------------------------ previews
@@ -179,7 +132,7 @@ def _lines_preview(
 
 
 async def preview_service(host: CommandHost, request: Request) -> Preview:
-    """What creating, removing an agent or giving an identity up would do."""
+    """What creating or removing an agent would do."""
     values = request.values
     if request.sends is not None:
         return await preview_improve(host, request)
@@ -193,9 +146,6 @@ async def preview_service(host: CommandHost, request: Request) -> Preview:
             case "agent_delete":
                 lines = await describe_removal(service.host, values["agent"])
                 return _lines_preview(request, lines, undo="no: its history stays, its id is used up")
-            case "id_deprecate":
-                lines = (service.identities.deprecation(values["entity"]),)
-                return _lines_preview(request, lines, asks="whether you are sure", undo="no")
     except REFUSALS as error:
         return refused_preview(request.line, str(error))
     return await default_preview(host, request)

@@ -1,11 +1,11 @@
-"""Commands that create, build and remove agents, and give them identities with which they sign."""
+"""Commands that create, build and remove agents."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
 
-from app.commands.arguments import REASON, Flag, Prefix, Rest, Word, agent_names, pairs, word
+from app.commands.arguments import Flag, Prefix, Rest, Word, agent_names, pairs, word
 from app.commands.command import Argument, Context, Form, GrammarError, Group, Run, Show, Submit, Values, late
 from app.commands.improve import paths, start
 from engine.core import campaigns as mm
@@ -31,15 +31,6 @@ def _specification(text: str, _context: Context) -> str:
 # ------------------------------------------------------------------ choices for completion
 
 
-def _signers(context: Context) -> Iterable[tuple[str, str]]:
-    return [(entity, address) for address, entity in _addresses(context)]
-
-
-def _addresses(context: Context) -> Iterable[tuple[str, str]]:
-    identities = context.mastermind.identities.values() if context.mastermind is not None else ()
-    return [(each.address, each.entity) for each in identities if not each.deprecated]
-
-
 def _settings(_context: Context) -> Iterable[tuple[str, str]]:
     """Settings of agents, as they begin."""
     return list(late("agent_service:setting_names")())
@@ -59,7 +50,7 @@ BUILD: tuple[Argument, ...] = (
 
 
 def _service(what: str) -> Run:
-    """Asks the engine's service for agents and identities."""
+    """Asks the engine's service for agents."""
     return late(f"agent_service:{what}")
 
 
@@ -67,11 +58,9 @@ def _fill(_context: Context, values: Values) -> mm.StartJob:
     return start("agent_create", values["specification"], {"fill": True})
 
 
-MESSAGE = Rest("message", "the message")
 SPECIFICATION = partial(Rest, "specification", "an agent type", parse=_specification)
 PREVIEW = late("agent_service:preview_service")
 command = Group("Agents", "improve", PREVIEW)
-identity = Group("Identities", "improve", PREVIEW)
 COMMANDS = (
     command(
         "build",
@@ -102,30 +91,4 @@ COMMANDS = (
     ),
     command("show_agent_registry", "all agents that are or were", Show(_service("show_agents"))),
     command("show_tool_registry", "every command of every tool", Show(_service("show_tools"))),
-    identity(
-        "agent_sign",
-        "sign a message as an agent",
-        _service("sign"),
-        *(Word("agent", "an agent id or an address", shown="ID", offers=_signers), MESSAGE),
-    ),
-    identity(
-        "agent_verify",
-        "whether an address signed a message",
-        Show(_service("verify")),
-        *(Word("address", "an address", offers=_addresses), Word("signature", "a signature"), MESSAGE),
-    ),
-    identity("id_list", "who can sign, and who could", Show(_service("show_identities"))),
-    identity(
-        "id_create",
-        "make an identity, or show the one that there is",
-        _service("make_identity"),
-        Word("entity", "an entity such as pilot-1", offers=agent_names),
-    ),
-    identity(
-        "id_deprecate",
-        "give an identity up: its private key is destroyed",
-        _service("deprecate"),
-        Word("entity", "an address, its beginning, or an entity", shown="ADDRESS", offers=_addresses),
-        *(REASON, Flag("yes", behind=True)),
-    ),
 )

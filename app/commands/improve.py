@@ -76,15 +76,6 @@ def _path_and_focus(text: str, _context: Context) -> str:
     return f"{shlex.quote(path)} {tail}".rstrip()
 
 
-def _one_path(text: str, _context: Context) -> str:
-    path, tail = _quoted_path(text) if text[:1] in ("'", '"') else (text, "")
-    if tail:
-        raise GrammarError(f"only a path is expected; '{tail[:40]}' is too much")
-    if not path or "\0" in path:
-        raise GrammarError("a path such as sample is missing")
-    return path
-
-
 def _process(_context: Context, values: Values) -> mm.StartJob:
     count = values.get("count", "")
     options = {name: value for name, value in values.items() if name != "count"}
@@ -307,12 +298,6 @@ COMMANDS = (
         begins("analyze_codebase"),
         argument("a path such as sample", shown="PATH", parse=_path_and_focus, offers=paths),
         args.Prefix("focus", "(?!)", "FOCUS", offers=FOCUS),
-    ),
-    command(
-        "basegen",
-        "a Markdown snapshot of a directory",
-        begins("basegen"),
-        argument("a path such as sample", shown="PATH", parse=_one_path, offers=paths),
     ),
     command(
         "deploy",

@@ -38,7 +38,6 @@ START_EFFECTS: Mapping[str, tuple[str, str, str]] = {
     ),
     "coord_query": ("answers from the journal, by a model where there is one", "", CHANGES_NOTHING),
     "analyze_codebase": ("reads a project and tells what is in it", "", CHANGES_NOTHING),
-    "basegen": ("writes one Markdown file with what is in a directory", "", "the file can be deleted"),
     "deploy": (
         "reads the directive as steps and shows them",
         "to approve the steps before any is done",

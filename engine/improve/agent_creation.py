@@ -27,8 +27,6 @@ from engine.improve.agent_specification import (
     with_parts,
 )
 from engine.improve.agent_types import CheckContext, CreationError
-from engine.improve.identities import Identities
-from engine.improve.keys import IdentityError
 from engine.improve.ports import JobRefused, MastermindHost
 from engine.improve.sentence_rules import SentencePart
 from engine.models.messages import Text, user_message
@@ -49,8 +47,6 @@ class CreatedAgent:
     agent_type: str
     goals: tuple[str, ...]
     """Ids of its goals."""
-    address: str
-    """By which it signs; empty where it has no identity."""
     message: str
     event: str
     """The event that brought it to be."""
@@ -95,18 +91,13 @@ def preview(
 
 
 async def create(
-    host: MastermindHost,
-    specification: Specification,
-    identities: Identities,
-    *,
-    operator: str = "operator",
+    host: MastermindHost, specification: Specification, *, operator: str = "operator"
 ) -> CreatedAgent:
-    """Make an agent: created, its budget set aside, its goals adopted, with an identity, and paused.
+    """Make an agent: created, its budget set aside, its goals adopted, and paused.
 
     Args:
         host: the engine.
         specification: what it is to be.
-        identities: where it gets its identity.
         operator: who asks.
 
     Raises:
@@ -125,16 +116,13 @@ async def create(
             why = clean_line(adopted.message, limit=1_000)
             raise CreationError(f"{why}; {specification.id} was deleted again, its history has the name")
     goals = tuple((await host.view(specification.id)).goals)
-    address, note = await _identity(identities, specification.id, operator)
     what = (
         f"{len(goals)} goal{'s' if len(goals) != 1 else ''}"
         if goals
         else "no goal yet: goal TEXT gives it one"
     )
-    message = (
-        f"agent {specification.id} created, a {specification.kind.name}, with {what}; it is paused{note}"
-    )
-    return CreatedAgent(specification.id, specification.kind.name, goals, address, message, receipt.event)
+    message = f"agent {specification.id} created, a {specification.kind.name}, with {what}; it is paused"
+    return CreatedAgent(specification.id, specification.kind.name, goals, message, receipt.event)
 
 
 def _commands(specification: Specification) -> Sequence[cmd.Command]:
@@ -153,14 +141,6 @@ def _commands(specification: Specification) -> Sequence[cmd.Command]:
         where = ".".join(map(str, first["loc"]))
         why = f"{where}: {first['msg'].removeprefix('Value error, ')}"
         raise CreationError(clean_line(why, limit=500)) from None
-
-
-async def _identity(identities: Identities, agent: str, operator: str) -> tuple[str, str]:
-    try:
-        made = await identities.create(agent, actor=f"operator:{operator}")
-    except IdentityError as error:
-        return "", f"; it has no identity: {error}"
-    return made.identity.address, f"; it signs as {made.identity.address}"
 
 
 # ------------------------------------------------------------------ what a sentence leaves open
@@ -325,8 +305,6 @@ class AgentRow:
     """The event after which it begins as a fork, such as `pilot-1:31`; empty for none."""
     forks: tuple[str, ...]
     core: bool
-    identity: str
-    """The address by which it signs; empty for none."""
     thinker: str
     goals_open: int
     goals: int
@@ -351,7 +329,6 @@ class AgentRow:
         has += ["core"] if self.core else []
         has += [f"budget {_amounts(self.budget)}"] if self.budget else []
         has += [f"took {_amounts(self.spent)}"] if any(self.spent.values()) else []
-        has += [f"signs as {self.identity[:12]}…"] if self.identity else []
         has += [f"fault: {clean_line(self.fault, limit=200)}"] if self.fault else []
         return f"{self.id:<20} {self.type:<10} {self.status:<12} {' · '.join(has)}"
 
@@ -389,18 +366,15 @@ class ToolRow:
         return f"{call:<52} {who:<13} {self.reversible:<26} {clean_line(self.description, limit=120)}"
 
 
-async def agent_registry(host: MastermindHost, identities: Identities) -> tuple[AgentRow, ...]:
+async def agent_registry(host: MastermindHost) -> tuple[AgentRow, ...]:
     """All agents that are or were, in the order in which they came to be."""
     states = [await host.view(name) for name in all_agent_ids(host)]
-    return tuple(_agent_row(state, states, host, identities) for state in states)
+    return tuple(_agent_row(state, states, host) for state in states)
 
 
-def _agent_row(
-    state: AgentState, states: Sequence[AgentState], host: MastermindHost, identities: Identities
-) -> AgentRow:
+def _agent_row(state: AgentState, states: Sequence[AgentState], host: MastermindHost) -> AgentRow:
     name = state.agent_id
     fault = "" if state.deleted else host.fault(name)
-    signs = identities.of(name)
     limits = state.budget if state.budget is not None else state.config.set_aside
     spent = sum(state.spent.values(), Spent())
     return AgentRow(
@@ -415,7 +389,6 @@ def _agent_row(
             state.agent_id for state in states if state.forked is not None and state.forked.agent == name
         ),
         core=state.core,
-        identity=signs.address if signs is not None else "",
         thinker=state.config.thinker,
         goals_open=0 if state.deleted else len(state.open_goals),
         goals=len(state.goals),

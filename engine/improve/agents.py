@@ -1,4 +1,4 @@
-"""What the commands on agents and identities do: at once by `AgentService`, what takes long as jobs."""
+"""What the commands on agents do: at once by `AgentService`, what takes long as jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.improvement import JobStatus
-from engine.core.store.port import DATA_DIRECTORY
 from engine.core.text import RULE, clean, clean_line, fence
 from engine.crew.builder.builds import Builds, builds_of
 from engine.crew.builder.findings import BuildResult, PendingBuild, PhaseRecord, build_report
@@ -20,8 +19,6 @@ from engine.improve import agent_creation as creating
 from engine.improve import deployment as deploying
 from engine.improve.agent_creation import CreatedAgent, RemovedAgent, tool_registry
 from engine.improve.agent_specification import Specification, argument_of
-from engine.improve.identities import Identities, SignedMessage
-from engine.improve.keys import KEYS_DIRECTORY, KeyRing
 from engine.improve.ports import JobRefused, JobRequest, JobResult, MastermindHost, Progress, Worker
 from engine.improve.state import EventStream
 from engine.models.choice import NO_MODEL
@@ -42,7 +39,7 @@ Prepare = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class AgentService:
-    """Creates and removes agents and signs for them, with a line of Mastermind's log for each.
+    """Creates and removes agents, with a line of Mastermind's log for each.
 
     Args:
         host: the engine.
@@ -52,8 +49,6 @@ class AgentService:
     def __init__(self, host: MastermindHost, stream: EventStream) -> None:
         self.host = host
         self._stream = stream
-        keys = KeyRing(host.workspace / DATA_DIRECTORY / KEYS_DIRECTORY, host.root)
-        self.identities = Identities(keys, stream)
 
     def understand(self, argument: str, prepare: Prepare = lambda config: config) -> Specification:
         """What `agent_create ARGUMENT` would make; nothing is done, no model is asked.
@@ -69,13 +64,13 @@ class AgentService:
         Raises:
             CreationError: there is none; the message is one line.
         """
-        made = await creating.create(self.host, specification, self.identities, operator=operator)
+        made = await creating.create(self.host, specification, operator=operator)
         data = {"agent": made.agent, "type": made.agent_type, "goals": len(made.goals), "event": made.event}
         await self._note("agent.created", made.message, data, operator)
         return made
 
     async def remove(self, ident: str, *, operator: str = "operator") -> RemovedAgent:
-        """Delete an agent; its identity stays until it is given up.
+        """Delete an agent.
 
         Raises:
             RemovalError: it is still there; the message is one line.
@@ -84,18 +79,6 @@ class AgentService:
         data = {"agent": ident, "ended": gone.ended, "event": gone.event}
         await self._note("agent.deleted", gone.message, data, operator)
         return gone
-
-    async def sign(self, ident: str, message: str, *, operator: str = "operator") -> SignedMessage:
-        """Sign a message as an agent; the log has that it was done, and not what was signed.
-
-        Raises:
-            IdentityError: nothing was signed; the message is one line.
-        """
-        signed = await self.identities.sign(ident, message)
-        data = {"entity": signed.entity, "address": signed.address, "characters": len(message)}
-        text = f"{signed.entity} signed a message of {len(message):,} characters"
-        await self._note("identity.signed", text, data, operator)
-        return signed
 
     async def _note(self, topic: str, text: str, data: dict[str, Any], operator: str) -> None:
         self._stream.tell(topic, text, data, actor=f"operator:{operator}")
@@ -288,7 +271,7 @@ class AgentJobs:
                 return JobResult(JobStatus.NEEDS_OPERATOR, "\n".join([completed, *filled.lines]), answer)
         progress.tell(0, 1, f"creating {specification.id}")
         made = await service.create(specification, operator=_operator(asked))
-        result = {"agent": made.agent, "goals": list(made.goals), "address": made.address}
+        result = {"agent": made.agent, "goals": list(made.goals)}
         return JobResult(JobStatus.DONE, made.message, {**result, **shown})
 
     async def delete(self, asked: JobRequest, progress: Progress) -> JobResult:
@@ -330,9 +313,7 @@ class AgentJobs:
             again = "these steps are others than those approved; " if approved else ""
             text = "\n".join([f"{again}to be approved:", *lines])
             return JobResult(JobStatus.NEEDS_OPERATOR, text, shown)
-        result = await deploying.deploy(
-            host, ready, self._service.identities, progress.tell, operator=_operator(asked)
-        )
+        result = await deploying.deploy(host, ready, progress.tell, operator=_operator(asked))
         status = JobStatus.DONE if result.ok else JobStatus.FAILED
         status = JobStatus.NEEDS_OPERATOR if result.needs_operator else status
         return JobResult(status, result.message, {**shown, **result.as_json()})

@@ -27,7 +27,6 @@ from engine.core.text import RULE, clean_line, fence
 from engine.improve.agent_creation import RemovalError, all_agent_ids, check_context, create, remove
 from engine.improve.agent_specification import Specification, specify
 from engine.improve.agent_types import CreationError
-from engine.improve.identities import Identities
 from engine.improve.ports import JobRefused, MastermindHost
 from engine.models.messages import Text, user_message
 from engine.models.request import ModelRequest
@@ -357,7 +356,6 @@ def prepare(host: MastermindHost, deployment: Deployment) -> PreparedDeployment:
 async def deploy(
     host: MastermindHost,
     prepared: PreparedDeployment,
-    identities: Identities,
     tell: Tell,
     *,
     operator: str = "operator",
@@ -369,11 +367,10 @@ async def deploy(
     Args:
         host: the engine.
         prepared: what was shown.
-        identities: where the agents get theirs.
         tell: takes how far it is.
         operator: who asks.
     """
-    work = _DeploymentRun(host, prepared, identities, tell, operator)
+    work = _DeploymentRun(host, prepared, tell, operator)
     specifications = {agent.id: agent for agent in prepared.agents}
     try:
         for step in work.steps(DeployAction.CREATE):
@@ -393,7 +390,6 @@ class _DeploymentRun:
 
     host: MastermindHost
     prepared: PreparedDeployment
-    identities: Identities
     tell: Tell
     operator: str
     result: DeploymentResult = field(default_factory=DeploymentResult)
@@ -414,7 +410,7 @@ class _DeploymentRun:
     async def create(self, step: DeployStep, agent: Specification) -> None:
         self._begin(step)
         try:
-            await create(self.host, agent, self.identities, operator=self.operator)
+            await create(self.host, agent, operator=self.operator)
         except CreationError as error:
             self._failed(step, str(error))
         else:

@@ -125,7 +125,6 @@ class Mastermind:
             "coord_apply": self.improver.apply,
             "coord_query": self.coordinator.query,
             "analyze_codebase": reports.analyze,
-            "basegen": reports.basegen,
             **AgentJobs(self.service).workers,
         }
         self._workers = {verb: (worker, True) for verb, worker in heavy.items()}

@@ -86,7 +86,6 @@ MASTERMIND = [
         "analyze_codebase 'my dir' the  slow parts",
         mm.StartJob(verb="analyze_codebase", argument="'my dir' the  slow parts"),
     ),
-    ("basegen my dir", mm.StartJob(verb="basegen", argument="my dir")),
     ("deploy make tea", mm.StartJob(verb="deploy", argument="make tea")),
     (
         "deploy --approve 12ab make tea",
@@ -99,11 +98,6 @@ MASTERMIND = [
     ),
     ("show_agent_registry", ("show_agent_registry",)),
     ("show_tool_registry", ("show_tool_registry",)),
-    ("agent_sign other two  blanks", ("agent_sign", "other", "two  blanks")),
-    ("agent_verify a b c  d", ("agent_verify", "a", "b", "c  d")),
-    ("id_list", ("id_list",)),
-    ("id_create other", ("id_create", "other")),
-    ("id_deprecate plt1xyz left --yes", ("id_deprecate", True, "plt1xyz", "left")),
 ]
 """What begins work on the system itself; verbs in any case, arguments as they stand ."""
 

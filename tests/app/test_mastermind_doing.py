@@ -1,4 +1,4 @@
-"""`pilothouse do` for the system itself: previews, jobs with their exit codes, agents and identities."""
+"""`pilothouse do` for the system itself: previews, jobs with their exit codes, agents."""
 
 from __future__ import annotations
 
@@ -185,24 +185,6 @@ async def test_json_in_single_quotes_is_the_same_configuration(engine: Engine, q
     assert (state.description, state.config.meta.get("style", "plan")) == ("d", "plan")
 
 
-async def test_identities_are_made_used_and_given_up_only_when_it_is_sure(engine: Engine) -> None:
-    """Behaviour 13, from the bar; blanks within a message count."""
-    code, made, _ = await run_command_in(engine, "id_create clerk")
-    assert code == 0
-    code, signed, text = await run_command_in(engine, "agent_sign clerk pay  10")
-    assert text == f"{made['address']}\n{signed['signature']}"
-    code, *_ = await run_command_in(engine, f"agent_verify {made['address']} {signed['signature']} pay  10")
-    assert code == 0
-    code, *_ = await run_command_in(engine, f"agent_verify {made['address']} {signed['signature']} pay 10")
-    assert code == 1
-    code, *_ = await run_command_in(engine, "id_deprecate clerk no use")
-    assert code == 3
-    code, *_ = await run_command_in(engine, "id_deprecate clerk no use --yes")
-    assert code == 0
-    _, answer, _ = await run_command_in(engine, "id_list")
-    assert [(one["status"], one["reason"]) for one in answer["identities"]] == [("deprecated", "no use")]
-
-
 async def test_a_fault_of_the_program_is_told_under_an_id(tmp_path: Path) -> None:
     """Behaviour 4: the log has the traceback, for the operator alone."""
     await run_command(tmp_path, "mastermind_status")
@@ -219,7 +201,7 @@ async def test_a_fault_of_the_program_is_told_under_an_id(tmp_path: Path) -> Non
 
 def test_the_history_is_the_operators_alone_and_keeps_no_secrets(tmp_path: Path) -> None:
     history = InputHistory(tmp_path)
-    kept = "agent_sign a  two  blanks"
+    kept = "note two  blanks"
     for line in (kept, "coord_query sk-ant-REDACTED", "believe api_key=123", "! run PASSWORD=x make"):
         history.add(line)
     file = tmp_path / ".pilothouse/history"

@@ -24,7 +24,6 @@ from engine.improve.code.analysis import analyze
 from engine.improve.code.findings import examine_project
 from engine.improve.code.projects import find_projects
 from engine.improve.code.repair import repair_test
-from engine.improve.code.snapshot import snapshot_markdown
 from engine.improve.code.source import SkippedFiles, walk_files
 from engine.improve.judge.box import Boxes
 
@@ -54,10 +53,8 @@ def rows() -> list[dict[str, Any]]:
     code = [path for path in paths if path.suffix == ".py"]
     load = os.getloadavg()[0]
     parse = _seconds(lambda: [ast.parse(path.read_bytes()) for path in code])
-    read = _seconds(lambda: [path.read_bytes() for path in paths])
     boxes = Boxes()
     report = _seconds(lambda: asyncio.run(analyze(HERE, boxes=boxes)))
-    snapshot = _seconds(lambda: asyncio.run(snapshot_markdown(HERE, boxes=boxes)))
     with tempfile.TemporaryDirectory() as directory:
         shutil.copytree(SAMPLE, Path(directory, "sandbox", "sample"))
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=."]
@@ -69,7 +66,6 @@ def rows() -> list[dict[str, Any]]:
     )
     found = [
         (f"analyze_codebase of {len(code)} files, beside parsing them", report, parse, 1),
-        (f"basegen of {len(paths)} files, beside reading them", snapshot, read, 1),
         (f"{tried} changes of a failing test, beside a pytest each", tried_s, one * tried, tried),
     ]
     return [

@@ -151,34 +151,21 @@ async def test_the_backlog_is_approved_rejected_and_worked_on_by_key(
         await flight.shows("■ declined")
 
 
-async def test_registries_and_identities_are_shown_and_an_identity_goes_only_when_confirmed(
-    flight: Flight,
-) -> None:
+async def test_registries_are_shown(flight: Flight) -> None:
     await flight.type("show_agent_registry")
     await flight.says("pilot-1")
     await flight.type("show_tool_registry")
     await flight.dialog(TextDialog)
     await flight.shows("simple_coder")
     await flight.press("escape")
-    await flight.type("id_create clerk")
-    await flight.says("clerk has the identity")
-    await flight.type("id_deprecate clerk")
-    await flight.dialog(ConfirmDialog)
-    await flight.press("n")
-    mastermind = await flight.engine.mastermind()
-    assert not [one for one in mastermind.state.identities.values() if one.deprecated]
-    await flight.type("id_deprecate clerk")
-    await flight.dialog(ConfirmDialog)
-    await flight.press("y")
-    await flight.says("is given up; its private key was destroyed")
     await flight.type("agent_create bdi_agent clerk-2 that builds things")
     await flight.until(lambda: "clerk-2" in flight.engine.agents or flight.app.screen_stack[1:], "an answer")
 
 
 async def test_what_is_typed_is_explained_and_completed(flight: Flight) -> None:
-    await flight.press("colon", *"id_create ")
-    await flight.shows("id_create ENTITY — make an identity", "id_create pilot-1")
-    for _ in "id_create ":
+    await flight.press("colon", *"agent_delete ")
+    await flight.shows("agent_delete ID — remove an agent", "agent_delete pilot-1")
+    for _ in "agent_delete ":
         await flight.press("backspace")
     await flight.press(*"evolve")
     await flight.until(lambda: flight.app.controllers.mastermind.part is not None, "an open Mastermind")

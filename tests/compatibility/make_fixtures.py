@@ -484,10 +484,6 @@ async def _improve(on: Ground, workspace: Path) -> None:
     await line("coord_suggest !7 mastermind.toml say it shorter")
     await line("coord_suggest sample use fewer words", code=None)
     await line("analyze_codebase sample", code=None)
-    await line("id_create mastermind", code=None)
-    state = (await on.engine.mastermind()).state
-    for address in list(state.identities):
-        await line(f"id_deprecate {address} only a fixture --yes", code=None)
     # A small campaign with a judge of its own: that of Python projects takes minutes.
     plug(await on.engine.mastermind())
     await line("coord_improve --seed 7 texts", code=3)

@@ -95,7 +95,7 @@ async def deployed(desk: AgentService, directive: str, told: list[str]) -> deplo
     def tell(_done: int, _of: int, text: str) -> None:
         told.append(text)
 
-    return await deploying.deploy(desk.host, ready, desk.identities, tell)
+    return await deploying.deploy(desk.host, ready, tell)
 
 
 async def test_a_deployment_creates_runs_and_deletes(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ async def test_a_deployment_creates_runs_and_deletes(tmp_path: Path) -> None:
         # Both make it, and only for one it is not there yet: what an agent did is told as it was.
         assert {one.status for one in came.outcomes.values()} <= {"done", "failed", "needs you"}
         assert all(one.goals for one in came.outcomes.values())
-        assert [row.status for row in await agent_registry(desk.host, desk.identities)] == [
+        assert [row.status for row in await agent_registry(desk.host)] == [
             "DELETED",
             "DELETED",
         ]
@@ -177,7 +177,7 @@ async def test_as_a_job_it_shows_its_steps_before_it_does_them(tmp_path: Path) -
         done = await job(mastermind, "deploy", directive, approved=shown.answer["approve"])
         assert done.status is JobStatus.DONE, done.message
         assert json.dumps(dict(done.answer))
-        assert [row.status for row in await agent_registry(desk.host, desk.identities)] == [
+        assert [row.status for row in await agent_registry(desk.host)] == [
             "DELETED",
             "DELETED",
         ]

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from engine.improve.code.analysis import AnalysisError, analyze
-from engine.improve.code.snapshot import SnapshotLimits, snapshot_markdown
 from engine.improve.judge.box import Boxes
 from engine.sandbox.policy import SandboxPolicy
 from engine.sandbox.tier import JailRefusal, best_jail
@@ -118,32 +117,4 @@ async def test_changes_come_from_git_and_nothing_of_the_tree_is_run(tmp_path: Pa
     boxes = Boxes()
     report = await analyze(tmp_path, "tree", boxes=boxes)
     assert {one.path: one.changes for one in report.hot}["pkg/one.py"] == 2
-    text, snapshot = await snapshot_markdown(tmp_path, "tree", boxes=boxes)
-    assert snapshot.ignored_by == "git check-ignore"
-    assert "noise.log" not in text.partition("## Left out")[0]
     assert not mark.exists()
-
-
-async def test_a_snapshot_keeps_secrets_out_and_no_file_breaks_its_fence(tmp_path: Path) -> None:
-    lay(
-        tmp_path,
-        {
-            "a.py": "x = 1\n",
-            "evil.md": "````\n# out\n`````\n<script>\x1b]0;t\x07",
-            ".env": "KEY=hidden-value\n",
-            "deploy.key": "hidden-value\n",
-            "notes.txt": "-----BEGIN RSA PRIVATE KEY-----\nhidden-value\n",
-            "picture.png": b"\x89PNG\0\0",
-            "big.txt": "b" * 3000,
-            "`tick`.txt": "t\n",
-        },
-    )
-    text, report = await snapshot_markdown(tmp_path, limits=SnapshotLimits(file_bytes=2000))
-    assert "hidden-value" not in text
-    assert "\x1b" not in text
-    assert "``````\n````\n# out\n`````\n" in text.replace("``````markdown", "``````")
-    assert report.files_included == 3
-    for reason in ("by its name", "by its contents", "no text", "larger than 2,000 bytes"):
-        assert any(reason in line for line in report.left_out), reason
-    assert "no git repository" in report.ignored_by
-    assert (text, report) == await snapshot_markdown(tmp_path, limits=SnapshotLimits(file_bytes=2000))

@@ -25,8 +25,6 @@ STEPS_SHOWN = 14
 SAID_AS: dict[JobStatus, str] = {JobStatus.DONE: "ok", JobStatus.NEEDS_OPERATOR: "note"}
 """How the bar says how a job ended; as an error for all others."""
 
-YES = "--yes"
-
 
 class Campaigns:
     """The dialogs on jobs, backlog and campaigns, and the results of jobs."""
@@ -267,11 +265,6 @@ class Campaigns:
             self.open_campaign(campaign.id)
         elif more:
             self._context.show_text(f"{record.id} {record.verb} {record.argument}", record.message)
-
-    def deprecate(self, entity: str, reason: str, consequence: str) -> None:
-        """Give an identity up, once the operator agrees."""
-        line = " ".join(filter(None, ("id_deprecate", entity, reason, YES)))
-        self._context.confirm("Give this identity up?", consequence, lambda: self._enter(line))
 
     def status(self, state: MastermindState) -> tuple[str, str]:
         """What the status line says of jobs and campaigns."""

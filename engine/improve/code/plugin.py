@@ -2,14 +2,13 @@
 
 The fixers propose mechanical changes: slow places, failing tests, ruff's safe fixes. A missing check has no
 fixer: what is right there is not to be read off the code, so such findings are only listed. The jobs
-`analyze_codebase` and `basegen` read a tree of the sandbox and change nothing in it.
+`analyze_codebase` reads a tree of the sandbox and changes nothing in it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +23,6 @@ from engine.improve.code.metrics import StaticError, apply_safe_fixes
 from engine.improve.code.projects import Project, project_of, projects, tools
 from engine.improve.code.repair import BAD, repair_test
 from engine.improve.code.slow_code import fix_slow_place, slow_places
-from engine.improve.code.snapshot import snapshot_markdown
 from engine.improve.code.source import SkippedFiles, Source, walk_files
 from engine.improve.code.suite import estimate_checks, project_suite
 from engine.improve.judge.box import BoxError, Boxes
@@ -335,13 +333,11 @@ class ProjectSuites:
         return suite
 
 
-SNAPSHOTS = "basegen"
-"""Where Markdown snapshots lie, in the workspace's directory."""
 _PATH = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|(\S+))\s*(.*)\Z""", re.S)
 
 
 class CodeReportJobs:
-    """Does `analyze_codebase` and `basegen`.
+    """Does `analyze_codebase`.
 
     Args:
         host: the engine, whose sandbox is read.
@@ -366,36 +362,9 @@ class CodeReportJobs:
             raise JobRefused(str(error)) from None
         return JobResult(JobStatus.DONE, report.as_text(), report.as_json())
 
-    async def basegen(self, asked: JobRequest, progress: Progress) -> JobResult:
-        """`basegen PATH`: the rest of the line is the path."""
-        path = asked.argument.strip()
-        if not path:
-            raise JobRefused("basegen needs a path beneath the sandbox, such as: basegen sample")
-        progress.tell(0, 1, f"reading {path}")
-        try:
-            text, report = await snapshot_markdown(self._host.root, path, boxes=await self._git_boxes())
-        except AnalysisError as error:
-            raise JobRefused(str(error)) from None
-        name = re.sub(r"[^A-Za-z0-9]+", "-", report.path).strip("-") or "sandbox"
-        file = self._host.workspace / SNAPSHOTS / f"{name}.md"
-        await asyncio.to_thread(_write, file, text)
-        output = f"{SNAPSHOTS}/{file.name}"
-        message = f"{report.files_included} files of {path} are in {output}, {len(text):,} characters"
-        return JobResult(JobStatus.DONE, message, {"output_file": output, **report.as_json()})
-
     async def _git_boxes(self) -> Boxes | None:
         """What holds git; None where the machine has no jail, and there is no history then."""
         try:
             return await asyncio.to_thread(Boxes, None, self._host.sandbox().policy)
         except BoxError:
             return None
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    file.parent.mkdir(exist_ok=True)
-    fresh = file.with_suffix(".new")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "w", encoding="utf-8") as out:
-        out.write(text)
-    fresh.replace(file)
