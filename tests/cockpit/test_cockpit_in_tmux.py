@@ -31,7 +31,7 @@ def test_a_stepped_session(terminal: Terminal, tmp_path: Path) -> None:
     terminal.keys(":")
     terminal.type("! run echo typed-by-hand")
     terminal.keys("Enter")
-    terminal.shows("typed-by-hand", "exit 0")
+    terminal.shows("typed-by-hand", "✓ run as you")
     terminal.tmux("resize-window", "-t", "t", "-x", "80", "-y", "24")
     terminal.shows("5 Session", "6 Mind", "✓ run python -m unittest")
     terminal.keys("Escape")
