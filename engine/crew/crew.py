@@ -106,11 +106,7 @@ class Crew:
 
     @classmethod
     async def open(
-        cls,
-        engine: CrewEngine,
-        *,
-        worker: Worker | None = None,
-        health: ToolAvailability | None = None,
+        cls, engine: CrewEngine, *, worker: Worker | None = None, health: ToolAvailability | None = None
     ) -> Self:
         """Read what there is, plug in the parts that are there, and settle what the last session left.
 
@@ -140,12 +136,7 @@ class Crew:
         await self._alarms.close()
         await self.stream.close()
 
-    def plug(
-        self,
-        *,
-        worker: Worker | None = None,
-        health: ToolAvailability | None = None,
-    ) -> None:
+    def plug(self, *, worker: Worker | None = None, health: ToolAvailability | None = None) -> None:
         """Take a part in; it takes the place of the one before."""
         self.handoffs.moves.worker = worker or self.handoffs.moves.worker
         self.checks.health = health or self.checks.health

@@ -75,13 +75,7 @@ _UNREADABLE = frozenset(
     )
 )
 """Findings after which there is no front matter."""
-_LATER = {
-    "handoff": 3,
-    "tools": 4,
-    "triggers": 5,
-    "chaining": 5,
-    "graph": 5,
-}
+_LATER = {"handoff": 3, "tools": 4, "triggers": 5, "chaining": 5, "graph": 5}
 """The phase in which a part of the spec is looked at."""
 _DOERS = (AgentType.OPERATOR, AgentType.PIPELINE, AgentType.COLLABORATIVE)
 """Types that work with tools of their own accord; the others talk."""

@@ -73,11 +73,7 @@ class ScriptedModel:
         return Capabilities(model or NAME, tools=True, refuses=frozenset(), known=True)
 
     async def send(
-        self,
-        request: ModelRequest,
-        *,
-        sink: PieceSink = ignore_piece,
-        record: Recorder = ignore_call,
+        self, request: ModelRequest, *, sink: PieceSink = ignore_piece, record: Recorder = ignore_call
     ) -> ModelAnswer:
         """See `ModelClient`."""
         offered = {tool.name: tool.input_schema for tool in request.tools}

@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.crew.builder.findings import Findings
-from engine.crew.builder.skill_folder import (
-    Document,
-    Resource,
-    Section,
-    SkillFolder,
-    Step,
-    parse_markdown,
-)
+from engine.crew.builder.skill_folder import Document, Resource, Section, SkillFolder, Step, parse_markdown
 from engine.crew.builder.yaml_text import (
     ANCESTOR,
     STANDARD,

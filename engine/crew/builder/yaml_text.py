@@ -72,10 +72,7 @@ _Typed.yaml_implicit_resolvers = {
 for _letters, _word in (("tT", "true"), ("fF", "false")):
     for _letter in _letters:
         _Typed.yaml_implicit_resolvers.setdefault(_letter, []).append(
-            (
-                "tag:yaml.org,2002:bool",
-                re.compile(f"(?:{_word}|{_word.title()}|{_word.upper()})$"),
-            )
+            ("tag:yaml.org,2002:bool", re.compile(f"(?:{_word}|{_word.title()}|{_word.upper()})$"))
         )
 
 

@@ -113,10 +113,7 @@ _COMMANDS = (
     CommandSpec(
         "checkpoint",
         "end a phase: its outputs are checked and, where they hold, committed",
-        (
-            _text("output", "what the phase gave, in words"),
-            _object("outputs", "its outputs by name"),
-        ),
+        (_text("output", "what the phase gave, in words"), _object("outputs", "its outputs by name")),
     ),
     CommandSpec(
         "ask",

@@ -27,12 +27,7 @@ from engine.crew.ontology.kinds import (
     SpecProblem,
 )
 from engine.crew.ontology.results import HandoffResult
-from engine.crew.ontology.spec import (
-    OPENED_MOST,
-    AgentSpec,
-    Instructions,
-    SubAgent,
-)
+from engine.crew.ontology.spec import OPENED_MOST, AgentSpec, Instructions, SubAgent
 from engine.crew.ports import HandoffError, HandoffRequest, OperatorQuestion, RunService
 from engine.crew.thinker.model_calls import FORM
 from engine.crew.thinker.run_plan import carried
